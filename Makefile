@@ -22,7 +22,7 @@ ATONCE  := -p $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo
 # watches waits a second before it exits.
 RACE    := -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc modernc.org/memory,-gcflags=$(package)=-race=false)
 RACEENV := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
-# Tests write their golden files instead of comparing them (internal/golden).
+# Tests write their golden files instead of comparing them (internal/testkit).
 UPDATE  := DUET_UPDATE_GOLDEN=1
 # A number of inputs ends a round exactly. At a time's end (30s), Go 1.26 sometimes reports
 # its own deadline as a failure: "context deadline exceeded", and no input.

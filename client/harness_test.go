@@ -19,7 +19,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -187,7 +187,7 @@ func async(c *client.Client, method string, opts ...client.CallOption) <-chan er
 // eventLog is a server's log of events, with Subscribe and Unsubscribe as
 // handlers has them.
 type eventLog struct {
-	witness.Witness          // guards the fields below
+	testkit.Witness          // guards the fields below
 	events          []string // types; the seq is the index + 1
 	subs            map[string]*follower
 	lastID          int

@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // What is longer than what a server takes is not sent, and the connection goes on.
@@ -34,7 +34,7 @@ func TestAResultThatIsTooLongIsDropped(t *testing.T) {
 	const most = 1000
 	s := serve(t, standard())
 	for _, framing := range []frame.Framing{frame.NDJSON, frame.LSP} {
-		var log witness.Text
+		var log testkit.Text
 		c := dial(t, client.Socket(s.path), client.WithFraming(framing), client.WithLimits(frame.Limits{MaxFrame: most}),
 			client.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		err := c.Call(context.Background(), "echo", strings.Repeat("x", most), nil, client.WithTimeout(50*time.Millisecond))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -279,7 +279,7 @@ func TestServerThatIsRestarted(t *testing.T) {
 		stop := make(chan struct{})
 		var callers sync.WaitGroup
 		var answered, lost atomic.Int64
-		var answers witness.Witness
+		var answers testkit.Witness
 		for range 20 {
 			callers.Go(func() {
 				for {

@@ -15,12 +15,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // seen collects events.
 type seen struct {
-	witness.Witness // guards events
+	testkit.Witness // guards events
 	events          []client.Event
 }
 

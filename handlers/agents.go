@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -34,7 +33,7 @@ func registerSignIn(reg *server.Registry, d Domain) {
 type signIn struct{ Domain }
 
 type agentList struct {
-	Agents []agentstatus.Agent `json:"agents" doc:"The default one first, then those that are available."`
+	Agents []agentlink.Agent `json:"agents" doc:"The default one first, then those that are available."`
 }
 
 type agentName struct {
@@ -66,7 +65,7 @@ func (m signIn) list(ctx context.Context, _ none) (agentList, error) {
 	if err != nil {
 		return agentList{}, dialect.Session.Error(err)
 	}
-	return agentList{agentstatus.Describe(ctx, c, agentstatus.Options{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
+	return agentList{agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
 }
 
 // launch is how an agent is started for who asks.

@@ -17,13 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -48,10 +45,10 @@ done
 func askable(t *testing.T) (dir string, mine *client) {
 	t.Helper()
 	dir = t.TempDir()
-	witness.Program(t, filepath.Join(dir, "theirs"), signsIn)
+	testkit.Program(t, filepath.Join(dir, "theirs"), signsIn)
 	file := filepath.Join(dir, ".duet.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = [\"./theirs\"]\n[agents.plain]\ndriver = \"command\"\ncommand = [\"echo\"]\n"), 0o600))
-	trusted := trust.New(filepath.Join(dir, "trusted.json"))
+	trusted := config.NewTrust(filepath.Join(dir, "trusted.json"))
 	inspected, err := config.Inspect(file, os.Getenv)
 	require.NoError(t, err)
 	require.NoError(t, inspected.Trust(trusted))
@@ -65,7 +62,7 @@ func askable(t *testing.T) (dir string, mine *client) {
 		Configuration: func(restricted bool) (*config.Config, error) {
 			return config.Load(config.Sources{Project: file, Getenv: os.Getenv, Trust: trusted, Restricted: restricted})
 		},
-		Workspaces: workspaces, AgentNotes: agentstatus.NewNotes(filepath.Join(t.TempDir(), "notes")),
+		Workspaces: workspaces, AgentNotes: agentlink.NewNotes(filepath.Join(t.TempDir(), "notes")),
 	})
 	return dir, connectTo(t, server.New(reg, server.Options{}), frame.LSP)
 }
@@ -95,17 +92,17 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 
 	signedIn := func() string {
 		t.Helper()
-		return jsontest.As[string](t, c.ask("agent.check", `{"agent":"theirs"}`), "report.signed_in")
+		return testkit.JSONAs[string](t, c.ask("agent.check", `{"agent":"theirs"}`), "report.signed_in")
 	}
 	checked := c.ask("agent.check", `{"agent":"theirs"}`)
-	assert.Equal(t, "no", jsontest.As[string](t, checked, "report.signed_in"))
-	assert.Equal(t, "4.5.6", jsontest.As[string](t, checked, "report.version"))
+	assert.Equal(t, "no", testkit.JSONAs[string](t, checked, "report.signed_in"))
+	assert.Equal(t, "4.5.6", testkit.JSONAs[string](t, checked, "report.version"))
 	assert.Equal(t, "no", listed()["signed_in"], "it has told that")
 	assert.Equal(t, "4.5.6", listed()["version"])
 	assert.Equal(t, "log in first", listed()["account"])
 	assert.Contains(t, listed(), "signed_in_at")
 	var methods []agentlink.Method
-	require.NoError(t, json.Unmarshal(jsontest.Member(t, checked, "report.methods"), &methods))
+	require.NoError(t, json.Unmarshal(testkit.JSONMember(t, checked, "report.methods"), &methods))
 	require.Len(t, methods, 3)
 	assert.Equal(t, []string{filepath.Join(dir, "theirs"), "--login"}, methods[1].Command)
 

@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // choosy is an agent that has modes, models, an option and commands of its own, and
@@ -50,7 +50,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	assert.Equal(t, -32602, c.fail("agent.describe", `{"agent":"nobody"}`).Code)
 
 	c.ask("Subscribe", `{"event_types":["agent_session","session_settings_changed"]}`)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"q"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q"}`), "session_id")
 	told := c.event("agent_session")
 	var event map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(told, &event))
@@ -79,7 +79,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, ids)
 	assert.Equal(t, []string{"agent", "agent", "duet", "duet", "duet"}, by)
 	assert.Equal(t, object(t, json.RawMessage(choosySession)), object(t, c.ask("agent.describe", `{"agent":"fake"}`))["agent_session"])
-	listed := jsontest.As[[]any](t, c.ask("listSessions", ""), "sessions")[0].(map[string]any)
+	listed := testkit.JSONAs[[]any](t, c.ask("listSessions", ""), "sessions")[0].(map[string]any)
 	assert.Equal(t, []any{"ask", "small"}, []any{listed["agent_mode"], listed["model"]})
 	assert.NotContains(t, listed, "agent_session", "which would make a list long")
 }
@@ -90,13 +90,13 @@ func TestSettingAnAgent(t *testing.T) {
 	w.executors.set = func(catalog.SetSessionParams) catalog.SetSessionResult { return answer }
 	c := w.connect(frame.LSP)
 	c.ask("Subscribe", `{"event_types":["agent_session"]}`)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"q","model":"any","options":{"thought":"low"}}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q","model":"any","options":{"thought":"low"}}`), "session_id")
 	c.event("agent_session")
 	set := func(rest string) string { return `{"session_id":"` + id + `",` + rest + `}` }
 
 	done := c.ask("session.set", set(`"mode":"code","model":"big","options":{"thought":"high"}`))
-	assert.True(t, jsontest.As[bool](t, done, "live"))
-	s := jsontest.As[map[string]any](t, done, "session")
+	assert.True(t, testkit.JSONAs[bool](t, done, "live"))
+	s := testkit.JSONAs[map[string]any](t, done, "session")
 	assert.Equal(t, []any{"code", "small", "big", map[string]any{"thought": "high"}}, []any{s["permission_mode"], s["model"], s["requested_model"], s["requested_options"]},
 		"what a session shows is what the agent has confirmed")
 	assert.Contains(t, s, "agent_session")
@@ -125,7 +125,7 @@ func TestSettingAnAgent(t *testing.T) {
 	assert.Equal(t, []any{-32603, "setting_refused", "Internal error: not now"}, []any{e.Code, e.Data["kind"], e.Message})
 	c.ask("interruptSession", set(`"reason":"x"`))
 	w.ended(id)
-	assert.False(t, jsontest.As[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "it waits for no prompt")
+	assert.False(t, testkit.JSONAs[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "it waits for no prompt")
 }
 
 // An agent that was asked to plan and has left that mode is shown where it is.
@@ -141,13 +141,13 @@ func TestTheModeInForce(t *testing.T) {
 			watched <- struct{}{}
 		}
 	}).Stop()
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"q","permission_mode":"plan"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q","permission_mode":"plan"}`), "session_id")
 	<-watched
 	w.ended(id)
-	s := jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	s := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	assert.Equal(t, []any{"default", "plan", "default"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]})
 	c.ask("updateSessionSettings", `{"session_id":"`+id+`","permission_mode":"plan"}`)
-	s = jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	s = testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	assert.Equal(t, "plan", s["permission_mode"], "somebody has asked for it since")
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // asking is an agent that asks whether it may run a tool, and says the answer.
@@ -44,7 +44,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.NDJSON)
 	launched := c.ask("launchSession", `{"query":"edit"}`)
-	session, run := jsontest.As[string](t, launched, "session_id"), jsontest.As[string](t, launched, "run_id")
+	session, run := testkit.JSONAs[string](t, launched, "session_id"), testkit.JSONAs[string](t, launched, "run_id")
 	a := pending(t, w, c, session)
 	id := a["id"].(string)
 	for name, want := range map[string]any{
@@ -99,7 +99,7 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 	c := w.connect(frame.NDJSON)
 	var sessions, calls []string
 	for range 3 {
-		session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+		session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 		a := pending(t, w, c, session)
 		call := a["call_id"].(string)
 		assert.Equal(t, call, a["function_call"].(map[string]any)["call_id"])
@@ -129,8 +129,8 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 func TestAHumanIsContacted(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)
-	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
-	id := jsontest.As[string](t, c.ask("createApproval", `{"session_id":"`+session+`","type":"human_contact","message":"Which one?","subject":"A choice",
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("createApproval", `{"session_id":"`+session+`","type":"human_contact","message":"Which one?","subject":"A choice",
 		"options":[{"option_id":"a","name":"The first"}]}`), "approval_id")
 	a := pending(t, w, c, session)
 	contact := a["human_contact"].(map[string]any)
@@ -159,7 +159,7 @@ func TestAHumanIsContacted(t *testing.T) {
 	for decision, kept := range map[string]any{
 		`"approve"`: nil, `"approve","updated_input":null`: nil, `"approve","updated_input":{"a":2}`: "Bash — approved", `"deny","comment":"not today"`: "Bash — denied: not today",
 	} {
-		id := jsontest.As[string](t, c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","tool_input":{"a":1}}`), "approval_id")
+		id := testkit.JSONAs[string](t, c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","tool_input":{"a":1}}`), "approval_id")
 		before := last(c)["id"]
 		c.ask("sendDecision", `{"approval_id":"`+id+`","decision":`+decision+`}`)
 		if kept == nil {
@@ -180,7 +180,7 @@ func TestAnInputThatCannotBeChanged(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.NDJSON)
-	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	a := pending(t, w, c, session)
 	assert.Equal(t, false, a["input_editable"])
 	e := c.fail("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"approve","updated_input":{"path":"b.txt"}}`)
@@ -201,7 +201,7 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	a := pending(t, w, c, session)
 	assert.Equal(t, []any{
 		map[string]any{"option_id": "a", "name": "Yes", "kind": "allow_once"}, map[string]any{"option_id": "b", "name": "Ask the boss", "kind": "ask_the_boss"},
@@ -209,7 +209,7 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 
 	offered := `[{"option_id":"a","name":"First","kind":"allow_once","_meta":{"n":1.50}},{"name":"Second"}]`
 	created := c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","options":`+offered+`}`)
-	id := jsontest.As[string](t, created, "approval_id")
+	id := testkit.JSONAs[string](t, created, "approval_id")
 	shown := c.ask("getApproval", `{"call_id":"`+id+`"}`)
 	assert.Contains(t, string(shown), `"options":`+offered)
 	c.ask("sendDecision", `{"call_id":"`+id+`","decision":"approve","option":"First"}`)
@@ -222,13 +222,13 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	w := newWorld(t, until)
 	c, watcher := w.connect(frame.NDJSON), w.connect(frame.LSP)
 	watcher.ask("Subscribe", `{"event_types":["new_approval"]}`)
-	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"work"}`), "session_id")
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"work"}`), "session_id")
 	schema := `{"type":"object","properties":{"port":{"type":"integer","minimum":1024}},"required":["port"]}`
 	e := c.fail("createApproval", `{"run_id":"`+session+`","tool_name":"Bash","schema":`+schema+`}`)
 	assert.Equal(t, "type", e.Data["param"])
 	e = c.fail("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Where to?","schema":[]}`)
 	assert.Equal(t, "schema", e.Data["param"])
-	id := jsontest.As[string](t, c.ask("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Where to?","schema":`+schema+`}`), "approval_id")
+	id := testkit.JSONAs[string](t, c.ask("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Where to?","schema":`+schema+`}`), "approval_id")
 	event := object(t, watcher.event("new_approval"))
 	listed := object(t, c.ask("fetchApprovals", ""))["approvals"].([]any)[0].(map[string]any)
 	got := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
@@ -248,7 +248,7 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	assert.Equal(t, map[string]any{"port": 8080.0}, got["content"])
 	assert.Equal(t, "port: 8080", got["response"])
 
-	id = jsontest.As[string](t, c.ask("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Sign in","url":"http://example.com/x"}`), "approval_id")
+	id = testkit.JSONAs[string](t, c.ask("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Sign in","url":"http://example.com/x"}`), "approval_id")
 	got = object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
 	assert.Equal(t, []any{"url", "http://example.com/x", "example.com"}, []any{got["mode"], got["url"], got["url_host"]})
 	assert.Len(t, got["url_warnings"], 1)
@@ -268,7 +268,7 @@ func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	})
 	c := w.connect(frame.LSP)
 	c.ask("Subscribe", `{"event_types":["new_approval"]}`)
-	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"ask"}`), "session_id")
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"ask"}`), "session_id")
 	announced := object(t, c.event("new_approval"))
 	a := pending(t, w, c, session)
 	for _, q := range []map[string]any{announced, a} {

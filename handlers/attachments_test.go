@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // pixels is a picture of so many bytes, for a request.
@@ -148,7 +148,7 @@ func TestADraftKeepsItsContent(t *testing.T) {
 	c := w.connect(frame.LSP)
 	image := func(data string) string { return `[{"type":"image","mimeType":"image/png","data":"` + data + `"}]` }
 	draft := func() string {
-		return jsontest.As[string](t, c.ask("launchSession", `{"query":"q","draft":true,"content":`+image("AAEC")+`}`), "session_id")
+		return testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q","draft":true,"content":`+image("AAEC")+`}`), "session_id")
 	}
 	id := draft()
 	c.ask("continueSession", `{"session_id":"`+id+`"}`)

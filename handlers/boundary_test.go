@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // question waits until one question is open, and is that.
@@ -71,7 +71,7 @@ func TestAskUser(t *testing.T) {
 	again := question(t, w, person)
 	assert.Equal(t, q["thread_id"], again["thread_id"])
 	decide(person, again, `"decision":"respond","comment":"because"`)
-	assert.Equal(t, "because", jsontest.As[string](t, c.wait(id).Result, "response"))
+	assert.Equal(t, "because", testkit.JSONAs[string](t, c.wait(id).Result, "response"))
 }
 
 func TestRequestPermission(t *testing.T) {
@@ -109,7 +109,7 @@ func TestRequestPermission(t *testing.T) {
 func TestAQuestionOfASession(t *testing.T) {
 	w := newWorld(t, until)
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
-	session := jsontest.As[string](t, person.ask("launchSession", `{"query":"work"}`), "session_id")
+	session := testkit.JSONAs[string](t, person.ask("launchSession", `{"query":"work"}`), "session_id")
 	status := func() string {
 		s, err := w.hub.Query().Session(context.Background(), session)
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestAQuestionOfASession(t *testing.T) {
 	assert.Equal(t, session, q["session_id"])
 	assert.Equal(t, "waiting_input", status())
 	decide(person, q, `"decision":"respond","comment":"so"`)
-	assert.Equal(t, "so", jsontest.As[string](t, c.wait(id).Result, "response"))
+	assert.Equal(t, "so", testkit.JSONAs[string](t, c.wait(id).Result, "response"))
 	assert.Equal(t, "running", status())
 
 	// Taken back, it goes on as well.
@@ -208,7 +208,7 @@ func TestAKeptQuestionIsAnsweredLater(t *testing.T) {
 
 	decide(person, question(t, w, person), `"decision":"approve"`)
 	c = w.connect(frame.NDJSON)
-	assert.Equal(t, "user_approved", jsontest.As[string](t, c.ask("requestPermission", ask), "reason"))
+	assert.Equal(t, "user_approved", testkit.JSONAs[string](t, c.ask("requestPermission", ask), "reason"))
 	id = c.send("requestPermission", ask)
 	decide(person, question(t, w, person), `"decision":"deny","comment":"once is enough"`)
 	assert.Equal(t, -32003, c.wait(id).Error.Code)

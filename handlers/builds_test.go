@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // builtWith is a hub whose configuration has two builds.
@@ -131,7 +131,7 @@ func TestOneBuildOfANameRunsAtATime(t *testing.T) {
 	c.ask("listBuilds", "")
 	waiting := second.send("build", `{"name":"page"}`)
 	m := second.next()
-	assert.Equal(t, "waiting", jsontest.As[string](t, m.Params, "stage"))
+	assert.Equal(t, "waiting", testkit.JSONAs[string](t, m.Params, "stage"))
 	assert.Empty(t, running, "another one runs")
 	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + first + `}}`)
 	assert.Equal(t, -32800, c.wait(first).Error.Code)

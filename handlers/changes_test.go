@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // A hunk is one of getSessionSnapshots.
@@ -114,7 +114,7 @@ func changing(t *testing.T, before, after *string, change ...func(*hub.Options))
 		return done
 	}, change...)
 	c := w.connect(frame.LSP)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	w.ended(id)
 	dir, err := filepath.EvalSymlinks(w.dir)
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestOfABinaryFileNothingIsReverted(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	w.ended(id)
 	r := reviewed{t, c, id, filepath.Join(w.dir, "a.txt")}
 	hunks, _ := r.told()
@@ -277,8 +277,8 @@ func TestChangeDecidedIsTold(t *testing.T) {
 	var got []string
 	for range 2 {
 		event := other.event("change_decided")
-		assert.Equal(t, r.session, jsontest.As[string](t, event, "session_id"))
-		assert.Equal(t, r.path, jsontest.As[string](t, event, "path"))
+		assert.Equal(t, r.session, testkit.JSONAs[string](t, event, "session_id"))
+		assert.Equal(t, r.path, testkit.JSONAs[string](t, event, "path"))
 		var d struct{ Decision, Hunk string }
 		require.NoError(t, json.Unmarshal(event, &d))
 		got = append(got, d.Decision+" "+d.Hunk)

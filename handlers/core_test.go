@@ -10,7 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -29,7 +29,7 @@ func TestHealthTellsWhatIsWrong(t *testing.T) {
 func TestInitializeOffersWhatThereIs(t *testing.T) {
 	c := connectTo(t, server.New(everything(), server.Options{}), frame.LSP)
 	assert.JSONEq(t, `{"serverInfo":{"name":"duet-rpc","version":"0.0.0-test"},"protocolVersion":"2.0"}`, string(c.ask("initialize", "")))
-	offer := jsontest.As[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
+	offer := testkit.JSONAs[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
 	assert.Equal(t, []any{"core", "task", "session", "executor", "terminal"}, offer["methodFamilies"])
 	assert.Contains(t, offer["eventTypes"], "approval_resolved")
 	assert.Contains(t, offer["longRunning"], "execute_prompt")
@@ -37,7 +37,7 @@ func TestInitializeOffersWhatThereIs(t *testing.T) {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{Version: "1", LogLevel: &slog.LevelVar{}, Now: time.Now})
 	c = connectTo(t, server.New(reg, server.Options{}), frame.LSP)
-	offer = jsontest.As[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
+	offer = testkit.JSONAs[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
 	assert.Equal(t, []any{"core"}, offer["methodFamilies"])
 	assert.NotContains(t, offer, "eventTypes")
 }

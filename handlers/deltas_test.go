@@ -14,7 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // Deltas are merged, so one may begin in the middle of what a client has read: by
@@ -36,7 +36,7 @@ func TestWhoReadsAMessageThatIsBeingWrittenHasNothingTwice(t *testing.T) {
 	})
 	c := w.connect(frame.LSP)
 	c.ask("Subscribe", `{"event_types":["message_delta"],"delta_interval_ms":1000}`)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"write"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"write"}`), "session_id")
 
 	written := func() []uint16 {
 		var r struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
@@ -46,7 +46,7 @@ type Domain struct {
 	// Unwatched, if set, remembers what went on without a client.
 	Unwatched *Unwatched
 	// AgentNotes, if set, are what agents have told of themselves last.
-	AgentNotes *agentstatus.Notes
+	AgentNotes *agentlink.Notes
 }
 
 // RegisterDomain registers the methods of tasks, sessions and executors. flush waits

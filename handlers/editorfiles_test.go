@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // Whoever begins a conversation may choose its id, by which it is known from then on.
@@ -17,7 +17,7 @@ func TestACallerChoosesTheIDOfAConversation(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
 	id, forked := uuid.NewString(), uuid.NewString()
-	first := jsontest.As[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"one","conversation_id":%q}`, id)), "session_id")
+	first := testkit.JSONAs[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"one","conversation_id":%q}`, id)), "session_id")
 	w.ended(first)
 	r := object(t, c.ask("launchSession", fmt.Sprintf(`{"query":"two","conversation_id":%q}`, id)))
 	assert.Equal(t, id, r["thread_id"], "it follows in the same one")

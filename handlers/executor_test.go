@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestExecutePrompt(t *testing.T) {
@@ -56,7 +56,7 @@ func TestExecutePrompt(t *testing.T) {
 	assert.NotEmpty(t, stopped["message"])
 	assert.Equal(t, false, object(t, c.ask("cancel_task", `{"task_id":"nobody"}`))["stopped"])
 
-	assert.Regexp(t, `^msg-`, jsontest.As[string](t, c.ask("create_message", `{"task_id":"t-1","message":{"role":"user","content":"a note"}}`), "message_id"))
+	assert.Regexp(t, `^msg-`, testkit.JSONAs[string](t, c.ask("create_message", `{"task_id":"t-1","message":{"role":"user","content":"a note"}}`), "message_id"))
 	e = c.fail("create_message", `{"task_id":"nobody","message":{"role":"user","content":"a note"}}`)
 	assert.Equal(t, "task_not_found", e.Data["kind"])
 	e = c.fail("secret.provide", `{"request_id":"nobody","secret":"s3cret"}`)
@@ -90,12 +90,12 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	id := c.send("execute_prompt", `{"task_id":"stopped","prompt":"a"}`)
 	begins("a")
 	assert.Equal(t, map[string]any{"stopped": true}, object(t, c.ask("stop_task", `{"task_id":"stopped","reason":"user_cancelled"}`)))
-	assert.Equal(t, "cancelled", jsontest.As[string](t, c.wait(id).Result, "status"))
+	assert.Equal(t, "cancelled", testkit.JSONAs[string](t, c.wait(id).Result, "status"))
 
 	id = c.send("execute_prompt", `{"task_id":"notified","prompt":"b"}`)
 	begins("b")
 	c.write(`{"jsonrpc":"2.0","method":"cancel_task","params":{"task_id":"notified"}}`)
-	assert.Equal(t, "cancelled", jsontest.As[string](t, c.wait(id).Result, "status"))
+	assert.Equal(t, "cancelled", testkit.JSONAs[string](t, c.wait(id).Result, "status"))
 
 	id = c.send("execute_prompt", `{"task_id":"cancelled","prompt":"c"}`)
 	begins("c")
@@ -105,8 +105,8 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 
 	id = c.send("execute_prompt", `{"task_id":"late","prompt":"d","timeout_ms":1}`)
 	m := c.wait(id)
-	assert.Equal(t, "failed", jsontest.As[string](t, m.Result, "status"))
-	assert.Equal(t, "TIMEOUT", jsontest.As[map[string]any](t, m.Result, "error")["code"])
+	assert.Equal(t, "failed", testkit.JSONAs[string](t, m.Result, "status"))
+	assert.Equal(t, "TIMEOUT", testkit.JSONAs[map[string]any](t, m.Result, "error")["code"])
 
 	c.send("execute_prompt", `{"task_id":"goes on","prompt":"e"}`)
 	begins("e")
@@ -140,7 +140,7 @@ func TestATokenIsGoodForItsConversationAlone(t *testing.T) {
 	}
 	assert.Equal(t, -32600, c.fail("execute_prompt", `{`+own+`,"prompt":"a conversation of its own"}`).Code)
 	assert.Equal(t, false, object(t, c.ask("stop_task", `{`+own+`,"task_id":"nobody"}`))["stopped"])
-	assert.Regexp(t, `^msg-`, jsontest.As[string](t, c.ask("create_message", `{`+own+`,"task_id":"own","message":{"role":"user","content":"x"}}`), "message_id"))
+	assert.Regexp(t, `^msg-`, testkit.JSONAs[string](t, c.ask("create_message", `{`+own+`,"task_id":"own","message":{"role":"user","content":"x"}}`), "message_id"))
 	assert.Equal(t, true, object(t, c.ask("stop_task", `{`+own+`,"task_id":"t-own"}`))["stopped"])
 	assert.Equal(t, true, object(t, c.ask("stop_task", `{"task_id":"t-others"}`))["stopped"])
 }
@@ -162,7 +162,7 @@ func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 					outer = m.Params
 				}
 				assert.Len(t, object(t, outer), 1, "no subscription, no seq: %s", outer)
-				e := jsontest.As[map[string]any](t, outer, "event")
+				e := testkit.JSONAs[map[string]any](t, outer, "event")
 				return e["type"].(string), e["data"].(map[string]any)
 			}
 			var shown strings.Builder
@@ -193,7 +193,7 @@ func TestOthersAttachToATerminal(t *testing.T) {
 	spawner, c := w.connect(frame.LSP), w.connect(frame.NDJSON)
 	assert.JSONEq(t, `{"terminals":[]}`, string(c.ask("terminal.list", "")))
 	spawner.ask("spawn_terminal", `{"shell":"sh","args":["-i"]}`)
-	list := jsontest.As[[]any](t, c.ask("terminal.list", ""), "terminals")
+	list := testkit.JSONAs[[]any](t, c.ask("terminal.list", ""), "terminals")
 	require.Len(t, list, 1)
 	info := list[0].(map[string]any)
 	assert.NotEmpty(t, info["started_at"])

@@ -25,7 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -281,7 +281,7 @@ func (w *world) connect(f frame.Framing) *client {
 // event was announced.
 func (w *world) until(isSo func() bool, what string) {
 	w.t.Helper()
-	var announced witness.Witness
+	var announced testkit.Witness
 	defer w.hub.Events().Watch(func(domain.Event, domain.Session) { announced.Note(func() {}) }).Stop()
 	announced.Await(w.t, isSo, what)
 }

@@ -16,9 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -44,13 +42,13 @@ func TestSessionsOfAgents(t *testing.T) {
 	const key = "sk-1234567890-abcdef"
 	w := newWorld(t, nil)
 	program, file := filepath.Join(w.dir, "keeps"), filepath.Join(w.dir, "config.toml")
-	witness.Program(t, program, keeps)
+	testkit.Program(t, program, keeps)
 	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = ["+`"`+program+`"`+"]\nkeys = { THEIR_KEY = \"theirs\" }\n[keys.theirs]\ncommand = [\"echo\", \""+key+"\"]\n"), 0o600))
 	reg := server.NewRegistry()
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil },
 		Configuration: func(bool) (*config.Config, error) {
-			return config.Load(config.Sources{User: file, Getenv: os.Getenv, Trust: trust.New(filepath.Join(w.dir, "trusted.json"))})
+			return config.Load(config.Sources{User: file, Getenv: os.Getenv, Trust: config.NewTrust(filepath.Join(w.dir, "trusted.json"))})
 		},
 	})
 	c := connectTo(t, server.New(reg, server.Options{}), frame.LSP)
@@ -58,12 +56,12 @@ func TestSessionsOfAgents(t *testing.T) {
 	list := c.ask("agent.sessions", `{"agent":"theirs"}`)
 	assert.JSONEq(t, `{"agent":"theirs","sessions":[{"native_session_id":"one","title":"First","updated_at":"2026-01-02T03:04:05Z","working_dir":"/"}]}`, string(list))
 	adopted := c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`)
-	assert.Equal(t, "completed", jsontest.As[string](t, adopted, "status"))
-	session := jsontest.As[string](t, adopted, "session_id")
+	assert.Equal(t, "completed", testkit.JSONAs[string](t, adopted, "status"))
+	session := testkit.JSONAs[string](t, adopted, "session_id")
 	told := string(c.ask("getConversation", `{"session_id":"`+session+`"}`))
 	assert.Contains(t, told, "so it is ")
 	assert.NotContains(t, told, key, "the agent's key is taken out")
-	assert.Equal(t, session, jsontest.As[string](t, c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`), "session_id"))
+	assert.Equal(t, session, testkit.JSONAs[string](t, c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`), "session_id"))
 
 	locked := c.fail("agent.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)
 	assert.Contains(t, locked.Message, "duet-rpc agents login theirs")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
-	"github.com/duet-rpc/duet-rpc/internal/golden"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -37,11 +37,11 @@ func TestProtocolDocument(t *testing.T) {
 	require.NoError(t, err)
 	head, _, found := strings.Cut(string(page), mark)
 	require.True(t, found, "%s has lost its mark", path)
-	golden.Bytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())))
+	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())))
 }
 
 // The types of the extension of VS Code are what the registry says. `make generate`
 // writes them anew.
 func TestTypeScriptTypes(t *testing.T) {
-	golden.Bytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
+	testkit.GoldenBytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
 }

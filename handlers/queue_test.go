@@ -10,7 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // queueIs asserts which prompts wait, as a result of a method tells it.
@@ -51,9 +51,9 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	c, other := w.connect(frame.LSP), w.connect(frame.LSP)
 	other.ask("Subscribe", `{"event_types":["queue_changed"]}`)
 	follow := func(id, query string, more string) string {
-		return jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"`+more+`}`), "session_id")
+		return testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"`+more+`}`), "session_id")
 	}
-	first := jsontest.As[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
 	assert.Equal(t, seen{"one", []string{}}, <-told)
 	two := follow(first, "two", "")
 	three := follow(first, "three", "")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // What was decided for good is listed, and asked again when it is taken back.
@@ -20,7 +20,9 @@ func TestStandingRules(t *testing.T) {
 	c := w.connect(frame.NDJSON)
 	rules := func() []any { return object(t, c.ask("getRules", ""))["rules"].([]any) }
 	assert.Equal(t, []any{}, rules())
-	launch := func() string { return jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id") }
+	launch := func() string {
+		return testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	}
 	decide := func(session, decision string) {
 		a := pending(t, w, c, session)
 		c.ask("sendDecision", `{"approval_id":"`+a["approval_id"].(string)+`","decision":`+decision+`}`)
@@ -60,7 +62,7 @@ func TestLongRulesFitIntoALine(t *testing.T) {
 	})
 	c := w.connect(frame.NDJSON)
 	for _, prompt := range []string{"a", "b"} {
-		session := jsontest.As[string](t, c.ask("launchSession", `{"query":"`+prompt+`"}`), "session_id")
+		session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"`+prompt+`"}`), "session_id")
 		a := pending(t, w, c, session) // it is listed, though not whole
 		assert.Equal(t, true, a["truncated"])
 		assert.Contains(t, a["tool_input"].(map[string]any)["command"], "bytes left out")

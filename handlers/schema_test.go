@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -104,7 +104,7 @@ func TestResultsWithNothingInThemAreAsDescribed(t *testing.T) {
 		}
 	}
 	c := w.connect(frame.LSP)
-	draft := jsontest.As[string](t, c.ask("launchSession", `{"query":"x","draft":true}`), "session_id")
+	draft := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"x","draft":true}`), "session_id")
 	for _, method := range []string{"getSessionState", "getConversation", "getSessionSnapshots", "fetchApprovals"} {
 		c.ask(method, `{"session_id":"`+draft+`"}`)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestASessionFromItsStartToItsEnd(t *testing.T) {
@@ -30,13 +30,13 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 	})
 	c := w.connect(frame.NDJSON)
 	launched := c.ask("launchSession", `{"query":"where  is it?","title":"Search","model":"sonnet","dangerously_skip_permissions":true,"dangerously_skip_permissions_timeout":60000}`)
-	id := jsontest.As[string](t, launched, "session_id")
-	assert.NotEqual(t, id, jsontest.As[string](t, launched, "run_id"))
+	id := testkit.JSONAs[string](t, launched, "session_id")
+	assert.NotEqual(t, id, testkit.JSONAs[string](t, launched, "run_id"))
 	w.ended(id)
 
-	state := jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	state := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	for name, want := range map[string]any{
-		"id": id, "run_id": jsontest.As[string](t, launched, "run_id"), "claude_session_id": "native-1", "status": "completed", "state": "completed",
+		"id": id, "run_id": testkit.JSONAs[string](t, launched, "run_id"), "claude_session_id": "native-1", "status": "completed", "state": "completed",
 		"query": "where  is it?", "summary": "where is it?", "title": "Search", "model": "sonnet", "working_dir": w.dir,
 		"cost_usd": 0.5, "input_tokens": 10.0, "output_tokens": 5.0, "total_tokens": 15.0, "effective_context_tokens": 15.0, "context_limit": 1000.0,
 		"auto_accept_edits": false, "dangerously_skip_permissions": true, "archived": false, "agent": "fake", "task_id": "task-0001",
@@ -97,18 +97,18 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 func TestSessionsThatFollowEachOther(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	first := jsontest.As[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
 	w.ended(first)
 	second := c.ask("continueSession", `{"session_id":"`+first+`","query":"two","mcp_config":"{\"mcpServers\":{\"x\":{\"command\":\"x\"}}}"}`)
-	assert.Equal(t, first, jsontest.As[string](t, second, "parent_session_id"))
+	assert.Equal(t, first, testkit.JSONAs[string](t, second, "parent_session_id"))
 	assert.Contains(t, object(t, second), "claude_session_id")
-	w.ended(jsontest.As[string](t, second, "session_id"))
+	w.ended(testkit.JSONAs[string](t, second, "session_id"))
 	fork := c.ask("continueSession", `{"session_id":"`+first+`","query":"another two"}`)
-	w.ended(jsontest.As[string](t, fork, "session_id"))
-	assert.NotEqual(t, jsontest.As[string](t, second, "thread_id"), jsontest.As[string](t, fork, "thread_id"))
+	w.ended(testkit.JSONAs[string](t, fork, "session_id"))
+	assert.NotEqual(t, testkit.JSONAs[string](t, second, "thread_id"), testkit.JSONAs[string](t, fork, "thread_id"))
 
 	var r struct{ Events []struct{ Content string } }
-	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+jsontest.As[string](t, fork, "session_id")+`"}`), &r))
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+testkit.JSONAs[string](t, fork, "session_id")+`"}`), &r))
 	var said []string
 	for _, e := range r.Events {
 		said = append(said, e.Content)
@@ -116,17 +116,17 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	assert.Equal(t, []string{"one", "Done: one", "another two", "Done: another two"}, said)
 
 	// With fork also behind the last one, which can still be continued.
-	last := jsontest.As[string](t, fork, "session_id")
+	last := testkit.JSONAs[string](t, fork, "session_id")
 	beside := c.ask("continueSession", `{"session_id":"`+last+`","query":"beside","fork":true}`)
-	w.ended(jsontest.As[string](t, beside, "session_id"))
-	assert.NotEqual(t, jsontest.As[string](t, fork, "thread_id"), jsontest.As[string](t, beside, "thread_id"))
-	assert.Equal(t, last, jsontest.As[string](t, beside, "parent_session_id"))
-	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+jsontest.As[string](t, beside, "session_id")+`"}`), &r))
+	w.ended(testkit.JSONAs[string](t, beside, "session_id"))
+	assert.NotEqual(t, testkit.JSONAs[string](t, fork, "thread_id"), testkit.JSONAs[string](t, beside, "thread_id"))
+	assert.Equal(t, last, testkit.JSONAs[string](t, beside, "parent_session_id"))
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+testkit.JSONAs[string](t, beside, "session_id")+`"}`), &r))
 	require.Len(t, r.Events, 6)
 	assert.Equal(t, "beside", r.Events[4].Content)
 	onward := c.ask("continueSession", `{"session_id":"`+last+`","query":"on","fork":false}`)
-	assert.Equal(t, jsontest.As[string](t, fork, "thread_id"), jsontest.As[string](t, onward, "thread_id"))
-	w.ended(jsontest.As[string](t, onward, "session_id"))
+	assert.Equal(t, testkit.JSONAs[string](t, fork, "thread_id"), testkit.JSONAs[string](t, onward, "thread_id"))
+	w.ended(testkit.JSONAs[string](t, onward, "session_id"))
 
 	e := c.fail("continueSession", `{"session_id":"nope","query":"x"}`)
 	assert.Equal(t, -32603, e.Code)
@@ -137,7 +137,7 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 
 	hits := object(t, c.ask("searchConversations", `{"query":"another"}`))["hits"].([]any)
 	require.NotEmpty(t, hits)
-	assert.Equal(t, jsontest.As[string](t, fork, "session_id"), hits[0].(map[string]any)["session_id"])
+	assert.Equal(t, testkit.JSONAs[string](t, fork, "session_id"), hits[0].(map[string]any)["session_id"])
 	assert.Contains(t, hits[0].(map[string]any)["snippet"], "«another»")
 }
 
@@ -149,13 +149,13 @@ func TestListsOfSessions(t *testing.T) {
 	c := w.connect(frame.LSP)
 	var ids []string
 	for i := range 4 {
-		id := jsontest.As[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"q%d"}`, i)), "session_id")
+		id := testkit.JSONAs[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"q%d"}`, i)), "session_id")
 		w.ended(id)
 		ids = append(ids, id)
 	}
-	leaf := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+ids[3]+`","query":"on"}`), "session_id")
+	leaf := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+ids[3]+`","query":"on"}`), "session_id")
 	w.ended(leaf)
-	draft := jsontest.As[string](t, c.ask("launchSession", `{"query":"draft","draft":true}`), "session_id")
+	draft := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"draft","draft":true}`), "session_id")
 	list := func(method, params string) (got []string) {
 		for _, s := range object(t, c.ask(method, params))["sessions"].([]any) {
 			got = append(got, s.(map[string]any)["id"].(string))
@@ -178,7 +178,7 @@ func TestListsOfSessions(t *testing.T) {
 
 	c.ask("updateSessionTitle", `{"session_id":"`+leaf+`","title":"Named"}`)
 	c.ask("updateSessionSettings", `{"session_id":"`+leaf+`","auto_accept_edits":true,"permission_mode":"plan","dangerously_skip_permissions":true,"dangerously_skip_permissions_timeout_ms":60000}`)
-	s := jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+leaf+`"}`), "session")
+	s := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+leaf+`"}`), "session")
 	assert.Equal(t, []any{"Named", true, "plan", true}, []any{s["title"], s["auto_accept_edits"], s["permission_mode"], s["dangerously_skip_permissions"]})
 	assert.Contains(t, s, "dangerously_skip_permissions_expires_at")
 	e := c.fail("updateSessionSettings", `{"session_id":"`+leaf+`","permission_mode":"yolo"}`)
@@ -196,7 +196,7 @@ func TestAConversationIsDeleted(t *testing.T) {
 	launched := object(t, c.ask("launchSession", `{"query":"one"}`))
 	id := launched["session_id"].(string)
 	w.ended(id)
-	next := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"last","query":"two"}`), "session_id")
+	next := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"last","query":"two"}`), "session_id")
 	w.ended(next)
 	r := object(t, c.ask("session.delete", `{"session_id":"`+id+`"}`))
 	assert.Equal(t, []any{2.0, 0.0}, []any{r["deleted"], r["kept"]})
@@ -205,19 +205,19 @@ func TestAConversationIsDeleted(t *testing.T) {
 		e := c.fail("session.delete", `{"session_id":"`+gone+`"}`)
 		assert.Contains(t, e.Message, "no run, session or task has the id")
 	}
-	draft := jsontest.As[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	draft := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
 	assert.Equal(t, 1.0, object(t, c.ask("session.delete", `{"session_id":"`+draft+`"}`))["deleted"])
 }
 
 func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
 	c.ask("updateSessionTitle", `{"session_id":"`+id+`","title":"Named"}`)
 	launched := object(t, c.ask("continueSession", `{"session_id":"`+id+`"}`))
 	assert.Equal(t, []any{id, ""}, []any{launched["session_id"], launched["parent_session_id"]})
 	w.ended(id)
-	s := jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	s := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	assert.Equal(t, []any{"completed", "Named", "later"}, []any{s["status"], s["title"], s["query"]})
 	e := c.fail("continueSession", `{"session_id":"`+id+`"}`)
 	assert.Equal(t, []any{-32602, "query"}, []any{e.Code, e.Data["param"]})
@@ -226,7 +226,7 @@ func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
 func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	first := jsontest.As[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
 	w.ended(first)
 	leaves := func(filter string) (got []string) {
 		for _, s := range object(t, c.ask("getSessionLeaves", `{"filter":"`+filter+`"}`))["sessions"].([]any) {
@@ -235,10 +235,10 @@ func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 		return got
 	}
 	c.ask("archiveSession", `{"session_id":"`+first+`"}`)
-	fork := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`), "session_id")
+	fork := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`), "session_id")
 	assert.Equal(t, []string{first}, leaves("archived"), "it is not what goes on")
 	assert.Equal(t, []string{fork}, leaves("normal"))
-	next := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
+	next := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
 	assert.Empty(t, leaves("archived"))
 	assert.Equal(t, []string{next, fork}, leaves("normal"))
 	w.ended(next)
@@ -263,9 +263,9 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 	})
 	c := w.connect(frame.LSP)
 	follow := func(id, query string) string {
-		return jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`), "session_id")
+		return testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`), "session_id")
 	}
-	first := jsontest.As[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
 	taken := follow(first, "taken back")
 	c.ask("interruptSession", `{"session_id":"`+taken+`"}`)
 	last := follow(taken, "two")
@@ -283,7 +283,7 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 func TestInterruptSession(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
 	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
 	w.ended(id)
 	e := c.fail("interruptSession", `{"session_id":"`+id+`"}`)
@@ -301,7 +301,7 @@ func TestSnapshots(t *testing.T) {
 	})
 	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o700))
 	c := w.connect(frame.LSP)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit","working_dir":"sub"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit","working_dir":"sub"}`), "session_id")
 	w.ended(id)
 	var r struct {
 		Snapshots []struct {
@@ -342,7 +342,7 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"go"}`), "session_id")
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"go"}`), "session_id")
 	w.ended(id)
 	events := func(c *client) (list []string) {
 		var r struct {
@@ -386,7 +386,7 @@ func TestLongConversationsFitIntoALine(t *testing.T) {
 		return done
 	})
 	old, lsp := w.connect(frame.NDJSON), w.connect(frame.LSP)
-	id := jsontest.As[string](t, old.ask("launchSession", `{"query":"talk"}`), "session_id")
+	id := testkit.JSONAs[string](t, old.ask("launchSession", `{"query":"talk"}`), "session_id")
 	w.ended(id)
 	type page struct {
 		Events     []struct{ Content string }

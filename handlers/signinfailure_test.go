@@ -8,7 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // What is to be signed in to is data, wherever the end of the run is told.
@@ -42,7 +42,7 @@ func TestARunThatNeedsASignInHasTheWays(t *testing.T) {
 	assert.Equal(t, want, event)
 	assert.Equal(t, want, broadcast)
 	w.ended("task-0001")
-	assert.Equal(t, want, jsontest.As[any](t, c.ask("task.get", `{"taskId":"task-0001"}`), "auth_methods"))
-	assert.Equal(t, want, jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"task-0001"}`), "session")["auth_methods"])
+	assert.Equal(t, want, testkit.JSONAs[any](t, c.ask("task.get", `{"taskId":"task-0001"}`), "auth_methods"))
+	assert.Equal(t, want, testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"task-0001"}`), "session")["auth_methods"])
 	assert.Equal(t, want, object(t, c.ask("execute_prompt", `{"prompt":"x"}`))["error"].(map[string]any)["auth_methods"])
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -24,7 +24,7 @@ func TestEventsAsNotifications(t *testing.T) {
 	assert.Equal(t, "Subscription established. Waiting for events...", r["message"])
 	assert.Equal(t, 0.0, r["seq"], "the log is empty")
 	assert.Equal(t, 0.0, object(t, c.ask("Subscribe", `{"since":0,"event_types":["usage"]}`))["seq"])
-	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id")
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id")
 	last, status := 0.0, ""
 	for status != "completed" {
 		m := c.next()
@@ -76,7 +76,7 @@ func TestEventsAsLines(t *testing.T) {
 func TestASubscriptionBelongsToItsConnection(t *testing.T) {
 	w := newWorld(t, quick)
 	one, other := w.connect(frame.LSP), w.connect(frame.LSP)
-	id := jsontest.As[string](t, one.ask("Subscribe", ""), "subscription_id")
+	id := testkit.JSONAs[string](t, one.ask("Subscribe", ""), "subscription_id")
 	assert.Equal(t, -32603, other.fail("Unsubscribe", `{"subscription_id":"`+id+`"}`).Code)
 	assert.JSONEq(t, `{"success":true}`, string(one.ask("Unsubscribe", `{"subscription_id":"`+id+`"}`)))
 	e := one.fail("Subscribe", `{"session_id":"nope"}`)
@@ -97,14 +97,14 @@ func TestUnknownEventTypesAreIgnored(t *testing.T) {
 			some.ask("Subscribe", `{"event_types":["session_forgotten","session_status_changed",""]}`)
 			r := object(t, none.ask("Subscribe", `{"since":0,"event_types":["session_forgotten"]}`))
 			assert.Regexp(t, `^sub_`, r["subscription_id"])
-			session := jsontest.As[string](t, none.ask("launchSession", `{"query":"x"}`), "session_id")
+			session := testkit.JSONAs[string](t, none.ask("launchSession", `{"query":"x"}`), "session_id")
 			for status := ""; status != "completed"; {
 				m := some.next()
 				raw := m.Params
 				if f == frame.NDJSON {
 					raw = m.Result
 				}
-				event := jsontest.As[map[string]any](t, raw, "event")
+				event := testkit.JSONAs[map[string]any](t, raw, "event")
 				assert.Equal(t, "session_status_changed", event["type"])
 				status = event["data"].(map[string]any)["new_status"].(string)
 			}
@@ -121,10 +121,10 @@ func TestFormerNamesOfEventTypes(t *testing.T) {
 	w := newWorld(t, asking)
 	c, asks := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
 	c.ask("Subscribe", `{"event_types":["approval_requested","approval_responded","session_updated"]}`)
-	session := jsontest.As[string](t, asks.ask("launchSession", `{"query":"permit:1"}`), "session_id")
+	session := testkit.JSONAs[string](t, asks.ask("launchSession", `{"query":"permit:1"}`), "session_id")
 	var came []string
 	for status := ""; status != "completed"; {
-		event := jsontest.As[map[string]any](t, c.next().Result, "event")
+		event := testkit.JSONAs[map[string]any](t, c.next().Result, "event")
 		data := event["data"].(map[string]any)
 		came = append(came, event["type"].(string))
 		switch event["type"] {
@@ -143,8 +143,8 @@ func TestASubscriptionToARunOfASession(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
 	launch := func(thread string) map[string]any {
-		id := jsontest.As[string](t, c.ask("execute_prompt", `{"session_id":"`+thread+`","prompt":"x"}`), "task_id")
-		return jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+		id := testkit.JSONAs[string](t, c.ask("execute_prompt", `{"session_id":"`+thread+`","prompt":"x"}`), "task_id")
+		return testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	}
 	one, two, other := launch("one"), launch("one"), launch("other")
 	subscribe := func(session, run any) string {
@@ -179,11 +179,11 @@ func TestASubscriptionToARunOfASession(t *testing.T) {
 func TestPendingApprovalsAreTold(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.LSP)
-	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	a := pending(t, w, c, session)
 	c.ask("Subscribe", `{"event_types":["new_approval","approval_resolved"]}`)
 	event := func() (string, map[string]any) {
-		e := jsontest.As[map[string]any](t, c.next().Params, "event")
+		e := testkit.JSONAs[map[string]any](t, c.next().Params, "event")
 		return e["type"].(string), e["data"].(map[string]any)
 	}
 	kind, data := event()
@@ -204,7 +204,7 @@ func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
 		c, other := w.connect(framing), w.connect(framing)
 		var ids []string
 		for range 64 {
-			ids = append(ids, jsontest.As[string](t, c.ask("Subscribe", `{"event_types":["usage"]}`), "subscription_id"))
+			ids = append(ids, testkit.JSONAs[string](t, c.ask("Subscribe", `{"event_types":["usage"]}`), "subscription_id"))
 		}
 		for range 3 {
 			e := c.fail("Subscribe", `{}`)
@@ -225,7 +225,7 @@ func TestSubscriptionGetsTheIDThatAClientChooses(t *testing.T) {
 	w := newWorld(t, quick)
 	one, other := w.connect(frame.LSP), w.connect(frame.LSP)
 	for _, c := range []*client{one, other} {
-		assert.Equal(t, "mine", jsontest.As[string](t, c.ask("Subscribe", `{"subscription_id":"mine"}`), "subscription_id"))
+		assert.Equal(t, "mine", testkit.JSONAs[string](t, c.ask("Subscribe", `{"subscription_id":"mine"}`), "subscription_id"))
 	}
 	e := one.fail("Subscribe", `{"subscription_id":"mine"}`)
 	assert.Equal(t, "subscription_id", e.Data["param"])
@@ -261,7 +261,7 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 	c := w.connect(frame.LSP)
 	c.ask("task.stats", "")
 	c.ask("Subscribe", `{"event_types":["session_status_changed"]}`)
-	w.ended(jsontest.As[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id"))
+	w.ended(testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id"))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	flushed := make(chan struct{})
@@ -272,7 +272,7 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 	for status, told := "", false; status != "completed" || !told; {
 		switch m := c.next(); m.Method {
 		case "event":
-			status = jsontest.As[map[string]any](t, m.Params, "event")["data"].(map[string]any)["new_status"].(string)
+			status = testkit.JSONAs[map[string]any](t, m.Params, "event")["data"].(map[string]any)["new_status"].(string)
 		case "event.taskCompleted":
 			told = true
 		}

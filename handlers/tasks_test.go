@@ -13,16 +13,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestATaskFromItsStartToItsEnd(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.NDJSON)
 	submitted := c.ask("task.submit", `{"prompt":"hello","priority":3}`)
-	assert.Equal(t, "task-0001", jsontest.As[string](t, submitted, "taskId"))
-	assert.Contains(t, []string{"running", "queued"}, jsontest.As[string](t, submitted, "state"))
-	assert.Equal(t, "fake", jsontest.As[string](t, submitted, "agent"))
+	assert.Equal(t, "task-0001", testkit.JSONAs[string](t, submitted, "taskId"))
+	assert.Contains(t, []string{"running", "queued"}, testkit.JSONAs[string](t, submitted, "state"))
+	assert.Equal(t, "fake", testkit.JSONAs[string](t, submitted, "agent"))
 	w.ended("task-0001")
 
 	task := object(t, c.ask("task.get", `{"taskId":"task-0001"}`))
@@ -36,7 +36,7 @@ func TestATaskFromItsStartToItsEnd(t *testing.T) {
 		assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, task[name], name)
 	}
 	for _, alias := range []string{task["session_id"].(string), task["run_id"].(string), task["thread_id"].(string)} {
-		assert.Equal(t, "task-0001", jsontest.As[string](t, c.ask("task.get", `{"taskId":"`+alias+`"}`), "id"))
+		assert.Equal(t, "task-0001", testkit.JSONAs[string](t, c.ask("task.get", `{"taskId":"`+alias+`"}`), "id"))
 	}
 	assert.JSONEq(t, `{"total":1,"running":0,"queued":0,"completed":1,"failed":0,"cancelled":0}`, string(c.ask("task.stats", "")))
 }
@@ -54,7 +54,7 @@ func TestListsOfTasks(t *testing.T) {
 		if i == 2 {
 			prompt = "fail"
 		}
-		w.ended(jsontest.As[string](t, c.ask("task.submit", fmt.Sprintf(`{"prompt":%q}`, prompt)), "taskId"))
+		w.ended(testkit.JSONAs[string](t, c.ask("task.submit", fmt.Sprintf(`{"prompt":%q}`, prompt)), "taskId"))
 	}
 	_, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "only a draft", Draft: true})
 	require.NoError(t, err)
@@ -96,8 +96,8 @@ func TestWhatCannotBeDoneToTasks(t *testing.T) {
 	assert.Equal(t, -32602, e.Code)
 	assert.Equal(t, "cwd", e.Data["param"], "the parameter has its name in this method")
 
-	assert.Equal(t, "running", jsontest.As[string](t, c.ask("task.submit", `{"prompt":"a"}`), "state"))
-	assert.Equal(t, "queued", jsontest.As[string](t, c.ask("task.submit", `{"prompt":"b"}`), "state"))
+	assert.Equal(t, "running", testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"a"}`), "state"))
+	assert.Equal(t, "queued", testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"b"}`), "state"))
 	e = c.fail("task.submit", `{"prompt":"c"}`)
 	assert.Equal(t, -32002, e.Code)
 	assert.Equal(t, "queue_full", e.Data["kind"])
@@ -116,7 +116,7 @@ func TestTheChatIsOneConversation(t *testing.T) {
 	c := w.connect(frame.LSP)
 	var threads []string
 	for range 2 {
-		id := jsontest.As[string](t, c.ask("chat.send", `{"message":"hi"}`), "taskId")
+		id := testkit.JSONAs[string](t, c.ask("chat.send", `{"message":"hi"}`), "taskId")
 		w.ended(id)
 		task := object(t, c.ask("task.get", `{"taskId":"`+id+`"}`))
 		assert.Equal(t, 5.0, task["priority"])
@@ -143,16 +143,16 @@ func TestBroadcastsGoToThoseWhoAskedForTasks(t *testing.T) {
 	for {
 		m := member1.next()
 		methods = append(methods, m.Method)
-		assert.Equal(t, "task-0001", jsontest.As[string](t, m.Params, "taskId"))
+		assert.Equal(t, "task-0001", testkit.JSONAs[string](t, m.Params, "taskId"))
 		switch m.Method {
 		case "event.taskQueued":
-			assert.Equal(t, "hello", jsontest.As[string](t, m.Params, "prompt"))
+			assert.Equal(t, "hello", testkit.JSONAs[string](t, m.Params, "prompt"))
 		case "event.taskOutput":
-			assert.Equal(t, "stdout", jsontest.As[string](t, m.Params, "stream"))
+			assert.Equal(t, "stdout", testkit.JSONAs[string](t, m.Params, "stream"))
 		}
 		if m.Method == "event.taskCompleted" {
-			assert.Equal(t, "Done: hello", jsontest.As[string](t, m.Params, "result"))
-			assert.GreaterOrEqual(t, jsontest.As[float64](t, m.Params, "duration"), 0.0)
+			assert.Equal(t, "Done: hello", testkit.JSONAs[string](t, m.Params, "result"))
+			assert.GreaterOrEqual(t, testkit.JSONAs[float64](t, m.Params, "duration"), 0.0)
 			break
 		}
 	}
@@ -177,14 +177,14 @@ func TestBroadcastsOfOtherEnds(t *testing.T) {
 		}
 	}
 	c.ask("task.submit", `{"prompt":"fail"}`)
-	assert.Equal(t, "boom", jsontest.As[string](t, await("event.taskFailed"), "error"))
+	assert.Equal(t, "boom", testkit.JSONAs[string](t, await("event.taskFailed"), "error"))
 	c.ask("task.submit", `{"prompt":"go on"}`)
 	await("event.taskStarted")
 	c.ask("task.cancel", `{"taskId":"task-0002"}`)
-	assert.NotEmpty(t, jsontest.As[string](t, await("event.taskCancelled"), "reason"))
+	assert.NotEmpty(t, testkit.JSONAs[string](t, await("event.taskCancelled"), "reason"))
 	_, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "too long", Timeout: 1})
 	require.NoError(t, err)
-	assert.Equal(t, "task-0003", jsontest.As[string](t, await("event.taskTimeout"), "taskId"))
+	assert.Equal(t, "task-0003", testkit.JSONAs[string](t, await("event.taskTimeout"), "taskId"))
 }
 
 func TestDaemonStatus(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestWhatTasksHaveUsed(t *testing.T) {
@@ -18,15 +18,15 @@ func TestWhatTasksHaveUsed(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	one := jsontest.As[string](t, c.ask("launchSession", `{"query":"q","title":"T"}`), "session_id")
+	one := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q","title":"T"}`), "session_id")
 	w.ended(one)
-	w.ended(jsontest.As[string](t, c.ask("task.submit", `{"prompt":"p"}`), "taskId"))
+	w.ended(testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"p"}`), "taskId"))
 
 	all := c.ask("task.usage", `{}`)
-	total := jsontest.As[map[string]any](t, all, "total")
+	total := testkit.JSONAs[map[string]any](t, all, "total")
 	assert.Equal(t, []any{2.0, 60.0, 8.0, 1.0}, []any{total["runs"], total["input_tokens"], total["output_tokens"], total["cost_usd"]})
 	assert.NotContains(t, string(all), "rows")
-	rows := jsontest.As[[]any](t, c.ask("task.usage", `{"by":"session","session_id":"`+one+`"}`), "rows")
+	rows := testkit.JSONAs[[]any](t, c.ask("task.usage", `{"by":"session","session_id":"`+one+`"}`), "rows")
 	assert.Len(t, rows, 1)
 	assert.Equal(t, "T", rows[0].(map[string]any)["title"])
 	assert.NotContains(t, string(c.ask("task.usage", `{"by":"day","until":"2001-01-01"}`)), "rows")
@@ -47,9 +47,9 @@ func TestALaunchHasABudget(t *testing.T) {
 	for _, launched := range []json.RawMessage{
 		c.ask("launchSession", `{"query":"q","budget":{"cost_usd":0.5}}`), c.ask("task.submit", `{"prompt":"q","budget":{"cost_usd":0.4,"tokens":7}}`),
 	} {
-		s := w.ended(jsontest.As[string](t, launched, "session_id"))
+		s := w.ended(testkit.JSONAs[string](t, launched, "session_id"))
 		assert.Equal(t, "RUN_BUDGET_REACHED", s.ErrorCode)
-		next := w.ended(jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+s.SessionID+`","query":"on"}`), "session_id"))
+		next := w.ended(testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+s.SessionID+`","query":"on"}`), "session_id"))
 		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "it is that of each run of the conversation")
 	}
 }

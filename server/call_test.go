@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
@@ -89,7 +88,7 @@ func TestIDsOfCallsMayBeRandom(t *testing.T) {
 		c := connect(t, asking(), frame.LSP, server.Options{RandomCallIDs: true})
 		for n := range 2 {
 			c.send(`{"jsonrpc":"2.0","id":` + strconv.Itoa(n) + `,"method":"ask"}`)
-			id := string(jsontest.Member(t, c.next(), "id"))
+			id := string(testkit.JSONMember(t, c.next(), "id"))
 			assert.False(t, seen[id], id)
 			seen[id] = true
 			exact, err := strconv.ParseUint(id, 10, 53)
@@ -213,7 +212,7 @@ func TestBroadcast(t *testing.T) {
 	srv := server.New(standard(), server.Options{})
 	var clients []*client
 	for range 3 {
-		c := &client{t: t, framing: frame.LSP, served: make(chan error, 1), log: &witness.Text{}}
+		c := &client{t: t, framing: frame.LSP, served: make(chan error, 1), log: &testkit.Text{}}
 		clients = append(clients, c.attach(srv))
 		c.ask(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -92,7 +92,7 @@ func TestTheProgramInTheDocumentation(t *testing.T) {
 // A peer that is told to look into the log finds something there, without
 // anybody having asked for a log.
 func TestTheDefaultLogger(t *testing.T) {
-	log := &witness.Text{}
+	log := &testkit.Text{}
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
 	defer slog.SetDefault(before)

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -25,13 +25,13 @@ type client struct {
 	framing frame.Framing
 	reader  *frame.Reader
 	served  chan error // what Serve returned
-	log     *witness.Text
+	log     *testkit.Text
 	cancel  context.CancelFunc
 }
 
 // connect serves a connection in memory and returns the other end of it.
 func connect(t *testing.T, reg *server.Registry, f frame.Framing, opts server.Options) *client {
-	c := &client{t: t, framing: f, served: make(chan error, 1), log: &witness.Text{}}
+	c := &client{t: t, framing: f, served: make(chan error, 1), log: &testkit.Text{}}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -152,4 +152,4 @@ func standard() *server.Registry {
 	return reg
 }
 
-var _ io.Writer = (*witness.Text)(nil)
+var _ io.Writer = (*testkit.Text)(nil)

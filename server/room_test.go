@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -76,7 +76,7 @@ func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
 						}
 						return "done", nil
 					})
-					c := &client{t: t, framing: f, served: make(chan error, 1), log: &witness.Text{}}
+					c := &client{t: t, framing: f, served: make(chan error, 1), log: &testkit.Text{}}
 					srv = server.New(reg, server.Options{MaxQueued: maxQueued})
 					c.attach(srv)
 					go c.send(`{"jsonrpc":"2.0","id":1,"method":"echo","params":"`+strings.Repeat("x", 2*maxQueued)+`"}`,

@@ -12,9 +12,8 @@ import (
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
 
 // An editorDay is an editor made with the Go SDK that has a session with a real agent.
@@ -77,7 +76,7 @@ func TestACPAgentDay(t *testing.T) {
 		t.Log("not all of them had their day, so the table is not compared")
 		return
 	}
-	golden.Bytes(t, "../../docs/acp.md", withEditorTable(t, agents, told))
+	testkit.GoldenBytes(t, "../../docs/acp.md", withEditorTable(t, agents, told))
 }
 
 // withEditorTable is the page with the table as it is now.

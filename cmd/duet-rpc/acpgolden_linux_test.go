@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
 
 // Whole exchanges with an editor, as testdata/acp has them: a line for each message,
@@ -65,7 +64,7 @@ func TestACPGoldenExchanges(t *testing.T) {
 			c := s.editor(allowing)
 			converse(t, s, c)
 			c.quit()
-			golden.Bytes(t, filepath.Join("../../testdata/acp", name+".txt"), c.written(s.root))
+			testkit.GoldenBytes(t, filepath.Join("../../testdata/acp", name+".txt"), c.written(s.root))
 		})
 	}
 }

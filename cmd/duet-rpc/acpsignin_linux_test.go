@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // outsider is an agent that takes prompts when somebody has signed in: by a request, or in
@@ -33,7 +32,7 @@ func TestACPSignIn(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
 	program := filepath.Join(s.home, "outsider")
-	witness.Program(t, program, fmt.Appendf(nil, outsider, filepath.Join(s.home, "in")))
+	testkit.Program(t, program, fmt.Appendf(nil, outsider, filepath.Join(s.home, "in")))
 	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
 
 	type method struct {
@@ -78,7 +77,7 @@ func TestACPSignInVersion2(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
 	program, in := filepath.Join(s.home, "outsider"), filepath.Join(s.home, "in")
-	witness.Program(t, program, fmt.Appendf(nil, outsider, in))
+	testkit.Program(t, program, fmt.Appendf(nil, outsider, in))
 	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
 	c := s.acp(nil, "--agent", "outsider")
 	c.call("initialize", object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}, nil)

@@ -12,9 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
 
 // A dayAgent is an agent that has a day in TestAgentDay, and its ways.
@@ -227,7 +226,7 @@ func TestAgentDay(t *testing.T) {
 		t.Log("not all of them had their day, so the table is not compared")
 		return
 	}
-	golden.Bytes(t, "../../docs/agents-tested.md", dayTable(t, agents, told))
+	testkit.GoldenBytes(t, "../../docs/agents-tested.md", dayTable(t, agents, told))
 }
 
 // keptDay reads the table of docs/agents-tested.md: the outcomes of the scenarios that this

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // In a narrow terminal the list of agents keeps what it is for: how the missing ones
@@ -22,7 +21,7 @@ func TestAgentsAreListedAtSixtyColumns(t *testing.T) {
 	programs := filepath.Join(s.home, "programs")
 	require.NoError(t, os.MkdirAll(programs, 0o700))
 	for name, text := range map[string]string{"claude": "", "gemini": "echo 1.2.3"} {
-		witness.Program(t, filepath.Join(programs, name), "#!/bin/sh\n"+text+"\n")
+		testkit.Program(t, filepath.Join(programs, name), "#!/bin/sh\n"+text+"\n")
 	}
 	s.env = append(s.env, "PATH="+programs+":/usr/bin:/bin", "TERM=xterm-256color")
 	p := s.onTerminal(t, 60, "agents")

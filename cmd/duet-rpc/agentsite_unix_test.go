@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/needs"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
 )
 
@@ -363,7 +363,7 @@ func installedAgent(t testing.TB, name string) string {
 	if noNode == nil && string(got) == string(want) {
 		return dir
 	}
-	needs.Missing(t, fmt.Sprintf("%s, as its lock file has it, is not in %s, or there is no Node: run .ci/install", name, dir))
+	testkit.SkipMissing(t, fmt.Sprintf("%s, as its lock file has it, is not in %s, or there is no Node: run .ci/install", name, dir))
 	return ""
 }
 

@@ -18,10 +18,9 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // A window is duet-rpc in a terminal of its own, in front of somebody.
@@ -29,7 +28,7 @@ type window struct {
 	t       testing.TB
 	cmd     *exec.Cmd
 	keys    *os.File
-	printed *witness.Text
+	printed *testkit.Text
 	ended   chan struct{}
 }
 
@@ -49,7 +48,7 @@ func (s *site) windowIn(environment []string, cols, rows uint16, args ...string)
 	cmd.Env = append(cmd.Env, environment...)
 	keys, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: cols, Rows: rows})
 	require.NoError(s.t, err)
-	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &witness.Text{}, ended: make(chan struct{})}
+	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &testkit.Text{}, ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
 		_, _ = io.Copy(w.printed, keys) // to EIO, when the last has closed its side
@@ -290,7 +289,7 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 	t.Parallel()
 	s := newSite(t)
 	bin := t.TempDir() // what the agent runs is ls
-	witness.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
+	testkit.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
 	agent, err := fastProgram()
 	require.NoError(t, err)
 	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))

@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // With tmux the terminal is a window on a session that others join, and that
@@ -78,7 +77,7 @@ func TestAttachRunsACommandInTmux(t *testing.T) {
 // command of that tmux. It is ended with the test.
 func newTmux(t *testing.T) (dir string, tmux func(args ...string) (string, error)) {
 	t.Helper()
-	program := needs.Tool(t, "tmux")
+	program := testkit.NeedTool(t, "tmux")
 	dir, err := os.MkdirTemp("/tmp", "tmux") // a socket's path has to be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })

@@ -14,10 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 const (
@@ -72,7 +71,7 @@ func (c *clone) program(path string) {
 	c.t.Helper()
 	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
 	script := fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\n", c.fired)
-	witness.Program(c.t, path, script)
+	testkit.Program(c.t, path, script)
 }
 
 // file writes a file of the repository.
@@ -115,7 +114,7 @@ type visited struct {
 // enter starts the program in the repository. talk speaks with it, and returns
 // when the program has been told to end; nil: it is not told anything, and has
 // its time to come to an end.
-func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *witness.Text, process *os.Process), args ...string) visited {
+func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *testkit.Text, process *os.Process), args ...string) visited {
 	t.Helper()
 	binary, err := fastProgram()
 	require.NoError(t, err)
@@ -131,7 +130,7 @@ func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *witness.Text, p
 	if c.path != "" {
 		cmd.Env = append(cmd.Env, "PATH="+c.path+":"+os.Getenv("PATH"))
 	}
-	out, problem := &witness.Text{}, &witness.Text{}
+	out, problem := &testkit.Text{}, &testkit.Text{}
 	cmd.Stdout, cmd.Stderr = out, problem
 	cmd.WaitDelay = time.Second
 	var in io.WriteCloser
@@ -170,7 +169,7 @@ func (e visited) requireCivil(t *testing.T) {
 }
 
 // awaitReply waits for the reply with an id, but no longer than the program has.
-func awaitReply(t *testing.T, out *witness.Text, id string) bool {
+func awaitReply(t *testing.T, out *testkit.Text, id string) bool {
 	return assert.Eventually(t, func() bool { return strings.Contains(out.String(), `"id":`+id) }, clonedTime, pollEvery, "no reply to request %s: %.2000s", id, out)
 }
 
@@ -179,8 +178,8 @@ const moment = 300 * time.Millisecond
 
 // speak sends requests, waits for their replies and for what might start by
 // itself then, and has the program end.
-func speak(t *testing.T, end func(io.Writer, *os.Process), messages ...string) func(io.Writer, *witness.Text, *os.Process) {
-	return func(in io.Writer, out *witness.Text, process *os.Process) {
+func speak(t *testing.T, end func(io.Writer, *os.Process), messages ...string) func(io.Writer, *testkit.Text, *os.Process) {
+	return func(in io.Writer, out *testkit.Text, process *os.Process) {
 		for i, message := range messages {
 			_, err := io.WriteString(in, framed(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, i+1, message)))
 			assert.NoError(t, err)
@@ -218,7 +217,7 @@ var entries = []struct {
 		c.enter(t, speak(t, closeInput, method("initialize", `{"workspaceTrusted":false,"clientInfo":{"name":"test"}}`), method("task.stats", "{}"), method("launchSession", `{"query":"hello"}`))).requireCivil(t)
 	}},
 	{"an editor that is ended by a signal", func(t *testing.T, c *clone) {
-		c.enter(t, func(in io.Writer, out *witness.Text, process *os.Process) {
+		c.enter(t, func(in io.Writer, out *testkit.Text, process *os.Process) {
 			_, _ = io.WriteString(in, framed(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)+framed(`{"jsonrpc":"2.0","id":2,"method":"task.stats"}`))
 			awaitReply(t, out, "1")
 			terminate(in, process)
@@ -287,7 +286,7 @@ func TestAPlantedRuleAnswersNothing(t *testing.T) {
 			c := newClone(t)
 			trick.lay(t, c)
 			t.Cleanup(c.endAll)
-			e := c.enter(t, func(in io.Writer, out *witness.Text, process *os.Process) {
+			e := c.enter(t, func(in io.Writer, out *testkit.Text, process *os.Process) {
 				for _, message := range []string{
 					`{"jsonrpc":"2.0","id":1,"method":"Subscribe","params":{"since":0}}`,
 					`{"jsonrpc":"2.0","id":2,"method":"launchSession","params":{"query":"permit:1","agent":"demo"}}`,

@@ -7,10 +7,9 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // pythonClient is a client in Python: it starts a terminal, works in it by its
@@ -72,7 +71,7 @@ print("well")
 
 func TestAPythonClientTakesADescriptor(t *testing.T) {
 	t.Parallel()
-	python := needs.Tool(t, "python3")
+	python := testkit.NeedTool(t, "python3")
 	s := newSite(t)
 	s.daemon()
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog/3)

@@ -9,10 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // An environmentSite has agents that write their environment to the file that the prompt names.
@@ -123,7 +122,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	first := s.client("first", "DISPLAY=:1")
 	tools := filepath.Join(s.home, "tools")
 	require.NoError(t, os.Mkdir(tools, 0o700))
-	witness.Program(t, filepath.Join(tools, "duet-test-tool"), "#!/bin/sh\nenv > \"$1\"\n")
+	testkit.Program(t, filepath.Join(tools, "duet-test-tool"), "#!/bin/sh\nenv > \"$1\"\n")
 	second := s.client("second", "PATH="+tools+":"+os.Getenv("PATH"))
 	hub := s.requireDaemon(first, second)
 
@@ -193,7 +192,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	first := s.client("first", "CC=of-first")
 	tools := filepath.Join(s.home, "tools")
 	require.NoError(t, os.Mkdir(tools, 0o700))
-	witness.Program(t, filepath.Join(tools, "duet-test-tool"), "#!/bin/sh\nenv > \"$1\"\n")
+	testkit.Program(t, filepath.Join(tools, "duet-test-tool"), "#!/bin/sh\nenv > \"$1\"\n")
 	second := s.client("second", "CC=of-second", "PATH="+tools+":"+os.Getenv("PATH"))
 	s.requireDaemon(first, second)
 

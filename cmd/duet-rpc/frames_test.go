@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
 
 // A frameCase is a conversation in testdata/frames, whose README says what the
@@ -72,7 +71,7 @@ func TestGoldenFrames(t *testing.T) {
 				t.Parallel()
 				got := mode.converse(t, c)
 				requireFrames(t, got)
-				golden.Bytes(t, c.out, withoutTime(got))
+				testkit.GoldenBytes(t, c.out, withoutTime(got))
 			})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // otherBuild returns a copy of the program with another build id.
@@ -26,7 +26,7 @@ func otherBuild(t *testing.T) string {
 	require.Positive(t, at)
 	text[at] ^= 1
 	path := filepath.Join(t.TempDir(), "duet-rpc")
-	witness.Program(t, path, text)
+	testkit.Program(t, path, text)
 	require.NotEqual(t, string(id), hubprocess.Build(path))
 	return path
 }
@@ -106,7 +106,7 @@ func TestTheProgramOfADaemonIsReplaced(t *testing.T) {
 	editor.subscribe()
 	before := hubOf(t, editor)
 	require.NoError(t, os.Remove(s.binary))
-	witness.Program(t, s.binary, "#!/bin/sh\nexit 9\n")
+	testkit.Program(t, s.binary, "#!/bin/sh\nexit 9\n")
 	s.agents("[agents.replaced]\ndriver = \"acp\"\ncommand = ['" + program + "', 'demo-agent']\n")
 	run := editor.launch("quiet", "replaced")
 	require.Equal(t, "completed", editor.awaitEnd(run.SessionID).Data.State)

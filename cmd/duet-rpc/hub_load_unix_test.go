@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // A load is how much TestCrowd asks of a hub.
@@ -149,7 +148,7 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		file, err := conn.File()
 		require.NoError(t, err)
 		t.Cleanup(func() { file.Close() })
-		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &witness.Text{}})
+		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
 		c.editor.mu.Lock()
 		c.editor.patient = l.patient
 		c.editor.mu.Unlock()

@@ -79,15 +79,15 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 	c.subscribe()
 	l := c.launch("goal", "")
 	own := c.interruptOwnTurn(2, l)
+	turns := len(c.ownTurns())
 	assert.Equal(t, "completed", c.session(l.SessionID).State)
 
 	var next launched
-	c.call("continueSession", object{"session_id": own, "query": "quiet"}, &next)
+	c.call("continueSession", object{"session_id": own, "query": "quiet slow"}, &next)
 	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
 	assert.Equal(t, l.ThreadID, next.ThreadID)
-	for _, e := range c.seen() {
-		assert.False(t, e.Data.Subtype == "went_on" && e.Data.SessionID != own && e.Seq > c.awaitEnd(own).Seq, "the goal was given up")
-	}
+	// What the agent had said before it was told may have come after the end, as a turn of its own.
+	assert.LessOrEqual(t, len(c.ownTurns()), turns+1, "the goal was given up")
 	c.leave()
 }
 

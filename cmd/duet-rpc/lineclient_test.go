@@ -19,7 +19,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // socketPath is where the hub of the site listens, or would.
@@ -164,7 +164,7 @@ func (s *site) framesOnSocket() *client {
 	file, err := connect(s.t, s.socketPath()).File()
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { file.Close() })
-	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &witness.Text{}})
+	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
 }
 
 // lockHolder is the process that is the hub of the site, as its lock says.

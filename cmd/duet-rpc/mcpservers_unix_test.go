@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // mcpProgram is a server that does what its argument says, and notes that it was started.
@@ -30,7 +29,7 @@ esac
 func (s *site) mcpServers(more string, others ...string) (program string) {
 	s.t.Helper()
 	program = filepath.Join(s.home, "server")
-	witness.Program(s.t, program, mcpProgram)
+	testkit.Program(s.t, program, mcpProgram)
 	agent, err := fastProgram()
 	require.NoError(s.t, err)
 	text := more + fmt.Sprintf("[agents.served]\ncommand = [%q, \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\n", agent, filepath.Join(s.home, "demo"))

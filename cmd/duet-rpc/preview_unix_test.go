@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // page is a page whose script makes what is to be seen, as those of most frameworks do.
@@ -108,7 +107,7 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	needs.Missing(t, "there is no Chromium: run .ci/install, or name one with DUET_TEST_CHROMIUM")
+	testkit.SkipMissing(t, "there is no Chromium: run .ci/install, or name one with DUET_TEST_CHROMIUM")
 	return ""
 }
 

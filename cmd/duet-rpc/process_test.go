@@ -17,7 +17,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // watchdog is when a process is killed that a test waits for in vain, unless
@@ -54,7 +54,7 @@ type process struct {
 	stdin  *os.File // our ends of the pipes; nil where launch gave a file
 	stdout *os.File
 	frames frameReader   // of stdout
-	log    *witness.Text // of stderr
+	log    *testkit.Text // of stderr
 	ended  chan struct{}
 }
 
@@ -70,7 +70,7 @@ func (l launch) start(t testing.TB) *process {
 		l.watchdog = watchdog
 	}
 	ctx, kill := context.WithTimeout(context.Background(), l.watchdog)
-	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, append(slices.Clip(l.first), l.args...)...), log: &witness.Text{}, ended: make(chan struct{})}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, append(slices.Clip(l.first), l.args...)...), log: &testkit.Text{}, ended: make(chan struct{})}
 	p.cmd.Env = append(append(cleanEnvironment(), homeless(t)...), l.env...)
 
 	p.cmd.SysProcAttr = l.attributes
@@ -215,7 +215,7 @@ func (p *process) finish() {
 	p.requireSuccess()
 }
 
-func contains(r *witness.Text, text string) bool { return strings.Contains(r.String(), text) }
+func contains(r *testkit.Text, text string) bool { return strings.Contains(r.String(), text) }
 
 // stopHub ends the hub of a state directory, if one runs, and returns when it has ended.
 func stopHub(t testing.TB, state string) {

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // lockedAgent is an agent that opens no session before somebody has signed in.
@@ -45,7 +44,7 @@ const (
 func (s *site) locked(methods ...string) {
 	s.t.Helper()
 	path := filepath.Join(s.home, "locked")
-	witness.Program(s.t, path, strings.Replace(lockedAgent, "METHODS", strings.Join(methods, ","), 1))
+	testkit.Program(s.t, path, strings.Replace(lockedAgent, "METHODS", strings.Join(methods, ","), 1))
 	s.agents(fmt.Sprintf("[agents.locked]\ncommand = [%q]\n", path))
 }
 

@@ -12,11 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // guides are the README and the pages for users to which its examples link.
@@ -84,7 +82,7 @@ func TestReadmeInAShell(t *testing.T) {
 func TestReadmeInAFreshClone(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"git", "make", "go", "install"} {
-		needs.Tool(t, tool)
+		testkit.NeedTool(t, tool)
 	}
 	home := t.TempDir()
 	clone := filepath.Join(home, "duet-rpc")
@@ -159,7 +157,7 @@ func TestReadmeScreens(t *testing.T) {
 		for _, m := range markers {
 			seen, err := os.ReadFile("../../testdata/screens/" + m[1] + ".txt")
 			require.NoError(t, err)
-			golden.Block(t, guide, m[0], seen)
+			testkit.GoldenBlock(t, guide, m[0], seen)
 		}
 		text, err = os.ReadFile(guide) // golden.Block may have written it
 		require.NoError(t, err)

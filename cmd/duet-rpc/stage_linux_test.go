@@ -16,9 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/golden"
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/duet-rpc/duet-rpc/internal/screen"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // A stage is a terminal of so many columns, in tmux, with a user of its own: Alice,
@@ -57,7 +56,7 @@ exec sleep 1000`
 // newStage makes one. No program of this machine is found in it but those of its own.
 func newStage(t *testing.T, variant string, columns int, terminal ...string) *stage {
 	t.Helper()
-	tmux := needs.Tool(t, "tmux")
+	tmux := testkit.NeedTool(t, "tmux")
 	binary, err := fastProgram()
 	require.NoError(t, err)
 	home := "/tmp/" + strings.ToLower(rand.Text()[:6])
@@ -205,8 +204,8 @@ func (sc *scene) is(name string) {
 	lines = screen.Wrap(lines, sc.columns)
 	path := "../../testdata/screens/" + name + "-" + sc.variant
 	sc.t.Run(name, func(t *testing.T) { // each is compared, or written
-		golden.Bytes(t, path+".txt", []byte(screen.Plain(lines)))
-		golden.Bytes(t, path+".ansi", []byte(screen.Colored(lines)))
+		testkit.GoldenBytes(t, path+".txt", []byte(screen.Plain(lines)))
+		testkit.GoldenBytes(t, path+".ansi", []byte(screen.Colored(lines)))
 	})
 }
 

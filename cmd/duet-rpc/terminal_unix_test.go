@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
-
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 const escape = "\x1b[" // how colour begins
@@ -21,7 +20,7 @@ const escape = "\x1b[" // how colour begins
 // programs print on theirs is kept in printed. Bytes pass as they are.
 type terminal struct {
 	ours, theirs *os.File
-	printed      *witness.Text
+	printed      *testkit.Text
 }
 
 func openTerminal(t *testing.T) terminal {
@@ -29,7 +28,7 @@ func openTerminal(t *testing.T) terminal {
 	require.NoError(t, err)
 	_, err = term.MakeRaw(int(theirs.Fd()))
 	require.NoError(t, err)
-	printed := &witness.Text{}
+	printed := &testkit.Text{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -10,11 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/needs"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // A limit of the system that is reached is told wherever somebody looks.
@@ -56,13 +54,13 @@ func TestAWatchLimitIsTold(t *testing.T) {
 // watchAtMost runs the hub on a system that lets it watch so many directories.
 func (s *site) watchAtMost(n int) {
 	s.t.Helper()
-	unshare := needs.Tool(s.t, "unshare")
+	unshare := testkit.NeedTool(s.t, "unshare")
 	if out, err := exec.Command(unshare, "--user", "--map-root-user", "sh", "-c", "echo 9 >/proc/sys/user/max_inotify_watches").CombinedOutput(); err != nil {
-		needs.Missing(s.t, "no limit of one's own can be set here: "+string(out))
+		testkit.SkipMissing(s.t, "no limit of one's own can be set here: "+string(out))
 	}
 	// A shell would not keep the arguments apart that the program is given.
 	script := filepath.Join(s.home, "limited")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s --user --map-root-user sh -c 'echo %d >/proc/sys/user/max_inotify_watches; exec \"$@\"' sh %s \"$@\"\n", unshare, n, program)
-	witness.Program(s.t, script, text)
+	testkit.Program(s.t, script, text)
 	s.binary = script
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -42,7 +41,7 @@ func (s *session) ask(q wire.Approval) {
 		s.requiresAction(q.SessionID)
 	}
 	if !asker.Fits(q) {
-		s.remark(schema.Warning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
+		s.remark(warning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
 			"%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals", agentName(q), questionInWords(q))
 		return
 	}
@@ -57,7 +56,7 @@ func (s *session) ask(q wire.Approval) {
 }
 
 // await waits for the user's answer, and makes it the decision.
-func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about schema.ToolCall) {
+func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about schemaToolCall) {
 	log := s.agent.opts.Logger
 	decision, err := asker.Ask(ctx, s.id, q, about)
 	switch {
@@ -75,7 +74,7 @@ func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about
 		log.Warn("an answer was not taken", "approval", q.ID, "err", err)
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.remark(schema.Warning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc approvals",
+		s.remark(warning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc approvals",
 			"your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals", message(err))
 	} else if !decided.Success {
 		log.Info("an answer came too late", "approval", q.ID, "why", decided.Error)
@@ -137,16 +136,16 @@ type questionClient interface {
 // An asker asks the user of a client.
 type asker struct {
 	Client questionClient
-	Can    schema.ClientCapabilities
+	Can    clientCapabilities
 	// Spelled makes the request for permission as the client's version of the protocol
 	// has it; nil: as it is.
-	Spelled func(wire.Approval, schema.PermissionRequest) any
+	Spelled func(wire.Approval, permissionRequest) any
 }
 
 // The answers to a question of an agent that offers none.
-var ownOptions = []schema.PermissionOption{
-	{OptionID: "duet-allow", Name: "Allow", Kind: schema.AllowOnce},
-	{OptionID: "duet-reject", Name: "Reject", Kind: schema.RejectOnce},
+var ownOptions = []permissionOption{
+	{OptionID: "duet-allow", Name: "Allow", Kind: allowOnce},
+	{OptionID: "duet-reject", Name: "Reject", Kind: rejectOnce},
 }
 
 // Fits reports whether the client can show a question so that it can be answered
@@ -154,18 +153,18 @@ var ownOptions = []schema.PermissionOption{
 func (a asker) Fits(q wire.Approval) bool {
 	switch {
 	case q.Mode == wire.ModeForm:
-		return schema.Has(a.Can.Elicitation.Form)
+		return schemaHas(a.Can.Elicitation.Form)
 	case q.Mode == wire.ModeURL:
-		return schema.Has(a.Can.Elicitation.URL)
+		return schemaHas(a.Can.Elicitation.URL)
 	case q.Type == wire.HumanContact:
-		return len(q.Options) > 0 || schema.Has(a.Can.Elicitation.Form)
+		return len(q.Options) > 0 || schemaHas(a.Can.Elicitation.Form)
 	}
 	return true
 }
 
 // Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
 // error of ctx where the question was answered elsewhere.
-func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about schema.ToolCall) (*wire.Decision, error) {
+func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*wire.Decision, error) {
 	if q.Mode != "" || q.Type == wire.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
 	}
@@ -173,19 +172,19 @@ func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about s
 }
 
 // permit asks whether a tool may run, or which of the agent's answers it is to be.
-func (a asker) permit(ctx context.Context, session string, q wire.Approval, about schema.ToolCall) (*wire.Decision, error) {
+func (a asker) permit(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*wire.Decision, error) {
 	options := offered(q)
-	var answer schema.PermissionResponse
-	asked := schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
+	var answer permissionResponse
+	asked := permissionRequest{SessionID: session, ToolCall: about, Options: options}
 	var params any = asked
 	if a.Spelled != nil {
 		params = a.Spelled(q, asked)
 	}
-	err := a.Client.Call(ctx, schema.RequestPermission, params, &answer)
-	if err != nil || answer.Outcome.Outcome != schema.Selected {
+	err := a.Client.Call(ctx, requestPermission, params, &answer)
+	if err != nil || answer.Outcome.Outcome != selected {
 		return nil, err
 	}
-	i := slices.IndexFunc(options, func(o schema.PermissionOption) bool { return o.OptionID == answer.Outcome.OptionID })
+	i := slices.IndexFunc(options, func(o permissionOption) bool { return o.OptionID == answer.Outcome.OptionID })
 	if i < 0 {
 		return nil, fmt.Errorf("the client chose the option %q, which was not offered", answer.Outcome.OptionID)
 	}
@@ -194,7 +193,7 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 	if len(q.Options) > 0 {
 		d.Option = chosen.OptionID
 	}
-	switch rejects := chosen.Kind == schema.RejectOnce || chosen.Kind == schema.RejectAlways; {
+	switch rejects := chosen.Kind == rejectOnce || chosen.Kind == rejectAlways; {
 	case rejects:
 		d.Decision, d.Comment = wire.Deny, chosen.Name
 	case q.Type == wire.HumanContact:
@@ -206,17 +205,17 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 }
 
 // offered are the agent's own answers, each of a kind that clients know.
-func offered(q wire.Approval) []schema.PermissionOption {
+func offered(q wire.Approval) []permissionOption {
 	if len(q.Options) == 0 {
 		return ownOptions
 	}
-	options := make([]schema.PermissionOption, len(q.Options))
+	options := make([]permissionOption, len(q.Options))
 	for i, o := range q.Options {
-		options[i] = schema.PermissionOption{OptionID: o.OptionID, Name: cmp.Or(o.Name, o.OptionID), Kind: o.Kind}
+		options[i] = permissionOption{OptionID: o.OptionID, Name: cmp.Or(o.Name, o.OptionID), Kind: o.Kind}
 		switch o.Kind {
-		case schema.AllowOnce, schema.AllowAlways, schema.RejectOnce, schema.RejectAlways:
+		case allowOnce, allowAlways, rejectOnce, rejectAlways:
 		default:
-			options[i].Kind = schema.AllowOnce
+			options[i].Kind = allowOnce
 		}
 	}
 	return options
@@ -229,7 +228,7 @@ var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerFie
 
 // elicit has the user fill in a form, open an address, or answer in words.
 func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wire.Decision, error) {
-	r := schema.ElicitationRequest{SessionID: session, Mode: wire.ModeForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
+	r := elicitationRequest{SessionID: session, Mode: wire.ModeForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
 	inWords := q.Mode == ""
 	switch {
 	case inWords:
@@ -240,8 +239,8 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wi
 			r.Message += "\n" + strings.Join(q.URLWarnings, "\n")
 		}
 	}
-	var answer schema.ElicitationResponse
-	if err := a.Client.Call(ctx, schema.ElicitationCreate, r, &answer); err != nil {
+	var answer elicitationResponse
+	if err := a.Client.Call(ctx, elicitationCreate, r, &answer); err != nil {
 		return nil, err
 	}
 	d := &wire.Decision{ID: q.ID}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -23,8 +22,8 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 		return "", false, nil
 	}
 	s.order.Lock()
-	isOurs := slices.ContainsFunc(s.settings.commands, func(c schema.Command) bool {
-		return c.Name == name && slices.ContainsFunc(ownCommands, func(own schema.Command) bool { return own.Description == c.Description })
+	isOurs := slices.ContainsFunc(s.settings.commands, func(c schemaCommand) bool {
+		return c.Name == name && slices.ContainsFunc(ownCommands, func(own schemaCommand) bool { return own.Description == c.Description })
 	})
 	s.order.Unlock()
 	if !isOurs {
@@ -43,15 +42,15 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 
 // commandRan sends the output of a command of Duet's, and returns the response to its
 // prompt. Version 2 has it in a short turn, unless the agent works.
-func (s *session) commandRan(prompt []json.RawMessage, text string) schema.PromptResponse {
+func (s *session) commandRan(prompt []json.RawMessage, text string) promptResponse {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if !s.version2 {
 		s.tell(words("%s", text))
-		return schema.PromptResponse{StopReason: schema.EndTurn}
+		return promptResponse{StopReason: endTurn}
 	}
 	s.mu.Lock()
-	isIdle := s.work.now() == schema.StateIdle
+	isIdle := s.work.now() == stateIdle
 	s.mu.Unlock()
 	message := userMessage2(uuid.NewString())
 	for _, block := range prompt {
@@ -59,16 +58,16 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) schema.Promp
 	}
 	s.tell(message)
 	if isIdle {
-		s.tell(s.stateUpdate(schema.StateRunning)...)
+		s.tell(s.stateUpdate(stateRunning)...)
 	}
 	s.tell(words("%s", text))
 	if isIdle {
-		updates := s.stateUpdate(schema.StateIdle)
-		end := updates[len(updates)-1].(schema.StateUpdate)
-		end.StopReason = schema.EndTurn
+		updates := s.stateUpdate(stateIdle)
+		end := updates[len(updates)-1].(stateUpdate)
+		end.StopReason = endTurn
 		s.tell(append(updates[:len(updates)-1], end)...)
 	}
-	return schema.PromptResponse{MessageID: message.MessageID}
+	return promptResponse{MessageID: message.MessageID}
 }
 
 // agentCommand chooses the agent behind, or lists those that there are.
@@ -77,8 +76,8 @@ func (s *session) agentCommand(ctx context.Context, name string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	var o schema.ConfigOption
-	if i := slices.IndexFunc(v.options, func(o schema.ConfigOption) bool { return o.ID == configAgent }); i >= 0 {
+	var o schemaConfigOption
+	if i := slices.IndexFunc(v.options, func(o schemaConfigOption) bool { return o.ID == configAgent }); i >= 0 {
 		o = v.options[i]
 	}
 	switch {
@@ -97,7 +96,7 @@ func (s *session) agentCommand(ctx context.Context, name string) (string, error)
 }
 
 // others lists the agents that can be chosen, if there are some.
-func others(o schema.ConfigOption) string {
+func others(o schemaConfigOption) string {
 	if len(o.Options) < 2 {
 		return ""
 	}

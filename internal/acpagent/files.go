@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 )
 
 // readFile is what the hub asks for files of sessions that were begun with reads_files
@@ -37,7 +35,7 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 	var file struct {
 		Content string `json:"content"`
 	}
-	err := s.conn.Call(ctx, schema.ReadTextFile, map[string]string{"sessionId": s.id, "path": p.Path}, &file)
+	err := s.conn.Call(ctx, readTextFile, map[string]string{"sessionId": s.id, "path": p.Path}, &file)
 	return map[string]string{"text": file.Content}, err
 }
 
@@ -80,24 +78,24 @@ func (a *agent) beginning() (list []<-chan struct{}) {
 type editor struct {
 	mu      sync.Mutex // guards the fields below
 	version int        // of the protocol
-	can     schema.ClientCapabilities
+	can     clientCapabilities
 	name    string
 }
 
 // initialize takes what a client says of itself in its first request, and chooses the
 // version of the protocol.
-func (e *editor) initialize(p schema.InitializeRequest) {
-	version, can, info := schema.Version1, p.ClientCapabilities, p.ClientInfo
-	if p.ProtocolVersion >= schema.Version2 {
-		version, can, info = schema.Version2, p.Capabilities, p.Info
+func (e *editor) initialize(p initializeRequest) {
+	version, can, info := version1, p.ClientCapabilities, p.ClientInfo
+	if p.ProtocolVersion >= version2 {
+		version, can, info = version2, p.Capabilities, p.Info
 	}
-	var who schema.Implementation
+	var who implementation
 	_ = json.Unmarshal(info, &who) // one that does not say
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.version, e.can, e.name = version, schema.ReadCapabilities(can), cmp.Or(who.Title, who.Name, "a client")
-	if version == schema.Version2 { // which has nothing else of what Duet asks for
-		e.can = schema.ClientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
+	e.version, e.can, e.name = version, readCapabilities(can), cmp.Or(who.Title, who.Name, "a client")
+	if version == version2 { // which has nothing else of what Duet asks for
+		e.can = clientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
 		e.can.Session.ConfigOptions.Boolean = json.RawMessage("{}") // every client has them
 	}
 }
@@ -106,10 +104,10 @@ func (e *editor) initialize(p schema.InitializeRequest) {
 func (e *editor) isVersion2() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.version == schema.Version2
+	return e.version == version2
 }
 
-func (e *editor) capabilities() schema.ClientCapabilities {
+func (e *editor) capabilities() clientCapabilities {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.can
@@ -133,15 +131,15 @@ const LoginFlag = "--login"
 
 // signInMethods are the ways to sign in that a client can use. It appends the arguments
 // of the one in a terminal to those that it starts Duet with.
-func (e *editor) signInMethods() []schema.AuthMethod {
-	var list []schema.AuthMethod
+func (e *editor) signInMethods() []schemaAuthMethod {
+	var list []schemaAuthMethod
 	if e.capabilities().SignsInInTerminal() {
-		list = append(list, schema.AuthMethod{
+		list = append(list, schemaAuthMethod{
 			ID: signInInTerminal, Name: "Sign in to the agent in a terminal", Description: "The agent behind Duet says there which ways it has",
 			Type: "terminal", Args: []string{LoginFlag},
 		})
 	}
-	return append(list, schema.AuthMethod{
+	return append(list, schemaAuthMethod{
 		ID: signInByAgent, Name: "Have the agent sign you in", Description: "The agent behind Duet does that itself, mostly in your browser",
 	})
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -26,10 +25,10 @@ type foreground struct {
 // A run is a session of the hub in the conversation.
 type run struct {
 	id       string
-	state    string          // of the hub
-	prompt   *schema.Message // until it is inserted; nil: there is none
-	inserted bool            // it has begun
-	edited   string          // what another client has made of the prompt while it waited; "": nothing
+	state    string         // of the hub
+	prompt   *schemaMessage // until it is inserted; nil: there is none
+	inserted bool           // it has begun
+	edited   string         // what another client has made of the prompt while it waited; "": nothing
 }
 
 // get returns a run, and adds it if it is new.
@@ -76,14 +75,14 @@ func (f *foreground) whenEnded() <-chan struct{} {
 
 // now is the state of the session.
 func (f *foreground) now() string {
-	state := schema.StateIdle
+	state := stateIdle
 	for _, r := range f.runs {
 		switch {
 		case !r.inserted:
 		case r.state == wire.WaitingInput:
-			state = schema.StateRequiresAction
+			state = stateRequiresAction
 		default:
-			return schema.StateRunning
+			return stateRunning
 		}
 	}
 	return state
@@ -95,7 +94,7 @@ func (s *session) hold(id string, updates []any) bool {
 	if len(messages) != 1 {
 		return false
 	}
-	message, ok := messages[0].(schema.Message)
+	message, ok := messages[0].(schemaMessage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.work.get(id)
@@ -130,7 +129,7 @@ func (s *session) insert(r *run) {
 	i := slices.IndexFunc(s.turns, func(t *turn) bool { return t.run == r.id })
 	if i >= 0 && !isInserted {
 		if message == nil {
-			message = &schema.Message{Kind: schema.KindUserMessage, MessageID: uuid.NewString()}
+			message = &schemaMessage{Kind: kindUserMessage, MessageID: uuid.NewString()}
 		}
 		message.Content = make([]any, len(s.turns[i].prompt))
 		for n, block := range s.turns[i].prompt {
@@ -173,7 +172,7 @@ func (s *session) promptEdited(d wire.EventData) {
 
 // withText replaces the texts of a prompt's content blocks by one text. The other blocks stay.
 func withText(blocks []any, text string) []any {
-	list := []any{schema.Text(text)}
+	list := []any{schemaText(text)}
 	for _, block := range blocks {
 		raw, err := json.Marshal(block)
 		var kind struct{ Type string }
@@ -192,25 +191,25 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	r := s.work.remove(id)
 	s.mu.Unlock()
 	if r != nil && !r.inserted {
-		if isAwaited && (failed || why == schema.Cancelled) || !failed && why == schema.Cancelled {
+		if isAwaited && (failed || why == cancelled) || !failed && why == cancelled {
 			return // its prompt was never inserted; the response says so
 		}
 		s.insert(r)
-		s.tell(s.stateUpdate(schema.StateRunning)...)
+		s.tell(s.stateUpdate(stateRunning)...)
 	}
 	s.mu.Lock()
 	state := s.work.now()
 	s.mu.Unlock()
-	if state != schema.StateIdle {
+	if state != stateIdle {
 		s.tellState(false)
 		return
 	}
 	updates := s.stateUpdate(state)
-	end := updates[len(updates)-1].(schema.StateUpdate)
+	end := updates[len(updates)-1].(stateUpdate)
 	response, err := s.ending(s.ctx, id, o)
 	end.StopReason, end.Usage = response.StopReason, response.Usage
 	if err != nil {
-		end.StopReason, end.Error = schema.StoppedByError, err
+		end.StopReason, end.Error = stoppedByError, err
 	}
 	updates[len(updates)-1] = end
 	s.tell(updates...)
@@ -251,7 +250,7 @@ func (s *session) tellState(always bool) {
 	state, known := s.work.now(), s.work.state
 	s.mu.Unlock()
 	if known == "" {
-		known = schema.StateIdle
+		known = stateIdle
 	}
 	if always || state != known {
 		s.tell(s.stateUpdate(state)...)
@@ -266,7 +265,7 @@ func (s *session) stateUpdate(state string) []any {
 	tasks := s.work.background
 	s.mu.Unlock()
 	updates, items := s.translator.Background(tasks)
-	return append(updates, schema.StateUpdate{Kind: schema.KindState, State: state, Background: items})
+	return append(updates, stateUpdate{Kind: kindState, State: state, Background: items})
 }
 
 // runsOf returns the runs of a conversation that have not ended, the oldest first. last is

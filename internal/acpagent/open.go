@@ -10,21 +10,20 @@ import (
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // newSession makes a session. The hub gets it with the first prompt: an editor that
 // makes one at each start leaves nothing behind.
-func (a *agent) newSession(ctx context.Context, p schema.NewRequest) (schema.Opened, error) {
+func (a *agent) newSession(ctx context.Context, p newRequest) (opened, error) {
 	if err := checkPlace(p.CWD); err != nil {
-		return schema.Opened{}, err
+		return opened{}, err
 	}
-	if s := p.SystemPrompt; s != nil && s.Mode != schema.SystemPromptAppend {
-		return schema.Opened{}, invalidValue("systemPrompt.mode", schema.SystemPromptAppend, s.Mode)
+	if s := p.SystemPrompt; s != nil && s.Mode != systemPromptAppend {
+		return opened{}, invalidValue("systemPrompt.mode", systemPromptAppend, s.Mode)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, agent: a.opts.Agent})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.workspace, agent: a.opts.Agent})
 	return a.opened(ctx, s, true)
 }
 
@@ -41,29 +40,29 @@ func checkPlace(dir string) error {
 }
 
 // fork makes a session that shares another one so far.
-func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
+func (a *agent) fork(ctx context.Context, p openRequest) (opened, error) {
 	from, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	switch {
 	case err != nil:
-		return schema.Opened{}, refusedFor(p.SessionID, err)
+		return opened{}, refusedFor(p.SessionID, err)
 	case !wire.Ended(from.State):
-		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
+		return opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
 }
 
 // opened makes a session the client's, and tells how it is set. Everything else follows
 // the answer: clients do not know the session before.
-func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Opened, error) {
+func (a *agent) opened(ctx context.Context, s *session, withID bool) (opened, error) {
 	v, err := s.look(ctx)
 	if err != nil {
 		s.leave()
-		return schema.Opened{}, refused(err)
+		return opened{}, refused(err)
 	}
 	s.settings = v
 	a.keep(s)
-	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options, Commands: v.commands}
+	r := opened{Modes: v.modes, ConfigOptions: v.options, Commands: v.commands}
 	if withID {
 		r.SessionID = s.id
 	}
@@ -81,36 +80,36 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Ope
 }
 
 // load tells the client a whole conversation, and then what happens in it.
-func (a *agent) load(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
+func (a *agent) load(ctx context.Context, p openRequest) (opened, error) {
 	return a.take(ctx, p, true)
 }
 
 // resume sends the client what happens in a conversation from now on. Version 2 can have it
 // send the whole conversation first.
-func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
+func (a *agent) resume(ctx context.Context, p openRequest) (opened, error) {
 	if !a.client.isVersion2() || p.ReplayFrom == nil {
 		return a.take(ctx, p, false)
 	}
-	if p.ReplayFrom.Type != schema.ReplayFromStart {
-		return schema.Opened{}, invalidValue("replayFrom.type", schema.ReplayFromStart, p.ReplayFrom.Type)
+	if p.ReplayFrom.Type != replayFromStart {
+		return opened{}, invalidValue("replayFrom.type", replayFromStart, p.ReplayFrom.Type)
 	}
 	return a.take(ctx, p, true)
 }
 
-func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
+func (a *agent) take(ctx context.Context, p openRequest, tellAgain bool) (opened, error) {
 	since, err := wire.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
 	if err != nil {
-		return schema.Opened{}, refused(err)
+		return opened{}, refused(err)
 	}
 	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
-		return schema.Opened{}, refusedFor(p.SessionID, err)
+		return opened{}, refusedFor(p.SessionID, err)
 	}
 	if old := a.lookup(p.SessionID); old != nil { // it is opened again
 		a.forget(old)
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
-	s.workspace = &p.Workspace
+	s.workspace = &p.workspace
 	s.translator.Since = since
 	if !wire.Ended(state.State) {
 		s.running = state.ID
@@ -119,7 +118,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 		s.work.background = state.Background
 		if s.work.runs, err = a.runsOf(ctx, state); err != nil {
 			s.leave()
-			return schema.Opened{}, refused(err)
+			return opened{}, refused(err)
 		}
 	}
 	if tellAgain {
@@ -129,7 +128,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 		})
 		if err != nil {
 			s.leave()
-			return schema.Opened{}, refused(err)
+			return opened{}, refused(err)
 		}
 		if state.ContextUsed > 0 && state.ContextSize > 0 {
 			s.tell(usageUpdate(state.ContextUsed, state.ContextSize, state.CostUSD))
@@ -144,7 +143,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	if s.version2 {
 		s.order.Lock()
 		if tellAgain && s.settings.title != "" {
-			s.tell(schema.InfoUpdate{Kind: schema.KindInfo, Title: s.settings.title})
+			s.tell(infoUpdate{Kind: kindInfo, Title: s.settings.title})
 		}
 		s.tellState(true)
 		s.order.Unlock()
@@ -152,7 +151,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.remark(schema.Error, "Duet cannot tell what happens in this session: "+message(err), "Open the session again to see it",
+				s.remark(schemaError, "Duet cannot tell what happens in this session: "+message(err), "Open the session again to see it",
 					"Duet cannot tell what happens in this session: %s. Open it again to see it", message(err))
 			}
 		})
@@ -180,7 +179,7 @@ func (s *session) tellEntry(e wire.Entry) {
 }
 
 // list lists the conversations that there are.
-func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResponse, error) {
+func (a *agent) list(ctx context.Context, p listRequest) (listResponse, error) {
 	params := map[string]any{"filter": "normal", "limit": 100}
 	if p.Cursor != nil && *p.Cursor != "" {
 		params["before"] = *p.Cursor
@@ -190,14 +189,14 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 		Next     string `json:"next_before"`
 	}](ctx, a.hub, "getSessionLeaves", params)
 	if err != nil {
-		return schema.ListResponse{}, refused(err)
+		return listResponse{}, refused(err)
 	}
-	r := schema.ListResponse{Sessions: []schema.SessionInfo{}, NextCursor: page.Next}
+	r := listResponse{Sessions: []sessionInfo{}, NextCursor: page.Next}
 	for _, s := range page.Sessions {
 		if p.CWD != nil && *p.CWD != "" && filepath.Clean(*p.CWD) != s.WorkingDir {
 			continue
 		}
-		r.Sessions = append(r.Sessions, schema.SessionInfo{
+		r.Sessions = append(r.Sessions, sessionInfo{
 			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.ConversationTitle, UpdatedAt: s.LastActivity,
 		})
 	}
@@ -207,32 +206,32 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 // closeSession ends the client's turns in a session, and leaves it. Version 2 has it end
 // every run and the background work of the conversation first, and succeed for a session
 // that is not open.
-func (a *agent) closeSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
+func (a *agent) closeSession(ctx context.Context, p sessionRequest) (present, error) {
 	s := a.lookup(p.SessionID)
 	switch {
 	case s == nil && a.client.isVersion2():
-		return schema.Present{}, nil
+		return present{}, nil
 	case s == nil:
-		return schema.Present{}, notFound(p.SessionID)
+		return present{}, notFound(p.SessionID)
 	case s.version2:
 		s.endWork(ctx)
 	default:
 		s.interruptOurs()
 	}
 	a.forget(s)
-	return schema.Present{}, nil
+	return present{}, nil
 }
 
 // deleteSession deletes a conversation for good.
-func (a *agent) deleteSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
+func (a *agent) deleteSession(ctx context.Context, p sessionRequest) (present, error) {
 	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it
 		if err := a.hub.Call(ctx, "session.delete", map[string]string{"session_id": p.SessionID}, nil); err != nil {
-			return schema.Present{}, refusedFor(p.SessionID, err)
+			return present{}, refusedFor(p.SessionID, err)
 		}
 	}
 	if s != nil {
 		a.forget(s)
 	}
-	return schema.Present{}, nil
+	return present{}, nil
 }

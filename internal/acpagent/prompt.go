@@ -15,7 +15,6 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -26,7 +25,7 @@ type turnKey struct{}
 // promptArrives notes a turn before the next message of the client is looked at, which
 // may cancel it.
 func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) context.Context {
-	var p schema.SessionRequest
+	var p sessionRequest
 	_ = json.Unmarshal(params, &p) // what cannot be read names no session
 	s := a.lookup(p.SessionID)
 	if s == nil {
@@ -63,14 +62,14 @@ func (s *session) forgetUnclaimed(t *turn) {
 
 // prompt runs a turn. Version 1 has the response at the end of the turn. Version 2 has it
 // when the conversation contains the prompt, or an error if it never will.
-func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.PromptResponse, error) {
+func (a *agent) prompt(ctx context.Context, p promptRequest) (promptResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return schema.PromptResponse{}, err
+		return promptResponse{}, err
 	}
 	t, _ := ctx.Value(turnKey{}).(*turn)
 	if t == nil {
-		return schema.PromptResponse{}, notFound(p.SessionID)
+		return promptResponse{}, notFound(p.SessionID)
 	}
 	r, err := s.runPrompt(ctx, t, p)
 	if err == nil && s.version2 && r.MessageID == "" {
@@ -81,18 +80,18 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 
 // runPrompt runs a turn. The turn ends with its own session of the hub, whatever else
 // happens in the conversation.
-func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest) (schema.PromptResponse, error) {
+func (s *session) runPrompt(ctx context.Context, t *turn, p promptRequest) (promptResponse, error) {
 	if !s.claim(t, p.Prompt) {
-		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+		return promptResponse{StopReason: cancelled}, nil
 	}
 	defer s.turnLeft(t)
 	if t.before != nil { // prompts begin in the order in which they came
 		select {
 		case <-t.before:
 		case <-s.ctx.Done():
-			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+			return promptResponse{StopReason: cancelled}, nil
 		case <-ctx.Done():
-			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+			return promptResponse{StopReason: cancelled}, nil
 		}
 	}
 	full := readPrompt(p.Prompt)
@@ -100,10 +99,10 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest
 		full.meta = p.Meta
 	}
 	if strings.TrimSpace(full.text) == "" {
-		return schema.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+		return promptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
 	if text, handled, err := s.command(ctx, full.text); err != nil {
-		return schema.PromptResponse{}, err
+		return promptResponse{}, err
 	} else if handled {
 		return s.commandRan(p.Prompt, text), nil
 	}
@@ -114,10 +113,10 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest
 	s.order.Unlock()
 	t.markBegun()
 	if err != nil {
-		return schema.PromptResponse{}, full.refused(err)
+		return promptResponse{}, full.refused(err)
 	}
 	if run == "" {
-		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+		return promptResponse{StopReason: cancelled}, nil
 	}
 	defer context.AfterFunc(ctx, func() { s.requestCancelled(run) })()
 	select {
@@ -126,7 +125,7 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest
 	case <-s.ctx.Done(): // the client has closed the session, or deleted it
 	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
 	}
-	return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+	return promptResponse{StopReason: cancelled}, nil
 }
 
 // requestCancelled ends a turn whose request the client has cancelled; where it is the
@@ -261,7 +260,7 @@ func (s *session) started(ctx context.Context, method string, params map[string]
 }
 
 // addWorkspace adds the servers and the directories of a client to what begins a turn.
-func addWorkspace(params map[string]any, w schema.Workspace) {
+func addWorkspace(params map[string]any, w workspace) {
 	if servers := mcpConfig(w.MCPServers); servers != nil {
 		params["mcp_config"] = servers
 	}
@@ -274,9 +273,9 @@ func addWorkspace(params map[string]any, w schema.Workspace) {
 }
 
 // response is the answer to a prompt whose turn has ended or, in version 2, has begun.
-func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
+func (s *session) response(ctx context.Context, run string, o outcome) (promptResponse, error) {
 	if o.inserted != "" {
-		return schema.PromptResponse{MessageID: o.inserted}, nil
+		return promptResponse{MessageID: o.inserted}, nil
 	}
 	if o.code == orphaned {
 		s.askAfterReply(ctx)
@@ -285,9 +284,9 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 }
 
 // ending returns how a turn ended: its stop reason and usage, or the error that ended it.
-func (s *session) ending(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
+func (s *session) ending(ctx context.Context, run string, o outcome) (promptResponse, error) {
 	why, isFailure := o.stopped()
-	r := schema.PromptResponse{StopReason: why}
+	r := promptResponse{StopReason: why}
 	state, _, err := wire.SessionState(ctx, s.agent.hub, run)
 	if isFailure {
 		if o.code == authRequired {
@@ -299,7 +298,7 @@ func (s *session) ending(ctx context.Context, run string, o outcome) (schema.Pro
 		return r, s.agent.failed(o)
 	}
 	if err == nil && state.TotalTokens > 0 {
-		r.Usage = &schema.Usage{
+		r.Usage = &usage{
 			Total: state.TotalTokens, Input: state.InputTokens, Output: state.OutputTokens, CachedRead: state.CacheRead, CachedWrite: state.CacheWrite,
 		}
 	}
@@ -368,7 +367,7 @@ func mcpConfig(raw json.RawMessage) map[string]any {
 	_ = json.Unmarshal(raw, &list)
 	servers := make(map[string]any)
 	for _, item := range list {
-		var m schema.MCPServer
+		var m mcpServer
 		if json.Unmarshal(item, &m) != nil || m.Name == "" || m.Command == "" && m.URL == "" {
 			continue
 		}
@@ -384,7 +383,7 @@ func mcpConfig(raw json.RawMessage) map[string]any {
 	return map[string]any{"mcpServers": servers}
 }
 
-func values(list []schema.Variable) map[string]string {
+func values(list []variable) map[string]string {
 	m := make(map[string]string, len(list))
 	for _, v := range list {
 		m[v.Name] = v.Value
@@ -403,7 +402,7 @@ type fullPrompt struct {
 func readPrompt(blocks []json.RawMessage) (p fullPrompt) {
 	var texts []string
 	for i, raw := range blocks {
-		var block schema.Content
+		var block content
 		if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
 			texts = append(texts, *block.Text)
 			continue
@@ -441,14 +440,14 @@ func (p fullPrompt) refused(err error) error {
 
 // steer sends a message to the agent in the middle of its turn, or queues it behind the turn.
 // An idle session answers promptRequired: only session/prompt reports the end of a turn.
-func (a *agent) steer(ctx context.Context, p schema.SteerRequest) (schema.SteerResponse, error) {
+func (a *agent) steer(ctx context.Context, p steerRequest) (steerResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return schema.SteerResponse{}, err
+		return steerResponse{}, err
 	}
 	full := readPrompt(p.Prompt)
 	if strings.TrimSpace(full.text) == "" {
-		return schema.SteerResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+		return steerResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
 	s.mu.Lock()
 	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
@@ -457,7 +456,7 @@ func (a *agent) steer(ctx context.Context, p schema.SteerRequest) (schema.SteerR
 	}
 	s.mu.Unlock()
 	if isIdle {
-		return schema.SteerResponse{Outcome: schema.PromptRequired, Reason: "noRunningTurn"}, nil
+		return steerResponse{Outcome: promptRequired, Reason: "noRunningTurn"}, nil
 	}
 	params := map[string]any{"session_id": s.id, "query": full.text, "deliver": "steer"}
 	if len(full.content) > 0 {
@@ -466,16 +465,16 @@ func (a *agent) steer(ctx context.Context, p schema.SteerRequest) (schema.SteerR
 	started, err := s.started(ctx, "continueSession", params)
 	if err != nil {
 		s.forgetTold(full.text)
-		return schema.SteerResponse{}, full.refused(err)
+		return steerResponse{}, full.refused(err)
 	}
 	if started.Delivered == wire.DeliveredInjected {
-		return schema.SteerResponse{Outcome: schema.Injected}, nil
+		return steerResponse{Outcome: injected}, nil
 	}
 	s.forgetTold(full.text)
 	s.mu.Lock()
 	s.ours[started.SessionID] = true // the client knows its text
 	s.mu.Unlock()
-	return schema.SteerResponse{Outcome: schema.Queued}, nil
+	return steerResponse{Outcome: queued}, nil
 }
 
 // forgetTold removes a message that this client has steered, and reports whether there was one.

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -28,7 +27,7 @@ func (c *answering) Call(_ context.Context, method string, params, result any) e
 	return json.Unmarshal([]byte(c.answer), result)
 }
 
-var everything = schema.ReadCapabilities(json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`))
+var everything = readCapabilities(json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`))
 
 func TestAnswersBecomeDecisions(t *testing.T) {
 	tool := wire.Approval{ID: "q", Type: wire.FunctionCall, Tool: "Bash", Options: []wire.ApprovalOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}, {OptionID: "n", Kind: "reject_once"}}}
@@ -58,28 +57,28 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 		{link, `{"action":"accept"}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "agreed"}},
 	} {
 		client := &answering{answer: c.answer}
-		got, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schema.ToolCall{})
+		got, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schemaToolCall{})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got, "%s: %s", client.params, c.answer)
 	}
-	_, err := asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, schema.ToolCall{})
+	_, err := asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, schemaToolCall{})
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
 // Only what the agent offers is offered, each of a kind that clients know.
 func TestWhatIsOffered(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Options: []wire.ApprovalOption{{OptionID: "a", Name: "A", Kind: "allow_always"}, {OptionID: "b", Kind: "odd"}}}, schema.ToolCall{ToolCallID: "t"})
+	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Options: []wire.ApprovalOption{{OptionID: "a", Name: "A", Kind: "allow_always"}, {OptionID: "b", Kind: "odd"}}}, schemaToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
-	assert.Equal(t, schema.RequestPermission, client.method)
+	assert.Equal(t, requestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
 }
 
 func TestWhatAClientCannotShow(t *testing.T) {
-	var none schema.ClientCapabilities
+	var none clientCapabilities
 	for _, c := range []struct {
 		q    wire.Approval
-		can  schema.ClientCapabilities
+		can  clientCapabilities
 		fits bool
 	}{
 		{wire.Approval{Type: wire.FunctionCall}, none, true},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -27,7 +26,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 	a := &agent{hub: hub, opts: o, sessions: make(map[string]*session)}
 	srv := server.New(a.methods(), server.Options{
 		Limits: o.Limits, Logger: o.Logger, MaxLine: mostLine, CallTimeout: questionWithin, Trace: o.Trace,
-		Cancellation:   server.Cancellation{Method: schema.CancelRequest, Member: schema.CancelRequestMember, Tell: true},
+		Cancellation:   server.Cancellation{Method: cancelRequest, Member: cancelRequestMember, Tell: true},
 		OnNotification: a.notified,
 		MethodHint:     methodHint,
 	})
@@ -40,43 +39,43 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 // methods are what a client may ask for.
 func (a *agent) methods() *server.Registry {
 	reg := server.NewRegistry()
-	server.Handle(reg, schema.Initialize, a.initialize)
-	server.Handle(reg, schema.Authenticate, only(a, schema.Version1, schema.Authenticate, a.authenticate), server.LongRunning())
-	server.Handle(reg, schema.AuthLogin, only(a, schema.Version2, schema.AuthLogin, a.authenticate), server.LongRunning())
-	server.Handle(reg, schema.Logout, only(a, schema.Version1, schema.Logout, a.logout), server.LongRunning())
-	server.Handle(reg, schema.AuthLogout, only(a, schema.Version2, schema.AuthLogout, a.logout), server.LongRunning())
-	server.Handle(reg, schema.SessionNew, spelled(a, a.newSession, opened2), server.LongRunning())
-	server.Handle(reg, schema.SessionLoad, only(a, schema.Version1, schema.SessionLoad, a.load), server.LongRunning())
-	server.Handle(reg, schema.SessionResume, spelled(a, a.resume, opened2), server.LongRunning())
-	server.Handle(reg, schema.SessionFork, spelled(a, a.fork, opened2), server.LongRunning())
-	server.Handle(reg, schema.SessionList, a.list, server.LongRunning())
-	server.Handle(reg, schema.SessionClose, a.closeSession, server.LongRunning())
-	server.Handle(reg, schema.TerminalCancel, only(a, schema.Version2, schema.TerminalCancel, a.cancelTask), server.LongRunning())
-	server.Handle(reg, schema.ToolCallCancel, only(a, schema.Version2, schema.ToolCallCancel, a.cancelTask), server.LongRunning())
-	server.Handle(reg, schema.SessionDelete, a.deleteSession, server.LongRunning())
-	server.Handle(reg, schema.SessionSetMode, only(a, schema.Version1, schema.SessionSetMode, a.setMode), server.LongRunning())
-	server.Handle(reg, schema.SessionSetValue, spelled(a, a.setConfigOption, configOptions2), server.LongRunning())
-	server.Handle(reg, schema.SessionSteering, a.steer, server.LongRunning())
-	server.Handle(reg, schema.SessionPrompt, spelled(a, a.prompt, accepted2), server.LongRunning(), server.Arriving(a.promptArrives))
+	server.Handle(reg, initialize, a.initialize)
+	server.Handle(reg, authenticate, only(a, version1, authenticate, a.authenticate), server.LongRunning())
+	server.Handle(reg, authLogin, only(a, version2, authLogin, a.authenticate), server.LongRunning())
+	server.Handle(reg, logout, only(a, version1, logout, a.logout), server.LongRunning())
+	server.Handle(reg, authLogout, only(a, version2, authLogout, a.logout), server.LongRunning())
+	server.Handle(reg, sessionNew, spelled(a, a.newSession, opened2), server.LongRunning())
+	server.Handle(reg, sessionLoad, only(a, version1, sessionLoad, a.load), server.LongRunning())
+	server.Handle(reg, sessionResume, spelled(a, a.resume, opened2), server.LongRunning())
+	server.Handle(reg, sessionFork, spelled(a, a.fork, opened2), server.LongRunning())
+	server.Handle(reg, sessionList, a.list, server.LongRunning())
+	server.Handle(reg, sessionClose, a.closeSession, server.LongRunning())
+	server.Handle(reg, terminalCancel, only(a, version2, terminalCancel, a.cancelTask), server.LongRunning())
+	server.Handle(reg, toolCallCancel, only(a, version2, toolCallCancel, a.cancelTask), server.LongRunning())
+	server.Handle(reg, sessionDelete, a.deleteSession, server.LongRunning())
+	server.Handle(reg, sessionSetMode, only(a, version1, sessionSetMode, a.setMode), server.LongRunning())
+	server.Handle(reg, sessionSetValue, spelled(a, a.setConfigOption, configOptions2), server.LongRunning())
+	server.Handle(reg, sessionSteering, a.steer, server.LongRunning())
+	server.Handle(reg, sessionPrompt, spelled(a, a.prompt, accepted2), server.LongRunning(), server.Arriving(a.promptArrives))
 	return reg
 }
 
 // initialize says who is here. It needs no hub.
-func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, error) {
+func (a *agent) initialize(_ context.Context, p initializeRequest) (any, error) {
 	a.client.initialize(p)
-	present := &schema.Present{}
-	r := schema.InitializeResponse{
-		ProtocolVersion: schema.Version1,
-		AgentCapabilities: schema.AgentCapabilities{
+	present := &present{}
+	r := initializeResponse{
+		ProtocolVersion: version1,
+		AgentCapabilities: agentCapabilities{
 			LoadSession:        true,
-			PromptCapabilities: schema.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
-			MCPCapabilities:    schema.MCPCapabilities{HTTP: true, SSE: true},
-			SessionCapabilities: schema.SessionCapabilities{
+			PromptCapabilities: promptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+			MCPCapabilities:    mcpCapabilities{HTTP: true, SSE: true},
+			SessionCapabilities: sessionCapabilities{
 				List: present, Resume: present, Close: present, Delete: present, Fork: present, AdditionalDirectories: present, SystemPrompt: present,
 			},
-			Auth: schema.AgentAuthCapabilities{Logout: present},
+			Auth: agentAuthCapabilities{Logout: present},
 		},
-		AgentInfo:   schema.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
+		AgentInfo:   implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
 		AuthMethods: a.client.signInMethods(),
 	}
 	r.Meta.Steering.Supported = true
@@ -100,7 +99,7 @@ func spelled[P, R any](a *agent, f func(context.Context, P) (R, error), as func(
 // only makes a method unknown to clients of the other version of the protocol.
 func only[P, R any](a *agent, version int, method string, f func(context.Context, P) (R, error)) func(context.Context, P) (R, error) {
 	return func(ctx context.Context, p P) (R, error) {
-		if a.client.isVersion2() != (version == schema.Version2) {
+		if a.client.isVersion2() != (version == version2) {
 			var none R
 			return none, server.NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+method+" ("+methodHint+")", map[string]string{"method": method})
 		}
@@ -110,10 +109,10 @@ func only[P, R any](a *agent, version int, method string, f func(context.Context
 
 // notified takes a notification of the client, in the order of its messages.
 func (a *agent) notified(_ *server.Conn, method string, params json.RawMessage) {
-	if method != schema.SessionCancel {
+	if method != sessionCancel {
 		return // such as those of extensions
 	}
-	var p schema.SessionRequest
+	var p sessionRequest
 	_ = json.Unmarshal(params, &p) // what cannot be read names no session
 	if s := a.lookup(p.SessionID); s != nil {
 		s.cancel()
@@ -208,7 +207,7 @@ func (a *agent) forget(s *session) {
 
 // notFound says that there is no such session.
 func notFound(id string) error {
-	return server.NewError(schema.CodeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
+	return server.NewError(codeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
 }
 
 // refusedFor is refused for a method that names a session.
@@ -228,7 +227,7 @@ func refused(err error) error {
 	case errors.Is(err, client.ErrTooLong):
 		return server.NewError(jsonrpc2.CodeInvalidParams, strings.TrimPrefix(err.Error(), "client: "), nil)
 	case errors.Is(err, client.Kind("session_not_found")):
-		return server.NewError(schema.CodeResourceNotFound, "Resource not found: "+message(err), nil)
+		return server.NewError(codeResourceNotFound, "Resource not found: "+message(err), nil)
 	case errors.As(err, &e):
 		if e.Code == jsonrpc2.CodeInvalidParams {
 			return server.NewError(e.Code, e.Message, nil)

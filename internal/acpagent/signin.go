@@ -8,7 +8,6 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -37,7 +36,7 @@ func (a *agent) signsInTo() string {
 // authenticate signs in to the agent behind: to the one that has wanted it last, or else
 // to the one of new sessions. Where nobody has to sign in that is no error, since some
 // clients ask for it each time they are started.
-func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) (schema.Present, error) {
+func (a *agent) authenticate(ctx context.Context, p authenticateRequest) (present, error) {
 	a.mu.Lock()
 	wanted := a.wanted
 	a.mu.Unlock()
@@ -47,7 +46,7 @@ func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) 
 	}
 	if p.MethodID != signInByAgent && p.MethodID != signInInTerminal {
 		params["method"] = p.MethodID // one of the agent's own
-		return schema.Present{}, a.signIn(ctx, params)
+		return present{}, a.signIn(ctx, params)
 	}
 	var checked struct {
 		Agent  string
@@ -58,29 +57,29 @@ func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) 
 		}
 	}
 	if err := a.hub.Call(ctx, "agent.check", params, &checked, untilDone); err != nil {
-		return schema.Present{}, refused(err)
+		return present{}, refused(err)
 	}
 	switch is := checked.Report.SignedIn; {
 	case is == "yes", is == "not_needed", is == "opens_sessions" && (wanted == nil || p.MethodID == signInInTerminal):
-		return schema.Present{}, a.isSignedIn()
+		return present{}, a.isSignedIn()
 	case p.MethodID == signInInTerminal:
-		return schema.Present{}, server.NewError(schema.CodeAuthRequired, fmt.Sprintf("Authentication required: %s says that nobody is signed in: %s", checked.Agent, checked.Report.Account), nil)
+		return present{}, server.NewError(codeAuthRequired, fmt.Sprintf("Authentication required: %s says that nobody is signed in: %s", checked.Agent, checked.Report.Account), nil)
 	}
 	i := slices.IndexFunc(checked.Report.Methods, func(m wire.AuthMethod) bool { return m.Type == "agent" || m.Type == "" })
 	if i < 0 {
-		return schema.Present{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf("%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent), nil)
+		return present{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf("%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent), nil)
 	}
 	params["method"] = checked.Report.Methods[i].ID
-	return schema.Present{}, a.signIn(ctx, params)
+	return present{}, a.signIn(ctx, params)
 }
 
 // logout signs out of the agent behind. It fails if the agent offers no sign-out.
-func (a *agent) logout(ctx context.Context, _ struct{}) (schema.Present, error) {
+func (a *agent) logout(ctx context.Context, _ struct{}) (present, error) {
 	params := map[string]string{}
 	if name := a.signsInTo(); name != "" {
 		params["agent"] = name
 	}
-	return schema.Present{}, refused(a.hub.Call(ctx, "agent.logout", params, nil, untilDone))
+	return present{}, refused(a.hub.Call(ctx, "agent.logout", params, nil, untilDone))
 }
 
 // signIn has an agent sign in.
@@ -114,7 +113,7 @@ func (a *agent) failed(o outcome) error {
 	if a.client.isVersion2() {
 		data["authMethods"] = authMethods2(methods)
 	}
-	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
+	return server.NewError(codeAuthRequired, "Authentication required: "+why, data)
 }
 
 // authRequired is the error code of a session whose agent wants somebody to sign in.
@@ -122,10 +121,10 @@ const authRequired = "AGENT_AUTH_REQUIRED"
 
 // authMethods are the ways of an agent to sign in by a request. What it does in a terminal
 // is run by Duet, in one that the client opens.
-func authMethods(methods []wire.AuthMethod) (list []schema.AuthMethod) {
+func authMethods(methods []wire.AuthMethod) (list []schemaAuthMethod) {
 	for _, m := range methods {
 		if m.Type != "terminal" {
-			list = append(list, schema.AuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
+			list = append(list, schemaAuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
 		}
 	}
 	return list

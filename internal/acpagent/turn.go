@@ -10,7 +10,6 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -111,10 +110,10 @@ func (s *session) interrupt(run string) {
 }
 
 // cancelTask stops a terminal or a tool call of the agent's background work.
-func (a *agent) cancelTask(ctx context.Context, p schema.CancelWorkRequest) (schema.Present, error) {
+func (a *agent) cancelTask(ctx context.Context, p cancelWorkRequest) (present, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return schema.Present{}, err
+		return present{}, err
 	}
 	id := cmp.Or(p.TerminalID, p.ToolCallID)
 	s.order.Lock()
@@ -123,10 +122,10 @@ func (a *agent) cancelTask(ctx context.Context, p schema.CancelWorkRequest) (sch
 	s.mu.Unlock()
 	s.order.Unlock()
 	if task == "" {
-		return schema.Present{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
+		return present{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
 	}
 	err = a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": s.id, "background": task, "reason": "user_cancelled"}, nil)
-	return schema.Present{}, refusedFor(s.id, err)
+	return present{}, refusedFor(s.id, err)
 }
 
 // stopped is why a turn stopped, or whether it failed: by itself, or since a process has
@@ -134,15 +133,15 @@ func (a *agent) cancelTask(ctx context.Context, p schema.CancelWorkRequest) (sch
 func (o outcome) stopped() (why string, failed bool) {
 	switch {
 	case o.code != "":
-		return schema.EndTurn, true
+		return endTurn, true
 	case o.state == wire.Completed:
 		switch o.stopReason {
-		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
+		case maxTokens, maxTurnRequests, refusal, cancelled:
 			return o.stopReason, false
 		}
-		return schema.EndTurn, false
+		return endTurn, false
 	case o.state == wire.Cancelled, o.state == wire.Interrupted, o.state == wire.Discarded:
-		return schema.Cancelled, false
+		return cancelled, false
 	}
-	return schema.EndTurn, true
+	return endTurn, true
 }

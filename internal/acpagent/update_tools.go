@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -57,14 +56,14 @@ type call struct {
 func (t *translator) toolCall(c call) (updates []any) {
 	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
-	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(c.data.Meta, c.parent)}
+	u := schemaToolCall{Kind: kindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(c.data.Meta, c.parent)}
 	if known == nil {
 		known = &tool{}
 		if t.tools == nil {
 			t.tools = make(map[string]*tool)
 		}
 		t.tools[c.id] = known
-		u.Kind = schema.KindToolCall
+		u.Kind = kindToolCall
 		if u.Title == "" && !t.calls[c.id] {
 			u.Title = cmp.Or(c.name, c.id)
 		}
@@ -80,7 +79,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 		known.terminal = c.data.Terminal
 	}
 	for _, path := range c.data.Paths {
-		u.Locations = append(u.Locations, schema.Location{Path: path})
+		u.Locations = append(u.Locations, location{Path: path})
 	}
 	content := diffs(known.diffs)
 	switch isShown := known.shown || !c.live || known.terminal == ""; {
@@ -92,7 +91,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 		t.show(&u, known)
 	}
 	if known.shown {
-		content = append(content, schema.ToolContent{Type: "terminal", TerminalID: known.terminal})
+		content = append(content, toolContent{Type: "terminal", TerminalID: known.terminal})
 	} else {
 		content = append(content, t.printed(known.terminal)...)
 	}
@@ -104,7 +103,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 	}
 	for _, a := range c.data.Attachments {
 		block := t.block(a)
-		content = append(content, schema.ToolContent{Type: "content", Content: &block})
+		content = append(content, toolContent{Type: "content", Content: &block})
 	}
 	if len(content) > 0 {
 		u.Content = content
@@ -159,7 +158,7 @@ func command(input json.RawMessage) string {
 func (t *translator) Background(tasks []wire.BackgroundTask) (updates, items []any) {
 	items = []any{} // never nil, which version 2 reads as not reported
 	for _, b := range tasks {
-		item := schema.BackgroundWork{Type: b.Kind}
+		item := backgroundWork{Type: b.Kind}
 		switch b.Kind {
 		case wire.BackgroundTerminal:
 			item.TerminalID = b.ID
@@ -167,19 +166,19 @@ func (t *translator) Background(tasks []wire.BackgroundTask) (updates, items []a
 				updates = append(updates, t.list(b.ID, b.Title))
 			}
 			if t.beginsToStop(b.ID, b.Stoppable) {
-				updates = append(updates, schema.TerminalUpdate{Kind: schema.KindTerminal, TerminalID: b.ID, Capabilities: &schema.WorkCapabilities{Cancel: &schema.Present{}}})
+				updates = append(updates, schemaTerminalUpdate{Kind: kindTerminal, TerminalID: b.ID, Capabilities: &workCapabilities{Cancel: &present{}}})
 			}
 		case wire.BackgroundToolCall:
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
-				updates = append(updates, schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: schema.InProgress})
+				updates = append(updates, schemaToolCall{Kind: kindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: inProgress})
 				t.tellsCall(item.ToolCallID)
 			}
 			if t.beginsToStop(item.ToolCallID, b.Stoppable) {
-				updates = append(updates, schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &schema.WorkCapabilities{Cancel: &schema.Present{}}})
+				updates = append(updates, schemaToolCall{Kind: kindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &workCapabilities{Cancel: &present{}}})
 			}
 		default:
-			item.Type, item.ProcessID, item.Title = schema.WorkProcess, b.ID, b.Title
+			item.Type, item.ProcessID, item.Title = workProcess, b.ID, b.Title
 		}
 		items = append(items, item)
 	}
@@ -210,8 +209,8 @@ func (t *translator) BackgroundTask(tasks []wire.BackgroundTask, id string) stri
 }
 
 // Question is the tool call that a question is about, with its diffs.
-func (t *translator) Question(a wire.Approval) schema.ToolCall {
-	u := schema.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ID), Name: a.Tool, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
+func (t *translator) Question(a wire.Approval) schemaToolCall {
+	u := schemaToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ID), Name: a.Tool, ToolKind: toolKind(a.ToolKind), Status: pending, RawInput: object(a.Input)}
 	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
 		u.Title = cmp.Or(a.Title, a.Subject, a.Tool, "a question")
@@ -235,7 +234,7 @@ func (t *translator) Question(a wire.Approval) schema.ToolCall {
 		u.Content = content
 	}
 	for _, path := range a.Paths {
-		u.Locations = append(u.Locations, schema.Location{Path: path})
+		u.Locations = append(u.Locations, location{Path: path})
 	}
 	return u
 }
@@ -251,11 +250,11 @@ func toolKind(kind string) string {
 
 func (t *translator) status(s string) string {
 	switch s {
-	case schema.Paused, schema.ToolCallCancelled:
+	case paused, toolCallCancelled:
 		if t.Version2 {
 			return s
 		}
-	case schema.Pending, schema.InProgress, schema.Completed, schema.Failed:
+	case pending, inProgress, completed, schemaFailed:
 		return s
 	}
 	return ""
@@ -314,7 +313,7 @@ type terminal struct {
 	printed []byte
 	cut     bool
 	told    time.Time
-	exit    *schema.ExitStatus // of version 2
+	exit    *exitStatus // of version 2
 }
 
 // text is the output as it can be shown.
@@ -337,7 +336,7 @@ func (t *translator) output(d wire.EventData, at time.Time) []any {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
 	}
 	if t.listed[d.TerminalID] {
-		return []any{schema.TerminalChunk{Kind: schema.KindTerminalChunk, TerminalID: d.TerminalID, Data: text}}
+		return []any{terminalChunk{Kind: kindTerminalChunk, TerminalID: d.TerminalID, Data: text}}
 	}
 	p := t.terminal(d.TerminalID)
 	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
@@ -370,7 +369,7 @@ func (t *translator) terminal(id string) *terminal {
 // exited tells what is left of a program's output.
 func (t *translator) exited(d wire.EventData) []any {
 	if t.Version2 {
-		status := &schema.ExitStatus{Signal: d.Signal}
+		status := &exitStatus{Signal: d.Signal}
 		if d.Signal == "" {
 			status.ExitCode = &d.ExitCode
 		}
@@ -378,7 +377,7 @@ func (t *translator) exited(d wire.EventData) []any {
 			t.terminal(d.TerminalID).exit = status
 			return nil
 		}
-		return []any{schema.TerminalUpdate{Kind: schema.KindTerminal, TerminalID: d.TerminalID, ExitStatus: status}}
+		return []any{schemaTerminalUpdate{Kind: kindTerminal, TerminalID: d.TerminalID, ExitStatus: status}}
 	}
 	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
 		return []any{terminalUpdate(call, "terminal_exit", map[string]any{"terminal_id": d.TerminalID, "exit_code": d.ExitCode, "signal": nil})}
@@ -391,15 +390,15 @@ func (t *translator) exited(d wire.EventData) []any {
 
 // list is the update that begins a terminal for a client of version 2, with its output so
 // far.
-func (t *translator) list(id, command string) schema.TerminalUpdate {
+func (t *translator) list(id, command string) schemaTerminalUpdate {
 	if t.listed == nil {
 		t.listed = make(map[string]bool)
 	}
-	u := schema.TerminalUpdate{Kind: schema.KindTerminal, TerminalID: id, Command: command}
+	u := schemaTerminalUpdate{Kind: kindTerminal, TerminalID: id, Command: command}
 	if p := t.terminals[id]; p != nil && !t.listed[id] {
 		u.ExitStatus = p.exit
 		if len(p.printed) > 0 {
-			u.Output = &schema.TerminalOutput{Data: p.printed}
+			u.Output = &terminalOutput{Data: p.printed}
 		}
 	}
 	t.listed[id] = true
@@ -417,13 +416,13 @@ func (t *translator) callOf(terminal string) string {
 }
 
 // terminalUpdate tells a client that shows an agent's terminals what happens in one.
-func terminalUpdate(call, what string, data map[string]any) schema.ToolCall {
-	return schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: call, Meta: map[string]any{what: data}}
+func terminalUpdate(call, what string, data map[string]any) schemaToolCall {
+	return schemaToolCall{Kind: kindToolUpdate, ToolCallID: call, Meta: map[string]any{what: data}}
 }
 
 // show adds to an update that a tool call has a terminal, which the client is to show,
 // with what was printed before.
-func (t *translator) show(u *schema.ToolCall, known *tool) {
+func (t *translator) show(u *schemaToolCall, known *tool) {
 	known.shown = true
 	if u.Meta == nil {
 		u.Meta = make(map[string]any)
@@ -440,16 +439,16 @@ func (t *translator) terminalUpdate(id string) []any {
 	if call == "" {
 		return nil
 	}
-	return []any{schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: call, Content: append(diffs(t.tools[call].diffs), t.printed(id)...)}}
+	return []any{schemaToolCall{Kind: kindToolUpdate, ToolCallID: call, Content: append(diffs(t.tools[call].diffs), t.printed(id)...)}}
 }
 
 // printed is the output of a terminal as content.
-func (t *translator) printed(id string) []schema.ToolContent {
+func (t *translator) printed(id string) []toolContent {
 	text := t.terminals[id].text()
 	if id == "" || text == "" {
 		return nil
 	}
-	return []schema.ToolContent{textContent(fencedText(text))}
+	return []toolContent{textContent(fencedText(text))}
 }
 
 // fencedText is a text as Markdown that shows it as it is.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -110,7 +109,7 @@ func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	switch kind {
 	case wire.EventDelta, wire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), schema.Text(text))}
+			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), schemaText(text))}
 		}
 	case wire.EventConversation:
 		return t.conversation(seq, d)
@@ -175,17 +174,17 @@ func (t *translator) conversation(seq int64, d wire.EventData) []any {
 }
 
 // aside is something that the hub says in a conversation, beside what the agent says.
-func aside(key, text string) schema.Chunk {
-	return chunk(schema.AgentThoughtChunk, key, nil, schema.Text("["+text+"]\n"))
+func aside(key, text string) schemaChunk {
+	return chunk(agentThoughtChunk, key, nil, schemaText("["+text+"]\n"))
 }
 
 // notice is a message of the hub in a conversation, for version 2.
-func notice(subtype, text string) schema.Notice {
+func notice(subtype, text string) schemaNotice {
 	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	n := schema.Notice{Kind: schema.KindNotice, Severity: schema.Info, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
+	n := schemaNotice{Kind: kindNotice, Severity: info, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
 	switch subtype {
 	case "background_cut", "session_replaced", "forked_later", "mcp_server_failed", "content_refused", "rules_not_asked", "setting_ignored", "budget_near", "denial_ended_turn":
-		n.Severity = schema.Warning
+		n.Severity = warning
 	}
 	return n
 }
@@ -195,7 +194,7 @@ func notice(subtype, text string) schema.Notice {
 func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []wire.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" && (len(attached) == 0 || role == "user") {
-		updates = append(updates, chunk(as, key, meta, schema.Text(text)))
+		updates = append(updates, chunk(as, key, meta, schemaText(text)))
 	}
 	for _, a := range attached {
 		updates = append(updates, chunk(as, key, meta, t.block(a)))
@@ -206,41 +205,41 @@ func (t *translator) said(kind, role, key string, meta map[string]any, text stri
 func kindOf(thought bool, role string) string {
 	switch {
 	case thought:
-		return schema.AgentThoughtChunk
+		return agentThoughtChunk
 	case role == "user":
-		return schema.UserMessageChunk
+		return userMessageChunk
 	}
-	return schema.AgentMessageChunk
+	return agentMessageChunk
 }
 
-func chunk(kind, key string, meta map[string]any, content schema.Content) schema.Chunk {
-	return schema.Chunk{Kind: kind, MessageID: key, Content: content, Meta: meta}
+func chunk(kind, key string, meta map[string]any, content content) schemaChunk {
+	return schemaChunk{Kind: kind, MessageID: key, Content: content, Meta: meta}
 }
 
 // words are something that Duet says in a session.
-func words(format string, args ...any) schema.Chunk {
-	return chunk(schema.AgentMessageChunk, "", nil, schema.Text(fmt.Sprintf(format, args...)))
+func words(format string, args ...any) schemaChunk {
+	return chunk(agentMessageChunk, "", nil, schemaText(fmt.Sprintf(format, args...)))
 }
 
 // usageUpdate says how full the context is.
-func usageUpdate(used, size int64, dollars float64) schema.UsageUpdate {
-	u := schema.UsageUpdate{Kind: schema.KindUsage, Used: used, Size: size}
+func usageUpdate(used, size int64, dollars float64) schemaUsageUpdate {
+	u := schemaUsageUpdate{Kind: kindUsage, Used: used, Size: size}
 	if dollars > 0 {
-		u.Cost = &schema.Cost{Amount: dollars, Currency: "USD"}
+		u.Cost = &cost{Amount: dollars, Currency: "USD"}
 	}
 	return u
 }
 
-func plan(entries []wire.PlanEntry) schema.Plan {
-	p := schema.Plan{Kind: schema.KindPlan, Entries: make([]schema.PlanEntry, len(entries))}
+func plan(entries []wire.PlanEntry) schemaPlan {
+	p := schemaPlan{Kind: kindPlan, Entries: make([]planEntry, len(entries))}
 	for i, e := range entries {
 		if e.Priority == "" {
 			e.Priority = "medium"
 		}
 		if e.Status == "" {
-			e.Status = schema.Pending
+			e.Status = pending
 		}
-		p.Entries[i] = schema.PlanEntry(e)
+		p.Entries[i] = planEntry(e)
 	}
 	return p
 }
@@ -254,19 +253,19 @@ func (t *translator) passed(raw json.RawMessage) []any {
 	}
 	_ = json.Unmarshal(raw, &u) // what is none is not passed on
 	switch u.Kind {
-	case schema.KindNotice, schema.KindCompaction, schema.KindCompactionSummary:
+	case kindNotice, kindCompaction, kindCompactionSummary:
 		if t.Version2 {
 			return []any{raw}
 		}
-	case schema.AgentMessageChunk, schema.AgentThoughtChunk, schema.KindToolCall, schema.KindToolUpdate, schema.KindPlan, schema.KindUsage:
+	case agentMessageChunk, agentThoughtChunk, kindToolCall, kindToolUpdate, kindPlan, kindUsage:
 		if t.Version2 {
 			return nil // version 1 writes it otherwise
 		}
 		return []any{raw}
 	}
-	if u.Kind == schema.KindInfo && len(u.Meta) <= catalog.MaxMeta {
+	if u.Kind == kindInfo && len(u.Meta) <= catalog.MaxMeta {
 		if meta := members(u.Meta); len(meta) > 0 { // the title comes with another event
-			return []any{schema.InfoUpdate{Kind: schema.KindInfo, Meta: meta}}
+			return []any{infoUpdate{Kind: kindInfo, Meta: meta}}
 		}
 	}
 	if strings.HasPrefix(u.Kind, "_") {
@@ -393,40 +392,40 @@ func (o *messageUpdate) rest(text string) string {
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.
-func (t *translator) block(a wire.Attachment) schema.Content {
+func (t *translator) block(a wire.Attachment) content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
-		return schema.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
+		return content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
 	}
 	bytes, err := t.Bytes(a.ID)
 	if err != nil {
-		return schema.Text(a.Label() + "\n")
+		return schemaText(a.Label() + "\n")
 	}
 	data := base64.StdEncoding.EncodeToString(bytes)
 	switch a.Type {
 	case "image", "audio":
-		return schema.Content{Type: a.Type, Data: data, MIMEType: a.MIMEType, URI: a.URI}
+		return content{Type: a.Type, Data: data, MIMEType: a.MIMEType, URI: a.URI}
 	case "resource":
-		r := &schema.Resource{URI: a.URI, MIMEType: a.MIMEType}
+		r := &resource{URI: a.URI, MIMEType: a.MIMEType}
 		if strings.HasPrefix(a.MIMEType, "text/") {
 			text := string(bytes)
 			r.Text = &text
 		} else {
 			r.Blob = data
 		}
-		return schema.Content{Type: "resource", Resource: r}
+		return content{Type: "resource", Resource: r}
 	}
-	return schema.Text(a.Label() + "\n")
+	return schemaText(a.Label() + "\n")
 }
 
-func diffs(list []wire.FileDiff) (content []schema.ToolContent) {
+func diffs(list []wire.FileDiff) (content []toolContent) {
 	for _, d := range list {
 		text := d.NewText
-		content = append(content, schema.ToolContent{Type: "diff", Path: d.Path, OldText: d.OldText, NewText: &text})
+		content = append(content, toolContent{Type: "diff", Path: d.Path, OldText: d.OldText, NewText: &text})
 	}
 	return content
 }
 
-func textContent(text string) schema.ToolContent {
-	block := schema.Text(text)
-	return schema.ToolContent{Type: "content", Content: &block}
+func textContent(text string) toolContent {
+	block := schemaText(text)
+	return toolContent{Type: "content", Content: &block}
 }

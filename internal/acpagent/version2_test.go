@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -17,21 +16,21 @@ func TestUpdates(t *testing.T) {
 		want    string
 	}{
 		{
-			[]any{schema.Chunk{Kind: schema.UserMessageChunk, MessageID: "m", Content: schema.Text("x")}, schema.Chunk{Kind: schema.UserMessageChunk, MessageID: "m", Content: schema.Text("y")}},
+			[]any{schemaChunk{Kind: userMessageChunk, MessageID: "m", Content: schemaText("x")}, schemaChunk{Kind: userMessageChunk, MessageID: "m", Content: schemaText("y")}},
 			`[{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}]`,
 		},
 		{
-			[]any{schema.ToolCall{Kind: schema.KindToolCall, ToolCallID: "c", Name: "Write", Title: "T", Locations: []schema.Location{{Path: "/a"}, {Path: "b"}}}},
+			[]any{schemaToolCall{Kind: kindToolCall, ToolCallID: "c", Name: "Write", Title: "T", Locations: []location{{Path: "/a"}, {Path: "b"}}}},
 			`[{"sessionUpdate":"tool_call_update","toolCallId":"c","name":"Write","title":"T","locations":[{"path":"/a"}]}]`,
 		},
-		{[]any{schema.Plan{Kind: schema.KindPlan, Entries: []schema.PlanEntry{}}}, `[{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"plan","entries":[]}}]`},
-		{[]any{schema.ModeUpdate{Kind: schema.KindMode, Current: "plan"}}, `null`},
+		{[]any{schemaPlan{Kind: kindPlan, Entries: []planEntry{}}}, `[{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"plan","entries":[]}}]`},
+		{[]any{modeUpdate{Kind: kindMode, Current: "plan"}}, `null`},
 		{
-			[]any{schema.ConfigUpdate{Kind: schema.KindConfig, ConfigOptions: []schema.ConfigOption{{ID: "mode", Name: "Mode", Type: "select", CurrentValue: "plan", Options: []schema.ConfigValue{{Value: "plan", Name: "Plan"}}}}}},
+			[]any{configUpdate{Kind: kindConfig, ConfigOptions: []schemaConfigOption{{ID: "mode", Name: "Mode", Type: "select", CurrentValue: "plan", Options: []configValue{{Value: "plan", Name: "Plan"}}}}}},
 			`[{"sessionUpdate":"config_option_update","configOptions":[{"configId":"mode","name":"Mode","type":"select","currentValue":"plan","options":[{"value":"plan","name":"Plan"}]}]}]`,
 		},
 		{
-			[]any{schema.Commands{Kind: schema.KindCommands, Commands: []schema.Command{{Name: "n", Description: "d", Input: &schema.CommandInput{Hint: "h"}}}}},
+			[]any{schemaCommands{Kind: kindCommands, Commands: []schemaCommand{{Name: "n", Description: "d", Input: &commandInput{Hint: "h"}}}}},
 			`[{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"n","description":"d","input":{"type":"text","hint":"h"}}]}]`,
 		},
 	} {
@@ -39,25 +38,25 @@ func TestUpdates(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(got))
 	}
-	replayed, err := json.Marshal(updates2(replayed2([]any{schema.Chunk{Kind: schema.AgentThoughtChunk, MessageID: "m", Content: schema.Text("x")}})))
+	replayed, err := json.Marshal(updates2(replayed2([]any{schemaChunk{Kind: agentThoughtChunk, MessageID: "m", Content: schemaText("x")}})))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"sessionUpdate":"agent_thought","messageId":"m","content":[]},{"sessionUpdate":"agent_thought_chunk","messageId":"m","content":{"type":"text","text":"x"}}]`, string(replayed))
-	chunk := updates2([]any{schema.Chunk{Kind: schema.AgentMessageChunk, Content: schema.Text("x")}})[0].(schema.Chunk)
+	chunk := updates2([]any{schemaChunk{Kind: agentMessageChunk, Content: schemaText("x")}})[0].(schemaChunk)
 	assert.NotEmpty(t, chunk.MessageID, "each message has an id")
 }
 
 func TestDiffs(t *testing.T) {
 	before, after := "old\n", "new\n"
 	for _, c := range []struct {
-		content schema.ToolContent
+		content toolContent
 		want    string
 	}{
-		{schema.ToolContent{Path: "/a/b", NewText: &after}, `{"type":"diff","changes":[{"operation":"add","path":"/a/b"}],"patch":{"format":"git_patch","text":"diff --git /a/b /a/b\nnew file mode 100644\n--- /dev/null\n+++ /a/b\n@@ -0,0 +1 @@\n+new\n"}}`},
-		{schema.ToolContent{Path: "/a b", OldText: &before, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a b"}],"patch":{"format":"git_patch","text":"diff --git /a b /a b\n--- /a b\t\n+++ /a b\t\n@@ -1 +1 @@\n-old\n+new\n"}}`},
-		{schema.ToolContent{Path: "/a\n\"é\x01", OldText: &before, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a\n\"é\u0001"}],"patch":{"format":"git_patch","text":"diff --git \"/a\\n\\\"é\\001\" \"/a\\n\\\"é\\001\"\n--- \"/a\\n\\\"é\\001\"\n+++ \"/a\\n\\\"é\\001\"\n@@ -1 +1 @@\n-old\n+new\n"}}`},
-		{schema.ToolContent{Path: "/a", OldText: &after, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a"}]}`},
-		{schema.ToolContent{Path: "/a", NewText: new("")}, `{"type":"diff","changes":[{"operation":"add","path":"/a"}],"patch":{"format":"git_patch","text":"diff --git /a /a\nnew file mode 100644\n"}}`},
-		{schema.ToolContent{Path: "a", NewText: &after}, `{"type":"content","content":{"type":"text","text":"` + "```diff\\n--- /dev/null\\n+++ b/a\\n@@ -0,0 +1 @@\\n+new\\n```\\n" + `"}}`},
+		{toolContent{Path: "/a/b", NewText: &after}, `{"type":"diff","changes":[{"operation":"add","path":"/a/b"}],"patch":{"format":"git_patch","text":"diff --git /a/b /a/b\nnew file mode 100644\n--- /dev/null\n+++ /a/b\n@@ -0,0 +1 @@\n+new\n"}}`},
+		{toolContent{Path: "/a b", OldText: &before, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a b"}],"patch":{"format":"git_patch","text":"diff --git /a b /a b\n--- /a b\t\n+++ /a b\t\n@@ -1 +1 @@\n-old\n+new\n"}}`},
+		{toolContent{Path: "/a\n\"é\x01", OldText: &before, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a\n\"é\u0001"}],"patch":{"format":"git_patch","text":"diff --git \"/a\\n\\\"é\\001\" \"/a\\n\\\"é\\001\"\n--- \"/a\\n\\\"é\\001\"\n+++ \"/a\\n\\\"é\\001\"\n@@ -1 +1 @@\n-old\n+new\n"}}`},
+		{toolContent{Path: "/a", OldText: &after, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a"}]}`},
+		{toolContent{Path: "/a", NewText: new("")}, `{"type":"diff","changes":[{"operation":"add","path":"/a"}],"patch":{"format":"git_patch","text":"diff --git /a /a\nnew file mode 100644\n"}}`},
+		{toolContent{Path: "a", NewText: &after}, `{"type":"content","content":{"type":"text","text":"` + "```diff\\n--- /dev/null\\n+++ b/a\\n@@ -0,0 +1 @@\\n+new\\n```\\n" + `"}}`},
 	} {
 		got, err := json.Marshal(diffOf(c.content))
 		require.NoError(t, err)
@@ -66,7 +65,7 @@ func TestDiffs(t *testing.T) {
 }
 
 func TestPermissions(t *testing.T) {
-	asked := schema.PermissionRequest{SessionID: "s", ToolCall: schema.ToolCall{ToolCallID: "c", Name: "Bash"}, Options: []schema.PermissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}}}
+	asked := permissionRequest{SessionID: "s", ToolCall: schemaToolCall{ToolCallID: "c", Name: "Bash"}, Options: []permissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}}}
 	const options = `"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]`
 	for _, c := range []struct {
 		q    wire.Approval
@@ -83,7 +82,7 @@ func TestPermissions(t *testing.T) {
 
 // A way to sign in has a type, and another name for its id.
 func TestAuthMethods(t *testing.T) {
-	got, err := json.Marshal(authMethods2([]schema.AuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
+	got, err := json.Marshal(authMethods2([]schemaAuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"methodId":"a","name":"A","type":"agent"},{"methodId":"t","name":"T","type":"terminal","args":["--login"]}]`, string(got))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // agent is an agent that answers as SCRIPT says, a case of a shell for each
@@ -34,7 +34,7 @@ while read -r line; do
 	esac
 done
 `
-	witness.Program(t, program, script)
+	testkit.Program(t, program, script)
 	return agentlink.Launch{Name: "theirs", Command: []string{program}, Environment: map[string]string{"AGENT_STATE": t.TempDir()}}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,7 +32,7 @@ const within = 20 * time.Second
 type harness struct {
 	*Inbox
 	store   store.Store
-	written witness.Witness // hears of each change of the store
+	written testkit.Witness // hears of each change of the store
 
 	mu      sync.Mutex // guards the fields below
 	rules   []config.Rule

@@ -59,7 +59,7 @@ var rules = []rule{
 		because: "an executor runs in a process of its own and calls the hub over the wire",
 	},
 	{
-		from: "internal/acpagent/... internal/mcptools/...", never: "handlers/... internal/host/... internal/hub/... internal/store/...",
+		from: "internal/acpagent/...", never: "handlers/... internal/host/... internal/hub/... internal/store/...",
 		because: "an adapter uses the hub as any client does",
 	},
 	{
@@ -79,7 +79,7 @@ var importers = map[string]string{
 }
 
 // testOnly lists the packages that only tests and each other may import.
-const testOnly = "internal/architecture internal/chaos internal/executor/executortest internal/golden internal/jsontest internal/needs internal/screen internal/store/storetest internal/witness"
+const testOnly = "internal/architecture internal/chaos internal/executor/executortest internal/screen internal/store/storetest internal/testkit"
 
 func TestLayersImportOneWay(t *testing.T) {
 	imports := make(map[string][]string)
@@ -106,19 +106,19 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{"internal/hub": {"internal/x"}, "internal/x": {"internal/y"}, "internal/y": {"server"}},
 		{"handlers": {"internal/store"}},
 		{"internal/executor/acp": {"internal/store"}},
-		{"internal/mcptools": {"internal/x"}, "internal/x": {"internal/hub/x"}},
+		{"internal/acpagent": {"internal/x"}, "internal/x": {"internal/hub/x"}},
 		{"internal/cli/turn": {"internal/store"}},
 		{"internal/gate": {"internal/hub"}},
 		{"internal/intake": {"internal/store/sqlite"}},
 		{"internal/relay": {"handlers"}},
 		{"internal/hub": {"modernc.org/sqlite"}},
-		{"internal/intake": {"internal/golden"}},
+		{"internal/intake": {"internal/testkit"}},
 	} {
 		assert.Len(t, violations(imports), 1, "%v", imports)
 	}
 	assert.Empty(t, violations(map[string][]string{
 		"internal/host": {"handlers"}, "server/stdio": {"server"}, "internal/store/sqlite/x": {"modernc.org/sqlite"},
-		"internal/cli": {"internal/host"}, "internal/executor/executortest": {"internal/witness"},
+		"internal/cli": {"internal/host"}, "internal/executor/executortest": {"internal/testkit"},
 	}))
 }
 

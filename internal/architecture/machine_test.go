@@ -30,7 +30,7 @@ var mayStart = []string{"go", "sh", "/bin/sh"}
 func TestDefaultTierDependsOnNoMachine(t *testing.T) {
 	packages := make(map[string][]source)
 	for _, s := range sources(t) {
-		helper := !s.isTest && matches(testOnly, s.dir()) && s.dir() != "internal/needs" // which is what this check looks for
+		helper := !s.isTest && matches(testOnly, s.dir()) && s.dir() != "internal/testkit" // which is what this check looks for
 		if (s.isTest || helper) && isDefaultTier(s) {
 			packages[s.dir()] = append(packages[s.dir()], s)
 		}
@@ -580,7 +580,7 @@ func (w *walker) judgeName(n *node, x *ast.SelectorExpr, bubble bool) {
 		w.use(n, x, compares, bubble)
 	case w.is(x, "runtime", "ReadMemStats"), w.is(x, "runtime/debug", "ReadGCStats"), w.is(x, "runtime/metrics", "Read"):
 		w.use(n, x, memory, bubble)
-	case w.is(x, module+"/internal/needs", "Tool"):
+	case w.is(x, module+"/internal/testkit", "NeedTool"):
 		w.use(n, x, foreign, bubble)
 	}
 	if call, ok := x.X.(*ast.CallExpr); ok && x.Sel.Name == "Sub" && w.is(call.Fun, "time", "Now") {
@@ -704,7 +704,7 @@ func TestMachineDependenciesAreFound(t *testing.T) {
 		{"itself by its path", `func TestX(t *testing.T) { (&exec.Cmd{Path: os.Args[0]}).Start() }`, ""},
 		{"a search", `func TestX(t *testing.T) { exec.LookPath("tmux") }`, foreign},
 		{"a search for any", `func TestX(t *testing.T) { exec.LookPath(name) }`, foreign},
-		{"a needed program", `func TestX(t *testing.T) { needs.Tool(t, "tmux") }`, foreign},
+		{"a needed program", `func TestX(t *testing.T) { testkit.NeedTool(t, "tmux") }`, foreign},
 		{"the compiler", `func TestX(t *testing.T) { exec.Command("go", "build") }`, ""},
 		{"the shell", `func TestX(t *testing.T) { exec.CommandContext(ctx, "/bin/sh", "-c", "exit 3") }`, ""},
 		{"itself", `func TestX(t *testing.T) { exec.Command(os.Args[0]) }`, ""},
@@ -716,7 +716,7 @@ func TestMachineDependenciesAreFound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := parse("x/x_test.go", `package x
-import ("os"; "os/exec"; "runtime"; "runtime/debug"; "testing"; "testing/synctest"; "time"; "github.com/stretchr/testify/assert"; "`+module+`/internal/needs")
+import ("os"; "os/exec"; "runtime"; "runtime/debug"; "testing"; "testing/synctest"; "time"; "github.com/stretchr/testify/assert"; "`+module+`/internal/testkit")
 `+c.body)
 			require.NoError(t, err)
 			var found []string

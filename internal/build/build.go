@@ -14,7 +14,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
@@ -202,8 +201,8 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 		directory = filepath.Join(b.opts.Root, directory)
 	}
 	result := Result{ID: id, Target: t}
-	reader := &diagnostic.Reader{
-		Parser: diagnostic.NewParser(b.opts.Root, directory),
+	reader := &usercommand.Reader{
+		Parser: usercommand.NewParser(b.opts.Root, directory),
 		Text:   func(ctx context.Context, text string) { listener.Printed(ctx, id, t, text) },
 		Found: func(ctx context.Context, d domain.Diagnostic) {
 			result.count(d)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
-	"github.com/duet-rpc/duet-rpc/internal/golden"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -24,5 +24,5 @@ func TestExecutorsDocument(t *testing.T) {
 	RegisterDaemon(hub, daemon{})
 	RegisterEditorFiles(hub, editorFiles{})
 	RegisterExecutor(theirs, &executor{})
-	golden.Bytes(t, path, []byte(head+mark+"\n## What the hub serves\n\n"+handlers.Markdown(hub)+"\n## What an executor serves\n\n"+handlers.Markdown(theirs)))
+	testkit.GoldenBytes(t, path, []byte(head+mark+"\n## What the hub serves\n\n"+handlers.Markdown(hub)+"\n## What an executor serves\n\n"+handlers.Markdown(theirs)))
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -235,14 +234,14 @@ Exit status: 0 if it has signed you out; 1 if not.`,
 }
 
 // notes are what agents have told last; none where they cannot be kept.
-func notes() *agentstatus.Notes {
-	n, _ := agentstatus.DefaultNotes(os.Getenv)
+func notes() *agentlink.Notes {
+	n, _ := agentlink.DefaultNotes(os.Getenv)
 	return n
 }
 
 // A listed agent is one as `duet-rpc agents --json` shows it.
 type listed struct {
-	agentstatus.Agent
+	agentlink.Agent
 	Added *origin `json:"added,omitempty"`
 }
 
@@ -258,7 +257,7 @@ type origin struct {
 func describe(ctx context.Context, c *config.Config, o agentsCommandOptions) []listed {
 	records, err := readRecords()
 	list := []listed{}
-	for _, d := range agentstatus.Describe(ctx, c, agentstatus.Options{Notes: notes(), Version: o.Version, Getenv: os.Getenv, Run: true}) {
+	for _, d := range agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: notes(), Version: o.Version, Getenv: os.Getenv, Run: true}) {
 		l := listed{Agent: d}
 		if err == nil && d.Source == config.SourceUser {
 			if r, found := records.Find(d.Name); found {
@@ -342,17 +341,17 @@ func stateOf(a listed) (state, todo string) {
 }
 
 // signedInCell is what is known of who is signed in, and since when.
-func signedInCell(s agentstatus.Status) string {
+func signedInCell(s agentlink.Status) string {
 	cell := ""
 	switch s.SignedIn {
 	case "":
 		return "-"
-	case agentstatus.Unknown:
+	case agentlink.Unknown:
 		if s.Hint != "" {
 			return "likely"
 		}
 		return "not known"
-	case agentstatus.Answered:
+	case agentlink.Answered:
 		cell = "answered"
 	default:
 		cell = signedInText(s.SignedIn)
@@ -370,10 +369,10 @@ func signInNotes(agents []listed) (notes []string) {
 		switch {
 		case a.SignedIn == agentlink.SignedOut:
 			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(term.ShellWord(a.Name))))
-		case a.SignedIn == agentstatus.Unknown && a.Hint != "":
+		case a.SignedIn == agentlink.Unknown && a.Hint != "":
 			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", term.Line(a.Name), term.Line(a.Hint)))
 		}
-		if a.SignedIn == agentstatus.Unknown {
+		if a.SignedIn == agentlink.Unknown {
 			unknown = append(unknown, term.Line(term.ShellWord(a.Name)))
 		}
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const configHelp = `Print the configuration in effect, and where each value comes from: a flag, the
@@ -138,7 +137,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			store, err := trust.Default(os.Getenv)
+			store, err := config.DefaultTrust(os.Getenv)
 			if err != nil {
 				return err
 			}
@@ -162,7 +161,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func revoke(cmd *cobra.Command, s *settings, store *trust.Store, path string) error {
+func revoke(cmd *cobra.Command, s *settings, store *config.Store, path string) error {
 	if err := store.Revoke(path); err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func revoke(cmd *cobra.Command, s *settings, store *trust.Store, path string) er
 	return err
 }
 
-func trustFile(cmd *cobra.Command, s *settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
+func trustFile(cmd *cobra.Command, s *settings, store *config.Store, file *config.Inspection, o trustOptions) error {
 	trusted, err := file.Trusted(store)
 	if err != nil {
 		return err

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
 
 const documentIntroduction = `# Commands
@@ -44,7 +43,7 @@ func TestCommandsDocument(t *testing.T) {
 	root := newRootCommand("", []string{"--help"})
 	root.InitDefaultVersionFlag()
 	write(root)
-	golden.Bytes(t, "../../docs/cli.md", append(bytes.TrimSpace(page.Bytes()), '\n'))
+	testkit.GoldenBytes(t, "../../docs/cli.md", append(bytes.TrimSpace(page.Bytes()), '\n'))
 }
 
 var (

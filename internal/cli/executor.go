@@ -24,7 +24,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/mcptools"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -181,7 +180,7 @@ func newMCP(s *settings) *cobra.Command {
 				directory = "" // the project's root will do
 			}
 			return host.ServeThrough(cmd.Context(), &s.Settings, own.OpenLog(), func(ctx context.Context, agent server.Transport, hub *client.Client, log *logging.Log) error {
-				return mcptools.Serve(ctx, agent, hub, mcptools.Options{Version: s.Version, Logger: log.Logger, CWD: directory})
+				return serveTools(ctx, agent, hub, toolsOptions{Version: s.Version, Logger: log.Logger, CWD: directory})
 			})
 		},
 	}

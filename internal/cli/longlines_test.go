@@ -12,11 +12,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -65,7 +65,7 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 			diff.Count(unified)
 			diff.Hunks(unified)
 		},
-		"diagnostics": func(text string) { diagnostic.Parse("/", "/", text) },
+		"diagnostics": func(text string) { usercommand.DiagnosticParse("/", "/", text) },
 		"secrets": func(text string) {
 			secrets.Text(text)
 			secrets.JSON(asInput(text))

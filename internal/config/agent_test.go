@@ -11,7 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestResolve(t *testing.T) {
@@ -182,7 +182,7 @@ func TestVariablesFrom(t *testing.T) {
 func TestProgramOn(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "program")
-	witness.Program(t, file, "#!/bin/sh\n")
+	testkit.Program(t, file, "#!/bin/sh\n")
 	assert.Equal(t, file, config.Agent{Command: []string{"program"}}.ProgramOn("relative:"+dir))
 	assert.Empty(t, config.Agent{Command: []string{"program"}}.ProgramOn("/nowhere"))
 	assert.Empty(t, config.Agent{Command: []string{file}}.ProgramOn(dir))

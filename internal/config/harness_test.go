@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // world is a user and a project.
@@ -20,7 +19,7 @@ type world struct {
 	project, user string
 	env           map[string]string
 	overrides     config.Overrides
-	trust         *trust.Store
+	trust         *config.Store
 }
 
 func newWorld(t *testing.T) *world {
@@ -30,7 +29,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, dir: dir, bin: filepath.Join(dir, "bin"),
 		project: filepath.Join(dir, "project", ".duet.toml"), user: filepath.Join(dir, "config", "config.toml"),
-		trust: trust.New(filepath.Join(dir, "state", "trusted.json")),
+		trust: config.NewTrust(filepath.Join(dir, "state", "trusted.json")),
 	}
 	w.env = map[string]string{"HOME": filepath.Join(dir, "home"), "PATH": w.bin}
 	for _, d := range []string{w.bin, filepath.Dir(w.project), filepath.Dir(w.user)} {
@@ -57,7 +56,7 @@ func (w *world) read(path string) []byte {
 func (w *world) install(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		witness.Program(w.t, filepath.Join(w.bin, executable(name)), "#!/bin/sh\n")
+		testkit.Program(w.t, filepath.Join(w.bin, executable(name)), "#!/bin/sh\n")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // Live is the configuration as its files say it now: it looks at them whenever
@@ -18,7 +17,7 @@ import (
 type Live struct {
 	load  func(restricted bool) (*Config, error)
 	files []string // that it is read from
-	trust *trust.Store
+	trust *Store
 	file  string // the project's
 
 	mu         sync.Mutex // guards the fields below
@@ -60,7 +59,7 @@ func NewLive(s Sources, load func(restricted bool) (*Config, error)) (*Live, err
 	}
 	if s.Trust == nil {
 		var err error
-		if s.Trust, err = trust.Default(s.Getenv); err != nil {
+		if s.Trust, err = DefaultTrust(s.Getenv); err != nil {
 			return nil, err
 		}
 	}

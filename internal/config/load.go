@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // Sources are the places that a configuration is read from.
@@ -19,7 +18,7 @@ type Sources struct {
 	User      string              // the user's file, see [UserFile]; empty for none
 	Getenv    func(string) string // nil means os.Getenv
 	Overrides Overrides
-	Trust     *trust.Store // nil means that of [DefaultTrustStore]
+	Trust     *Store // nil means that of [DefaultTrustStore]
 	// Restricted lets what the project's file asks for wait, whatever the user
 	// has trusted.
 	Restricted bool
@@ -78,7 +77,7 @@ func trustedLayer(s Sources, project *layer, below bounding) (bool, error) {
 	store := s.Trust
 	if store == nil {
 		var err error
-		if store, err = trust.Default(s.Getenv); err != nil {
+		if store, err = DefaultTrust(s.Getenv); err != nil {
 			return false, err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // readUser reads the user's own file. Nobody else may be able to write it, for
@@ -83,8 +82,8 @@ func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 }
 
 // Trusted tells whether the store has the file as it was inspected.
-func (i *Inspection) Trusted(s *trust.Store) (bool, error) { return s.Trusts(i.File, i.content) }
+func (i *Inspection) Trusted(s *Store) (bool, error) { return s.Trusts(i.File, i.content) }
 
 // Trust remembers the file as it was inspected. If it has been changed since,
 // what it is now is not trusted.
-func (i *Inspection) Trust(s *trust.Store) error { return s.Trust(i.File, i.content) }
+func (i *Inspection) Trust(s *Store) error { return s.Trust(i.File, i.content) }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const greedy = `
@@ -244,7 +243,7 @@ func TestTrustStoreThatCannotBeRelied(t *testing.T) {
 
 func TestDefaultPlaces(t *testing.T) {
 	w := newWorld(t)
-	store, err := trust.Default(w.getenv)
+	store, err := config.DefaultTrust(w.getenv)
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(w.env["HOME"], ".local", "state", "duet", "trusted.json"), store.Path())
 	user, err := config.UserFile(w.getenv)

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/internal/demoagent"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ type client struct {
 	ends chan error   // what Serve returned
 	raw  *rawRecorder // what the agent printed
 
-	witness.Witness // its lock guards the fields below
+	testkit.Witness // its lock guards the fields below
 	human           answer
 	updates         []acp.SessionUpdate
 	permissions     []acp.RequestPermissionRequest
@@ -47,7 +47,7 @@ type client struct {
 }
 
 // rawRecorder keeps what the agent wrote, for lines that the SDK drops.
-type rawRecorder struct{ witness.Text }
+type rawRecorder struct{ testkit.Text }
 
 func (r *rawRecorder) lines() []string {
 	return strings.Split(strings.TrimSuffix(r.String(), "\n"), "\n")

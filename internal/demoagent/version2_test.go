@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/demoagent"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 type object = map[string]any
@@ -29,7 +29,7 @@ type client2 struct {
 	ends chan error
 	last int // the id of the latest request
 
-	witness.Witness          // its lock guards the fields below
+	testkit.Witness          // its lock guards the fields below
 	log             []string // what the agent has sent, each as summary makes it
 	raw             []string
 	silent          bool // it does not answer questions

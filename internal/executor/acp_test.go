@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // Figures that an agent makes up fail no turn that has ended.
@@ -294,7 +294,7 @@ func requireGone(t *testing.T, pid string) {
 	t.Helper()
 	n, err := strconv.Atoi(pid)
 	require.NoError(t, err)
-	witness.AwaitExit(t, n)
+	testkit.AwaitExit(t, n)
 }
 
 func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
@@ -360,7 +360,7 @@ func TestServersThatWillNotBeThereAreReported(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "forgetful", "echo") // so it is told of them twice
 	program := filepath.Join(p.CWD, "server")
-	witness.Program(t, program, "#!/bin/sh\n")
+	testkit.Program(t, program, "#!/bin/sh\n")
 	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
 	h.context.NativeSessionID = "before"
 	h.context.MCPServers = []catalog.MCPServer{

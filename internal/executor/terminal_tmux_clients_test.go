@@ -11,13 +11,13 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
-	"github.com/duet-rpc/duet-rpc/internal/needs"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestTmux(t *testing.T) {
 	w := &executortest.Terminals{}
 	s, _ := newSet(t, w)
-	needs.Tool(t, "tmux")
+	testkit.NeedTool(t, "tmux")
 	dir := t.TempDir()
 	env := map[string]string{"TMUX_TMPDIR": dir}
 	result, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
@@ -148,8 +147,8 @@ func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed fun
 		directory = filepath.Join(cwd, directory)
 	}
 	r := domain.GateResult{Gate: c.Name}
-	reader := &diagnostic.Reader{
-		Parser: diagnostic.NewParser(e.opts.Root, directory),
+	reader := &usercommand.Reader{
+		Parser: usercommand.NewParser(e.opts.Root, directory),
 		Text:   printed,
 		Found:  func(_ context.Context, d domain.Diagnostic) { count(&r, d) },
 	}

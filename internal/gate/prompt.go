@@ -6,8 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -32,7 +32,7 @@ func excerpt(output string) string {
 		lines = append(append(lines[:firstLines:firstLines], fmt.Sprintf("[... %d lines left out ...]", left)), end...)
 	}
 	for i, line := range lines {
-		lines[i] = cut(strings.TrimRight(diagnostic.Plain(line), "\r"))
+		lines[i] = cut(strings.TrimRight(usercommand.Plain(line), "\r"))
 	}
 	return strings.Join(lines, "\n")
 }

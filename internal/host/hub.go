@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
-	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -65,7 +65,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	if err := o.lock.Unrecorded; err != nil {
 		o.log.Warn("the project was not written down, so it may not be found again after it was moved", "err", err)
 	}
-	notes, err := agentstatus.DefaultNotes(os.Getenv)
+	notes, err := agentlink.DefaultNotes(os.Getenv)
 	if err != nil {
 		o.log.Debug("what agents tell of themselves is not kept", "err", err)
 	}

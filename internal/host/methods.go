@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
-	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -27,7 +26,7 @@ func newRegistry(s *hubprocess.Settings, log *logging.Log, core handlers.Core, d
 	core.Workspaces = handlers.NewWorkspaces()
 	core.Unwatched = handlers.NewUnwatched(func() bool { return project.FirstTime(os.Getenv, "work-went-on") })
 	handlers.RegisterCore(reg, core)
-	notes, err := agentstatus.DefaultNotes(os.Getenv)
+	notes, err := agentlink.DefaultNotes(os.Getenv)
 	if err != nil {
 		log.Debug("what agents tell of themselves is not kept", "err", err)
 	}
@@ -65,7 +64,7 @@ func trustWorkspace(s *hubprocess.Settings, log *logging.Log) error {
 	if err != nil {
 		return err
 	}
-	trusted, err := trust.Default(os.Getenv)
+	trusted, err := config.DefaultTrust(os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -26,8 +25,8 @@ type sockets struct {
 
 	mu        sync.Mutex // guards the fields below
 	listeners []net.Listener
-	pidFile   *aiwg.PIDFile // nil: AIWG's command line is not served
-	trouble   string        // why it is not, where it should be
+	pidFile   *AIWGPIDFile // nil: AIWG's command line is not served
+	trouble   string       // why it is not, where it should be
 }
 
 // open opens the sockets; connections over them end with ctx. A socket of --listen that cannot be
@@ -78,19 +77,19 @@ func (s *sockets) openAt(ctx context.Context, path string) error {
 // openForAIWG has AIWG's command line find this process: where its socket was asked for with
 // --listen, or where AIWG is used.
 func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
-	path := aiwg.Socket(p.Root)
+	path := AIWGSocket(p.Root)
 	if !slices.Contains(s.paths(), path) {
-		if used, err := aiwg.IsUsed(p.Root); !used {
+		if used, err := UsesAIWG(p.Root); !used {
 			return err
 		}
-		if err := aiwg.CheckFree(p.Root, p.StateDir); err != nil {
+		if err := CheckAIWGFree(p.Root, p.StateDir); err != nil {
 			return err
 		}
 		if err := s.openAt(ctx, path); err != nil {
 			return err
 		}
 	}
-	file, err := aiwg.WritePID(p.Root, p.StateDir)
+	file, err := WriteAIWGPID(p.Root, p.StateDir)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pidFile = file

@@ -12,12 +12,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // changing is a configuration that a test changes. Its lock guards the fields.
 type changing struct {
-	witness.Witness
+	testkit.Witness
 	rules      []config.Rule
 	generation uint64
 	revoked    bool

@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 const within = time.Minute
@@ -233,7 +233,7 @@ func database(t *testing.T) string {
 
 // collected is what a subscriber got.
 type collected struct {
-	witness.Witness // guards list
+	testkit.Witness // guards list
 	list            []eventlog.Notice
 }
 
@@ -315,7 +315,7 @@ func verdictText(r catalog.RequestPermissionResult) string {
 // event was announced.
 func until(t *testing.T, h *Hub, isSo func() bool, what string) {
 	t.Helper()
-	var announced witness.Witness
+	var announced testkit.Witness
 	defer h.Events().Watch(func(domain.Event, domain.Session) { announced.Note(func() {}) }).Stop()
 	announced.Await(t, isSo, what)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const projectFile = `
@@ -38,7 +37,7 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 	file, user := filepath.Join(dir, ".duet.toml"), filepath.Join(dir, "config.toml")
 	require.NoError(t, os.WriteFile(file, []byte(beginning+projectFile), 0o600))
 	require.NoError(t, os.WriteFile(user, []byte("[agents.mine]\ndriver = \"command\"\ncommand = [\"mine\"]\n"), 0o600))
-	store := trust.New(filepath.Join(dir, "trusted.json"))
+	store := config.NewTrust(filepath.Join(dir, "trusted.json"))
 	require.NoError(t, store.Trust(file, []byte(beginning+projectFile)))
 	load := func(restricted bool) (*config.Config, error) {
 		return config.Load(config.Sources{Project: file, User: user, Trust: store, Getenv: func(string) string { return "" }, Restricted: restricted})

@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
@@ -329,7 +329,7 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 type changesStore struct {
 	store.Store
 
-	witness.Witness // its lock guards changes
+	testkit.Witness // its lock guards changes
 	changes         [][]string
 }
 

@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // TestMain is a server where it is started as one.
@@ -190,8 +190,8 @@ func TestAServerThatEndsAndOneThatHangs(t *testing.T) {
 
 func TestAServerThatDoesNotBegin(t *testing.T) {
 	dir := t.TempDir()
-	witness.Program(t, filepath.Join(dir, "silent"), "#!/bin/sh\nexec sleep 1000\n")
-	witness.Program(t, filepath.Join(dir, "ends"), "#!/bin/sh\necho not today >&2\nexit 4\n")
+	testkit.Program(t, filepath.Join(dir, "silent"), "#!/bin/sh\nexec sleep 1000\n")
+	testkit.Program(t, filepath.Join(dir, "ends"), "#!/bin/sh\necho not today >&2\nexit 4\n")
 	for name, want := range map[string]string{
 		"./silent": "it does not answer within 50ms", "./ends": "its program exited with status 4: not today", "./missing": `the program "./missing" was not found`,
 	} {

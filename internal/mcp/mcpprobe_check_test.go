@@ -15,7 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // server is a program that answers a line with what it was given.
@@ -30,7 +30,7 @@ exit 3
 
 func TestServersAreAskedWhetherTheyWork(t *testing.T) {
 	dir := t.TempDir()
-	witness.Program(t, filepath.Join(dir, "server"), server)
+	testkit.Program(t, filepath.Join(dir, "server"), server)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "text"), nil, 0o600))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // server is a program that does what its argument says, and notes that it was started.
@@ -43,7 +43,7 @@ type world struct {
 func newWorld(t *testing.T, patience time.Duration) *world {
 	w := &world{t: t, dir: t.TempDir(), said: make(chan string, 100)}
 	w.enabled.Store(true)
-	witness.Program(t, filepath.Join(w.dir, "server"), server)
+	testkit.Program(t, filepath.Join(w.dir, "server"), server)
 	w.servers = mcp.NewServers(t.Context(), mcp.ServersOptions{
 		Enabled: w.enabled.Load, Patience: patience,
 		Tell: func(_ context.Context, run int64, text string) { w.said <- fmt.Sprintf("%d: %s", run, text) },

@@ -17,9 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -95,7 +94,7 @@ func (w *wire) insist(message string) string {
 // setting is a relay between an editor and hubs that the test makes.
 type setting struct {
 	*wire     // the editor's end
-	log       *witness.Text
+	log       *testkit.Text
 	hubs      chan server.Transport // what Connect returns, one after the other
 	connected chan struct{}         // Connect was called
 	states    chan string
@@ -107,7 +106,7 @@ type setting struct {
 // pipes in memory.
 func start(t testing.TB, change ...func(*relay.Options)) *setting {
 	s := &setting{
-		log: &witness.Text{}, hubs: make(chan server.Transport, 100), connected: make(chan struct{}, 1000),
+		log: &testkit.Text{}, hubs: make(chan server.Transport, 100), connected: make(chan struct{}, 1000),
 		states: make(chan string, 1000), ran: make(chan error, 1),
 	}
 	opts := relay.Options{
@@ -277,10 +276,10 @@ func standard(open chan struct{}) *server.Server {
 // assertLost asserts that a message is the answer of a request that was lost.
 func assertLost(t testing.TB, id, message string) {
 	t.Helper()
-	assert.Equal(t, id, string(jsontest.Member(t, message, "id")))
-	assert.Equal(t, "-32042", string(jsontest.Member(t, message, "error.code")))
-	assert.JSONEq(t, `{"kind":"hub_lost","retry":true}`, string(jsontest.Member(t, message, "error.data")))
-	assert.Contains(t, string(jsontest.Member(t, message, "error.message")), "sent again")
+	assert.Equal(t, id, string(testkit.JSONMember(t, message, "id")))
+	assert.Equal(t, "-32042", string(testkit.JSONMember(t, message, "error.code")))
+	assert.JSONEq(t, `{"kind":"hub_lost","retry":true}`, string(testkit.JSONMember(t, message, "error.data")))
+	assert.Contains(t, string(testkit.JSONMember(t, message, "error.message")), "sent again")
 }
 
 func request(id any, method, params string) string {

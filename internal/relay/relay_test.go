@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // Every message goes through as it is, whatever it is, in order, both ways.
@@ -79,9 +79,9 @@ func TestRequestsForDescriptorsAreRefused(t *testing.T) {
 	for i, method := range []string{"spawn_terminal", "terminal.attach"} {
 		for _, params := range []string{`{"descriptor":true}`, `[{"terminal_id":"t","descriptor" : true,"cols":1}]`} {
 			answer := s.ask(request(i, method, params))
-			assert.Equal(t, "-32602", string(jsontest.Member(t, answer, "error.code")))
-			assert.Equal(t, `"descriptor"`, string(jsontest.Member(t, answer, "error.data.param")))
-			assert.Equal(t, fmt.Sprint(i), string(jsontest.Member(t, answer, "id")))
+			assert.Equal(t, "-32602", string(testkit.JSONMember(t, answer, "error.code")))
+			assert.Equal(t, `"descriptor"`, string(testkit.JSONMember(t, answer, "error.data.param")))
+			assert.Equal(t, fmt.Sprint(i), string(testkit.JSONMember(t, answer, "id")))
 		}
 	}
 	for i, passes := range []string{
@@ -109,8 +109,8 @@ func TestBadFramesAreAnsweredHere(t *testing.T) {
 		_, err := s.end.Write([]byte(c.sent))
 		require.NoError(t, err)
 		m := s.next()
-		assert.Equal(t, `"`+c.reason+`"`, string(jsontest.Member(t, m, "error.data.reason")))
-		assert.Equal(t, c.id, string(jsontest.Member(t, m, "id")))
+		assert.Equal(t, `"`+c.reason+`"`, string(testkit.JSONMember(t, m, "error.data.reason")))
+		assert.Equal(t, c.id, string(testkit.JSONMember(t, m, "id")))
 		good := request(1, "m", `[]`) // is what the hub gets next
 		s.send(good)
 		assert.Equal(t, good, hub.next())
@@ -165,7 +165,7 @@ func TestHubsDieUnderPipelinedRequests(t *testing.T) {
 	for range n {
 		m := s.next()
 		var id int
-		require.NoError(t, json.Unmarshal(jsontest.Member(t, m, "id"), &id))
+		require.NoError(t, json.Unmarshal(testkit.JSONMember(t, m, "id"), &id))
 		answered[id]++
 		if strings.Contains(m, "hub_lost") {
 			lost++
@@ -267,7 +267,7 @@ func TestNothingOvertakesWhatWaited(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // a hub that is slow is not lost
 		for i := range 20 {
-			assert.Equal(t, fmt.Sprint(i), string(jsontest.Member(t, hub.next(), "id")))
+			assert.Equal(t, fmt.Sprint(i), string(testkit.JSONMember(t, hub.next(), "id")))
 		}
 	})
 }

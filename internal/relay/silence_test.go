@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // impatient is a relay that soon finds out that a hub does not answer.
@@ -35,11 +35,11 @@ func (w *wire) nextBut(method string) string {
 // assertSilent asserts that a message tells a request that the hub does not answer.
 func assertSilent(t *testing.T, id, message string, retry bool) {
 	t.Helper()
-	assert.Equal(t, id, string(jsontest.Member(t, message, "id")))
-	assert.Equal(t, "-32044", string(jsontest.Member(t, message, "error.code")))
-	assert.Equal(t, `"hub_silent"`, string(jsontest.Member(t, message, "error.data.kind")))
-	assert.Equal(t, retry, string(jsontest.Member(t, message, "error.data.retry")) == "true")
-	assert.Contains(t, string(jsontest.Member(t, message, "error.message")), "process 7")
+	assert.Equal(t, id, string(testkit.JSONMember(t, message, "id")))
+	assert.Equal(t, "-32044", string(testkit.JSONMember(t, message, "error.code")))
+	assert.Equal(t, `"hub_silent"`, string(testkit.JSONMember(t, message, "error.data.kind")))
+	assert.Equal(t, retry, string(testkit.JSONMember(t, message, "error.data.retry")) == "true")
+	assert.Contains(t, string(testkit.JSONMember(t, message, "error.message")), "process 7")
 }
 
 // An editor whose hub does not answer is told so, and nothing that it asked is
@@ -62,8 +62,8 @@ func TestSilentHub(t *testing.T) {
 	assert.True(t, strings.HasPrefix(batch, "[") && strings.HasSuffix(batch, "]"), batch)
 	assert.Equal(t, 2, strings.Count(batch, `"hub_silent"`))
 	told := s.next()
-	assert.Equal(t, `"s1"`, string(jsontest.Member(t, told, "params.subscription_id")))
-	assert.Equal(t, `"hub_silent"`, string(jsontest.Member(t, told, "params.event.type")))
+	assert.Equal(t, `"s1"`, string(testkit.JSONMember(t, told, "params.subscription_id")))
+	assert.Equal(t, `"hub_silent"`, string(testkit.JSONMember(t, told, "params.event.type")))
 	assert.Contains(t, told, "process 7")
 	assert.Contains(t, s.log.String(), "process 7")
 	s.await("silent")
@@ -95,9 +95,9 @@ func TestSilentHub(t *testing.T) {
 	assert.Contains(t, all, response(2, `"done"`))
 	// The subscription of which the editor does not know is ended.
 	unsubscribe := hub.nextBut("ping")
-	assert.Equal(t, `"Unsubscribe"`, string(jsontest.Member(t, unsubscribe, "method")))
-	assert.Equal(t, `"s2"`, string(jsontest.Member(t, unsubscribe, "params.subscription_id")))
-	hub.send(response(string(jsontest.Member(t, unsubscribe, "id")), `{"success":true}`))
+	assert.Equal(t, `"Unsubscribe"`, string(testkit.JSONMember(t, unsubscribe, "method")))
+	assert.Equal(t, `"s2"`, string(testkit.JSONMember(t, unsubscribe, "params.subscription_id")))
+	hub.send(response(string(testkit.JSONMember(t, unsubscribe, "id")), `{"success":true}`))
 	// And the next request is answered.
 	s.send(request(10, "quick", `{}`))
 	assert.Equal(t, request(10, "quick", `{}`), hub.nextBut("ping"))
@@ -114,7 +114,7 @@ func TestBusyHubIsNotSilent(t *testing.T) {
 	for range 3 {
 		ping := hub.next()
 		require.Contains(t, ping, `"ping"`)
-		hub.send(response(string(jsontest.Member(t, ping, "id")), `{}`))
+		hub.send(response(string(testkit.JSONMember(t, ping, "id")), `{}`))
 	}
 	hub.send(response(1, `"done"`))
 	assert.Equal(t, response(1, `"done"`), s.nextBut("event"))

@@ -13,15 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // journal is a log of events that outlives the hubs which serve it.
 type journal struct {
-	witness.Witness // guards the fields below
+	testkit.Witness // guards the fields below
 	last            int64
 	grown           chan struct{}
 	subs            int      // made, for ids
@@ -205,8 +204,8 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 				for ids[label] == "" {
 					m := s.next()
 					if strings.Contains(m, `"result"`) {
-						require.NoError(t, json.Unmarshal(jsontest.Member(t, m, "result.subscription_id"), new(string)))
-						ids[label] = strings.Trim(string(jsontest.Member(t, m, "result.subscription_id")), `"`)
+						require.NoError(t, json.Unmarshal(testkit.JSONMember(t, m, "result.subscription_id"), new(string)))
+						ids[label] = strings.Trim(string(testkit.JSONMember(t, m, "result.subscription_id")), `"`)
 						continue
 					}
 					note(m)
@@ -381,10 +380,10 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`), request(3, "x", `[]`))
 		hub = s.hub()
 		restore := hub.next()
-		assert.Equal(t, `{"since":3,"subscription_id":"one"}`, string(jsontest.Member(t, restore, "params")))
+		assert.Equal(t, `{"since":3,"subscription_id":"one"}`, string(testkit.JSONMember(t, restore, "params")))
 		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
 		assert.Equal(t, request(3, "x", `[]`), hub.next())
-		restored := string(jsontest.Member(t, restore, "id"))
+		restored := string(testkit.JSONMember(t, restore, "id"))
 		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // it has had this
 			`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, response(2, `1`))
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
@@ -409,16 +408,16 @@ func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
 		hub.end.Close()
 		s.await("lost")
 		hub = s.hub()
-		id := string(jsontest.Member(t, hub.next(), "id"))
+		id := string(testkit.JSONMember(t, hub.next(), "id"))
 		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`))
 		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
 		go hub.send(`{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32602,"message":"m","data":{"param":"since"}}}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"m"}}`)
 		assert.Contains(t, s.next(), `"error"`)
 		again := hub.next()
-		assert.Equal(t, `{"subscription_id":"one"}`, string(jsontest.Member(t, again, "params")))
-		go hub.send(response(string(jsontest.Member(t, again, "id")), `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":1,"event":{}}}`, `{"jsonrpc":"2.0","method":"x"}`)
+		assert.Equal(t, `{"subscription_id":"one"}`, string(testkit.JSONMember(t, again, "params")))
+		go hub.send(response(string(testkit.JSONMember(t, again, "id")), `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":1,"event":{}}}`, `{"jsonrpc":"2.0","method":"x"}`)
 		end := hub.next()
-		assert.Equal(t, `{"subscription_id":"one"}`, string(jsontest.Member(t, end, "params")))
+		assert.Equal(t, `{"subscription_id":"one"}`, string(testkit.JSONMember(t, end, "params")))
 		assert.Contains(t, end, `"Unsubscribe"`)
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"x"}`, s.next(), "and the editor gets none of its events")
 	})
@@ -436,15 +435,15 @@ func TestASubscriptionThatAHubAtItsEndDenies(t *testing.T) {
 		hub.end.Close()
 		s.await("lost")
 		hub = s.hub()
-		id := string(jsontest.Member(t, hub.next(), "id"))
+		id := string(testkit.JSONMember(t, hub.next(), "id"))
 		go hub.send(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32010,"message":"Subsystem unavailable: it is ending","data":{"kind":"subsystem_unavailable"}}}`)
 		synctest.Wait()
 		hub.end.Close()
 		s.await("lost")
 		hub = s.hub()
 		again := hub.next()
-		assert.Equal(t, `{"since":3,"subscription_id":"one"}`, string(jsontest.Member(t, again, "params")))
-		hub.send(response(string(jsontest.Member(t, again, "id")), `{"subscription_id":"one"}`),
+		assert.Equal(t, `{"since":3,"subscription_id":"one"}`, string(testkit.JSONMember(t, again, "params")))
+		hub.send(response(string(testkit.JSONMember(t, again, "id")), `{"subscription_id":"one"}`),
 			`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":4,"event":{}}}`)
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":4,"event":{}}}`, s.next())
 	})

@@ -5,9 +5,8 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
-
-	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
 
 // Terminals end with their hub, and who was to be told of their end is.
@@ -43,10 +42,10 @@ func TestTerminalsThatEndWithTheHub(t *testing.T) {
 	var ends []string
 	for range 2 {
 		m := s.next()
-		assert.JSONEq(t, `"event"`, string(jsontest.Member(t, m, "method")))
-		assert.JSONEq(t, `"terminal_exit"`, string(jsontest.Member(t, m, "params.event.type")))
-		assert.Regexp(t, `^"20.*Z"$`, string(jsontest.Member(t, m, "params.event.timestamp")))
-		ends = append(ends, string(jsontest.Member(t, m, "params.event.data")))
+		assert.JSONEq(t, `"event"`, string(testkit.JSONMember(t, m, "method")))
+		assert.JSONEq(t, `"terminal_exit"`, string(testkit.JSONMember(t, m, "params.event.type")))
+		assert.Regexp(t, `^"20.*Z"$`, string(testkit.JSONMember(t, m, "params.event.timestamp")))
+		ends = append(ends, string(testkit.JSONMember(t, m, "params.event.data")))
 	}
 	sort.Strings(ends)
 	assert.Equal(t, []string{

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // The parser is not a shell. What is allowed is given to those that there are,
@@ -35,7 +35,7 @@ func TestRealShellsRunNothingElse(t *testing.T) {
 	programs, dir := t.TempDir(), t.TempDir()
 	ran := filepath.Join(t.TempDir(), "ran")
 	for _, name := range []string{"touch", "rm"} {
-		witness.Program(t, filepath.Join(programs, name), "#!/bin/sh\necho "+name+" >>"+ran+"\n")
+		testkit.Program(t, filepath.Join(programs, name), "#!/bin/sh\necho "+name+" >>"+ran+"\n")
 	}
 	pieces := []string{
 		"touch", "touch", "touch", "rm", "rm", " ", " ", " ", ";", "\n", "\\\n", "#", "'", "'", "\"", "\"", "$'", "\\", "\\'", "`", "`", "$(", ")", "(", "{", "}", "<<E", "\nE\n", "&", "|", "&&",

@@ -21,12 +21,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/socket"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestClientsOfOtherUsersAreRefused(t *testing.T) {
 	needRoot(t)
-	var text witness.Text
+	var text testkit.Text
 	path := filepath.Join(open(t), "duet.sock")
 	l, err := socket.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))}.Listen(soon(t), path)
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestACrashTakesOnlyItsOwnRun(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAgentsThatLostTheirExecutorAreEnded(t *testing.T) {
 	}
 	KillAgents([]domain.Process{{PID: pidOf(today), Mark: mark}, {PID: pidOf(earlier), Mark: mark + "-earlier"}, {PID: 1}})
 	for _, pid := range []string{today, earlier} {
-		witness.AwaitExit(t, pidOf(pid))
+		testkit.AwaitExit(t, pidOf(pid))
 	}
 	for _, pid := range others {
 		assert.True(t, alive(pid))
@@ -173,7 +173,7 @@ func TestAgentsOfADeadExecutorAreKilled(t *testing.T) {
 			}
 			n, err := strconv.Atoi(pid)
 			require.NoError(t, err)
-			witness.AwaitExit(t, n)
+			testkit.AwaitExit(t, n)
 			requireNone(t, s)
 		})
 	}

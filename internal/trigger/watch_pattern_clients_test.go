@@ -10,16 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // The lists of the other tests are what git does, and so is what this package does with the
 // file of patterns itself.
 func TestGitIgnoresTheSame(t *testing.T) {
-	git := needs.Tool(t, "git")
+	git := testkit.NeedTool(t, "git")
 	dir := t.TempDir()
 	out, err := exec.Command(git, "init", "-q", dir).CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -6,12 +6,12 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // Terminals is told what terminals print, and of their ends, as a hub is.
 type Terminals struct {
-	witness.Witness
+	testkit.Witness
 	// OnOutput, if set, is called first with what is printed, without the lock.
 	OnOutput func(catalog.TerminalOutputParams)
 

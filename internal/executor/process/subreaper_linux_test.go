@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
-	"github.com/duet-rpc/duet-rpc/internal/witness"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // TestMain makes the test binary a subreaper, too.
@@ -74,7 +74,7 @@ func TestAProgramBelowASubreaperEndsAsItWouldWithout(t *testing.T) {
 
 func TestAProgramBelowASubreaperThatCannotBeStarted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "no-program")
-	witness.Program(t, file, "words\n")
+	testkit.Program(t, file, "words\n")
 	_, err := below(t, file)
 	require.ErrorIs(t, err, syscall.ENOEXEC)
 	_, err = below(t, filepath.Join(t.TempDir(), "nothing"))

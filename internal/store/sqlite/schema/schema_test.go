@@ -6,18 +6,17 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
 
 // latest.sql is what the migrations make, and a new database is made from it.
 func TestLatest(t *testing.T) {
 	want, err := migrated(Latest())
 	require.NoError(t, err)
-	golden.Bytes(t, "latest.sql", []byte(print(want)))
+	testkit.GoldenBytes(t, "latest.sql", []byte(print(want)))
 	assert.Equal(t, want, parse(print(want)))
 }
 

@@ -1,0 +1,114 @@
+package testkit
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// This file is for tests: it holds what other goroutines say, so that a
+// test can look at it meanwhile, and wait until it has heard what it looks for.
+
+// patience is how long a test waits for what has to come: long, since machines
+// are slow at times, and nobody waits for it where it comes.
+const patience = time.Minute
+
+// A Witness is embedded in what is told things. Its lock guards what was told.
+type Witness struct {
+	sync.Mutex
+	changed chan struct{} // closed and replaced at each change; nil while nobody waits
+}
+
+// Note changes what was told, and wakes whoever waits.
+func (w *Witness) Note(change func()) {
+	w.Lock()
+	defer w.Unlock()
+	change()
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+// Await waits until found, which is asked after each change, without the lock; why
+// is what the test fails with.
+func (w *Witness) Await(t testing.TB, found func() bool, why string) {
+	t.Helper()
+	if !w.hears(found) {
+		t.Fatal("it never came: " + why)
+	}
+}
+
+// hears reports whether found is so before patience ends.
+func (w *Witness) hears(found func() bool) bool {
+	timeout := time.After(patience)
+	for {
+		w.Lock()
+		if w.changed == nil {
+			w.changed = make(chan struct{})
+		}
+		changed := w.changed
+		w.Unlock()
+		if found() {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return false
+		}
+	}
+}
+
+// A Text is a log, or output, that can be looked at while it is written. The zero
+// value is empty.
+type Text struct {
+	written Witness // its lock guards buf
+	buf     bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (t *Text) Write(p []byte) (n int, err error) {
+	t.written.Note(func() { n, err = t.buf.Write(p) })
+	return n, err
+}
+
+// String is what was written so far.
+func (t *Text) String() string {
+	t.written.Lock()
+	defer t.written.Unlock()
+	return t.buf.String()
+}
+
+// Await waits until found, which is asked with all that was written whenever there
+// is more; why is what the test fails with.
+func (t *Text) Await(tb testing.TB, found func(text string) bool, why string) {
+	tb.Helper()
+	if !t.written.hears(func() bool { return found(t.String()) }) {
+		tb.Fatalf("it never came: %s; there is:\n%s", why, t)
+	}
+}
+
+// AwaitPart waits until a text is a part of what was written.
+func (t *Text) AwaitPart(tb testing.TB, part string) {
+	tb.Helper()
+	t.Await(tb, func(text string) bool { return strings.Contains(text, part) }, strconv.Quote(part))
+}
+
+// Program writes a program or script that the test has run. No child is forked meanwhile: until a
+// child has called exec it has this process's open files, and a file that is open for writing
+// cannot be run ("text file busy").
+func Program[T string | []byte](t testing.TB, path string, text T) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(text), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,216 @@
+package usercommand
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+)
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// severities are the words of tools.
+var severities = map[string]string{
+	"error": DiagnosticError, "fatal error": DiagnosticError, "fatal": DiagnosticError, "warning": Warning, "note": Note, "remark": Note, "info": Note, "help": Note, "hint": Note,
+}
+
+// severity takes a severity from the beginning of a message, where there is one.
+func severity(message string) (severity, rest string) {
+	word, rest, found := strings.Cut(message, ":")
+	if s, known := severities[strings.ToLower(strings.TrimSpace(word))]; found && known {
+		return s, strings.TrimSpace(rest)
+	}
+	return "", message
+}
+
+// compilers is FILE:LINE[:COLUMN]: MESSAGE, as of Go, GCC, Clang and the GNU coding
+// standards (with PROGRAM: before, and a range of lines and columns). A name may have a
+// drive before it, and spaces in it, but no colon.
+var compilers = lazyregexp.New(`^(?:(vet|[A-Za-z][\w.+-]*): )?((?:[A-Za-z]:)?[^\s:"'()\[\]{}<>|=,;*?#$][^:"'<>|*?]*):(\d+)(?:[:.](\d+))?(?:-\d+(?:\.\d+)?)?:\s*(\S.*)$`)
+
+// compiler reads the style that most compilers share.
+func compiler(line string) (d diagnostic, ok bool) {
+	m := compilers().FindStringSubmatch(strings.TrimRight(line, " \t"))
+	if m == nil || !isFile(m[2]) {
+		return d, false
+	}
+	d = diagnostic{File: m[2], Line: number(m[3]), Column: number(m[4])}
+	if d.Line == 0 {
+		return d, false
+	}
+	d.Severity, d.Message = severity(m[5])
+	extension := path.Ext(m[2])
+	switch {
+	case extension == ".go":
+		d.Source = "go"
+	case cSources[strings.ToLower(extension)] && d.Severity != "":
+		d.Source = "gcc"
+	case m[1] != "" && m[1] != "vet":
+		d.Source = m[1]
+	}
+	if d.Severity == "" {
+		d.Severity = DiagnosticError
+		if d.Source == "" || d.Source == "gcc" { // [Error/rule], [Warning/rule] of eslint --format unix
+			d = unixESLint(d)
+		}
+	}
+	return d, true
+}
+
+var cSources = map[string]bool{
+	".c": true, ".h": true, ".cc": true, ".hh": true, ".cpp": true, ".hpp": true, ".cxx": true, ".hxx": true, ".c++": true, ".m": true, ".mm": true, ".cu": true, ".s": true, ".inc": true,
+}
+
+var eslintTail = lazyregexp.New(`\s*\[(Error|Warning)(/[^\]]+)?\]$`)
+
+func unixESLint(d diagnostic) diagnostic {
+	if m := eslintTail().FindStringSubmatch(d.Message); m != nil {
+		d.Source, d.Severity = "eslint", severities[strings.ToLower(m[1])]
+		d.Message = strings.TrimSuffix(d.Message, m[0])
+		if m[2] != "" {
+			d.Message += " (" + m[2][1:] + ")"
+		}
+	}
+	return d
+}
+
+// isFile reports whether a name is likely one of a file: a time, an address and a word are
+// followed by a colon and a number, too.
+func isFile(name string) bool {
+	base := path.Base(strings.ReplaceAll(name, "\\", "/"))
+	if strings.HasPrefix(name, "//") || strings.Contains(name, "://") || strings.Contains(base, " ") && path.Ext(base) == "" {
+		return false
+	}
+	extension := path.Ext(base)
+	switch {
+	case strings.Contains(base, "akefile") || base == "Dockerfile" || base == "Rakefile" || base == "Gemfile":
+		return true
+	case extension == "" || extension == "." || strings.Contains(extension, " "):
+		return false
+	}
+	first := extension[1]
+	return first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z'
+}
+
+// makeErrors is how make tells of a recipe that failed, and of what it cannot read.
+var makeErrors = lazyregexp.New(`^\S*make(?:\[\d+\])?: \*\*\* \[(?:([^:\]]+):(\d+): )([^\]]*)\] (.*)$|^([^\s:]*[Mm]akefile[^\s:]*|[^\s:]+\.mk):(\d+): (\*\*\* )?(.*)$`)
+
+func makefile(line string) (d diagnostic, ok bool) {
+	if !strings.Contains(line, "ake") && !strings.Contains(line, ".mk:") {
+		return d, false
+	}
+	m := makeErrors().FindStringSubmatch(line)
+	switch {
+	case m == nil:
+		return d, false
+	case m[1] != "":
+		return diagnostic{File: m[1], Line: number(m[2]), Severity: DiagnosticError, Message: m[3] + ": " + m[4], Source: "make"}, true
+	}
+	d = diagnostic{File: m[5], Line: number(m[6]), Source: "make"}
+	if d.Severity, d.Message = severity(m[8]); m[7] != "" {
+		d.Severity = DiagnosticError
+	} else if d.Severity == "" {
+		d.Severity = Note
+	}
+	return d, true
+}
+
+// The two styles of tsc: for people (with colours) and for programs.
+var (
+	tscPretty = lazyregexp.New(`^(.+?):(\d+):(\d+) - (error|warning|message|suggestion) (TS\d+): (.+)$`)
+	tscPlain  = lazyregexp.New(`^(\S.*?)\((\d+),(\d+)\): (?:(error|warning|message) )?(TS\d+)?:? ?(.+)$`)
+)
+
+func typescript(line string) (d diagnostic, ok bool) {
+	m := tscPretty().FindStringSubmatch(line)
+	if m == nil {
+		if m = tscPlain().FindStringSubmatch(line); m == nil || m[4] == "" {
+			return d, false
+		}
+	}
+	d = diagnostic{File: m[1], Line: number(m[2]), Column: number(m[3]), Severity: severities[m[4]], Message: m[6], Source: "typescript"}
+	if d.Severity == "" {
+		d.Severity = Note
+	}
+	if m[5] != "" {
+		d.Message = m[5] + ": " + d.Message
+	} else {
+		d.Source = "" // as Microsoft's compilers have it, and who follows them
+	}
+	return d, true
+}
+
+// stylishes is a line of ESLint's own style, below the name of its file.
+var stylishes = lazyregexp.New(`^\s+(\d+):(\d+)\s+(error|warning|info)\s+(.+?)(?:\s{2,}(\S+))?\s*$`)
+
+func (p *parser) stylish(line string) (d diagnostic, ok bool) {
+	if line == "" {
+		return d, false // within a file's lines there is none, but colours may leave one
+	}
+	if m := stylishes().FindStringSubmatch(line); m != nil && p.eslint != "" {
+		d = diagnostic{File: p.eslint, Line: number(m[1]), Column: number(m[2]), Severity: severities[m[3]], Message: m[4], Source: "eslint"}
+		if m[5] != "" {
+			d.Message += " (" + m[5] + ")"
+		}
+		return d, true
+	}
+	p.eslint = ""
+	if line[0] != ' ' && !strings.Contains(line, ":") && isFile(line) || len(line) > 3 && line[1] == ':' && isFile(line[2:]) && !strings.Contains(line[2:], ":") {
+		p.eslint = line
+	}
+	return d, false
+}
+
+// The lines of pytest that say what was expected, and where it was not so: at the end of a
+// failure (tests/test_a.py:3: AssertionError), and in the summary.
+var (
+	pytestPlace = lazyregexp.New(`^\s{0,2}(\S[^:]*\.py):(\d+): ?(.*)$`)
+	pytestError = lazyregexp.New(`^E\s{1,3}(.+)$`)
+	pythonFrame = lazyregexp.New(`^(?:E\s+)?\s*File "([^"<]+)", line (\d+)`)
+)
+
+func (p *parser) pytest(line string) (d diagnostic, ok bool) {
+	if m := pytestError().FindStringSubmatch(line); m != nil {
+		if frame := pythonFrame().FindStringSubmatch(line); frame != nil {
+			return diagnostic{File: frame[1], Line: number(frame[2]), Severity: DiagnosticError, Message: "the error is here", Source: "pytest"}, true
+		}
+		if p.python == "" {
+			p.python = strings.TrimSpace(m[1])
+		}
+		return d, false
+	}
+	m := pytestPlace().FindStringSubmatch(line)
+	if m == nil {
+		return d, false
+	}
+	expected := p.python
+	p.python = ""
+	if word, _ := severity(m[3]); word != "" { // of mypy, ruff and others
+		return d, false
+	}
+	if message := strings.TrimSpace(m[3]); expected == "" && !exceptions().MatchString(message) {
+		if warnings().MatchString(message) {
+			return diagnostic{File: m[1], Line: number(m[2]), Severity: Warning, Message: message, Source: "pytest"}, true
+		}
+		return d, false
+	} else if expected == "" {
+		expected = message
+	} else if message == "" || message == "in <module>" || strings.HasPrefix(message, "in ") {
+		expected = strings.TrimSpace(expected)
+	} else if !strings.Contains(expected, message) {
+		expected = message + ": " + expected
+	}
+	return diagnostic{File: m[1], Line: number(m[2]), Severity: DiagnosticError, Message: expected, Source: "pytest"}, true
+}
+
+var (
+	exceptions = lazyregexp.New(`^[A-Z]\w*(?:\.\w+)*(?:Error|Exception|Failed|Exit|Interrupt)\b`)
+	warnings   = lazyregexp.New(`^[A-Z]\w*Warning:`)
+)

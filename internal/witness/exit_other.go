@@ -1,8 +1,0 @@
-//go:build !linux
-
-package witness
-
-import "testing"
-
-// AwaitExit does nothing: no system but Linux tells of others' children.
-func AwaitExit(testing.TB, int) {}
