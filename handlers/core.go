@@ -219,8 +219,8 @@ func describeMethods(reg *server.Registry) func(context.Context, none) ([]method
 	}
 }
 
-func discover(reg *server.Registry, version string) func(context.Context, none) (openRPCDocument, error) {
-	return func(context.Context, none) (openRPCDocument, error) {
+func discover(reg *server.Registry, version string) func(context.Context, none) (OpenRPCDocument, error) {
+	return func(context.Context, none) (OpenRPCDocument, error) {
 		return Describe(reg, version), nil
 	}
 }

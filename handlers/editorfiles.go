@@ -82,14 +82,14 @@ func (f *editorFiles) withdraw(conn *server.Conn) {
 // answerWithin is how long an editor may take; then the file on the disk counts.
 const answerWithin = 5 * time.Second
 
-// A readFunc asks an editor for the text of a file.
-type readFunc func(ctx context.Context, path string) (string, error)
+// A ReadFunc asks an editor for the text of a file.
+type ReadFunc func(ctx context.Context, path string) (string, error)
 
 // Readers are the editors to ask, by task. The zero value has none. Its methods may be
 // called from any goroutine.
 type Readers struct {
 	mu       sync.Mutex // guards the fields below
-	byTask   map[string]readFunc
+	byTask   map[string]ReadFunc
 	starting int           // tasks whose editors have yet to offer
 	settled  chan struct{} // is closed when there are none; nil: there are none
 }
@@ -114,11 +114,11 @@ func (r *Readers) Starting() (done func()) {
 }
 
 // Offer has the files of a task read by an editor, until it is withdrawn.
-func (r *Readers) Offer(task string, read readFunc) {
+func (r *Readers) Offer(task string, read ReadFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byTask == nil {
-		r.byTask = make(map[string]readFunc)
+		r.byTask = make(map[string]ReadFunc)
 	}
 	r.byTask[task] = read
 }
@@ -145,7 +145,7 @@ func (r *Readers) ReadEditorFile(ctx context.Context, p catalog.ReadEditorFilePa
 }
 
 // offered is who reads the files of a task, or nil.
-func (r *Readers) offered(ctx context.Context, task string) readFunc {
+func (r *Readers) offered(ctx context.Context, task string) ReadFunc {
 	for {
 		r.mu.Lock()
 		read, settled := r.byTask[task], r.settled

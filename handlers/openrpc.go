@@ -13,8 +13,8 @@ import (
 // This file describes a registry's methods: as an OpenRPC 1.3 document
 // for rpc.discover, and as the Markdown of docs/protocol.md.
 
-// A openRPCDocument is an OpenRPC document (https://spec.open-rpc.org, version 1.3).
-type openRPCDocument struct {
+// An OpenRPCDocument describes the methods (https://spec.open-rpc.org, version 1.3).
+type OpenRPCDocument struct {
 	OpenRPC string          `json:"openrpc"`
 	Info    openRPCInfo     `json:"info"`
 	Methods []openRPCMethod `json:"methods"`
@@ -48,8 +48,8 @@ type contentDescriptor struct {
 }
 
 // Describe makes the document of a registry's methods.
-func Describe(reg *server.Registry, version string) openRPCDocument {
-	doc := openRPCDocument{
+func Describe(reg *server.Registry, version string) OpenRPCDocument {
+	doc := OpenRPCDocument{
 		OpenRPC: "1.3.2",
 		Info: openRPCInfo{
 			Title:       "duet-rpc",

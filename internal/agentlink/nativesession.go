@@ -140,8 +140,8 @@ type Query struct {
 	Limit  int    // how many, at least 1
 }
 
-// A sessionPage is a part of an agent's sessions, in the agent's order.
-type sessionPage struct {
+// A SessionPage is a part of an agent's sessions, in the agent's order.
+type SessionPage struct {
 	Sessions []NativeSession
 	Next     string // the Cursor of what follows; "": nothing does
 }
@@ -180,24 +180,24 @@ func readCursor(text string) (c cursor, err error) {
 }
 
 // ListSessions lists an agent's sessions.
-func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (sessionPage, error) {
+func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (SessionPage, error) {
 	from, err := readCursor(q.Cursor)
 	if err != nil {
-		return sessionPage{}, err
+		return SessionPage{}, err
 	}
 	k, err := openAsked(ctx, l, Options{Dir: q.Dir, Logger: log})
 	if err != nil {
-		return sessionPage{}, err
+		return SessionPage{}, err
 	}
 	defer k.Close()
 	if !k.lists() {
-		return sessionPage{}, &CannotError{l.Name + " cannot list its sessions: it does not offer session/list. One whose id you know can be adopted"}
+		return SessionPage{}, &CannotError{l.Name + " cannot list its sessions: it does not offer session/list. One whose id you know can be adopted"}
 	}
-	page := sessionPage{Sessions: []NativeSession{}}
+	page := SessionPage{Sessions: []NativeSession{}}
 	for range maxPages {
 		list, next, err := k.page(ctx, q.Dir, from.Agent)
 		if err != nil {
-			return sessionPage{}, explained(l.Name, err)
+			return SessionPage{}, explained(l.Name, err)
 		}
 		list = list[min(from.Behind, len(list)):]
 		if room := q.Limit - len(page.Sessions); len(list) > room {
@@ -291,8 +291,8 @@ const (
 	maxHistory = 32 << 20  // bytes of a history that are kept: its end
 )
 
-// A nativeHistory is what was said and done in an agent's session.
-type nativeHistory struct {
+// A NativeHistory is what was said and done in an agent's session.
+type NativeHistory struct {
 	Title string // in the agent's words, or ""
 	Dir   string // in which it works
 	// HasHistory says that the agent has told it. One that cannot still has the session, and
@@ -313,7 +313,7 @@ type Wanted struct {
 
 // LoadSession has an agent tell the history of one of its sessions. The session stays as it
 // is.
-func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (nativeHistory, error) {
+func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (NativeHistory, error) {
 	var h readHistory
 	replay := driver.NewReplay(h.add)
 	var updates atomic.Int64
@@ -329,7 +329,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 		},
 	})
 	if err != nil {
-		return nativeHistory{}, err
+		return NativeHistory{}, err
 	}
 	defer k.Close()
 	method, params := "", map[string]any{"sessionId": want.ID, "mcpServers": []any{}}
@@ -341,11 +341,11 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	case acp.Has(k.Info.Session.Resume):
 		method = acp.MethodSessionResume
 	default:
-		return nativeHistory{}, &CannotError{l.Name + " cannot go on with a session that was begun elsewhere: it offers neither session/load nor session/resume"}
+		return NativeHistory{}, &CannotError{l.Name + " cannot go on with a session that was begun elsewhere: it offers neither session/load nor session/resume"}
 	}
 	known, listed, err := k.find(ctx, want.ID)
 	if err != nil {
-		return nativeHistory{}, explained(l.Name, err)
+		return NativeHistory{}, explained(l.Name, err)
 	}
 	h.Title, h.Dir = known.Title, want.Dir
 	for _, dir := range []string{known.Dir, want.Else} {
@@ -354,16 +354,16 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 		}
 	}
 	if info, err := os.Stat(h.Dir); err != nil || !info.IsDir() {
-		return nativeHistory{}, &DirectoryError{l.Name, h.Dir}
+		return NativeHistory{}, &DirectoryError{l.Name, h.Dir}
 	}
 	if err := k.awaitLoadable(ctx); err != nil {
-		return nativeHistory{}, err
+		return NativeHistory{}, err
 	}
 	loading.Store(k.Info.IsVersion2() || method == acp.MethodSessionLoad)
 	params["cwd"] = h.Dir
 	_, err = Ask[json.RawMessage](ctx, k.Link, loadTime, method, params)
 	if err != nil {
-		return nativeHistory{}, notLoaded(explained(l.Name, err), h.Dir, listed)
+		return NativeHistory{}, notLoaded(explained(l.Name, err), h.Dir, listed)
 	}
 	h.HasHistory, h.Note = loading.Load(), k.afterLoad()
 	// gemini answers before it has told all; that it refuses what nobody knows tells
@@ -380,7 +380,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	}
 	k.Close() // it has said all
 	replay.Close()
-	return h.nativeHistory, nil
+	return h.NativeHistory, nil
 }
 
 // notLoaded is why a session was not loaded in a directory, with what may be done about
@@ -410,7 +410,7 @@ func firstDirectory(list ...string) string {
 
 // readHistory is a History that is being told.
 type readHistory struct {
-	nativeHistory
+	NativeHistory
 	size int
 }
 

@@ -159,7 +159,7 @@ func TestLoad(t *testing.T) {
 	require.Len(t, h.Parts, 1)
 	assert.Equal(t, "hello", h.Parts[0].Text)
 	h.Parts = nil
-	assert.Equal(t, nativeHistory{Title: "told", Dir: dir, HasHistory: true}, h)
+	assert.Equal(t, NativeHistory{Title: "told", Dir: dir, HasHistory: true}, h)
 	asked, err := os.ReadFile(log)
 	require.NoError(t, err)
 	assert.Contains(t, string(asked), "session/load s "+dir+"\n")
@@ -202,7 +202,7 @@ func TestLoadElsewhere(t *testing.T) {
 	resumes := script{Info: `{"sessionCapabilities":{"resume":{}}}`, Answers: map[string]string{"session/resume": `"result":{}`}}
 	h, err := LoadSession(t.Context(), resumes.launch(t), Wanted{ID: "s", Else: dir}, quiet)
 	require.NoError(t, err)
-	assert.Equal(t, nativeHistory{Dir: dir}, h)
+	assert.Equal(t, NativeHistory{Dir: dir}, h)
 	gone := filepath.Join(dir, "gone")
 	_, err = LoadSession(t.Context(), resumes.launch(t), Wanted{ID: "s", Dir: gone, Else: dir}, quiet)
 	assert.EqualError(t, err, (&DirectoryError{"theirs", gone}).Error())

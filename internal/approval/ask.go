@@ -76,7 +76,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 // nothing: a person is asked.
 type answer struct {
 	ended   bool             // its run asks nothing any more
-	ruling  ruling           // the policy's
+	ruling  Ruling           // the policy's
 	carried *domain.Approval // what a person has answered before
 }
 
@@ -140,7 +140,7 @@ func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestP
 		if err != nil {
 			return err
 		}
-		var denial ruling
+		var denial Ruling
 		for _, name := range p.Unasked {
 			a.Tool = name
 			ruling := in.policy.Judge(callOf(a), situation)
@@ -239,7 +239,7 @@ func (q Inquiry) approval() domain.Approval {
 // the same question of a client that went before it came. It is put into a.
 func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *domain.Approval, place Place) (bool, error) {
 	if a.Type == domain.FunctionCall {
-		situation := situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
+		situation := Situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
 		var err error
 		if place.Run.ID != 0 {
 			situation, err = in.situationOf(t, place.Run)

@@ -44,8 +44,8 @@ func NewPolicy(root string, rules func() []config.Rule) *Policy {
 	return &Policy{root, rules}
 }
 
-// A situation is what a call is judged in.
-type situation struct {
+// A Situation is what a call is judged in.
+type Situation struct {
 	Thread domain.Thread // the conversation, with its settings
 	Run    domain.Run    // whose agent calls the tool
 	Rules  []domain.Rule // what people have decided for the conversation and the project
@@ -54,8 +54,8 @@ type situation struct {
 	AgentModes []string // the IDs of those that the agent has; nil if it has none, or nobody was told
 }
 
-// A ruling is what the policy says of a call without asking anybody.
-type ruling struct {
+// A Ruling is what the policy says of a call without asking anybody.
+type Ruling struct {
 	Approved bool
 	Reason   string // mode=…, or rule=…; "": the policy says nothing, so somebody is to be asked
 
@@ -63,47 +63,47 @@ type ruling struct {
 }
 
 // IsSettled reports whether the policy says anything.
-func (r ruling) IsSettled() bool { return r.Reason != "" }
+func (r Ruling) IsSettled() bool { return r.Reason != "" }
 
 // Judge applies the policy in its order (docs/protocol.md, "Questions"): deny rules and the
 // run's list of tools > bypass, until it expires > allow rules > mode > ask.
-func (p *Policy) Judge(c call, in situation) ruling {
+func (p *Policy) Judge(c Call, in Situation) Ruling {
 	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
 	c.inside = insideOf(p.root, in.Thread.CWD)
 	if len(in.Run.Tools) > 0 && !c.isAmong(in.Run.Tools) {
-		return ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Run.Tools, ", ")}
+		return Ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Run.Tools, ", ")}
 	}
 	if rule := p.matchRules(config.EffectDeny, c, in); rule != nil {
-		return ruling{false, rule.reason, rule.explanation}
+		return Ruling{false, rule.reason, rule.explanation}
 	}
 	s := in.Thread.Settings
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
 	mode := in.mode()
 	if bypass || mode == catalog.ModeBypass {
-		return ruling{true, "mode=" + catalog.ModeBypass, "the session allows every tool call without asking"}
+		return Ruling{true, "mode=" + catalog.ModeBypass, "the session allows every tool call without asking"}
 	}
 	if !c.IsAmbiguous() && !p.couldBeDenied(c, in) {
 		if rule := p.matchRules(config.EffectAllow, c, in); rule != nil {
-			return ruling{true, rule.reason, rule.explanation}
+			return Ruling{true, rule.reason, rule.explanation}
 		}
 	}
 	switch {
 	case !c.IsAmbiguous() && (mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && c.edits():
-		return ruling{true, "mode=" + catalog.ModeAcceptEdits, "the session accepts edits without being asked"}
+		return Ruling{true, "mode=" + catalog.ModeAcceptEdits, "the session accepts edits without being asked"}
 	case mode == catalog.ModePlan && c.changesSomething():
-		return ruling{false, "mode=" + catalog.ModePlan, "the session is in plan mode, in which nothing is changed or run"}
+		return Ruling{false, "mode=" + catalog.ModePlan, "the session is in plan mode, in which nothing is changed or run"}
 	}
-	return ruling{}
+	return Ruling{}
 }
 
 // isAmong reports whether a list of tools has the call.
-func (c call) isAmong(tools []string) bool {
+func (c Call) isAmong(tools []string) bool {
 	c.unknown = false // a list that has the whole tool has it whatever its input is
 	return c.firstMet(config.EffectAllow, c.listedConditions(config.EffectAllow, tools)) != nil
 }
 
 // Holds reports whether rules of an effect say what becomes of a call.
-func (p *Policy) Holds(c call, effect string, rules []domain.Rule, in domain.Thread) bool {
+func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thread) bool {
 	c.files, c.alternatives.files = filesOf(p.root, in.CWD, c.paths), filesOf(p.root, in.CWD, c.alternatives.paths)
 	c.inside = insideOf(p.root, in.CWD)
 	var conditions []condition
@@ -117,7 +117,7 @@ func (p *Policy) Holds(c call, effect string, rules []domain.Rule, in domain.Thr
 
 // couldBeDenied reports whether a tool of which nothing is known could be one
 // that a rule denies. Then no rule for all tools allows it: it is asked.
-func (p *Policy) couldBeDenied(c call, in situation) bool {
+func (p *Policy) couldBeDenied(c Call, in Situation) bool {
 	if !c.couldBeAny() {
 		return false
 	}
@@ -126,7 +126,7 @@ func (p *Policy) couldBeDenied(c call, in situation) bool {
 }
 
 // matchRules is the first rule of an effect that fits, or nil.
-func (p *Policy) matchRules(effect string, c call, in situation) *condition {
+func (p *Policy) matchRules(effect string, c Call, in Situation) *condition {
 	listed := in.Thread.Settings.DisallowedTools
 	if effect == config.EffectAllow {
 		listed = in.Thread.Settings.AllowedTools
@@ -153,7 +153,7 @@ func (p *Policy) matchRules(effect string, c call, in situation) *condition {
 	return c.firstMet(effect, conditions)
 }
 
-func (c call) listedConditions(effect string, list []string) (conditions []condition) {
+func (c Call) listedConditions(effect string, list []string) (conditions []condition) {
 	for _, pattern := range list {
 		if of, ok := c.listed(effect, pattern); ok {
 			of.explanation = fmt.Sprintf("the session's list of tools to %s has %s", effect, pattern)
@@ -165,7 +165,7 @@ func (c call) listedConditions(effect string, list []string) (conditions []condi
 
 // decided is the condition of a rule that somebody's decision has become. It is
 // not ok if that is for other calls.
-func (c call) decided(r domain.Rule) (of condition, ok bool) {
+func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 	if of.reason = "rule=project"; r.Thread != 0 {
 		of.reason = "rule=session"
 	}
@@ -192,7 +192,7 @@ func (c call) decided(r domain.Rule) (of condition, ok bool) {
 
 // configured is the condition of a rule of the configuration, whoever's agent
 // makes the call. It is not ok if that is for other calls.
-func (c call) configured(r config.Rule) (of condition, ok bool) {
+func (c Call) configured(r config.Rule) (of condition, ok bool) {
 	of.reason, of.explanation = "rule="+r.Source, r.String()
 	if r.File != "" {
 		of.explanation = fmt.Sprintf("%s, line %d: %s", r.File, r.Line, r)
@@ -216,7 +216,7 @@ func (c call) configured(r config.Rule) (of condition, ok bool) {
 // enters it may not; but that edits, or all tools, pass unasked is for people alone
 // to say. A mode that is Duet's own and none of the agent's holds whatever the agent
 // is in.
-func (in situation) mode() string {
+func (in Situation) mode() string {
 	asked, is := catalog.ModeName(in.Run.Mode), catalog.ModeName(in.Run.AgentMode)
 	switch {
 	case is == "" || is == asked || is == catalog.ModePlan:
@@ -275,7 +275,7 @@ type condition struct {
 }
 
 // meets reports whether a call meets a condition by itself.
-func (c call) meets(effect string, of condition) bool {
+func (c Call) meets(effect string, of condition) bool {
 	switch {
 	case of.command == nil:
 		return true
@@ -288,7 +288,7 @@ func (c call) meets(effect string, of condition) bool {
 // firstMet is the first condition that a call meets, or nil. Of a command with
 // several parts each may be allowed by another rule; then it is the first that is
 // needed.
-func (c call) firstMet(effect string, conditions []condition) *condition {
+func (c Call) firstMet(effect string, conditions []condition) *condition {
 	for i, of := range conditions {
 		if c.meets(effect, of) {
 			return &conditions[i]
@@ -315,7 +315,7 @@ func (c call) firstMet(effect string, conditions []condition) *condition {
 // listed is the condition of a tool of a list, spelled as agents' own lists are:
 // Bash, Bash(git:*), Bash(make test), mcp__x__*. It is not ok if that is for other
 // calls.
-func (c call) listed(effect, pattern string) (of condition, ok bool) {
+func (c Call) listed(effect, pattern string) (of condition, ok bool) {
 	of.reason = "rule=" + pattern
 	name, inner, _ := strings.Cut(pattern, "(")
 	inner = strings.TrimSuffix(inner, ")")
@@ -399,7 +399,7 @@ func isBelow(base, p string) bool {
 // touches reports whether the files of a call fit: for a deny rule one of
 // them by any of its names, for an allow rule all, both as they are called and
 // as what they are.
-func (c call) touches(effect string, fits func(name string) bool) bool {
+func (c Call) touches(effect string, fits func(name string) bool) bool {
 	fit := func(f file) bool {
 		called, target := slices.ContainsFunc(f.called, fits), slices.ContainsFunc(f.target, fits)
 		if effect == config.EffectDeny {

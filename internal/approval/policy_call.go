@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// A call is a tool call as the policy sees it.
-type call struct {
+// A Call is a tool call as the policy sees it.
+type Call struct {
 	tool       string
 	toolByKind bool            // the agent has not named the tool: tool is made of its kind
 	kind       string          // as the Agent Client Protocol has it: edit, execute, ...; "": not known
@@ -52,9 +52,9 @@ type call struct {
 }
 
 // callOf is the tool call that an approval is about.
-func callOf(a domain.Approval) call {
+func callOf(a domain.Approval) Call {
 	in := toolinput.Read(a.Input)
-	c := call{
+	c := Call{
 		tool: a.Tool, toolByKind: a.NameByKind, kind: a.ToolKind, input: a.Input, hash: a.Question, isPlan: a.IsPlan(), paths: a.Paths,
 		commandText: in.Command(), commandNotText: in.CommandNotText, pathNotText: in.FileNotText, ambiguity: in.Ambiguity,
 	}
@@ -74,7 +74,7 @@ func callOf(a domain.Approval) call {
 
 // saysNothing reports whether neither the input nor the files of a call say what it does. An
 // MCP tool may have no arguments: its agent then sends {} and not nothing at all.
-func (c call) saysNothing() bool {
+func (c Call) saysNothing() bool {
 	switch {
 	case c.isPlan || len(c.paths) > 0 || c.commandNotText || c.ambiguity != "" || !c.command.IsNothing() || len(c.readings) > 0:
 		return false
@@ -86,10 +86,10 @@ func (c call) saysNothing() bool {
 
 // IsUnknown reports whether Duet cannot see what the call would do. No rule for good can be
 // made of it.
-func (c call) IsUnknown() bool { return c.unknown }
+func (c Call) IsUnknown() bool { return c.unknown }
 
 // readCommand reads what a call runs.
-func (c *call) readCommand(in toolinput.Input, input json.RawMessage) {
+func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	switch {
 	case in.Ambiguity != "" || in.CommandNotText && in.Words == nil:
 		c.alternatives.texts = append(slices.Clip(in.Commands), in.Readings...)
@@ -129,7 +129,7 @@ func (c *call) readCommand(in toolinput.Input, input json.RawMessage) {
 
 // allowedBy reports whether rules for commands with these patterns allow what a
 // call runs.
-func (c call) allowedBy(patterns ...shellcommand.Pattern) bool {
+func (c Call) allowedBy(patterns ...shellcommand.Pattern) bool {
 	if c.commandNotText || c.extended || c.dir != "" && (c.inside == nil || !c.inside(c.dir)) {
 		return false
 	}
@@ -143,24 +143,24 @@ func (c call) allowedBy(patterns ...shellcommand.Pattern) bool {
 
 // couldRun reports whether what a call runs, or a part of it, could be what a
 // deny rule says, in any of the ways in which it can be read.
-func (c call) couldRun(p shellcommand.Pattern) bool {
+func (c Call) couldRun(p shellcommand.Pattern) bool {
 	could := func(command shellcommand.Command) bool { return command.CouldRun(p) }
 	return could(c.command) || slices.ContainsFunc(c.readings, could) || slices.ContainsFunc(c.alternatives.commands, could)
 }
 
 // Ambiguity is why programs may read the input differently, "" if they do not.
-func (c call) Ambiguity() string { return c.ambiguity }
+func (c Call) Ambiguity() string { return c.ambiguity }
 
 // IsAmbiguous reports whether the input can be read in more than one way. Then
 // no rule allows it, whatever the rule says: it is asked, or denied.
-func (c call) IsAmbiguous() bool { return c.ambiguity != "" }
+func (c Call) IsAmbiguous() bool { return c.ambiguity != "" }
 
 // isTool reports whether a rule for tools is for the tool of a call. One
 // of which no more is known than its kind may be any tool of that kind, so a
 // deny rule for each of those is for it. Of one that could be any tool at all
 // that can be said only if the rule is narrow, which means that it looks at
 // the command or the files too.
-func (c call) isTool(effect string, narrow bool, fits func(name string) bool) bool {
+func (c Call) isTool(effect string, narrow bool, fits func(name string) bool) bool {
 	if fits(c.tool) {
 		return true
 	}
@@ -171,10 +171,10 @@ func (c call) isTool(effect string, narrow bool, fits func(name string) bool) bo
 }
 
 // couldBeAny reports whether nothing is known of the tool.
-func (c call) couldBeAny() bool { return c.toolByKind && len(catalog.ToolsOfKind(c.kind)) == 0 }
+func (c Call) couldBeAny() bool { return c.toolByKind && len(catalog.ToolsOfKind(c.kind)) == 0 }
 
 // edits reports whether a call changes files, as far as acceptEdits goes.
-func (c call) edits() bool {
+func (c Call) edits() bool {
 	switch c.tool {
 	case "Edit", "Write", "MultiEdit", "NotebookEdit":
 		return true
@@ -184,7 +184,7 @@ func (c call) edits() bool {
 
 // touchesFiles reports whether what a call does is done to the files that it
 // names, so that a rule for it is for those.
-func (c call) touchesFiles() bool {
+func (c Call) touchesFiles() bool {
 	switch c.kind {
 	case "read", "delete", "move":
 		return true
@@ -194,7 +194,7 @@ func (c call) touchesFiles() bool {
 
 // changesSomething reports whether a call does more than to look, so that plan
 // mode denies it.
-func (c call) changesSomething() bool {
+func (c Call) changesSomething() bool {
 	switch c.kind {
 	case "delete", "move", "execute":
 		return true

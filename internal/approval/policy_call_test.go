@@ -18,7 +18,7 @@ import (
 // rulingOn is what the policy says of a call, "" if it is asked.
 func rulingOn(p *Policy, a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
 	a.Question = inputHash(a.Tool, a.Input)
-	r := p.Judge(callOf(a), situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)})
+	r := p.Judge(callOf(a), Situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)})
 	if !r.IsSettled() {
 		return ""
 	}

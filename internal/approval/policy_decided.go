@@ -129,7 +129,7 @@ func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {
 
 // eachRead are the ways to read what a call runs for which there is a rule each, beside
 // the one for just this input: what is denied in one is denied if it is said plainly, too.
-func (c call) eachRead(s ruleSpec) (texts []string) {
+func (c Call) eachRead(s ruleSpec) (texts []string) {
 	switch {
 	case c.IsAmbiguous():
 		return c.alternatives.texts
@@ -166,7 +166,7 @@ func patternFor(cwd string, paths []string) string {
 var globSigns = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // isInput reports whether the Command of a rule means the input of a call.
-func (c call) isInput(effect, command string) bool {
+func (c Call) isInput(effect, command string) bool {
 	return command == exactInput+c.hash || effect == config.EffectDeny &&
 		(command == exactInput+inputHash(c.tool, c.input) || command == exactInput+legacyHash(c.tool, c.input))
 }

@@ -122,7 +122,7 @@ func TestARulingSaysWhichRuleItIs(t *testing.T) {
 	p := NewPolicy("/p", always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "project", File: ".duet.toml", Line: 7}}))
 	bash := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(`{"command":"rm x"}`)}
 	explanation := func(a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
-		return p.Judge(callOf(a), situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)}).Explanation
+		return p.Judge(callOf(a), Situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)}).Explanation
 	}
 	assert.Equal(t, `.duet.toml, line 7: deny tool "Bash", command "rm *"`, explanation(bash, domain.Thread{}, domain.Run{}))
 	assert.Equal(t, "the session is in plan mode, in which nothing is changed or run", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Mode: catalog.ModePlan}))

@@ -41,7 +41,7 @@ func TestTheModeThatTheAgentIsInCounts(t *testing.T) {
 		{"an agent whose default is called default has no others of Duet's", edits, def, []string{def, "yolo"}, allowed},
 	} {
 		p := NewPolicy("/p", nil)
-		r := p.Judge(callOf(edit), situation{Thread: domain.Thread{CWD: "/p"}, Run: domain.Run{Mode: c.asked, AgentMode: c.is}, AgentModes: c.has})
+		r := p.Judge(callOf(edit), Situation{Thread: domain.Thread{CWD: "/p"}, Run: domain.Run{Mode: c.asked, AgentMode: c.is}, AgentModes: c.has})
 		got := ""
 		if r.IsSettled() {
 			got = map[bool]string{true: "true ", false: "false "}[r.Approved] + r.Reason

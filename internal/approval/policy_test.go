@@ -23,14 +23,14 @@ func always[T any](part T) func() T { return func() T { return part } }
 
 // What may run, as lists of tools spell it.
 func TestToolPatterns(t *testing.T) {
-	bash := func(command string) call { return call{tool: "Bash", command: shellcommand.Read(command)} }
-	fits := func(c call, pattern string) bool {
+	bash := func(command string) Call { return Call{tool: "Bash", command: shellcommand.Read(command)} }
+	fits := func(c Call, pattern string) bool {
 		return c.firstMet("allow", c.listedConditions("allow", []string{pattern})) != nil
 	}
-	write := call{tool: "Write", paths: []string{"/p/a.go"}}
+	write := Call{tool: "Write", paths: []string{"/p/a.go"}}
 	for _, c := range []struct {
 		pattern string
-		call    call
+		call    Call
 		fits    bool
 	}{
 		{"Bash", bash("anything; at all"), true},
@@ -39,8 +39,8 @@ func TestToolPatterns(t *testing.T) {
 		{"bash", bash("ls"), false},
 		{"", bash("ls"), false},
 		{"*", write, true},
-		{"mcp__x__*", call{tool: "mcp__x__y"}, true},
-		{"mcp__x__*", call{tool: "mcp__z__y"}, false},
+		{"mcp__x__*", Call{tool: "mcp__x__y"}, true},
+		{"mcp__x__*", Call{tool: "mcp__z__y"}, false},
 		{"Bash(make test)", bash("make test"), true},
 		{"Bash(make test)", bash("make test "), true},
 		{"Bash(make test)", bash("make testing"), false},
@@ -159,7 +159,7 @@ func TestThePolicyInItsOrder(t *testing.T) {
 				c.input = `{"command":"true","file_path":"/p/a","of":"x"}`
 			}
 			call := callOf(domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
-			got := policy.Judge(call, situation{
+			got := policy.Judge(call, Situation{
 				Thread: domain.Thread{ID: 1, Agent: "fake", Settings: c.settings}, Run: domain.Run{Mode: c.mode, Tools: c.tools}, Rules: c.rules, Now: now,
 			})
 			text := ""
@@ -223,7 +223,7 @@ func TestUnknownInput(t *testing.T) {
 
 func TestAllFilesOfAQuestionMustFitAnAllowRule(t *testing.T) {
 	fits := func(effect, pattern, cwd string, paths ...string) bool {
-		return call{files: filesOf("/p", cwd, paths)}.touches(effect, func(name string) bool { return matches(pattern, name) })
+		return Call{files: filesOf("/p", cwd, paths)}.touches(effect, func(name string) bool { return matches(pattern, name) })
 	}
 	assert.False(t, fits("allow", "src/*", "/p", "/p/src/a", "/p/b"))
 	assert.True(t, fits("deny", "src/*", "/p", "/p/src/a", "/p/b"))
@@ -269,13 +269,13 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 		"docs/alias/k":                    "user", "docs/nowhere": "user", "other/docs/alias/k": "user", "secret/k": "user",
 		"docs/out/a": "", "other/docs/a": "", "docs/out/../a": "", "docs/alias/../docs/a": "project",
 	} {
-		r := policy.Judge(call{tool: "Read", paths: []string{path}}, situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
+		r := policy.Judge(Call{tool: "Read", paths: []string{path}}, Situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
 		assert.Equal(t, want, strings.TrimPrefix(r.Reason, "rule="), path)
 	}
-	r := policy.Judge(call{tool: "Read", paths: []string{"docs/loop/a"}}, situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
+	r := policy.Judge(Call{tool: "Read", paths: []string{"docs/loop/a"}}, Situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
 	assert.True(t, r.Approved || r.Reason == "", "and a loop ends")
 	lists := domain.Thread{CWD: root, Settings: domain.Settings{DisallowedTools: []string{"Write(" + filepath.ToSlash(root) + "/secret/k)"}}}
-	r = NewPolicy(root, nil).Judge(call{tool: "Write", paths: []string{"docs/alias/k"}}, situation{Thread: lists, Now: time.Now()})
+	r = NewPolicy(root, nil).Judge(Call{tool: "Write", paths: []string{"docs/alias/k"}}, Situation{Thread: lists, Now: time.Now()})
 	assert.Contains(t, r.Reason, "rule=Write(", "lists know links too")
 }
 

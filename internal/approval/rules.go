@@ -56,17 +56,17 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 }
 
 // situationOf is what the policy judges the calls of a run in.
-func (in *Inbox) situationOf(t store.Tx, run domain.Run) (situation, error) {
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
 	thread, err := t.Thread(in.ctx, run.Thread)
 	if err != nil {
-		return situation{}, err
+		return Situation{}, err
 	}
 	seen, err := t.AgentSession(in.ctx, run.Thread)
 	if err != nil {
-		return situation{}, err
+		return Situation{}, err
 	}
 	rules, err := in.standingRules(t, run.Thread)
-	situation := situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
+	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
 	if seen.Modes != nil && seen.Agent == run.Agent {
 		situation.AgentModes = domain.IDs(seen.Modes.Choices)
 	}
@@ -87,12 +87,12 @@ func (in *Inbox) isOld(decided time.Time) bool {
 }
 
 // decideBy makes a ruling the decision of a question.
-func decideBy(a *domain.Approval, r ruling) {
+func decideBy(a *domain.Approval, r Ruling) {
 	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
 }
 
 // recordRuling keeps and announces a question that the policy has answered.
-func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r ruling) error {
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r Ruling) error {
 	decideBy(a, r)
 	a.Decided, a.AwaitedBy = t.Now(), 0
 	if err := t.InsertApproval(a); err != nil {
@@ -105,7 +105,7 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 }
 
 // statusOf is the status of an approval of which the policy has ruled.
-func statusOf(r ruling) string {
+func statusOf(r Ruling) string {
 	if r.Approved {
 		return domain.ApprovalApproved
 	}
@@ -139,7 +139,7 @@ func (in *Inbox) reconsiderAll(t store.Tx) error {
 // reconsider closes those of the questions to which the policy has an answer now.
 // What nobody waits for any more is left to people.
 func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
-	situations := make(map[int64]situation) // by conversation
+	situations := make(map[int64]Situation) // by conversation
 	for _, a := range pending {
 		if a.Type != domain.FunctionCall || a.Stale {
 			continue

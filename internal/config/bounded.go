@@ -94,9 +94,9 @@ type Bounds struct {
 	Nesting int // of arrays and inline tables in each other
 }
 
-// A crossing says where a document crosses a bound, and which. Lines and
+// A Crossing says where a document crosses a bound, and which. Lines and
 // columns count from 1; columns are bytes.
-type crossing struct {
+type Crossing struct {
 	Line, Column int
 	Text         string
 }
@@ -105,7 +105,7 @@ type crossing struct {
 // first place where it crosses a bound; nil where it crosses none. Where the
 // document is no TOML it gives up: the parser ends at the same place, and has
 // not gone further than what was counted.
-func (b Bounds) Check(document []byte) *crossing {
+func (b Bounds) Check(document []byte) *Crossing {
 	s := scan{bounds: b, text: document, line: 1}
 	for s.at < len(s.text) && s.crossing == nil && s.expression() {
 	}
@@ -120,11 +120,11 @@ type scan struct {
 	line, begin int // the line that at is in, from 1, and where it begins
 
 	keysSeen, valuesSeen int
-	crossing             *crossing
+	crossing             *Crossing
 }
 
 func (s *scan) cross(format string, args ...any) bool {
-	s.crossing = &crossing{s.line, s.at - s.begin + 1, fmt.Sprintf(format, args...)}
+	s.crossing = &Crossing{s.line, s.at - s.begin + 1, fmt.Sprintf(format, args...)}
 	return false
 }
 

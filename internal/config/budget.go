@@ -35,7 +35,7 @@ const (
 )
 
 // DecodeBudget reads [budget.run], [budget.thread] and [budget.day], and notes what is wrong.
-func DecodeBudget(t table) Budget {
+func DecodeBudget(t Table) Budget {
 	t.Only([]string{"run", "thread", "day"})
 	part := func(key string, keys ...string) (l BudgetLimits) {
 		t, ok := t.Sub(key)

@@ -16,8 +16,8 @@ type Build struct {
 }
 
 // decodeBuild reads [[builds]] of a file; what is wrong is noted there.
-func decodeBuild(top table, source string) (out []Build) {
-	decodeCommand(top, "builds", source, []string{"backend"}, func(t table, d Definition) {
+func decodeBuild(top Table, source string) (out []Build) {
+	decodeCommand(top, "builds", source, []string{"backend"}, func(t Table, d Definition) {
 		b := Build{Definition: d}
 		if yes := t.Flag("backend"); yes != nil {
 			b.Backend = *yes
@@ -64,7 +64,7 @@ var keys = []string{"name", "command", "shell", "directory", "timeout", "env"}
 
 // decodeCommand reads a section of a file that lists commands; what is wrong is noted there. Tables
 // of it may have more keys, which are the caller's, who is given each table with its command.
-func decodeCommand(top table, section, source string, more []string, add func(table, Definition)) {
+func decodeCommand(top Table, section, source string, more []string, add func(Table, Definition)) {
 	names := map[string]bool{}
 	for _, t := range top.List(section, section, mostCommands) {
 		t.Only(append(more, keys...))
@@ -78,7 +78,7 @@ func decodeCommand(top table, section, source string, more []string, add func(ta
 	}
 }
 
-func decode(t table) Definition {
+func decode(t Table) Definition {
 	d := Definition{Timeout: DefaultTimeout, Command: t.Command("command"), Env: t.TextMap("env", checkVariable, anything)}
 	for key, to := range map[string]*string{"shell": &d.Shell, "directory": &d.Directory} {
 		if s := t.Text(key); s != nil {
@@ -127,8 +127,8 @@ func overCommands[C interface{ Named() string }](below, above []C) []C {
 type Gate struct{ Definition }
 
 // decodeGate reads [[gates]] of a file; what is wrong is noted there.
-func decodeGate(top table, source string) (out []Gate) {
-	decodeCommand(top, "gates", source, nil, func(_ table, d Definition) { out = append(out, Gate{d}) })
+func decodeGate(top Table, source string) (out []Gate) {
+	decodeCommand(top, "gates", source, nil, func(_ Table, d Definition) { out = append(out, Gate{d}) })
 	return out
 }
 
@@ -151,7 +151,7 @@ type Preview struct {
 
 // decodePreview reads [preview], and notes what is wrong. home is the user's directory, "" if
 // that is not known.
-func decodePreview(t table, home string) Preview {
+func decodePreview(t Table, home string) Preview {
 	t.Only([]string{"directory", "fallback"})
 	p := Preview{Directory: t.Text("directory"), Fallback: t.Flag("fallback")}
 	if p.Directory != nil {
@@ -178,28 +178,28 @@ func (p Preview) Over(below Preview, outside bool) Preview {
 	return below
 }
 
-// A previewSetting is a value that is configured, with its key.
-type previewSetting struct {
+// A PreviewSetting is a value that is configured, with its key.
+type PreviewSetting struct {
 	Key   string
 	Value any
 }
 
 // Settings are the values that are configured.
-func (p Preview) Settings() []previewSetting {
-	var out []previewSetting
+func (p Preview) Settings() []PreviewSetting {
+	var out []PreviewSetting
 	if p.Directory != nil {
-		out = append(out, previewSetting{directoryKey, *p.Directory})
+		out = append(out, PreviewSetting{directoryKey, *p.Directory})
 	}
 	if p.Fallback != nil {
-		out = append(out, previewSetting{"preview.fallback", *p.Fallback})
+		out = append(out, PreviewSetting{"preview.fallback", *p.Fallback})
 	}
 	return out
 }
 
 // NeedTrust are the values for which the user has to trust the project.
-func (p Preview) NeedTrust() []previewSetting {
+func (p Preview) NeedTrust() []PreviewSetting {
 	if p.ReachesOut() {
-		return []previewSetting{{directoryKey, *p.Directory}}
+		return []PreviewSetting{{directoryKey, *p.Directory}}
 	}
 	return nil
 }

@@ -23,9 +23,9 @@ import (
 // A documentPlace is where something stands, from 1; columns are bytes. The zero Place is nowhere.
 type documentPlace struct{ Line, Column int }
 
-// A documentDocument is a TOML file, the places of what is in it and what is wrong with
+// A Document is a TOML file, the places of what is in it and what is wrong with
 // it. The zero Document says nothing.
-type documentDocument struct {
+type Document struct {
 	Path     string // empty for what is no file
 	Name     string // for people
 	Content  []byte
@@ -38,8 +38,8 @@ type documentDocument struct {
 
 // ParseDocument reads content as TOML. Where it is none, or crosses a bound, Root is
 // empty and the problem is in Problems.
-func ParseDocument(path, name string, content []byte, most Bounds) *documentDocument {
-	d := &documentDocument{Path: path, Name: name, Content: content}
+func ParseDocument(path, name string, content []byte, most Bounds) *Document {
+	d := &Document{Path: path, Name: name, Content: content}
 	if c := most.Check(content); c != nil {
 		d.Wrong(documentPlace{c.Line, c.Column}, "%s: that is too much for a configuration", c.Text)
 		return d
@@ -60,7 +60,7 @@ func ParseDocument(path, name string, content []byte, most Bounds) *documentDocu
 }
 
 // Wrong notes a problem.
-func (d *documentDocument) Wrong(at documentPlace, format string, args ...any) {
+func (d *Document) Wrong(at documentPlace, format string, args ...any) {
 	d.Problems = append(d.Problems, Problem{
 		File: d.Path, Name: d.Name, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...),
 	})
@@ -71,7 +71,7 @@ func joined(path []string) string { return strings.Join(path, "\x00") }
 
 // locator finds the places of a document's keys and values.
 type locator struct {
-	d      *documentDocument
+	d      *Document
 	parser unstable.Parser
 	lines  []int          // where each line begins; the parser counts them anew for each place
 	arrays map[string]int // how many tables [[path]] has begun
@@ -79,7 +79,7 @@ type locator struct {
 
 // locate fills keys and values. The decoder tells no places, so the document,
 // which is known to be good, is walked again.
-func (d *documentDocument) locate() {
+func (d *Document) locate() {
 	d.keys, d.values = map[string]documentPlace{}, map[string]documentPlace{}
 	l := locator{d: d, lines: []int{0}, arrays: map[string]int{}}
 	for i, c := range d.Content {
@@ -161,18 +161,18 @@ func (l *locator) value(path []string, node *unstable.Node, keyAt documentPlace)
 }
 
 // note keeps the first place of a path.
-func (d *documentDocument) note(places map[string]documentPlace, path []string, at documentPlace) {
+func (d *Document) note(places map[string]documentPlace, path []string, at documentPlace) {
 	if _, known := places[joined(path)]; !known {
 		places[joined(path)] = at
 	}
 }
 
 // KeyAt is where a key or a table is named; nowhere if it is not.
-func (d *documentDocument) KeyAt(path []string) documentPlace { return d.keys[joined(path)] }
+func (d *Document) KeyAt(path []string) documentPlace { return d.keys[joined(path)] }
 
 // ValueAt is the place of a value, or of what names it: a table that was
 // written with a header has no other.
-func (d *documentDocument) ValueAt(path []string) documentPlace {
+func (d *Document) ValueAt(path []string) documentPlace {
 	if at, ok := d.values[joined(path)]; ok {
 		return at
 	}
@@ -180,7 +180,7 @@ func (d *documentDocument) ValueAt(path []string) documentPlace {
 }
 
 // Value looks a value up as it was written.
-func (d *documentDocument) Value(path ...string) (any, bool) {
+func (d *Document) Value(path ...string) (any, bool) {
 	var v any = d.Root
 	for _, key := range path {
 		t, ok := v.(map[string]any)
@@ -379,47 +379,47 @@ func cutShort(s string, most int) string {
 	return s
 }
 
-// A table is one table of a document. Its methods give nil for a key that is not
+// A Table is one table of a document. Its methods give nil for a key that is not
 // there, and for one whose value is wrong, which they note.
-type table struct {
+type Table struct {
 	Values map[string]any
 
-	doc   *documentDocument
+	doc   *Document
 	path  []string
 	place string // " in [limits]", empty for the document itself
 }
 
 // Table is the document itself.
-func (d *documentDocument) Table() table { return table{doc: d, Values: d.Root} }
+func (d *Document) Table() Table { return Table{doc: d, Values: d.Root} }
 
 // File is what the document is called for people.
-func (t table) File() string { return t.doc.Name }
+func (t Table) File() string { return t.doc.Name }
 
 // Path is the name of the table, part by part.
-func (t table) Path() []string { return t.path }
+func (t Table) Path() []string { return t.path }
 
 // At is where the table begins.
-func (t table) At() documentPlace { return t.doc.KeyAt(t.path) }
+func (t Table) At() documentPlace { return t.doc.KeyAt(t.path) }
 
 // WrongHere notes a problem of the table itself.
-func (t table) WrongHere(format string, args ...any) { t.doc.Wrong(t.At(), format, args...) }
+func (t Table) WrongHere(format string, args ...any) { t.doc.Wrong(t.At(), format, args...) }
 
 // Has reports whether the table has a key, whatever its value.
-func (t table) Has(key string) bool {
+func (t Table) Has(key string) bool {
 	_, has := t.Values[key]
 	return has
 }
 
 // below is the path of a key. It never shares memory with another.
-func (t table) below(key string) []string { return append(t.path[:len(t.path):len(t.path)], key) }
+func (t Table) below(key string) []string { return append(t.path[:len(t.path):len(t.path)], key) }
 
 // sub is a table below this one.
-func (t table) sub(key string, values map[string]any, place string) table {
-	return table{doc: t.doc, path: t.below(key), Values: values, place: place}
+func (t Table) sub(key string, values map[string]any, place string) Table {
+	return Table{doc: t.doc, path: t.below(key), Values: values, place: place}
 }
 
 // Only notes every key that is not known.
-func (t table) Only(known []string) {
+func (t Table) Only(known []string) {
 	for _, key := range slices.Sorted(maps.Keys(t.Values)) {
 		if !slices.Contains(known, key) {
 			t.doc.Wrong(t.doc.KeyAt(t.below(key)), "unknown key %s%s%s", quoteShort(key), t.place, didYouMean(key, known))
@@ -429,7 +429,7 @@ func (t table) Only(known []string) {
 
 // Wrong notes that the value of key is not what was expected. found is what
 // to say of it, empty where it may be a secret.
-func (t table) Wrong(key, expected, found string) {
+func (t Table) Wrong(key, expected, found string) {
 	if found != "" {
 		found = ", found " + found
 	}
@@ -437,7 +437,7 @@ func (t table) Wrong(key, expected, found string) {
 }
 
 // Missing notes that the table lacks a key.
-func (t table) Missing(key, what string) {
+func (t Table) Missing(key, what string) {
 	t.doc.Wrong(t.doc.KeyAt(t.path), "%s is missing%s: %s", key, t.place, what)
 }
 
@@ -461,7 +461,7 @@ func valueKind(v any) string {
 }
 
 // Text is a string that must not be empty.
-func (t table) Text(key string) *string {
+func (t Table) Text(key string) *string {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -479,7 +479,7 @@ func (t table) Text(key string) *string {
 }
 
 // Checked is a string that check says nothing against.
-func (t table) Checked(key string, check func(string) error) *string {
+func (t Table) Checked(key string, check func(string) error) *string {
 	s := t.Text(key)
 	if s == nil {
 		return nil
@@ -492,7 +492,7 @@ func (t table) Checked(key string, check func(string) error) *string {
 }
 
 // Discreet is [Table.Checked] for where people put a secret by mistake.
-func (t table) Discreet(key string, check func(string) error) *string {
+func (t Table) Discreet(key string, check func(string) error) *string {
 	s := t.Text(key)
 	if s == nil {
 		return nil
@@ -505,7 +505,7 @@ func (t table) Discreet(key string, check func(string) error) *string {
 }
 
 // Whole is a number between two others, both allowed.
-func (t table) Whole(key string, least, most int) *int {
+func (t Table) Whole(key string, least, most int) *int {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -524,7 +524,7 @@ func (t table) Whole(key string, least, most int) *int {
 }
 
 // Number is a number, whole or not, between two others, both allowed.
-func (t table) Number(key string, least, most float64) *float64 {
+func (t Table) Number(key string, least, most float64) *float64 {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -546,7 +546,7 @@ func (t table) Number(key string, least, most float64) *float64 {
 }
 
 // Flag is true or false.
-func (t table) Flag(key string) *bool {
+func (t Table) Flag(key string) *bool {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -560,7 +560,7 @@ func (t table) Flag(key string) *bool {
 }
 
 // Duration is a string such as "2h" between two durations, both allowed.
-func (t table) Duration(key string, least, most time.Duration) *time.Duration {
+func (t Table) Duration(key string, least, most time.Duration) *time.Duration {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -579,7 +579,7 @@ func (t table) Duration(key string, least, most time.Duration) *time.Duration {
 }
 
 // Texts is an array of strings. What is in it is not told in problems.
-func (t table) Texts(key string, check func(string) error) []string {
+func (t Table) Texts(key string, check func(string) error) []string {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -608,13 +608,13 @@ func (t table) Texts(key string, check func(string) error) []string {
 }
 
 // wrongItem is [Table.Wrong] for one value of an array.
-func (t table) wrongItem(key string, i int, expected, found string) {
+func (t Table) wrongItem(key string, i int, expected, found string) {
 	at := t.doc.ValueAt(append(t.below(key), strconv.Itoa(i)))
 	t.doc.Wrong(at, "value %d of %s%s: expected %s%s", i+1, key, t.place, expected, found)
 }
 
 // TextMap is a table of strings. Its values are not told in problems.
-func (t table) TextMap(key string, CheckName, checkValue func(string) error) map[string]string {
+func (t Table) TextMap(key string, CheckName, checkValue func(string) error) map[string]string {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -649,28 +649,28 @@ func (t table) TextMap(key string, CheckName, checkValue func(string) error) map
 
 // title is the name of a key with those of the tables that it is in, without which one
 // of several that is.
-func (t table) title(key string) string {
+func (t Table) title(key string) string {
 	names := slices.DeleteFunc(t.below(key), func(part string) bool { return strings.Trim(part, "0123456789") == "" })
 	return strings.Join(names, ".")
 }
 
 // Sub is the table [key], and whether there is one; what stands in its place is noted.
-func (t table) Sub(key string) (table, bool) {
+func (t Table) Sub(key string) (Table, bool) {
 	v, ok := t.Values[key]
 	if !ok {
-		return table{}, false
+		return Table{}, false
 	}
 	values, ok := v.(map[string]any)
 	if !ok {
 		t.Wrong(key, fmt.Sprintf("a table, [%s]", t.title(key)), valueKind(v))
-		return table{}, false
+		return Table{}, false
 	}
 	return t.sub(key, values, fmt.Sprintf(" in [%s]", t.title(key))), true
 }
 
 // Tables are the tables of a table, by name: [agents.NAME]. Where there are
 // more than most it gives none.
-func (t table) Tables(key string, most int) map[string]table {
+func (t Table) Tables(key string, most int) map[string]Table {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -685,7 +685,7 @@ func (t table) Tables(key string, most int) map[string]table {
 		return nil
 	}
 	outer := t.sub(key, values, fmt.Sprintf(" in [%s]", key))
-	out := make(map[string]table, len(values))
+	out := make(map[string]Table, len(values))
 	for name, v := range values {
 		title := key + "." + name
 		if err := checkName(name); err != nil {
@@ -704,7 +704,7 @@ func (t table) Tables(key string, most int) map[string]table {
 
 // List is an array of tables: [[rules]]. Where there are more than most it gives
 // none.
-func (t table) List(key, title string, most int) []table {
+func (t Table) List(key, title string, most int) []Table {
 	v, ok := t.Values[key]
 	if !ok {
 		return nil
@@ -719,7 +719,7 @@ func (t table) List(key, title string, most int) []table {
 		return nil
 	}
 	outer := t.sub(key, nil, t.place)
-	var out []table
+	var out []Table
 	for i, v := range values {
 		inner, ok := v.(map[string]any)
 		if !ok {
@@ -732,7 +732,7 @@ func (t table) List(key, title string, most int) []table {
 }
 
 // Command is the words of a program: at least one, the first not empty.
-func (t table) Command(key string) []string {
+func (t Table) Command(key string) []string {
 	words := t.Texts(key, anything)
 	if words != nil && (len(words) == 0 || words[0] == "") {
 		t.Wrong(key, `a program and its arguments, such as ["program", "argument"]`, "no program")

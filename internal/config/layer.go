@@ -14,7 +14,7 @@ import (
 
 // layer is what one source says. What it does not say is nil.
 type layer struct {
-	*documentDocument
+	*Document
 	source  string
 	foreign error // why the file counts for nothing; nil where it does not
 
@@ -76,23 +76,23 @@ func readLayer(path, source string, getenv func(string) string, check func(path 
 		name = filepath.Base(path)
 	}
 	if path == "" {
-		return &layer{documentDocument: &documentDocument{}, source: source}
+		return &layer{Document: &Document{}, source: source}
 	}
 	content, err := readBounded(path, boundsOf(source).bytes, check)
 	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // it counts for nothing
-		return &layer{documentDocument: &documentDocument{Path: path, Name: name}, source: source, foreign: err}
+		return &layer{Document: &Document{Path: path, Name: name}, source: source, foreign: err}
 	}
 	if err != nil {
-		d := &documentDocument{Path: path, Name: name}
+		d := &Document{Path: path, Name: name}
 		d.Wrong(documentPlace{}, "it cannot be read: %v", err)
-		return &layer{documentDocument: d, source: source}
+		return &layer{Document: d, source: source}
 	}
 	return decodeLayer(path, name, source, content, getenv)
 }
 
 func decodeLayer(path, name, source string, content []byte, getenv func(string) string) *layer {
 	most := boundsOf(source)
-	l := &layer{documentDocument: ParseDocument(path, name, content, most.document), source: source}
+	l := &layer{Document: ParseDocument(path, name, content, most.document), source: source}
 	top := l.Table()
 	top.Only(topKeys)
 	l.defaultAgent = top.Checked("default_agent", checkName)
@@ -145,7 +145,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	return l
 }
 
-func (l *layer) decodeMCP(top table) {
+func (l *layer) decodeMCP(top Table) {
 	if l.source == SourceProject {
 		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
 		return
@@ -156,7 +156,7 @@ func (l *layer) decodeMCP(top table) {
 	}
 }
 
-func (l *layer) decodeDaemon(top table) {
+func (l *layer) decodeDaemon(top Table) {
 	if l.source == SourceProject {
 		l.Wrong(l.KeyAt([]string{"daemon"}), "[daemon] says when daemons end, so it stands in your own configuration alone")
 		return
@@ -168,7 +168,7 @@ func (l *layer) decodeDaemon(top table) {
 	}
 }
 
-func (l *layer) decodeLimits(t table) {
+func (l *layer) decodeLimits(t Table) {
 	t.Only(limitKeys)
 	l.maxRuns = t.Whole("max_runs", leastRuns, mostRuns)
 	l.queueCap = t.Whole("queue_cap", leastQueue, mostQueue)
@@ -176,7 +176,7 @@ func (l *layer) decodeLimits(t table) {
 	l.idleAgents = t.Whole("idle_agents", leastIdle, mostIdle)
 }
 
-func decodeAgent(t table, files fileNames) agentTable {
+func decodeAgent(t Table, files fileNames) agentTable {
 	t.Only(agentKeys)
 	a := agentTable{
 		at:              t.At(),
@@ -207,7 +207,7 @@ func decodeAgent(t table, files fileNames) agentTable {
 	return a
 }
 
-func decodeServer(t table, files fileNames) catalog.MCPServer {
+func decodeServer(t Table, files fileNames) catalog.MCPServer {
 	t.Only(serverKeys)
 	s := catalog.MCPServer{
 		Name:    deref(t.Checked("name", checkName)),
@@ -237,7 +237,7 @@ func decodeServer(t table, files fileNames) catalog.MCPServer {
 	return s
 }
 
-func decodeKey(t table, files fileNames) Key {
+func decodeKey(t Table, files fileNames) Key {
 	t.Only(keyKeys)
 	k := Key{
 		Env:     deref(t.Discreet("env", checkVariable)),
@@ -256,7 +256,7 @@ func decodeKey(t table, files fileNames) Key {
 	return k
 }
 
-func decodeRule(t table, source string) Rule {
+func decodeRule(t Table, source string) Rule {
 	t.Only(ruleKeys)
 	r := Rule{
 		Effect:  deref(t.Checked("effect", oneOf(EffectAllow, EffectDeny))),
@@ -335,7 +335,7 @@ func flagLayer(o Overrides) *layer {
 
 // textLayer is what texts say. An empty one says nothing.
 func textLayer(source string, names textNames, texts Overrides) *layer {
-	l := &layer{documentDocument: &documentDocument{Root: map[string]any{}}, source: source}
+	l := &layer{Document: &Document{Root: map[string]any{}}, source: source}
 	t := l.Table()
 	for name, text := range map[string]string{names.agent: texts.Agent, names.runTimeout: texts.RunTimeout, names.daemonIdle: texts.DaemonIdle} {
 		if text != "" {

@@ -64,7 +64,7 @@ type Inspection struct {
 // [*Error] for what is wrong in the file, a [*project.ForeignError] where it
 // counts for nothing, or [fs.ErrNotExist].
 func Inspect(path string, getenv func(string) string) (*Inspection, error) {
-	user := &layer{documentDocument: &documentDocument{}}
+	user := &layer{Document: &Document{}}
 	if file, err := UserFile(getenv); err == nil {
 		user = readUser(file, getenv) // what is wrong there is told by Load
 	}

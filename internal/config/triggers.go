@@ -14,7 +14,7 @@ import (
 const mostTriggers = 100
 
 // decodeTriggers reads [[triggers]] and [automation].
-func (l *layer) decodeTriggers(top table) {
+func (l *layer) decodeTriggers(top Table) {
 	known := map[string]bool{}
 	for _, t := range top.List("triggers", "triggers", mostTriggers) {
 		trigger := DecodeTrigger(t, l.source == SourceProject)
@@ -68,7 +68,7 @@ const (
 var Operators = []string{"eq", "equals", "neq", "not_equals", "contains", "matches", "gt", "lt", "gte", "lte", "exists", "not_exists"}
 
 // DecodeTrigger reads [[triggers]].
-func DecodeTrigger(t table, fromProject bool) Trigger {
+func DecodeTrigger(t Table, fromProject bool) Trigger {
 	t.Only([]string{
 		"id", "description", "type", "source", "pattern", "conditions", "action", "cooldown", "requires_approval", "enabled",
 		"paths", "extensions", "ignore", "debounce", "cron", "time_zone",
@@ -105,7 +105,7 @@ func DecodeTrigger(t table, fromProject bool) Trigger {
 }
 
 // checkEvent notes what cannot be meant.
-func checkEvent(t table, trigger Trigger) {
+func checkEvent(t Table, trigger Trigger) {
 	switch watches := trigger.watchesPaths(); {
 	case !t.Has("type") && !t.Has("source") && !t.Has("pattern") && !t.Has("cron") && !watches:
 		t.Missing("source", `what it is for: "watch" with paths, "run" with a type such as "run.failed", or cron`)
@@ -120,7 +120,7 @@ func checkEvent(t table, trigger Trigger) {
 	}
 }
 
-func decodeCondition(t table) Condition {
+func decodeCondition(t Table) Condition {
 	t.Only([]string{"field", "operator", "value"})
 	c := Condition{Field: text(t, "field", atMost(mostPattern)), Operator: text(t, "operator", oneOf(Operators...)), Value: t.Values["value"]}
 	for key, what := range map[string]string{"field": "a member of the event, such as payload.path", "operator": "one of " + strings.Join(Operators, ", ")} {
@@ -150,7 +150,7 @@ func decodeCondition(t table) Condition {
 	return c
 }
 
-func decodeAction(t table, a *Action) {
+func decodeAction(t Table, a *Action) {
 	action, ok := t.Sub("action")
 	if !ok {
 		if !t.Has("action") {
@@ -182,7 +182,7 @@ func decodeAction(t table, a *Action) {
 }
 
 // decodeAutomation reads [automation], with the defaults for what it does not say.
-func decodeAutomation(t table) Automation {
+func decodeAutomation(t Table) Automation {
 	t.Only([]string{"webhook_hosts", "max_depth", "max_per_hour"})
 	a := DefaultAutomation()
 	a.WebhookHosts = t.Texts("webhook_hosts", checkHost)
@@ -196,7 +196,7 @@ func decodeAutomation(t table) Automation {
 }
 
 // text is a string that check says nothing against, or "".
-func text(t table, key string, check func(string) error) string {
+func text(t Table, key string, check func(string) error) string {
 	if s := t.Checked(key, check); s != nil {
 		return *s
 	}

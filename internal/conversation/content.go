@@ -198,17 +198,17 @@ func writeContent(c domain.Content) catalog.ContentBlock {
 	return b
 }
 
-// A promptError says which block of a prompt is wrong.
-type promptError struct {
+// A PromptError says which block of a prompt is wrong.
+type PromptError struct {
 	Index int // from 0; -1: all of them together are
 	contentError
 }
 
 // ReadPrompt reads the blocks that go with a prompt. texts are those that are
 // text, which belong to the prompt's own.
-func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts string, wrong *promptError) {
+func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts string, wrong *PromptError) {
 	if len(blocks) > MaxBlocks {
-		return nil, "", &promptError{-1, contentError{Expected: fmt.Sprintf("at most %d blocks", MaxBlocks), Received: fmt.Sprint(len(blocks))}}
+		return nil, "", &PromptError{-1, contentError{Expected: fmt.Sprintf("at most %d blocks", MaxBlocks), Received: fmt.Sprint(len(blocks))}}
 	}
 	var said []string
 	var size int64
@@ -219,10 +219,10 @@ func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts str
 		}
 		c, err := ReadContent(b)
 		if err != nil {
-			return nil, "", &promptError{i, *err.(*contentError)}
+			return nil, "", &PromptError{i, *err.(*contentError)}
 		}
 		if size += int64(len(c.Data)); size > maxPrompt {
-			return nil, "", &promptError{-1, contentError{Expected: fmt.Sprintf("at most %d bytes in all blocks together", maxPrompt), Received: "more"}}
+			return nil, "", &PromptError{-1, contentError{Expected: fmt.Sprintf("at most %d bytes in all blocks together", maxPrompt), Received: "more"}}
 		}
 		list = append(list, c)
 	}

@@ -32,8 +32,8 @@ const (
 // ErrClosed is what Spawn returns after Close.
 var ErrClosed = errors.New("the terminals have been closed")
 
-// A terminalReporter is told what terminals print, and of their ends.
-type terminalReporter interface {
+// A TerminalReporter is told what terminals print, and of their ends.
+type TerminalReporter interface {
 	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
 	TerminalExit(context.Context, catalog.TerminalExitParams) error
 }
@@ -43,7 +43,7 @@ type terminalReporter interface {
 type Terminals struct {
 	ctx       context.Context // reports are given up when it ends
 	processes *process.Runner
-	reporter  terminalReporter
+	reporter  TerminalReporter
 
 	mu        sync.Mutex // guards the fields below
 	closed    bool
@@ -52,7 +52,7 @@ type Terminals struct {
 }
 
 // NewTerminals makes a Set without terminals. Reports wait as long as ctx lasts.
-func NewTerminals(ctx context.Context, processes *process.Runner, reporter terminalReporter) *Terminals {
+func NewTerminals(ctx context.Context, processes *process.Runner, reporter TerminalReporter) *Terminals {
 	return &Terminals{ctx: ctx, processes: processes, reporter: reporter, terminals: make(map[string]*terminal)}
 }
 

@@ -18,9 +18,9 @@ import (
 )
 
 // Adoption takes in conversations that were begun elsewhere.
-func (h *Hub) Adoption() *adopter { return h.adoption }
+func (h *Hub) Adoption() *Adopter { return h.adoption }
 
-func (h *Hub) newAdoption() *adopter {
+func (h *Hub) newAdoption() *Adopter {
 	return newAdopter(adoptOptions{
 		Store: h.store, Query: h.query, Conversation: h.conversation, Intake: h.intake, Root: h.opts.Root, Write: h.write, Note: h.noteWrite, Directory: h.directory,
 		Begin: func(t store.Tx, thread *domain.Thread) error { return h.addThread(t, thread, "") },
@@ -49,13 +49,13 @@ type adoptOptions struct {
 	Complete func(store.Tx, *domain.Run) error
 }
 
-// An adopter takes conversations in. Its methods may be called from any goroutine.
-type adopter struct {
+// An Adopter takes conversations in. Its methods may be called from any goroutine.
+type Adopter struct {
 	opts adoptOptions
 }
 
 // newAdopter makes an Adoption.
-func newAdopter(opts adoptOptions) *adopter { return &adopter{opts: opts} }
+func newAdopter(opts adoptOptions) *Adopter { return &Adopter{opts: opts} }
 
 // A Session is one that an agent keeps itself.
 type Session struct {
@@ -73,11 +73,11 @@ type Session struct {
 
 // Directory is the directory that a caller means, absolute: that of the project for "".
 // The error is for users.
-func (a *adopter) Directory(path string) (string, error) { return a.opts.Directory(path) }
+func (a *Adopter) Directory(path string) (string, error) { return a.opts.Directory(path) }
 
 // Find is the last run of the conversation that has an agent's session; ok tells that
 // there is one.
-func (a *adopter) Find(ctx context.Context, agent, native string) (s domain.Session, ok bool, err error) {
+func (a *Adopter) Find(ctx context.Context, agent, native string) (s domain.Session, ok bool, err error) {
 	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, false, nil
@@ -93,7 +93,7 @@ func (a *adopter) Find(ctx context.Context, agent, native string) (s domain.Sess
 
 // Unfinished is a run that uses an agent's session, or is about to; ok tells that there
 // is one.
-func (a *adopter) Unfinished(ctx context.Context, agent, native string) (domain.Run, bool, error) {
+func (a *Adopter) Unfinished(ctx context.Context, agent, native string) (domain.Run, bool, error) {
 	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.Run{}, false, nil
@@ -113,7 +113,7 @@ func (a *adopter) Unfinished(ctx context.Context, agent, native string) (domain.
 // Adopt makes a conversation of an agent's session: one run, which has all that was
 // said and done in it and has completed. A session that has a conversation is left as it
 // is, which fresh tells.
-func (a *adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, fresh bool, err error) {
+func (a *Adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, fresh bool, err error) {
 	parts := a.opts.Intake.ReadHistory(s.Parts, s.Secrets)
 	title := s.Secrets.Text(s.Title)
 	var id int64
@@ -139,7 +139,7 @@ func (a *adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session,
 	return adopted, fresh, err
 }
 
-func (a *adopter) adopt(ctx context.Context, t store.Tx, s Session, title string, parts *intake.History) (int64, error) {
+func (a *Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string, parts *intake.History) (int64, error) {
 	thread := domain.Thread{
 		UUID: uuid.Must(uuid.NewV7()).String(), Title: title, CWD: s.Dir, Agent: s.Agent, NativeSession: s.Native, Mode: catalog.ModeDefault,
 		Created: t.Now(), Active: t.Now(),

@@ -22,7 +22,7 @@ import (
 
 // adoptionWorld is an adoption with a store, and the life of runs.
 type adoptionWorld struct {
-	*adopter
+	*Adopter
 	store    store.Store
 	query    *query.Queries
 	complete error // of runs
@@ -38,7 +38,7 @@ func newAdoptionWorld(t *testing.T) *adoptionWorld {
 	in := intake.New(ctx, intake.Options{
 		Store: s, Conversation: c, Keys: func(int64) *redact.Secrets { return nil }, Root: "/p", Logger: slog.New(slog.DiscardHandler),
 	})
-	w.adopter = newAdopter(adoptOptions{
+	w.Adopter = newAdopter(adoptOptions{
 		Store: s, Query: w.query, Conversation: c, Intake: in, Root: "/p", Write: s.Write, Note: func(err error) error { return err },
 		Directory: func(path string) (string, error) { return path, nil },
 		Begin:     func(t store.Tx, thread *domain.Thread) error { return t.InsertThread(thread) },

@@ -21,8 +21,8 @@ import (
 // this is for what was asked or started before. The system tells of changes, where
 // it can; nothing is looked at while there is no agent.
 
-// configChanges tell whether the configuration has changed, see config.Live.
-type configChanges interface {
+// ConfigChanges tell whether the configuration has changed, see config.Live.
+type ConfigChanges interface {
 	// Generation is a number that is another one when anything may have changed.
 	Generation() uint64
 	// Revoked reports whether the user does not trust the project's file any
@@ -37,7 +37,7 @@ type configChanges interface {
 // configWatchOptions say what a Watch looks at, and what it does. All but Logger are
 // required; the functions are called by one goroutine.
 type configWatchOptions struct {
-	Changes configChanges
+	Changes ConfigChanges
 	// HasExecutors reports whether there is any executor. Where there is one, an
 	// agent may outlast its runs: one whose programs run in terminals is not ended
 	// for being idle.

@@ -54,20 +54,20 @@ type executorCallOptions struct {
 	GetsServers func(s domain.Session, agent config.Agent, servers []catalog.MCPServer)
 }
 
-// executorCalls answers executors. Its methods may be called from any goroutine; their errors
+// ExecutorCalls answers executors. Its methods may be called from any goroutine; their errors
 // can be told.
-type executorCalls struct {
+type ExecutorCalls struct {
 	opts executorCallOptions
 	ctx  context.Context
 }
 
 // newExecutorCalls makes Calls. When ctx ends, nothing is written any more.
-func newExecutorCalls(ctx context.Context, opts executorCallOptions) *executorCalls {
-	return &executorCalls{opts: opts, ctx: ctx}
+func newExecutorCalls(ctx context.Context, opts executorCallOptions) *ExecutorCalls {
+	return &ExecutorCalls{opts: opts, ctx: ctx}
 }
 
 // GetExecutionContext tells an executor what a run stands on.
-func (c *executorCalls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	var result catalog.GetExecutionContextResult
 	token, err := c.opts.Tokens.Find(p.SessionToken)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *executorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 // forkedSession is the agent's own session of which a run begins a fork, or "" where
 // that session has other things in it than what the fork shares: then the agent is told
 // the transcript.
-func (c *executorCalls) forkedSession(ctx context.Context, s domain.Session) (string, error) {
+func (c *ExecutorCalls) forkedSession(ctx context.Context, s domain.Session) (string, error) {
 	if s.Thread.Parent == 0 || s.Thread.NativeSession != "" || s.Run.Parent != s.Thread.ForkRun {
 		return "", nil
 	}
@@ -140,7 +140,7 @@ func joinPrompts(s domain.Settings) string {
 const maxTranscript = 1 << 20
 
 // transcript is the conversation before a run, as an agent can be told it.
-func (c *executorCalls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
+func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
 	chain, err := c.opts.Query.Chain(ctx, s)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (c *executorCalls) transcript(ctx context.Context, s domain.Session) ([]cat
 
 // CreateMessage puts a message of an executor into the conversation that its
 // token is good for.
-func (c *executorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+func (c *ExecutorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	token, err := c.opts.Tokens.Find(p.SessionToken)
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
@@ -180,7 +180,7 @@ func (c *executorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessa
 }
 
 // AddMessage is CreateMessage for clients of our own user, who need no token.
-func (c *executorCalls) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+func (c *ExecutorCalls) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	if err := c.checkMessage(ctx, p); err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
@@ -188,7 +188,7 @@ func (c *executorCalls) AddMessage(ctx context.Context, p catalog.CreateMessageP
 }
 
 // checkMessage refuses a message before anything is changed for it.
-func (c *executorCalls) checkMessage(ctx context.Context, p catalog.CreateMessageParams) error {
+func (c *ExecutorCalls) checkMessage(ctx context.Context, p catalog.CreateMessageParams) error {
 	if err := c.CheckTokenOf(ctx, p.SessionToken, p.TaskID); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *executorCalls) checkMessage(ctx context.Context, p catalog.CreateMessag
 	return nil
 }
 
-func (c *executorCalls) writeMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+func (c *ExecutorCalls) writeMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	var item domain.Item
 	err := c.opts.Write(ctx, func(t store.Tx) error {
 		run, err := query.Find(c.ctx, t, p.TaskID)
@@ -216,7 +216,7 @@ func (c *executorCalls) writeMessage(ctx context.Context, p catalog.CreateMessag
 
 // RequestPermission asks, by the policy first and then a person, whether a tool of
 // the run may run that the token is for.
-func (c *executorCalls) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	token, err := c.TokenOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
@@ -242,7 +242,7 @@ var errOthersToken = domain.Errorf(domain.KindInvalidToken, "the session token i
 // TokenOf is what a session token stands for. It is refused for the task of another
 // run: task is any id of one, or "" where none is named. Errors are of
 // [domain.KindInvalidToken].
-func (c *executorCalls) TokenOf(ctx context.Context, text, task string) (credential.Token, error) {
+func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credential.Token, error) {
 	token, err := c.opts.Tokens.Find(text)
 	if err != nil || task == "" || task == token.Task { // nearly always
 		return token, err
@@ -259,7 +259,7 @@ func (c *executorCalls) TokenOf(ctx context.Context, text, task string) (credent
 
 // CheckTokenOf reports whether a token that a client sent is good for the
 // conversation of a run or thread, which any of its ids names. "" is, for all.
-func (c *executorCalls) CheckTokenOf(ctx context.Context, token, id string) error {
+func (c *ExecutorCalls) CheckTokenOf(ctx context.Context, token, id string) error {
 	if token == "" {
 		return nil
 	}
@@ -276,7 +276,7 @@ func (c *executorCalls) CheckTokenOf(ctx context.Context, token, id string) erro
 
 // CheckToken reports whether a token that a client sent is good. Clients of
 // our own user need none: "" is.
-func (c *executorCalls) CheckToken(token string) error {
+func (c *ExecutorCalls) CheckToken(token string) error {
 	if token == "" {
 		return nil
 	}

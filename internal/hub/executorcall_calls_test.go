@@ -24,7 +24,7 @@ import (
 
 // world has calls with a store, and is the agents, what they report, and the events.
 type world struct {
-	*executorCalls
+	*ExecutorCalls
 	store  store.Store
 	tokens *credential.Tokens
 	ended  []int64 // runs whose message was ended
@@ -43,7 +43,7 @@ func newWorld(t *testing.T) *world {
 		Getenv:     func(string) string { return "sesame-open-1234" },
 		NoteAccess: func(context.Context, int64, string, string) error { return nil },
 	})
-	w.executorCalls = newExecutorCalls(ctx, executorCallOptions{
+	w.ExecutorCalls = newExecutorCalls(ctx, executorCallOptions{
 		Store: w.store, Query: q, Write: w.store.Write, Tokens: w.tokens, Keys: keys, Conversation: conversation.New(ctx, q.Known), Reports: w, Agents: w,
 	})
 	t.Cleanup(func() { keys.Close(); cancel(); require.NoError(t, w.store.Close()) })

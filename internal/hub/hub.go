@@ -59,7 +59,7 @@ type Options struct {
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
-	Changes configChanges
+	Changes ConfigChanges
 	// Builds, if set, is what the configuration says of builds now.
 	Builds func() (build.Configured, error)
 	// Gates are those of the configuration as it is now; nil: there are none.
@@ -120,7 +120,7 @@ type Hub struct {
 	settings     *threadsettings.Settings
 	budget       *budgetGuard
 	cutShort     *cutShortByFullDisk
-	calls        *executorCalls
+	calls        *ExecutorCalls
 	servers      *mcp.Servers // nil: none is tried
 	mcp          *mcp.Clients
 	terminals    *terminal.Registry
@@ -134,7 +134,7 @@ type Hub struct {
 	keys         *credential.Keys
 	executors    Executors
 	toExecute    *startQueue
-	adoption     *adopter
+	adoption     *Adopter
 	environments *runEnvironments
 	query        *query.Queries
 	log          *slog.Logger
@@ -382,7 +382,7 @@ func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
 }
 
 // Delete deletes the conversation that an id names; see package removal.
-func (h *Hub) Delete(ctx context.Context, id string) (r removedConversation, err error) {
+func (h *Hub) Delete(ctx context.Context, id string) (r RemovedConversation, err error) {
 	err = h.write(ctx, removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r))
 	return r, err
 }

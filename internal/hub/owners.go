@@ -29,12 +29,12 @@ import (
 func (h *Hub) Intake() *intake.Intake { return h.intake }
 
 // ExecutorCalls answers what executors ask, and clients that have a token as they do.
-func (h *Hub) ExecutorCalls() *executorCalls { return h.calls }
+func (h *Hub) ExecutorCalls() *ExecutorCalls { return h.calls }
 
 // A daemon is the hub as executors see it.
 type daemon struct {
 	ownTurns
-	*executorCalls
+	*ExecutorCalls
 	*intake.Intake
 	*credential.Keys
 	*terminal.Registry

@@ -18,15 +18,15 @@ type removalMemory struct {
 	Log interface{ Forget() }
 }
 
-// removedConversation says what was deleted.
-type removedConversation struct {
+// RemovedConversation says what was deleted.
+type RemovedConversation struct {
 	Thread  string // its id
 	Deleted int    // how many runs are no more
 	Kept    int    // how many are left, since conversations were forked from there
 }
 
 // removalChange is [removalConversation] as a change of a store, which says in r what it has done.
-func removalChange(ctx context.Context, id string, memory removalMemory, r *removedConversation) func(store.Tx) error {
+func removalChange(ctx context.Context, id string, memory removalMemory, r *RemovedConversation) func(store.Tx) error {
 	return func(t store.Tx) (err error) {
 		*r, err = removalConversation(ctx, t, id, memory)
 		return err
@@ -39,25 +39,25 @@ func removalChange(ctx context.Context, id string, memory removalMemory, r *remo
 // numbers: what it has of the runs that are deleted is erased in place, and one event
 // tells that they are no more. A run that has not ended is an error of
 // domain.KindBadState; drafts are deleted.
-func removalConversation(ctx context.Context, t store.Tx, id string, memory removalMemory) (removedConversation, error) {
+func removalConversation(ctx context.Context, t store.Tx, id string, memory removalMemory) (RemovedConversation, error) {
 	n, err := t.FindThread(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return removedConversation{}, domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
+		return RemovedConversation{}, domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
 	}
 	if err != nil {
-		return removedConversation{}, err
+		return RemovedConversation{}, err
 	}
 	thread, err := t.Thread(ctx, n)
 	if err != nil {
-		return removedConversation{}, err
+		return RemovedConversation{}, err
 	}
 	runs, err := t.RunsOfThread(ctx, n, 0)
 	if err != nil {
-		return removedConversation{}, err
+		return RemovedConversation{}, err
 	}
 	forked, err := t.ForkedUpTo(ctx, n)
 	if err != nil {
-		return removedConversation{}, err
+		return RemovedConversation{}, err
 	}
 	gone := domain.ThreadDeleted{ThreadUUID: thread.UUID}
 	for _, run := range runs {
@@ -65,7 +65,7 @@ func removalConversation(ctx context.Context, t store.Tx, id string, memory remo
 		case run.ID <= forked:
 			gone.Kept++
 		case !run.State.Ended() && run.State != domain.Draft:
-			return removedConversation{}, domain.Errorf(domain.KindBadState, "%s is %s: interrupt it before you delete its conversation", domain.TaskName(run.Task), run.State)
+			return RemovedConversation{}, domain.Errorf(domain.KindBadState, "%s is %s: interrupt it before you delete its conversation", domain.TaskName(run.Task), run.State)
 		default:
 			gone.Runs = append(gone.Runs, run.Ref())
 			memory.Runs.Changed(t, run.ID)
@@ -76,15 +76,15 @@ func removalConversation(ctx context.Context, t store.Tx, id string, memory remo
 		after = forked
 		thread.Archived = true
 		if err := t.UpdateThread(thread); err != nil {
-			return removedConversation{}, err
+			return RemovedConversation{}, err
 		}
 	}
 	if err := t.DeleteRuns(n, after); err != nil {
-		return removedConversation{}, err
+		return RemovedConversation{}, err
 	}
 	if _, err := t.Append(domain.Event{Thread: n, Payload: gone}); err != nil {
-		return removedConversation{}, err
+		return RemovedConversation{}, err
 	}
 	t.AfterCommit(memory.Log.Forget)
-	return removedConversation{Thread: thread.UUID, Deleted: len(gone.Runs), Kept: gone.Kept}, nil
+	return RemovedConversation{Thread: thread.UUID, Deleted: len(gone.Runs), Kept: gone.Kept}, nil
 }

@@ -27,7 +27,7 @@ import (
 
 // try is [CheckServers], but that it asks a server of type http, too, with the headers that it
 // is to get. It follows no redirection, and does not judge one.
-func try(ctx context.Context, s catalog.MCPServer, dir string, agent process.Environment) (found string, problem *mcpprobeProblem) {
+func try(ctx context.Context, s catalog.MCPServer, dir string, agent process.Environment) (found string, problem *ServerProblem) {
 	if s.Type != "http" {
 		return CheckServers(ctx, s, dir, agent)
 	}
@@ -35,14 +35,14 @@ func try(ctx context.Context, s catalog.MCPServer, dir string, agent process.Env
 }
 
 // call sends initialize to a server of type http, on the way that an agent's requests go.
-func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found string, problem *mcpprobeProblem) {
+func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found string, problem *ServerProblem) {
 	if _, problem := webAddress(s.URL); problem != nil {
 		return "", problem
 	}
 	const todo = "start the server, or correct its url or its headers in the configuration"
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(initialize))
 	if err != nil {
-		return "", &mcpprobeProblem{Cause: "its url or its headers cannot be sent", Todo: todo}
+		return "", &ServerProblem{Cause: "its url or its headers cannot be sent", Todo: todo}
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
@@ -61,7 +61,7 @@ func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found strin
 	defer endSession(ctx, one, request, response)
 	switch {
 	case response.StatusCode >= 400:
-		return "", &mcpprobeProblem{Cause: fmt.Sprintf("it answers %d %s", response.StatusCode, http.StatusText(response.StatusCode)), Todo: todo}
+		return "", &ServerProblem{Cause: fmt.Sprintf("it answers %d %s", response.StatusCode, http.StatusText(response.StatusCode)), Todo: todo}
 	case response.StatusCode >= 300:
 		return "answers with a redirection", nil
 	}
@@ -72,13 +72,13 @@ func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found strin
 	case ctx.Err() != nil:
 		return "", unanswered(ctx, ctx.Err(), time.Since(began), todo)
 	}
-	return "", &mcpprobeProblem{Cause: "it answered what is none of the Model Context Protocol", Todo: todo}
+	return "", &ServerProblem{Cause: "it answered what is none of the Model Context Protocol", Todo: todo}
 }
 
 // unanswered says why there is no answer, without the address: it may hold a secret.
-func unanswered(ctx context.Context, err error, took time.Duration, todo string) *mcpprobeProblem {
+func unanswered(ctx context.Context, err error, took time.Duration, todo string) *ServerProblem {
 	if ctx.Err() != nil {
-		return &mcpprobeProblem{Cause: fmt.Sprintf("it does not answer within %v", took.Round(time.Second)), Todo: todo}
+		return &ServerProblem{Cause: fmt.Sprintf("it does not answer within %v", took.Round(time.Second)), Todo: todo}
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -93,7 +93,7 @@ func unanswered(ctx context.Context, err error, took time.Duration, todo string)
 			cause, todo = "the proxy on the way to it takes no connections: ", "correct the variables that name the proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY)"
 		}
 	}
-	return &mcpprobeProblem{Cause: cause + cut(err.Error()), Todo: todo}
+	return &ServerProblem{Cause: cause + cut(err.Error()), Todo: todo}
 }
 
 // answerIn is the answer in a response, which is JSON or a stream of events.
@@ -138,14 +138,14 @@ const protocolVersion = "2025-06-18"
 // A proxyFor says which proxy a request goes through; nil: none.
 type proxyFor func(*http.Request) (*url.URL, error)
 
-// A mcpprobeProblem is why a server does not work, and what to do about it.
-type mcpprobeProblem struct {
+// A ServerProblem is why a server does not work, and what to do about it.
+type ServerProblem struct {
 	Cause, Todo string
 	NoProgram   bool // its program is not there, so it was not started
 }
 
 // Of is a sentence on the server of a name.
-func (p *mcpprobeProblem) Of(name string) string {
+func (p *ServerProblem) Of(name string) string {
 	if did, ok := strings.CutPrefix(p.Cause, "it "); ok {
 		return "the MCP server " + name + " " + did
 	}
@@ -157,7 +157,7 @@ func (p *mcpprobeProblem) Of(name string) string {
 // program is started in dir with the agent's environment, and ended. Check
 // returns in words what was found, or a Problem; at the latest, but for the
 // program's end, when ctx ends.
-func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent process.Environment) (found string, problem *mcpprobeProblem) {
+func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent process.Environment) (found string, problem *ServerProblem) {
 	if s.Type != "" && s.Type != "stdio" {
 		return checkAddress(ctx, s.URL, http.ProxyFromEnvironment)
 	}
@@ -165,9 +165,9 @@ func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent pr
 	path, err := env.Find(s.Command, dir)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", &mcpprobeProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q is no file that may be run", s.Command), Todo: "make it executable, or correct the server's command in the configuration"}
+		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q is no file that may be run", s.Command), Todo: "make it executable, or correct the server's command in the configuration"}
 	case err != nil:
-		return "", &mcpprobeProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q was not found", s.Command), Todo: "install it, or correct the server's command in the configuration"}
+		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q was not found", s.Command), Todo: "install it, or correct the server's command in the configuration"}
 	}
 	return checkProgram(ctx, process.Spec{Path: path, Argv: append([]string{s.Command}, s.Args...), CWD: dir, Env: env, Stdin: true})
 }
@@ -175,7 +175,7 @@ func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent pr
 // checkAddress looks whether something takes connections at an address. Whom it
 // lets in is between it and agents. What is behind a proxy is not judged: that the
 // proxy is there says nothing of it.
-func checkAddress(ctx context.Context, address string, proxy proxyFor) (found string, problem *mcpprobeProblem) {
+func checkAddress(ctx context.Context, address string, proxy proxyFor) (found string, problem *ServerProblem) {
 	u, problem := webAddress(address)
 	if problem != nil {
 		return "", problem
@@ -186,17 +186,17 @@ func checkAddress(ctx context.Context, address string, proxy proxyFor) (found st
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
 	if err != nil {
-		return "", &mcpprobeProblem{Cause: "nothing takes connections there: " + err.Error(), Todo: "start the server, or correct its url in the configuration"}
+		return "", &ServerProblem{Cause: "nothing takes connections there: " + err.Error(), Todo: "start the server, or correct its url in the configuration"}
 	}
 	conn.Close()
 	return "takes connections at " + host, nil
 }
 
 // webAddress is the URL of a server.
-func webAddress(address string) (*url.URL, *mcpprobeProblem) {
+func webAddress(address string) (*url.URL, *ServerProblem) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &mcpprobeProblem{Cause: fmt.Sprintf("%q is no address of the web", public(address)), Todo: "correct the server's url in the configuration"}
+		return nil, &ServerProblem{Cause: fmt.Sprintf("%q is no address of the web", public(address)), Todo: "correct the server's url in the configuration"}
 	}
 	return u, nil
 }
@@ -246,28 +246,28 @@ func (a answer) isOurs() bool {
 }
 
 // judge says who has answered, or why that is no answer.
-func (a answer) judge(took time.Duration) (found string, problem *mcpprobeProblem) {
+func (a answer) judge(took time.Duration) (found string, problem *ServerProblem) {
 	var result struct {
 		ProtocolVersion string                         `json:"protocolVersion"`
 		ServerInfo      struct{ Name, Version string } `json:"serverInfo"`
 	}
 	switch {
 	case a.Error != nil:
-		return "", &mcpprobeProblem{Cause: "it refuses to begin: " + cut(a.Error.Message), Todo: runIt}
+		return "", &ServerProblem{Cause: "it refuses to begin: " + cut(a.Error.Message), Todo: runIt}
 	case json.Unmarshal(a.Result, &result) != nil || result.ProtocolVersion == "":
-		return "", &mcpprobeProblem{Cause: "it answered what is none of the Model Context Protocol", Todo: "correct the server's command in the configuration"}
+		return "", &ServerProblem{Cause: "it answered what is none of the Model Context Protocol", Todo: "correct the server's command in the configuration"}
 	}
 	return fmt.Sprintf("%s answers in %v", strings.TrimSpace(cmp.Or(result.ServerInfo.Name, "it")+" "+result.ServerInfo.Version), took.Round(time.Millisecond)), nil
 }
 
 // checkProgram starts a program, asks it who it is, and ends it. It is killed when
 // ctx ends.
-func checkProgram(ctx context.Context, spec process.Spec) (found string, problem *mcpprobeProblem) {
+func checkProgram(ctx context.Context, spec process.Spec) (found string, problem *ServerProblem) {
 	runner := process.NewRunner(ctx, slog.New(slog.DiscardHandler), process.Grace{})
 	defer runner.Close()
 	p, err := runner.Start(spec)
 	if err != nil {
-		return "", &mcpprobeProblem{Cause: "it could not be started: " + err.Error(), Todo: runIt}
+		return "", &ServerProblem{Cause: "it could not be started: " + err.Error(), Todo: runIt}
 	}
 	defer context.AfterFunc(ctx, p.Kill)()
 	began := time.Now()
@@ -286,9 +286,9 @@ func checkProgram(ctx context.Context, spec process.Spec) (found string, problem
 	case answered:
 		return said.judge(took)
 	case late:
-		return "", &mcpprobeProblem{Cause: fmt.Sprintf("it does not answer within %v%s", took.Round(time.Second), lastWords(p)), Todo: runIt}
+		return "", &ServerProblem{Cause: fmt.Sprintf("it does not answer within %v%s", took.Round(time.Second), lastWords(p)), Todo: runIt}
 	case !ended:
-		return "", &mcpprobeProblem{Cause: "it closed its output before it answered" + lastWords(p), Todo: runIt}
+		return "", &ServerProblem{Cause: "it closed its output before it answered" + lastWords(p), Todo: runIt}
 	}
 	how := ""
 	if code, signal := p.ExitStatus(); signal != "" {
@@ -296,7 +296,7 @@ func checkProgram(ctx context.Context, spec process.Spec) (found string, problem
 	} else {
 		how = fmt.Sprintf("with status %d", code)
 	}
-	return "", &mcpprobeProblem{Cause: "it ended " + how + " before it answered" + lastWords(p), Todo: runIt}
+	return "", &ServerProblem{Cause: "it ended " + how + " before it answered" + lastWords(p), Todo: runIt}
 }
 
 // firstAnswer is the first message that answers initialize. What else is printed is

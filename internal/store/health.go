@@ -18,8 +18,8 @@ import (
 // keeps a reserve on the disk, which is given up when that is full, and tells what
 // is wrong, as `health` shows it.
 
-// A monitored is what is watched; see [Store].
-type monitored interface {
+// A Monitored is what is watched; see [Store].
+type Monitored interface {
 	Valid() error
 	FreeBytes() int64
 }
@@ -48,7 +48,7 @@ type Monitor struct {
 	tasks   background.Group
 
 	mu          sync.Mutex // guards the fields below
-	store       monitored
+	store       Monitored
 	full        bool
 	changed     chan struct{} // while full: closed when a change was kept
 	lost        bool
@@ -69,7 +69,7 @@ func NewMonitor(opts MonitorOptions) *Monitor {
 }
 
 // Opened names the store.
-func (m *Monitor) Opened(s monitored) {
+func (m *Monitor) Opened(s Monitored) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.store = s

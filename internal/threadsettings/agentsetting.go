@@ -126,15 +126,15 @@ func checkOptions(agent string, reported domain.AgentSession, wanted map[string]
 	return nil
 }
 
-// settingSessions are what agents have told of their sessions, as of the store's ThreadReader.
-type settingSessions interface {
+// SettingSessions are what agents have told of their sessions, as of the store's ThreadReader.
+type SettingSessions interface {
 	AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error)
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
 }
 
 // ReportedBy is what the agent of a thread has told of its session, or else, told last
 // in another thread. thread may be 0.
-func ReportedBy(ctx context.Context, from settingSessions, thread int64, agent string) (domain.AgentSession, error) {
+func ReportedBy(ctx context.Context, from SettingSessions, thread int64, agent string) (domain.AgentSession, error) {
 	if thread != 0 {
 		seen, err := from.AgentSession(ctx, thread)
 		if err != nil || seen.Agent == agent && seen.Agent != "" {

@@ -23,8 +23,8 @@ const (
 	plain    = "36" // what else there is: code is told from prose by it
 )
 
-// A highlighter is a block of code that comes line by line. It is for one goroutine.
-type highlighter struct {
+// A Highlighter is a block of code that comes line by line. It is for one goroutine.
+type Highlighter struct {
 	language *language
 	words    map[string]string // to their colours
 	until    string            // what ends the comment or the text that is open at the end of a line; ""
@@ -35,12 +35,12 @@ type highlighter struct {
 
 // For is the code of a language, by the word that begins a fence's first line; nil:
 // it is not known.
-func For(name string) *highlighter {
+func For(name string) *Highlighter {
 	l := find(strings.ToLower(strings.TrimLeft(name, "{.")))
 	if l == nil {
 		return nil
 	}
-	c := &highlighter{language: l, words: make(map[string]string)}
+	c := &Highlighter{language: l, words: make(map[string]string)}
 	for word := range strings.FieldsSeq(l.keywords) {
 		c.words[word] = keyword
 	}
@@ -52,7 +52,7 @@ func For(name string) *highlighter {
 
 // Line is the next line with colours. A line in which every character is seen stays
 // one.
-func (c *highlighter) Line(line string) string {
+func (c *Highlighter) Line(line string) string {
 	p := painter{rest: line}
 	if c.until != "" {
 		c.goOn(&p)
@@ -70,7 +70,7 @@ func (c *highlighter) Line(line string) string {
 }
 
 // next takes what comes next.
-func (c *highlighter) next(p *painter) {
+func (c *Highlighter) next(p *painter) {
 	l, rest := c.language, p.rest
 	for _, begin := range l.lineComments {
 		if strings.HasPrefix(rest, begin) && (!l.wordComments || p.atWord()) {
@@ -119,7 +119,7 @@ func (c *highlighter) next(p *painter) {
 }
 
 // goOn goes on with a comment or a text up to its end, or that of the line.
-func (c *highlighter) goOn(p *painter) {
+func (c *Highlighter) goOn(p *painter) {
 	for i := p.taken(); i < len(p.rest); i++ {
 		switch {
 		case c.escapes && p.rest[i] == '\\':
@@ -135,7 +135,7 @@ func (c *highlighter) goOn(p *painter) {
 
 // key takes the name before the first colon or equals sign of a line, or a whole
 // section's.
-func (c *highlighter) key(p *painter) {
+func (c *Highlighter) key(p *painter) {
 	line := p.rest
 	indent := len(line) - len(strings.TrimLeft(line, " \t-"))
 	rest := line[indent:]
@@ -157,7 +157,7 @@ func (c *highlighter) key(p *painter) {
 }
 
 // untilTag takes text up to the next tag, its name, or a comment.
-func (c *highlighter) untilTag(p *painter) {
+func (c *Highlighter) untilTag(p *painter) {
 	at := strings.IndexByte(p.rest, '<')
 	if at != 0 {
 		if at < 0 {

@@ -9,7 +9,7 @@ import (
 type codeBlock struct {
 	plain bool // it is faint, without colours
 	diff  bool
-	code  *highlighter // nil: its language is not known
+	code  *Highlighter // nil: its language is not known
 }
 
 // Code renders a text in which every character is seen as code of a language.

@@ -45,11 +45,11 @@ type Attached struct {
 	URI      string            `json:"uri,omitempty"`
 	Name     string            `json:"name,omitempty"`
 	Size     int64             `json:"size,omitempty"`
-	Resource *attachedResource `json:"resource,omitempty"`
+	Resource *AttachedResource `json:"resource,omitempty"`
 }
 
-// A attachedResource is a file's contents.
-type attachedResource struct {
+// An AttachedResource is a file's contents.
+type AttachedResource struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType,omitempty"`
 	Text     *string `json:"text,omitempty"`
@@ -198,7 +198,7 @@ func irregular(path string, info fs.FileInfo) error {
 func attachFile(path string, data []byte) Attached {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		text := string(data)
-		return Attached{Type: "resource", Resource: &attachedResource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text}}
+		return Attached{Type: "resource", Resource: &AttachedResource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text}}
 	}
 	kind := http.DetectContentType(data)
 	if kind == "application/octet-stream" {
@@ -209,7 +209,7 @@ func attachFile(path string, data []byte) Attached {
 			return Attached{Type: t, MIMEType: kind, Data: data, URI: uri(path), Name: filepath.Base(path)}
 		}
 	}
-	return Attached{Type: "resource", Resource: &attachedResource{URI: uri(path), MIMEType: kind, Blob: data}}
+	return Attached{Type: "resource", Resource: &AttachedResource{URI: uri(path), MIMEType: kind, Blob: data}}
 }
 
 // byName is the type that a file's name stands for, without parameters.

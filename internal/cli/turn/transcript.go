@@ -23,15 +23,15 @@ import (
 type Conversation struct {
 	Session wire.Session
 	Entries []wire.Entry
-	Files   []changedFile
+	Files   []ChangedFile
 	Diff    string // of all files
 
 	session json.RawMessage // these as they came
 	files   []json.RawMessage
 }
 
-// A changedFile is one that the session changed.
-type changedFile struct {
+// A ChangedFile is one that the session changed.
+type ChangedFile struct {
 	Path   string `json:"file_path"`
 	Diff   string `json:"diff"`
 	Binary bool   `json:"binary"`
@@ -69,7 +69,7 @@ func (r *Conversation) readFiles(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	r.files, r.Diff = changed.Snapshots, changed.Diff
-	r.Files, err = decoded[changedFile](r.files)
+	r.Files, err = decoded[ChangedFile](r.files)
 	return err
 }
 

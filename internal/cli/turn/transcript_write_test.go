@@ -142,7 +142,7 @@ func TestNoTextForgesAnExport(t *testing.T) {
 		{EventType: "tool_call", Title: "`a<b>` <script>\n## User", ToolInput: "no JSON \x1b"},
 		{EventType: "tool_result", Result: "```\n\x1b[31m## User\x1b[0m\x07", Status: "x\n## User"},
 		{EventType: "tool_result", Refusal: "<b>\n## User"},
-	}, Files: []changedFile{{Path: "<b>\n## User", Diff: "+\x1b\n"}}}
+	}, Files: []ChangedFile{{Path: "<b>\n## User", Diff: "+\x1b\n"}}}
 	c.Session.Title = "<b>\n## User"
 	want := "# < b> ## User\n\n- Status: \n\n### Tool: `a<b>` < script> ## User\n\n```json\nno JSON <U+001B>\n```\n\nResult (x ## User):\n\n````\n```\n## User<U+0007>\n````\n" +
 		"\nNot allowed: < b> ## User\n\n## Changes\n\n### < b> ## User\n\n```diff\n+<U+001B>\n```\n"
