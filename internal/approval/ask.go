@@ -183,6 +183,7 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 	answered := make(chan resolution, 1)
 	var place Place
 	var settled, asked bool // without anybody being asked; in the store
+	defer in.forget(a.ID)
 	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
 		settled, asked = false, false
 		if place, err = in.runs.PlaceOf(ctx, t, q); err != nil {
@@ -209,7 +210,7 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 	switch {
 	case err != nil:
 		if asked && ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
-			in.takeBack(a, place.Run, false)
+			in.takeBack(a, place.Run, q)
 		}
 		return domain.Approval{}, err
 	case settled:
@@ -282,11 +283,6 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 
 // awaitAnswerFor waits for a human on behalf of a client.
 func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approval, run domain.Run, answered chan resolution) (domain.Approval, error) {
-	defer func() {
-		in.mu.Lock()
-		delete(in.waiting, a.ID)
-		in.mu.Unlock()
-	}()
 	select {
 	case v := <-answered:
 		return v.approval, denialOf(v.approval)
@@ -294,7 +290,7 @@ func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approva
 		return domain.Approval{}, domain.ErrEnding
 	case <-ctx.Done():
 		if in.ctx.Err() == nil {
-			in.takeBack(a, run, q.Keep != nil && q.Keep())
+			in.takeBack(a, run, q)
 		}
 		return domain.Approval{}, ctx.Err()
 	}
@@ -302,7 +298,8 @@ func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approva
 
 // takeBack takes back what a client has asked that waits for it no longer, or with
 // keep leaves it open for whoever asks the same again.
-func (in *Inbox) takeBack(a domain.Approval, of domain.Run, keep bool) {
+func (in *Inbox) takeBack(a domain.Approval, of domain.Run, q Inquiry) {
+	keep := q.Keep != nil && q.Keep()
 	err := in.runs.Write(in.ctx, func(t store.Tx) error {
 		a, err := t.Approval(in.ctx, a.ID)
 		if errors.Is(err, store.ErrNotFound) {

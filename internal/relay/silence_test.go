@@ -45,7 +45,7 @@ func assertSilent(t *testing.T, id, message string, retry bool) {
 // An editor whose hub does not answer is told so, and nothing that it asked is
 // done twice when the hub goes on.
 func TestSilentHub(t *testing.T) {
-	s := start(t, impatient)
+	s := start(t, impatient, func(o *relay.Options) { o.Silence = time.Second }) // in which the test answers what it means to
 	ours, theirs := sockets(t)
 	s.hubs <- ours
 	hub := newWire(t, theirs)
@@ -107,18 +107,20 @@ func TestSilentHub(t *testing.T) {
 
 // A hub that does answer, but not yet what may take long, is not silent.
 func TestBusyHubIsNotSilent(t *testing.T) {
-	s := start(t, impatient)
-	hub := s.hub()
-	s.send(request(1, "long", `{}`))
-	assert.Equal(t, request(1, "long", `{}`), hub.next())
-	for range 3 {
-		ping := hub.next()
-		require.Contains(t, ping, `"ping"`)
-		hub.send(response(string(testkit.JSONMember(t, ping, "id")), `{}`))
-	}
-	hub.send(response(1, `"done"`))
-	assert.Equal(t, response(1, `"done"`), s.nextBut("event"))
-	assert.NotContains(t, s.log.String(), "does not answer")
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, impatient)
+		hub := s.hub()
+		s.send(request(1, "long", `{}`))
+		assert.Equal(t, request(1, "long", `{}`), hub.next())
+		for range 3 {
+			ping := hub.next()
+			require.Contains(t, ping, `"ping"`)
+			hub.send(response(string(testkit.JSONMember(t, ping, "id")), `{}`))
+		}
+		hub.send(response(1, `"done"`))
+		assert.Equal(t, response(1, `"done"`), s.nextBut("event"))
+		assert.NotContains(t, s.log.String(), "does not answer")
+	})
 }
 
 // An editor that sends more than a hub takes that does not read is not stuck with it.
