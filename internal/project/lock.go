@@ -60,7 +60,7 @@ func (e *HeldError) Error() string {
 // prepared, or gives a [HeldError] without waiting for the process whose id it has to
 // give it up. Where the id is missing, or that of a process which has ended, the holder
 // has just taken the lock, or is a process that only looks whether it is free
-// ([Project.Unlocked], [Project.Released]): the lock is tried for 100 ms more, or until
+// ([Project.Unlocked], [Project.Released]): the lock is tried for a second more, or until
 // ctx ends. Symbolic links are not followed.
 func (p Project) Lock(ctx context.Context) (*Lock, error) { return p.lock(ctx, "lock") }
 
@@ -74,7 +74,7 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 	}
 	path := filepath.Join(p.StateDir, name)
 	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|NoFollow), flock.SetPermissions(0o600))
-	trying, cancel := context.WithTimeout(ctx, patience)
+	trying, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	for {
 		got, err := file.TryLock()
@@ -135,6 +135,10 @@ func (l *Lock) Close() error {
 	}
 	return l.close()
 }
+
+// lockPatience is how long a lock is tried whose holder is no process that is known: on a busy
+// machine a process that only looks may be held up while it has it.
+const lockPatience = time.Second
 
 // patience is how long the holder of a lock may take to write its process id.
 const patience = 100 * time.Millisecond
