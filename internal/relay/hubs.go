@@ -99,8 +99,8 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 	return nil
 }
 
-// NoteProblem notes why Connect has found no hub until now; "": that is not known. What waits for a
-// hub too long is told it. Connect may call it.
+// NoteProblem notes why Connect has found no hub until now; "": that is not known. The error
+// of a request that has waited too long says it. Connect may call it.
 func (r *Relay) NoteProblem(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
