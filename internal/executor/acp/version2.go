@@ -106,7 +106,8 @@ func (a *agent) stateUpdate(update []byte) {
 				t.Usage(*u)
 			}
 			if t.held == nil || s.result.StopReason != "" { // else it is repeated, with another list of background work
-				t.held = &s.result
+				r := s.result // a copy: a cancel changes its stop reason while the state is still read
+				t.held = &r
 			}
 			a.endHeld(t)
 		case t.ended && t.Params.Unprompted: // it is being ended
