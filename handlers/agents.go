@@ -11,9 +11,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -63,7 +63,7 @@ func (m signIn) configuration(ctx context.Context) (*config.Config, error) {
 func (m signIn) list(ctx context.Context, _ none) (agentList, error) {
 	c, err := m.configuration(ctx)
 	if err != nil {
-		return agentList{}, dialect.Session.Error(err)
+		return agentList{}, protocol.Session.Error(err)
 	}
 	return agentList{agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
 }
@@ -92,7 +92,7 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 func (m signIn) check(ctx context.Context, p agentName) (checkResult, error) {
 	l, missing, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return checkResult{}, dialect.Session.Error(err)
+		return checkResult{}, protocol.Session.Error(err)
 	}
 	report, err := agentlink.CheckSignIn(ctx, l, m.Logger)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m signIn) check(ctx context.Context, p agentName) (checkResult, error) {
 func (m signIn) authenticate(ctx context.Context, p authenticateParams) (success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return success{}, dialect.Session.Error(err)
+		return success{}, protocol.Session.Error(err)
 	}
 	if err := agentlink.Authenticate(ctx, l, p.Method, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
@@ -117,7 +117,7 @@ func (m signIn) authenticate(ctx context.Context, p authenticateParams) (success
 func (m signIn) logout(ctx context.Context, p agentName) (success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return success{}, dialect.Session.Error(err)
+		return success{}, protocol.Session.Error(err)
 	}
 	if err := agentlink.Logout(ctx, l, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
@@ -136,7 +136,7 @@ func signInError(ctx context.Context, err error) error {
 	var unknown *agentlink.UnknownMethodError
 	switch {
 	case errors.As(err, &unknown):
-		return dialect.Session.Error(&domain.Error{
+		return protocol.Session.Error(&domain.Error{
 			Kind: domain.KindInvalid, Param: "method", Expected: "the id of a way to sign in: " + strings.Join(unknown.Known, ", "), Received: unknown.Received(),
 			Accepted: unknown.Known, Message: err.Error(),
 		})
@@ -145,14 +145,14 @@ func signInError(ctx context.Context, err error) error {
 	case errors.As(err, new(*agentlink.MissingError)):
 		kind = domain.KindNoAPIKey
 	}
-	return dialect.Session.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})
+	return protocol.Session.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})
 }
 
 // registerAgents registers what tells of agents, and sets them.
 func registerAgents(reg *server.Registry, d Domain) {
-	handle(reg, d, dialect.Session, "session.set", setAgent, server.LongRunning(),
+	handle(reg, d, protocol.Session, "session.set", setAgent, server.LongRunning(),
 		server.Doc("Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt. With agent, another agent goes on with the conversation: it is told what was said, begins in default or plan, with a model of its own, and nothing that the one before might do unasked; what that one asked and nobody has answered is closed. While a session of the conversation runs, or waits to, that is refused."))
-	handle(reg, d, dialect.Session, "agent.describe", describeAgent,
+	handle(reg, d, protocol.Session, "agent.describe", describeAgent,
 		server.Doc("Tells which modes can be asked of an agent, and what it has told of its session last, in any conversation: its modes, models, options and slash commands."))
 }
 
@@ -197,9 +197,9 @@ type describeParams struct {
 }
 
 type describeResult struct {
-	Agent        string                `json:"agent"`
-	Modes        []mode                `json:"modes" doc:"All that can be asked for."`
-	AgentSession *dialect.AgentSession `json:"agent_session,omitempty" doc:"Absent: it has told nothing yet."`
+	Agent        string                 `json:"agent"`
+	Modes        []mode                 `json:"modes" doc:"All that can be asked for."`
+	AgentSession *protocol.AgentSession `json:"agent_session,omitempty" doc:"Absent: it has told nothing yet."`
 }
 
 func describeAgent(ctx context.Context, h *hub.Hub, p describeParams) (describeResult, error) {
@@ -250,7 +250,7 @@ func modes(known threadsettings.Known) []mode {
 const reportedAtMost = 256 << 10
 
 // agentSession is what an agent has told of its session, or nil.
-func agentSession(reported domain.AgentSession) *dialect.AgentSession {
+func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 	if reported.Size() > reportedAtMost {
 		reported.Options, reported.Commands = nil, nil
 	}
@@ -260,7 +260,7 @@ func agentSession(reported domain.AgentSession) *dialect.AgentSession {
 	if reported.Agent == nil && reported.Modes == nil && reported.Models == nil && reported.Options == nil && reported.Commands == nil && reported.Info == nil {
 		return nil
 	}
-	s := dialect.AgentSessionOf(reported)
+	s := protocol.AgentSessionOf(reported)
 	return &s
 }
 

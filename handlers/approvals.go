@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerApprovals registers the inbox of questions to humans (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
-	f := dialect.Session
+	f := protocol.Session
 	handle(reg, d, f, "createApproval", createApproval,
 		server.Doc("Asks a human whether a tool may run, or something else; the answer comes as the event approval_resolved, or by getApproval."))
 	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.Doc("Lists what waits for a human's answer, the oldest first."))
@@ -73,7 +73,7 @@ func (p createApprovalParams) check() error {
 }
 
 func (p createApprovalParams) checkOptions() error {
-	if _, err := dialect.ReadOptions(p.Options); err != nil {
+	if _, err := protocol.ReadOptions(p.Options); err != nil {
 		return server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of {option_id,name,kind}", Received: "something else"})
 	}
 	return nil
@@ -86,7 +86,7 @@ type createApprovalResult struct {
 }
 
 func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (createApprovalResult, error) {
-	options, err := dialect.ReadOptions(p.Options)
+	options, err := protocol.ReadOptions(p.Options)
 	if err != nil {
 		return createApprovalResult{}, err // check has looked
 	}
@@ -186,7 +186,7 @@ type decisionParams struct {
 }
 
 func (p decisionParams) check() error {
-	return first(p.approvalIDs.check(), dialect.Session.Error(p.decision().Check()))
+	return first(p.approvalIDs.check(), protocol.Session.Error(p.decision().Check()))
 }
 
 func (p decisionParams) decision() approval.Decision {
@@ -237,49 +237,49 @@ func (approvalType) Accepted() []string { return []string{"function_call", "huma
 // An approvalView is a question to a human in both of HumanLayer's shapes: flat, as
 // today's clients have it, and by type, as its specification does.
 type approvalView struct {
-	ID           string               `json:"id"`
-	ApprovalID   string               `json:"approval_id" doc:"The same as id."`
-	CallID       string               `json:"call_id" doc:"The same as tool_use_id, or where another approval has that already, made of it: no two have the same."`
-	RunID        string               `json:"run_id"`
-	SessionID    string               `json:"session_id"`
-	TaskID       string               `json:"task_id,omitempty"`
-	ThreadID     string               `json:"thread_id,omitempty"`
-	Agent        string               `json:"agent,omitempty"`
-	Status       string               `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
-	Stale        bool                 `json:"stale" doc:"The process that asked is gone: approving resumes the session."`
-	Reopens      string               `json:"reopens,omitempty" doc:"The approval that this one asks again: it was answered, and the agent is not known to have acted on that."`
-	Reopened     string               `json:"reopened,omitempty" doc:"Why it is asked again, in words for people; show it."`
-	ReopenedAs   string               `json:"reopened_as,omitempty" doc:"The approval that asks this one again."`
-	TakenAt      *time.Time           `json:"taken_at,omitempty" doc:"When the agent was seen to go on from the answer."`
-	CreatedAt    time.Time            `json:"created_at"`
-	Deadline     *time.Time           `json:"deadline,omitempty" doc:"When it expires."`
-	ToolName     string               `json:"tool_name"`
-	ToolInput    json.RawMessage      `json:"tool_input"`
-	Editable     bool                 `json:"input_editable" doc:"Whether a decision may have an updated_input: most agents would run the tool with their own input all the same."`
-	Ambiguity    string               `json:"input_ambiguity,omitempty" doc:"Why programs may read tool_input differently, such as a member that stands there twice; the title says so too. No rule allows such a call, and it can be approved once alone."`
-	ToolUseID    string               `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call that waits, as in events and conversations; agents use one again in another session."`
-	ToolKind     string               `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
-	Title        string               `json:"title" doc:"What is asked, in words."`
-	Subject      string               `json:"subject,omitempty"`
-	Options      json.RawMessage      `json:"options,omitempty" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
-	OptionsOnly  bool                 `json:"options_only,omitempty" doc:"Of a human_contact: it is answered with one of its options alone, since whoever asks can be told nothing else. Other words are refused."`
-	Declinable   bool                 `json:"declinable,omitempty" doc:"Of a human_contact: it can be denied too, which says that nothing was chosen, filled in or opened."`
-	Paths        []string             `json:"paths,omitempty" doc:"The files that it touches."`
-	Diff         string               `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
-	Details      string               `json:"details,omitempty" doc:"What the agent says about the tool call beside its title and input: a text for people. Of an agent that sends no input it is all that is known of the call."`
-	Plan         string               `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer."`
-	Rules        dialect.RulePreviews `json:"rule_preview,omitempty" doc:"What a decision with a scope would hold for, by scope: session and project. Absent: no rule can be made of it. It is Duet's rule; what an option of the kind allow_always makes the agent remember is the agent's, and its name says it."`
-	TakesComment bool                 `json:"takes_comment" doc:"Whether the agent is told the comment with the decision. Else a decision with tell gives it as the next prompt."`
-	Channel      json.RawMessage      `json:"channel,omitempty"`
-	RespondedAt  *time.Time           `json:"responded_at,omitempty"`
-	DecidedBy    string               `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, overtaken (the conversation went on without it), or changed (the agent changed the tool call, and another approval asks again)."`
-	Explanation  string               `json:"explanation,omitempty" doc:"What the rule or mode that decided is, in words: of a rule of a file, which one and where it stands."`
-	Comment      string               `json:"comment,omitempty"`
-	Response     string               `json:"response,omitempty"`
-	Option       string               `json:"option,omitempty" doc:"The option that was chosen."`
-	UpdatedInput json.RawMessage      `json:"updated_input,omitempty" doc:"The input as a human changed it."`
-	Truncated    bool                 `json:"truncated,omitempty" doc:"Parts of the input were left out, to fit into a message."`
-	*dialect.Elicitation
+	ID           string                `json:"id"`
+	ApprovalID   string                `json:"approval_id" doc:"The same as id."`
+	CallID       string                `json:"call_id" doc:"The same as tool_use_id, or where another approval has that already, made of it: no two have the same."`
+	RunID        string                `json:"run_id"`
+	SessionID    string                `json:"session_id"`
+	TaskID       string                `json:"task_id,omitempty"`
+	ThreadID     string                `json:"thread_id,omitempty"`
+	Agent        string                `json:"agent,omitempty"`
+	Status       string                `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
+	Stale        bool                  `json:"stale" doc:"The process that asked is gone: approving resumes the session."`
+	Reopens      string                `json:"reopens,omitempty" doc:"The approval that this one asks again: it was answered, and the agent is not known to have acted on that."`
+	Reopened     string                `json:"reopened,omitempty" doc:"Why it is asked again, in words for people; show it."`
+	ReopenedAs   string                `json:"reopened_as,omitempty" doc:"The approval that asks this one again."`
+	TakenAt      *time.Time            `json:"taken_at,omitempty" doc:"When the agent was seen to go on from the answer."`
+	CreatedAt    time.Time             `json:"created_at"`
+	Deadline     *time.Time            `json:"deadline,omitempty" doc:"When it expires."`
+	ToolName     string                `json:"tool_name"`
+	ToolInput    json.RawMessage       `json:"tool_input"`
+	Editable     bool                  `json:"input_editable" doc:"Whether a decision may have an updated_input: most agents would run the tool with their own input all the same."`
+	Ambiguity    string                `json:"input_ambiguity,omitempty" doc:"Why programs may read tool_input differently, such as a member that stands there twice; the title says so too. No rule allows such a call, and it can be approved once alone."`
+	ToolUseID    string                `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call that waits, as in events and conversations; agents use one again in another session."`
+	ToolKind     string                `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
+	Title        string                `json:"title" doc:"What is asked, in words."`
+	Subject      string                `json:"subject,omitempty"`
+	Options      json.RawMessage       `json:"options,omitempty" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
+	OptionsOnly  bool                  `json:"options_only,omitempty" doc:"Of a human_contact: it is answered with one of its options alone, since whoever asks can be told nothing else. Other words are refused."`
+	Declinable   bool                  `json:"declinable,omitempty" doc:"Of a human_contact: it can be denied too, which says that nothing was chosen, filled in or opened."`
+	Paths        []string              `json:"paths,omitempty" doc:"The files that it touches."`
+	Diff         string                `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
+	Details      string                `json:"details,omitempty" doc:"What the agent says about the tool call beside its title and input: a text for people. Of an agent that sends no input it is all that is known of the call."`
+	Plan         string                `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer."`
+	Rules        protocol.RulePreviews `json:"rule_preview,omitempty" doc:"What a decision with a scope would hold for, by scope: session and project. Absent: no rule can be made of it. It is Duet's rule; what an option of the kind allow_always makes the agent remember is the agent's, and its name says it."`
+	TakesComment bool                  `json:"takes_comment" doc:"Whether the agent is told the comment with the decision. Else a decision with tell gives it as the next prompt."`
+	Channel      json.RawMessage       `json:"channel,omitempty"`
+	RespondedAt  *time.Time            `json:"responded_at,omitempty"`
+	DecidedBy    string                `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, overtaken (the conversation went on without it), or changed (the agent changed the tool call, and another approval asks again)."`
+	Explanation  string                `json:"explanation,omitempty" doc:"What the rule or mode that decided is, in words: of a rule of a file, which one and where it stands."`
+	Comment      string                `json:"comment,omitempty"`
+	Response     string                `json:"response,omitempty"`
+	Option       string                `json:"option,omitempty" doc:"The option that was chosen."`
+	UpdatedInput json.RawMessage       `json:"updated_input,omitempty" doc:"The input as a human changed it."`
+	Truncated    bool                  `json:"truncated,omitempty" doc:"Parts of the input were left out, to fit into a message."`
+	*protocol.Elicitation
 	Content json.RawMessage `json:"content,omitempty" doc:"The values of the form as a human filled them in."`
 
 	Type         approvalType         `json:"type"`
@@ -379,10 +379,10 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: dialect.Options(a.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
+		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: protocol.Options(a.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		Plan: a.Plan, Details: a.Details, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
-		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type), Elicitation: dialect.ElicitationOf(a.Elicitation), Content: a.Content,
+		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content,
 	}
 	if s.Task > 0 {
 		r.TaskID = domain.TaskName(s.Task)
@@ -405,8 +405,8 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 }
 
 // rulesOf is what a rule of an approval would hold for.
-func rulesOf(a domain.Approval, cwd string) dialect.RulePreviews {
-	return dialect.RulePreviewsOf(approval.RulePreview(a, cwd))
+func rulesOf(a domain.Approval, cwd string) protocol.RulePreviews {
+	return protocol.RulePreviewsOf(approval.RulePreview(a, cwd))
 }
 
 // approvedOrNil is nil while nobody has decided.

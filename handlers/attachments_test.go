@@ -14,8 +14,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -70,7 +70,7 @@ func TestContentGoesToTheAgentAndComesBack(t *testing.T) {
 				Content   string
 				ParentID  string `json:"parent_tool_use_id"`
 				Result    string `json:"tool_result_content"`
-				Data      struct{ Attachments []dialect.Attachment }
+				Data      struct{ Attachments []protocol.Attachment }
 			}
 		}
 		require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"task-0001"}`), &list))

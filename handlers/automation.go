@@ -7,20 +7,20 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerAutomation registers automation.* (AIWG): what AIWG calls a rule is a trigger.
 func registerAutomation(reg *server.Registry, d Domain) {
-	handle(reg, d, dialect.Task, "automation.status", automationStatusOf, server.Doc("Tells the triggers of the configuration, which begin sessions and tell people by themselves, and what they have done last. See docs/automation.md."))
-	handle(reg, d, dialect.Task, "automation.enable", switchAutomation(true), server.Doc("Switches triggers on: one, or all as a whole. That holds until it is switched again."))
-	handle(reg, d, dialect.Task, "automation.disable", switchAutomation(false), server.Doc("Switches triggers off: one, or all as a whole. That holds until it is switched again."))
-	handle(reg, d, dialect.Task, "automation.log", automationLog, server.Doc("Tells what triggers have done, the newest first. The last 500 are kept."))
-	handle(reg, d, dialect.Task, "automation.test", automationTest, server.Doc("Tells what each trigger would do for an event, and does none of it. Whether one is switched on, its cooldown and its limits do not count."))
+	handle(reg, d, protocol.Task, "automation.status", automationStatusOf, server.Doc("Tells the triggers of the configuration, which begin sessions and tell people by themselves, and what they have done last. See docs/automation.md."))
+	handle(reg, d, protocol.Task, "automation.enable", switchAutomation(true), server.Doc("Switches triggers on: one, or all as a whole. That holds until it is switched again."))
+	handle(reg, d, protocol.Task, "automation.disable", switchAutomation(false), server.Doc("Switches triggers off: one, or all as a whole. That holds until it is switched again."))
+	handle(reg, d, protocol.Task, "automation.log", automationLog, server.Doc("Tells what triggers have done, the newest first. The last 500 are kept."))
+	handle(reg, d, protocol.Task, "automation.test", automationTest, server.Doc("Tells what each trigger would do for an event, and does none of it. Whether one is switched on, its cooldown and its limits do not count."))
 }
 
 // recentExecutions is how many AIWG tells.
@@ -115,7 +115,7 @@ func ruleOf(t trigger.Known) automationRule {
 		r.Conditions = append(r.Conditions, triggerCondition(c))
 	}
 	if !t.State.Fired.IsZero() {
-		r.LastFired = dialect.Timestamp(t.State.Fired)
+		r.LastFired = protocol.Timestamp(t.State.Fired)
 	}
 	if !t.Next.IsZero() {
 		r.NextFire = t.Next.Format(time.RFC3339)
@@ -125,7 +125,7 @@ func ruleOf(t trigger.Known) automationRule {
 
 func executionOf(ctx context.Context, h *hub.Hub, x domain.TriggerExecution, whole bool) executionResult {
 	r := executionResult{
-		ID: x.ID, RuleID: x.Trigger, EventType: x.EventType, Status: x.Status, Timestamp: dialect.Timestamp(x.Time), Action: x.Action, ApprovalID: x.Approval, Error: x.Error, Depth: x.Depth,
+		ID: x.ID, RuleID: x.Trigger, EventType: x.EventType, Status: x.Status, Timestamp: protocol.Timestamp(x.Time), Action: x.Action, ApprovalID: x.Approval, Error: x.Error, Depth: x.Depth,
 	}
 	if x.Run != 0 {
 		if s, err := h.Query().SessionOf(ctx, x.Run); err == nil { // else it was deleted

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -16,7 +16,7 @@ import (
 // the methods of application boundaries.
 func registerBoundary(reg *server.Registry, d Domain) {
 	b := boundary{executor{d}}
-	f := dialect.Boundary
+	f := protocol.Boundary
 	handle(reg, d, f, "askUser", b.askUser, server.LongRunning(),
 		server.Doc("Asks a human something, and waits for the answer. Cancelling the request takes the question back, and so does the end of the connection, unless keep is set."))
 	handle(reg, d, f, "requestPermission", b.requestPermission, server.LongRunning(),
@@ -80,7 +80,7 @@ func (p askUserParams) options() ([]domain.Option, error) {
 		}
 		return list, nil
 	}
-	list, err := dialect.ReadOptions(p.Options)
+	list, err := protocol.ReadOptions(p.Options)
 	if err != nil {
 		return nil, server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of texts, or of {option_id,name,kind}", Received: "something else"})
 	}

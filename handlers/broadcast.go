@@ -9,10 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -53,7 +53,7 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	b.mu.Lock()
 	m := b.members[conn]
 	if m == nil {
-		m = newMember(func(ctx context.Context, message *dialect.Notification) error {
+		m = newMember(func(ctx context.Context, message *protocol.Notification) error {
 			return conn.Send(ctx, message)
 		})
 		m.replaying = since != nil
@@ -133,7 +133,7 @@ const (
 // A member is a connection that gets broadcasts: a bounded queue, and a
 // goroutine (run) that sends from it at the pace of the peer.
 type member struct {
-	send func(context.Context, *dialect.Notification) error
+	send func(context.Context, *protocol.Notification) error
 
 	wake chan struct{} // something has changed
 
@@ -196,7 +196,7 @@ func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo i
 	return err
 }
 
-func newMember(send func(context.Context, *dialect.Notification) error) *member {
+func newMember(send func(context.Context, *protocol.Notification) error) *member {
 	return &member{send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
 }
 
@@ -281,7 +281,7 @@ func (m *member) run(ctx context.Context) {
 		}
 		message := n.message
 		if message == nil {
-			message = dialect.TaskOutput(n.task, string(n.output), n.seq)
+			message = protocol.TaskOutput(n.task, string(n.output), n.seq)
 			sent[n.task] = time.Now()
 		} else if n.last {
 			delete(sent, n.task)
@@ -354,10 +354,10 @@ func firstPart(output []byte) (part, rest []byte) {
 type note struct {
 	task    int64
 	seq     int64
-	message *dialect.Notification // nil: output
-	last    bool                  // the task has ended
-	chunk   string                // of output that comes
-	output  []byte                // of output that waits
+	message *protocol.Notification // nil: output
+	last    bool                   // the task has ended
+	chunk   string                 // of output that comes
+	output  []byte                 // of output that waits
 }
 
 // noteOf is what an event means for those who watch tasks, or nil. s is the
@@ -372,7 +372,7 @@ func noteOf(e domain.Event, s domain.Session) *note {
 			return &note{task: s.Task, seq: e.Seq, chunk: p.Text}
 		}
 	case domain.RunStateChanged:
-		if message := dialect.TaskChanged(p.To, s, e.Seq); message != nil {
+		if message := protocol.TaskChanged(p.To, s, e.Seq); message != nil {
 			return &note{task: s.Task, seq: e.Seq, message: message, last: p.To.Ended()}
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/build"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -18,11 +18,11 @@ func registerBuilds(reg *server.Registry, d Domain) {
 	const how = " Notifications tell the caller meanwhile: buildProgress {build_id, name, stage, ...}, whose stage is waiting (another build of that name has to end first), started (with command and directory) " +
 		"output (with output, whole lines), and at last succeeded or failed; and buildWarning, a diagnostic with build_id and name, whatever its severity. The error -32001 says that it has failed; its data has diagnostics, and what belongs to them. " +
 		"$/cancelRequest, and the end of the connection, end the build with everything that it has started."
-	handle(reg, d, dialect.Session, "build", m.build, server.LongRunning(),
+	handle(reg, d, protocol.Session, "build", m.build, server.LongRunning(),
 		server.Doc("Builds the project, with the command that [[builds]] of the configuration has for that, or that its files suggest, and waits for the end."+how))
-	handle(reg, d, dialect.Session, "buildBackend", m.buildBackend, server.LongRunning(),
+	handle(reg, d, protocol.Session, "buildBackend", m.buildBackend, server.LongRunning(),
 		server.Doc("The same for what is the backend: the first of [[builds]] with backend = true, or what is found beside a package.json or tsconfig.json."))
-	handle(reg, d, dialect.Session, "listBuilds", m.list, server.Doc("Lists what build can build; the first one is built where no name is given. Of a project whose configuration waits for trust nothing is."))
+	handle(reg, d, protocol.Session, "listBuilds", m.list, server.Doc("Lists what build can build; the first one is built where no name is given. Of a project whose configuration waits for trust nothing is."))
 }
 
 type builds struct{ Domain }
@@ -59,26 +59,26 @@ func (builds) list(ctx context.Context, h *hub.Hub, _ none) (buildList, error) {
 
 // A buildResult is a build that has succeeded.
 type buildResult struct {
-	Success    bool                 `json:"success"`
-	BuildID    string               `json:"build_id"`
-	Name       string               `json:"name"`
-	Command    []string             `json:"command"`
-	DurationMS int64                `json:"duration_ms"`
-	Warnings   []dialect.Diagnostic `json:"warnings" doc:"What was said to be wrong; at most a thousand."`
+	Success    bool                `json:"success"`
+	BuildID    string              `json:"build_id"`
+	Name       string              `json:"name"`
+	Command    []string            `json:"command"`
+	DurationMS int64               `json:"duration_ms"`
+	Warnings   []domain.Diagnostic `json:"warnings" doc:"What was said to be wrong; at most a thousand."`
 }
 
 // A buildFailure is the data of the error of a build that has failed.
 type buildFailure struct {
-	Kind        string               `json:"kind"`
-	BuildID     string               `json:"build_id"`
-	Name        string               `json:"name"`
-	Command     []string             `json:"command"`
-	DurationMS  int64                `json:"duration_ms"`
-	ExitCode    int                  `json:"exit_code"`
-	Signal      string               `json:"signal,omitempty"`
-	TimedOut    bool                 `json:"timed_out,omitempty"`
-	Diagnostics []dialect.Diagnostic `json:"diagnostics"`
-	Output      string               `json:"output"` // the end of it
+	Kind        string              `json:"kind"`
+	BuildID     string              `json:"build_id"`
+	Name        string              `json:"name"`
+	Command     []string            `json:"command"`
+	DurationMS  int64               `json:"duration_ms"`
+	ExitCode    int                 `json:"exit_code"`
+	Signal      string              `json:"signal,omitempty"`
+	TimedOut    bool                `json:"timed_out,omitempty"`
+	Diagnostics []domain.Diagnostic `json:"diagnostics"`
+	Output      string              `json:"output"` // the end of it
 }
 
 func (m builds) build(ctx context.Context, h *hub.Hub, p buildParams) (buildResult, error) {
@@ -94,13 +94,13 @@ func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (buildResult
 	var failed *build.FailedError
 	switch {
 	case errors.As(err, &failed):
-		return buildResult{}, dialect.BuildFailed(failed.Error(), failureOf(failed))
+		return buildResult{}, protocol.BuildFailed(failed.Error(), failureOf(failed))
 	case err != nil:
 		return buildResult{}, err
 	}
 	return buildResult{
 		Success: true, BuildID: result.ID, Name: result.Target.Name, Command: append([]string{}, result.Target.Text()...),
-		DurationMS: result.Duration.Milliseconds(), Warnings: dialect.DiagnosticsOf(result.Diagnostics),
+		DurationMS: result.Duration.Milliseconds(), Warnings: protocol.List(result.Diagnostics),
 	}, nil
 }
 
@@ -114,7 +114,7 @@ func failureOf(f *build.FailedError) buildFailure {
 	}
 	return buildFailure{
 		Kind: "build_failed", BuildID: f.ID, Name: f.Target.Name, Command: append([]string{}, f.Target.Text()...), DurationMS: f.Duration.Milliseconds(),
-		ExitCode: f.ExitCode, Signal: f.Signal, TimedOut: f.TimedOut, Diagnostics: dialect.DiagnosticsOf(f.Diagnostics), Output: output,
+		ExitCode: f.ExitCode, Signal: f.Signal, TimedOut: f.TimedOut, Diagnostics: protocol.List(f.Diagnostics), Output: output,
 	}
 }
 
@@ -132,7 +132,7 @@ type buildProgress struct {
 type buildWarning struct {
 	BuildID string `json:"build_id"`
 	Name    string `json:"name"`
-	dialect.Diagnostic
+	domain.Diagnostic
 }
 
 // A buildListener tells who asked for a build how it goes on. A connection that has broken
@@ -160,7 +160,7 @@ func (l buildListener) Printed(ctx context.Context, id string, t build.Target, t
 
 // Found implements build.Listener.
 func (l buildListener) Found(ctx context.Context, id string, t build.Target, d domain.Diagnostic) {
-	_ = l.conn.Notify(ctx, "buildWarning", buildWarning{id, t.Name, dialect.DiagnosticOf(d)})
+	_ = l.conn.Notify(ctx, "buildWarning", buildWarning{id, t.Name, (d)})
 }
 
 // Ended implements build.Listener.

@@ -10,23 +10,23 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerConversation registers what was said and changed in sessions (HumanLayer), and a search of ours.
 func registerConversation(reg *server.Registry, d Domain) {
-	handle(reg, d, dialect.Session, "getConversation", getConversation,
+	handle(reg, d, protocol.Session, "getConversation", getConversation,
 		server.Doc("Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so."))
-	handle(reg, d, dialect.Session, "getSessionSnapshots", getSessionSnapshots,
+	handle(reg, d, protocol.Session, "getSessionSnapshots", getSessionSnapshots,
 		server.Doc("Tells which files a session changed, and how, and what was decided about each change."))
-	handle(reg, d, dialect.Session, "session.decideChange", decideChange, server.LongRunning(),
+	handle(reg, d, protocol.Session, "session.decideChange", decideChange, server.LongRunning(),
 		server.Doc("Accepts or reverts a change of a session, a hunk or all of a file, or takes that back; everybody is told by the event change_decided. It is done by what stands in the file: where the lines of a hunk are not there any more, or several times so that it is not clear which are meant, nothing is changed (`changed_since`). What somebody else has changed elsewhere in the file stays. Others of data.kind: `change_not_found`, `bad_state` (a hunk that is reverted is to be accepted), `not_kept` (of a binary file, which can only be accepted), `outside_workspace`, `not_writable`."))
-	handle(reg, d, dialect.Session, "searchConversations", searchConversations, server.LongRunning(),
+	handle(reg, d, protocol.Session, "searchConversations", searchConversations, server.LongRunning(),
 		server.Doc("Finds what was said in any conversation by words; the last may be the beginning of one. The best come first."))
 }
 
@@ -95,7 +95,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 		id = s.SessionID
 	}
 	most := room(ctx)
-	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialect.Of(server.ConnFrom(ctx)).ShowsNotes}
+	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !protocol.Of(server.ConnFrom(ctx)).ShowsNotes}
 	c, err := h.Query().Conversation(ctx, id, page)
 	if err != nil {
 		return conversationResult{}, err
@@ -129,7 +129,7 @@ func eventsOf(entries []query.Entry) []*conversationEvent {
 			ParentToolUseID: e.ParentID, Seq: e.Seq,
 		}
 		if e.Kind != "tool_call" {
-			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, dialect.ItemData(e.Data)
+			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, protocol.ItemData(e.Data)
 			if e.Cancelled {
 				event.Status = "cancelled"
 			}
@@ -140,7 +140,7 @@ func eventsOf(entries []query.Entry) []*conversationEvent {
 		result := event
 		event.Role = "assistant"
 		event.ToolID, event.ToolName, event.ToolInputJSON = e.Key, toolName(e.Item), string(e.Input)
-		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, dialect.ItemData(e.Data)
+		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, protocol.ItemData(e.Data)
 		event.IsCompleted, event.ApprovalID = ended, e.Item.Approval
 		if e.Approval != nil {
 			event.ApprovalID, event.ApprovalStatus = e.Approval.ID, e.Approval.Status
@@ -372,7 +372,7 @@ func snapshotsOf(s domain.Session, files []changereview.File, most int) snapshot
 	}
 	r.Diff = all.String()
 	for limit := most / 2; encodedSize(r.Diff) > most/2; limit /= 2 {
-		r.Diff = dialect.Cut(r.Diff, limit)
+		r.Diff = protocol.Cut(r.Diff, limit)
 	}
 	r.Snapshots = fit(r.Snapshots, most-encodedSize(r.Diff))
 	return r
@@ -472,7 +472,7 @@ func cutString(quoted []byte, limit int, isName bool) []byte {
 	if json.Unmarshal(quoted, &text) != nil || len(text) <= limit {
 		return quoted
 	}
-	return encodeText(dialect.Cut(text, limit))
+	return encodeText(protocol.Cut(text, limit))
 }
 
 func encodeText(text string) []byte {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -107,7 +107,7 @@ func (c *capabilities) offer(reg *server.Registry) {
 		}
 	}
 	if methods["Subscribe"] {
-		c.EventTypes = dialect.EventTypes
+		c.EventTypes = protocol.EventTypes
 	}
 }
 
@@ -152,7 +152,7 @@ type pingResult struct {
 }
 
 func (c Core) ping(context.Context, none) (pingResult, error) {
-	return pingResult{true, dialect.Timestamp(c.Now())}, nil
+	return pingResult{true, protocol.Timestamp(c.Now())}, nil
 }
 
 type healthResult struct {

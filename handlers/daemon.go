@@ -4,16 +4,16 @@ import (
 	"context"
 	"os"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerDaemon registers daemon.* (AIWG).
 func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{d}
-	handle(reg, d, dialect.Task, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
+	handle(reg, d, protocol.Task, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
 	server.Handle(reg, "daemon.stop", m.stop,
 		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for."))
 }
@@ -125,7 +125,7 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (statusResult, e
 	sources := h.Triggers().Sources()
 	s.Issues = append(s.Issues, sources.Issues...)
 	r := statusResult{
-		PID: os.Getpid(), UptimeSeconds: int64(m.Now().Sub(s.Started).Seconds()), StartedAt: dialect.Timestamp(s.Started),
+		PID: os.Getpid(), UptimeSeconds: int64(m.Now().Sub(s.Started).Seconds()), StartedAt: protocol.Timestamp(s.Started),
 		Health: "healthy", Issues: s.Issues, Version: m.Version,
 	}
 	if len(s.Issues) > 0 {
@@ -145,7 +145,7 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (statusResult, e
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, runningTask{
 			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
-			StartedAt: dialect.TimestampOrNull(t.Started), SessionID: t.SessionID, Status: dialect.StatusOf(t.State),
+			StartedAt: protocol.TimestampOrNull(t.Started), SessionID: t.SessionID, Status: protocol.StatusOf(t.State),
 		})
 	}
 	for _, t := range s.Queued {
@@ -165,7 +165,7 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (statusResult, e
 	}
 	r.Subsystems.Scheduler.Enabled = r.Subsystems.Scheduler.Jobs > 0
 	for id, at := range sources.LastFires {
-		r.Subsystems.Scheduler.LastFires[id] = dialect.Timestamp(at)
+		r.Subsystems.Scheduler.LastFires[id] = protocol.Timestamp(at)
 	}
 	r.Subsystems.Store = storeStatus{s.Database, s.LastSeq}
 	r.Subsystems.Executors.Running = s.Executors

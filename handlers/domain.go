@@ -14,9 +14,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -95,7 +95,7 @@ type checker interface{ check() error }
 // handle registers a method that needs the hub. Parameters are checked before
 // the hub is waited for, and what the hub refuses is told in the family's
 // codes.
-func handle[P, R any](reg *server.Registry, d Domain, f dialect.Family, name string,
+func handle[P, R any](reg *server.Registry, d Domain, f protocol.Family, name string,
 	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
 ) {
 	server.Handle(reg, name, func(ctx context.Context, p P) (R, error) {
@@ -231,7 +231,7 @@ func fit[T shortenable](list []T, most int) []T {
 		}
 		for _, o := range list {
 			for _, text := range o.texts() {
-				*text = dialect.Cut(*text, limit)
+				*text = protocol.Cut(*text, limit)
 			}
 		}
 		total = measure()

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -23,7 +23,7 @@ const defaultExecuteMS = 300_000
 // conversation, is refused.
 func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
-	f := dialect.Executor
+	f := protocol.Executor
 	handle(reg, d, f, "execute_prompt", e.execute, server.LongRunning(),
 		server.Doc("Runs a prompt to its end. An agent that fails is a result with status failed. Cancelling the request ends the run."))
 	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to end a task. One that is not known, or has ended, is no error."))
@@ -35,17 +35,17 @@ func registerExecutor(reg *server.Registry, d Domain) {
 type executor struct{ Domain }
 
 type executeParams struct {
-	SessionToken   string                 `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
-	SessionID      string                 `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
-	TaskID         string                 `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
-	Prompt         string                 `json:"prompt" doc:"What the agent is to do."`
-	CWD            string                 `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Tools          []string               `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
-	PermissionMode dialect.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
-	TimeoutMS      int64                  `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
-	Stream         *bool                  `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
-	AgenticTool    string                 `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
-	Agent          string                 `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	SessionToken   string                  `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
+	SessionID      string                  `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
+	TaskID         string                  `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
+	Prompt         string                  `json:"prompt" doc:"What the agent is to do."`
+	CWD            string                  `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
+	Tools          []string                `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
+	PermissionMode protocol.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
+	TimeoutMS      int64                   `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
+	Stream         *bool                   `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
+	AgenticTool    string                  `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
+	Agent          string                  `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
 	promptContent
 }
 
@@ -62,7 +62,7 @@ func (p executeParams) spec() hub.LaunchSpec {
 		spec.Timeout = defaultExecuteMS * time.Millisecond
 	}
 	if spec.Agent == "" {
-		spec.Agent = dialect.AgentOfTool(p.AgenticTool)
+		spec.Agent = protocol.AgentOfTool(p.AgenticTool)
 	}
 	return spec
 }
@@ -114,7 +114,7 @@ func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 
 func executed(s domain.Session, p executeParams) executeResult {
 	r := executeResult{
-		Status: dialect.ExecutorStatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
+		Status: protocol.ExecutorStatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
 		SessionID: cmp.Or(p.SessionID, s.SessionID), TaskID: cmp.Or(p.TaskID, domain.TaskName(s.Task)),
 	}
 	if t := s.Tokens; t != (domain.Run{}).Tokens {
@@ -123,7 +123,7 @@ func executed(s domain.Session, p executeParams) executeResult {
 		}
 	}
 	if r.Status == catalog.StatusFailed || s.Error != "" {
-		message, code := dialect.ExecutionError(s.Run)
+		message, code := protocol.ExecutionError(s.Run)
 		r.Error = &catalog.ExecutionError{Message: message, Code: code}
 		for _, m := range s.SignIn {
 			r.Error.AuthMethods = append(r.Error.AuthMethods, catalog.AuthMethod(m))
@@ -223,4 +223,4 @@ func (executor) provide(ctx context.Context, h *hub.Hub, p provideParams) (succe
 
 // ExecutorError turns an error of the hub into what an executor is told: the
 // codes of the executor catalog.
-func ExecutorError(err error) error { return dialect.Executor.Error(err) }
+func ExecutorError(err error) error { return protocol.Executor.Error(err) }

@@ -3,18 +3,18 @@ package handlers
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerGates registers what people ask of gates apart from any work.
 func registerGates(reg *server.Registry, d Domain) {
-	handle(reg, d, dialect.Session, "listGates", listGates,
+	handle(reg, d, protocol.Session, "listGates", listGates,
 		server.Doc("Lists the gates of the configuration ([[gates]]), which launchSession takes by their names, and the names of those that wait for trust."))
-	handle(reg, d, dialect.Session, "checkGate", checkGate, server.LongRunning(),
+	handle(reg, d, protocol.Session, "checkGate", checkGate, server.LongRunning(),
 		server.Doc("Runs a gate in the project's directory and waits for its end, whatever agents do meanwhile. The notification gateProgress {gate, output} tells the caller what it prints, in whole lines. "+
 			"One that does not pass is a result. $/cancelRequest, and the end of the connection, end the gate with everything that it has started."))
 }
@@ -50,12 +50,12 @@ type gateProgress struct {
 	Output string `json:"output"`
 }
 
-func checkGate(ctx context.Context, h *hub.Hub, p checkGateParams) (dialect.GateResult, error) {
+func checkGate(ctx context.Context, h *hub.Hub, p checkGateParams) (protocol.GateResult, error) {
 	conn := server.ConnFrom(ctx)
 	result, err := h.Gates().CheckNow(ctx, p.Gate, func(ctx context.Context, text string) {
 		_ = conn.Notify(ctx, "gateProgress", gateProgress{p.Gate, text}) // a connection that has broken ends the gate
 	})
-	return dialect.GateResultOf(result), err
+	return protocol.GateResultOf(result), err
 }
 
 // A gated is what asks for gates.
@@ -68,15 +68,15 @@ func (g gated) spec() gate.Spec { return gate.Spec{Gates: g.Gates, MaxIterations
 
 // A gates is where the work on a task stands that has gates, as clients see it.
 type gates struct {
-	State         string               `json:"state" doc:"working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it."`
-	Reason        string               `json:"reason,omitempty" doc:"Why it failed or was stopped."`
-	Iteration     int                  `json:"iteration" doc:"Which turn it is, or was the last, from 1."`
-	MaxIterations int                  `json:"max_iterations"`
-	Gates         []string             `json:"gates"`
-	Failing       []string             `json:"failing" doc:"Those that did not pass when they were checked last."`
-	Results       []dialect.GateResult `json:"results,omitempty" doc:"What came of each when they were checked last. Not in lists."`
-	SessionID     string               `json:"session_id" doc:"The session of that turn."`
-	TaskID        string               `json:"task_id" doc:"The same under its name as a task."`
+	State         string                `json:"state" doc:"working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it."`
+	Reason        string                `json:"reason,omitempty" doc:"Why it failed or was stopped."`
+	Iteration     int                   `json:"iteration" doc:"Which turn it is, or was the last, from 1."`
+	MaxIterations int                   `json:"max_iterations"`
+	Gates         []string              `json:"gates"`
+	Failing       []string              `json:"failing" doc:"Those that did not pass when they were checked last."`
+	Results       []protocol.GateResult `json:"results,omitempty" doc:"What came of each when they were checked last. Not in lists."`
+	SessionID     string                `json:"session_id" doc:"The session of that turn."`
+	TaskID        string                `json:"task_id" doc:"The same under its name as a task."`
 }
 
 // gatesOf is where the work of a session stands if it has gates, or nil.
@@ -87,7 +87,7 @@ func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*gates, error)
 	}
 	g, err := gatesView(ctx, h, l)
 	if err == nil {
-		g.Results = dialect.GateResultsOf(l.Results)
+		g.Results = protocol.GateResultsOf(l.Results)
 	}
 	return g, err
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -210,7 +210,7 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 }
 
 func launched(s domain.Session) launchResult {
-	return launchResult{s.SessionID, s.RunID, domain.TaskName(s.Task), s.Thread.UUID, s.Agent, dialect.StatusOf(s.State)}
+	return launchResult{s.SessionID, s.RunID, domain.TaskName(s.Task), s.Thread.UUID, s.Agent, protocol.StatusOf(s.State)}
 }
 
 type continueParams struct {

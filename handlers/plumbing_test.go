@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -34,7 +34,7 @@ func started(take func()) (m *member, got *[]said, end func()) {
 	list := []said{}
 	begin, ended := time.Now(), make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
-	m = newMember(func(_ context.Context, message *dialect.Notification) error {
+	m = newMember(func(_ context.Context, message *protocol.Notification) error {
 		take()
 		params, err := json.Marshal(message.Params)
 		list = append(list, said{time.Since(begin), message.Method, string(params)})
@@ -54,7 +54,7 @@ func output(chunk string) note { return note{task: 1, chunk: chunk} }
 
 // queued is a note that is no output, with a number by which it is known again.
 func queued(n int) note {
-	return note{task: 1, message: &dialect.Notification{Method: "event.taskQueued", Params: n}}
+	return note{task: 1, message: &protocol.Notification{Method: "event.taskQueued", Params: n}}
 }
 
 func chunkOf(t *testing.T, s said) string {
@@ -72,7 +72,7 @@ func TestOutputIsToldAtMostTwentyTimesASecond(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 		synctest.Wait()
-		m.put(note{task: 1, message: dialect.TaskChanged(domain.Completed, domain.Session{}, 1), last: true})
+		m.put(note{task: 1, message: protocol.TaskChanged(domain.Completed, domain.Session{}, 1), last: true})
 		synctest.Wait()
 		end()
 		chunks, last := "", -outputEvery
@@ -172,7 +172,7 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 	for state, last := range map[domain.State]bool{domain.Queued: false, domain.Starting: false, domain.Completed: true, domain.Failed: true, domain.Cancelled: true} {
 		n := noteOf(domain.Event{Seq: 9, Payload: domain.RunStateChanged{To: state}}, s)
 		require.NotNil(t, n, state)
-		assert.Equal(t, note{task: 7, seq: 9, message: dialect.TaskChanged(state, s, 9), last: last}, *n)
+		assert.Equal(t, note{task: 7, seq: 9, message: protocol.TaskChanged(state, s, 9), last: last}, *n)
 	}
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.RunStateChanged{To: domain.Running}}, s))
 	assert.Equal(t, "x", noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, s).chunk)
@@ -210,7 +210,7 @@ func eventOf(t *testing.T, message any) (kind, data string) {
 func played(t *testing.T, put func(*terminalFeed)) []string {
 	t.Helper()
 	var got []string
-	f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
+	f := newTerminalFeed(protocol.LSP, 0, func(_ context.Context, messages ...any) error {
 		kind, data := eventOf(t, messages[0])
 		got = append(got, kind+" "+data)
 		return nil
@@ -264,7 +264,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		took := make(chan struct{})
-		f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
+		f := newTerminalFeed(protocol.LSP, 0, func(_ context.Context, messages ...any) error {
 			kind, _ := eventOf(t, messages[0])
 			types = append(types, kind)
 			time.Sleep(terminalPatience / 4)
@@ -280,12 +280,12 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		f.put(terminalEnd())
 		<-took
 		assert.Len(t, types, 41)
-		assert.NotContains(t, types, dialect.TypeLagged)
+		assert.NotContains(t, types, protocol.TypeLagged)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		goOn, ended := make(chan struct{}), make(chan struct{})
-		f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
+		f := newTerminalFeed(protocol.LSP, 0, func(_ context.Context, messages ...any) error {
 			<-goOn
 			kind, _ := eventOf(t, messages[0])
 			types = append(types, kind)
@@ -324,7 +324,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 
 func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTerminalFeed(dialect.LSP, 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
+		f := newTerminalFeed(protocol.LSP, 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
 		ctx, gone := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
@@ -340,9 +340,9 @@ func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 }
 
 func TestHeartbeats(t *testing.T) {
-	for d, want := range map[*dialect.Client]string{
-		dialect.LSP:        `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub","type":"heartbeat","message":"Connection alive"}}`,
-		dialect.HumanLayer: `{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`,
+	for d, want := range map[*protocol.Client]string{
+		protocol.LSP:        `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub","type":"heartbeat","message":"Connection alive"}}`,
+		protocol.HumanLayer: `{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sent := make(chan time.Duration, 10)
@@ -399,10 +399,10 @@ func TestALongEventIsCutNotLost(t *testing.T) {
 	const most = 100_000
 	var got []int
 	long := domain.Event{Payload: domain.MessageAdded{Type: "message", Text: strings.Repeat("x", most)}}
-	require.NoError(t, sendEvent(context.Background(), taking(t, most, &got), dialect.HumanLayer, "", most, long))
+	require.NoError(t, sendEvent(context.Background(), taking(t, most, &got), protocol.HumanLayer, "", most, long))
 	require.Len(t, got, 1)
 	assert.Greater(t, got[0], 16<<10, "as much as fits")
 	refused := errors.New("gone")
-	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, dialect.HumanLayer, "", most, domain.Event{Payload: domain.PlanChanged{}})
+	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, protocol.HumanLayer, "", most, domain.Event{Payload: domain.PlanChanged{}})
 	assert.ErrorIs(t, err, refused)
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/preview"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -19,7 +19,7 @@ import (
 // boundaries).
 func registerPreview(reg *server.Registry, d Domain) {
 	p := &previews{watchers: make(map[*server.Conn]*preview.Watcher)}
-	f := dialect.Boundary
+	f := protocol.Boundary
 	const within = " An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006."
 	handle(reg, d, f, "fetch", p.fetch, server.LongRunning(),
 		server.Doc("Reads what an address of the preview has: a file of the directory of [preview], the index.html of a directory in it, or the first index.html for an address without extension that no file has."+
@@ -222,7 +222,7 @@ type pageMessage struct {
 }
 
 func pageMessageOf(m domain.PageMessage) pageMessage {
-	return pageMessage{m.ID, m.Kind, m.Level, m.Text, m.URL, m.Line, m.Column, m.Stack, m.Session, m.Count, dialect.Timestamp(m.Time)}
+	return pageMessage{m.ID, m.Kind, m.Level, m.Text, m.URL, m.Line, m.Column, m.Stack, m.Session, m.Count, protocol.Timestamp(m.Time)}
 }
 
 type pageMessages struct {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -18,7 +18,7 @@ import (
 // registerSessions registers what starts, lists and ends sessions (HumanLayer).
 func registerSessions(reg *server.Registry, d Domain) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}}
-	f := dialect.Session
+	f := protocol.Session
 	handle(reg, d, f, "launchSession", s.launch,
 		server.Doc("Starts a session: an agent works on a query in a new conversation."))
 	handle(reg, d, f, "listSessions", s.list,
@@ -57,11 +57,11 @@ const (
 )
 
 type listSessionsParams struct {
-	Limit    *uint                 `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
-	Before   string                `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
-	Status   dialect.SessionStatus `json:"status,omitempty" doc:"Only sessions with this status; absent: all that were not discarded."`
-	Archived *bool                 `json:"archived,omitempty" doc:"Only archived sessions, or only others."`
-	Agent    string                `json:"agent,omitempty" doc:"Only sessions of this agent."`
+	Limit    *uint                  `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
+	Before   string                 `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
+	Status   protocol.SessionStatus `json:"status,omitempty" doc:"Only sessions with this status; absent: all that were not discarded."`
+	Archived *bool                  `json:"archived,omitempty" doc:"Only archived sessions, or only others."`
+	Agent    string                 `json:"agent,omitempty" doc:"Only sessions of this agent."`
 }
 
 type sessionList struct {
@@ -107,7 +107,7 @@ func (s sessions) session(h *hub.Hub, of domain.Session) *session {
 	if silence, is := h.Intake().Silence(of.Run.ID); is {
 		r.silent(silence)
 	}
-	r.Background = dialect.BackgroundOf(h.Intake().Background(of.Thread.ID))
+	r.Background = (h.Intake().Background(of.Thread.ID))
 	return r
 }
 
@@ -129,13 +129,13 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessi
 	switch p.Filter {
 	case "normal":
 		f.Archived = &no
-		f.States = dialect.StatesWhere(func(s domain.State) bool { return s != domain.Draft && s != domain.Discarded })
+		f.States = protocol.StatesWhere(func(s domain.State) bool { return s != domain.Draft && s != domain.Discarded })
 	case "archived":
 		f.Archived = &yes
 	case "draft":
 		f.States = []domain.State{domain.Draft}
 	default:
-		f.States = dialect.SessionStatus("").States()
+		f.States = protocol.SessionStatus("").States()
 	}
 	return s.listed(ctx, h, p.Before, f)
 }
@@ -181,11 +181,11 @@ type interruptResult struct {
 func (sessions) interrupt(ctx context.Context, h *hub.Hub, p interruptParams) (interruptResult, error) {
 	if p.Background != "" {
 		s, err := h.StopBackgroundTask(ctx, p.SessionID, p.Background)
-		return interruptResult{err == nil, s.SessionID, dialect.StatusOf(s.State)}, err
+		return interruptResult{err == nil, s.SessionID, protocol.StatusOf(s.State)}, err
 	}
 	// Interrupt also takes a session that has not been started.
 	s, err := h.Interrupt(ctx, p.SessionID, p.Reason)
-	return interruptResult{err == nil, s.SessionID, dialect.StatusOf(s.State)}, err
+	return interruptResult{err == nil, s.SessionID, protocol.StatusOf(s.State)}, err
 }
 
 type updateParams struct {
@@ -343,7 +343,7 @@ type session struct {
 	ErrorMessage string `json:"error_message,omitempty" doc:"The same as error."`
 	ErrorCode    string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
 
-	AuthMethods []dialect.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
 
 	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
 
@@ -366,28 +366,28 @@ type session struct {
 	ProxyEnabled             bool       `json:"proxy_enabled"`
 	AdditionalDirectories    []string   `json:"additional_directories,omitempty"`
 
-	Agent          string                   `json:"agent"`
-	ThreadID       string                   `json:"thread_id" doc:"The conversation."`
-	TaskID         string                   `json:"task_id" doc:"The same run under its name as a task."`
-	CallerTaskID   string                   `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
-	PermissionMode string                   `json:"permission_mode" doc:"The one in force."`
-	Source         string                   `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
-	Priority       int                      `json:"priority"`
-	State          string                   `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
-	SilentSince    *time.Time               `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
-	SilentNote     string                   `json:"silent_note,omitempty" doc:"What it has complained of since then."`
-	SilentTool     string                   `json:"silent_tool,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
-	Background     []dialect.BackgroundTask `json:"background,omitempty" doc:"What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it."`
-	Progress       json.RawMessage          `json:"progress,omitempty"`
-	Metadata       json.RawMessage          `json:"metadata,omitempty"`
+	Agent          string                  `json:"agent"`
+	ThreadID       string                  `json:"thread_id" doc:"The conversation."`
+	TaskID         string                  `json:"task_id" doc:"The same run under its name as a task."`
+	CallerTaskID   string                  `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
+	PermissionMode string                  `json:"permission_mode" doc:"The one in force."`
+	Source         string                  `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
+	Priority       int                     `json:"priority"`
+	State          string                  `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
+	SilentSince    *time.Time              `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
+	SilentNote     string                  `json:"silent_note,omitempty" doc:"What it has complained of since then."`
+	SilentTool     string                  `json:"silent_tool,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
+	Background     []domain.BackgroundTask `json:"background,omitempty" doc:"What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it."`
+	Progress       json.RawMessage         `json:"progress,omitempty"`
+	Metadata       json.RawMessage         `json:"metadata,omitempty"`
 
-	AgentMode        string                `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
-	RequestedAgent   string                `json:"requested_agent,omitempty" doc:"The agent that the conversation goes on with, if it is not the one of this session."`
-	RequestedMode    string                `json:"requested_mode,omitempty" doc:"The mode that was asked for, if it is not the one in force."`
-	RequestedModel   string                `json:"requested_model,omitempty" doc:"The model that was asked for, if the agent says that it works with another one."`
-	RequestedOptions map[string]string     `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
-	Modes            []mode                `json:"modes,omitempty" doc:"All modes that can be asked for. Of getSessionState alone."`
-	AgentSession     *dialect.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
+	AgentMode        string                 `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
+	RequestedAgent   string                 `json:"requested_agent,omitempty" doc:"The agent that the conversation goes on with, if it is not the one of this session."`
+	RequestedMode    string                 `json:"requested_mode,omitempty" doc:"The mode that was asked for, if it is not the one in force."`
+	RequestedModel   string                 `json:"requested_model,omitempty" doc:"The model that was asked for, if the agent says that it works with another one."`
+	RequestedOptions map[string]string      `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
+	Modes            []mode                 `json:"modes,omitempty" doc:"All modes that can be asked for. Of getSessionState alone."`
+	AgentSession     *protocol.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
 
 	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone."`
 
@@ -455,15 +455,15 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(summaryOf(s.Run), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		Status: protocol.StatusOf(s.State), Query: s.Prompt, Summary: headline(summaryOf(s.Run), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
-		Error: dialect.ErrorText(s.Run), ErrorMessage: dialect.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: dialect.AuthMethods(s.SignIn),
+		Error: protocol.ErrorText(s.Run), ErrorMessage: protocol.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: (s.SignIn),
 		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
 		CacheReadInputTokens: orNil(tokens.CacheRead), CacheCreationInputTokens: orNil(tokens.CacheWrite),
 		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Run)),
-		ContextLimit: orNil(tokens.ContextSize), DurationMS: dialect.DurationMS(s.Run), NumTurns: orNil(s.Messages),
+		ContextLimit: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Run), NumTurns: orNil(s.Messages),
 		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
 		Archived: s.Thread.Archived, AdditionalDirectories: settings.AdditionalDirectories,
 		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: modeInForce(s),
@@ -500,11 +500,11 @@ func contextTokens(r domain.Run) int64 {
 
 func resultOf(s domain.Session) *sessionResult {
 	r := &sessionResult{
-		Type: "result", Subtype: "session_" + dialect.StatusOf(s.State), TotalCostUSD: s.Tokens.CostUSD,
-		IsError: dialect.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
-		Error: dialect.ErrorText(s.Run),
+		Type: "result", Subtype: "session_" + protocol.StatusOf(s.State), TotalCostUSD: s.Tokens.CostUSD,
+		IsError: protocol.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
+		Error: protocol.ErrorText(s.Run),
 	}
-	if took := dialect.DurationMS(s.Run); took != nil {
+	if took := protocol.DurationMS(s.Run); took != nil {
 		r.DurationMS = *took
 	}
 	return r

@@ -13,36 +13,36 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.
 func TestCodesOfTheFamilies(t *testing.T) {
 	for _, test := range []struct {
-		family dialect.Family
+		family protocol.Family
 		kind   string
 		code   int64
 		data   string
 	}{
-		{dialect.Task, domain.KindRunNotFound, -32000, "task_not_found"},
-		{dialect.Task, domain.KindNotCancellable, -32001, "task_not_cancellable"},
-		{dialect.Task, domain.KindQueueFull, -32002, "queue_full"},
-		{dialect.Task, domain.KindUnavailable, -32003, "subsystem_unavailable"},
-		{dialect.Task, domain.KindNotTrusted, -32043, "not_trusted"},
-		{dialect.Task, domain.KindExecutor, -32603, "executor_failed"},
-		{dialect.Chat, domain.KindQueueFull, -32002, "queue_full"},
-		{dialect.Session, domain.KindRunNotFound, -32603, "session_not_found"},
-		{dialect.Session, domain.KindNotCancellable, -32603, "session_not_running"},
-		{dialect.Session, domain.KindApprovalNotFound, -32603, "approval_not_found"},
-		{dialect.Session, domain.KindQueueFull, -32603, "queue_full"},
-		{dialect.Session, domain.KindUnavailable, -32603, "subsystem_unavailable"},
-		{dialect.Session, domain.KindNotTrusted, -32043, "not_trusted"},
-		{dialect.Executor, domain.KindRunNotFound, -32603, "task_not_found"},
-		{dialect.Executor, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
-		{dialect.Executor, domain.KindNoAPIKey, -32603, "no_api_key"},
-		{dialect.Executor, domain.KindInvalidToken, -32600, "invalid_session_token"},
-		{dialect.Task, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{protocol.Task, domain.KindRunNotFound, -32000, "task_not_found"},
+		{protocol.Task, domain.KindNotCancellable, -32001, "task_not_cancellable"},
+		{protocol.Task, domain.KindQueueFull, -32002, "queue_full"},
+		{protocol.Task, domain.KindUnavailable, -32003, "subsystem_unavailable"},
+		{protocol.Task, domain.KindNotTrusted, -32043, "not_trusted"},
+		{protocol.Task, domain.KindExecutor, -32603, "executor_failed"},
+		{protocol.Chat, domain.KindQueueFull, -32002, "queue_full"},
+		{protocol.Session, domain.KindRunNotFound, -32603, "session_not_found"},
+		{protocol.Session, domain.KindNotCancellable, -32603, "session_not_running"},
+		{protocol.Session, domain.KindApprovalNotFound, -32603, "approval_not_found"},
+		{protocol.Session, domain.KindQueueFull, -32603, "queue_full"},
+		{protocol.Session, domain.KindUnavailable, -32603, "subsystem_unavailable"},
+		{protocol.Session, domain.KindNotTrusted, -32043, "not_trusted"},
+		{protocol.Executor, domain.KindRunNotFound, -32603, "task_not_found"},
+		{protocol.Executor, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
+		{protocol.Executor, domain.KindNoAPIKey, -32603, "no_api_key"},
+		{protocol.Executor, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{protocol.Task, domain.KindInvalidToken, -32600, "invalid_session_token"},
 	} {
 		cause := errors.New("/secret/path")
 		err := test.family.Error(fmt.Errorf("wrapped: %w", &domain.Error{Kind: test.kind, Message: "do this", Err: cause}))
@@ -55,7 +55,7 @@ func TestCodesOfTheFamilies(t *testing.T) {
 		assert.Equal(t, cause.Error(), err.Error(), "the log has the cause")
 	}
 	plain := errors.New("no business of the peer's")
-	assert.Equal(t, plain, dialect.Task.Error(plain))
+	assert.Equal(t, plain, protocol.Task.Error(plain))
 }
 
 func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
@@ -72,21 +72,21 @@ func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
 
 func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	for _, test := range []struct {
-		family       dialect.Family
+		family       protocol.Family
 		param, wants string
 	}{
-		{dialect.Task, "working_dir", "cwd"},
-		{dialect.Chat, "prompt", "message"},
-		{dialect.Session, "prompt", "query"},
-		{dialect.Session, "working_dir", "working_dir"},
-		{dialect.Executor, "working_dir", "cwd"},
-		{dialect.Executor, "", "params"},
+		{protocol.Task, "working_dir", "cwd"},
+		{protocol.Chat, "prompt", "message"},
+		{protocol.Session, "prompt", "query"},
+		{protocol.Session, "working_dir", "working_dir"},
+		{protocol.Executor, "working_dir", "cwd"},
+		{protocol.Executor, "", "params"},
 	} {
 		e := test.family.WireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
 		assert.JSONEq(t, `{"param":"`+test.wants+`","expected":"a","received":"b"}`, string(*e.Data))
 		assert.Contains(t, e.Message, test.wants+": expected a, received b")
 	}
-	e := dialect.Task.WireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
+	e := protocol.Task.WireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
 	assert.EqualValues(t, -32602, e.Code)
 	assert.Equal(t, "Invalid params: no agent x", e.Message)
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))
@@ -94,20 +94,20 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 
 // Each state as each dialect spells it.
 func TestStatesInEachDialect(t *testing.T) {
-	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, dialect.TaskState("running").States())
-	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, dialect.TaskState("failed").States())
-	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, dialect.TaskState("cancelled").States())
-	assert.NotContains(t, dialect.TaskState("").States(), domain.Draft)
-	assert.NotContains(t, dialect.TaskState("").States(), domain.Discarded)
-	assert.Len(t, dialect.TaskState("").States(), 10)
-	assert.Equal(t, []domain.State{domain.Queued, domain.Starting}, dialect.SessionStatus("starting").States())
-	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, dialect.SessionStatus("interrupted").States())
-	assert.Len(t, dialect.SessionStatus("").States(), 11)
-	for _, state := range dialect.StatesWhere(func(domain.State) bool { return true }) {
-		if name := dialect.TaskStateOf(state); name != "" {
-			assert.Contains(t, dialect.TaskState("").Accepted(), name, state)
+	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, protocol.TaskState("running").States())
+	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, protocol.TaskState("failed").States())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, protocol.TaskState("cancelled").States())
+	assert.NotContains(t, protocol.TaskState("").States(), domain.Draft)
+	assert.NotContains(t, protocol.TaskState("").States(), domain.Discarded)
+	assert.Len(t, protocol.TaskState("").States(), 10)
+	assert.Equal(t, []domain.State{domain.Queued, domain.Starting}, protocol.SessionStatus("starting").States())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, protocol.SessionStatus("interrupted").States())
+	assert.Len(t, protocol.SessionStatus("").States(), 11)
+	for _, state := range protocol.StatesWhere(func(domain.State) bool { return true }) {
+		if name := protocol.TaskStateOf(state); name != "" {
+			assert.Contains(t, protocol.TaskState("").Accepted(), name, state)
 		}
-		assert.Contains(t, dialect.SessionStatus("").Accepted(), dialect.StatusOf(state), state)
+		assert.Contains(t, protocol.SessionStatus("").Accepted(), protocol.StatusOf(state), state)
 	}
 	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
 		domain.Draft: 9, domain.Queued: 1, domain.Starting: 1, domain.Running: 1, domain.WaitingInput: 1, domain.Interrupting: 1, domain.Completed: 1, domain.Failed: 1, domain.TimedOut: 1, domain.Cancelled: 1, domain.Interrupted: 1, domain.Discarded: 9,

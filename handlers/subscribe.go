@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -28,11 +28,11 @@ const heartbeatEvery = 30 * time.Second
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
 	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
-	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
+	handle(reg, d, protocol.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most."))
-	handle(reg, d, dialect.Session, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
+	handle(reg, d, protocol.Session, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 	return s
 }
 
@@ -136,7 +136,7 @@ func (p subscribeParams) check() error {
 }
 
 func (p subscribeParams) wanted() eventlog.Subscribing {
-	f := eventlog.Subscribing{Kinds: dialect.Kinds(p.EventTypes), Run: cmp.Or(p.RunID, p.SessionID), Since: -1}
+	f := eventlog.Subscribing{Kinds: protocol.Kinds(p.EventTypes), Run: cmp.Or(p.RunID, p.SessionID), Since: -1}
 	if p.Since != nil {
 		f.Since = *p.Since
 	}
@@ -177,7 +177,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	}
 	conn := server.ConnFrom(ctx)
 	want := p.wanted()
-	sub := newSubscription(dialect.Of(conn), conn.Send)
+	sub := newSubscription(protocol.Of(conn), conn.Send)
 	sub.id = cmp.Or(p.ID, sub.id)
 	sub.room = conn.MaxMessage()
 	if len(p.EventTypes) == 0 { // who wants it by name gets it
@@ -242,7 +242,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscri
 // connection.
 type subscription struct {
 	id      string
-	dialect *dialect.Client
+	dialect *protocol.Client
 	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
 	held    []eventlog.Notice          // that go with the next one
@@ -255,7 +255,7 @@ type subscription struct {
 	began  time.Time
 }
 
-func newSubscription(d *dialect.Client, send func(context.Context, ...any) error) *subscription {
+func newSubscription(d *protocol.Client, send func(context.Context, ...any) error) *subscription {
 	return &subscription{id: "sub_" + uuid.NewString(), dialect: d, send: send, began: time.Now()}
 }
 
@@ -279,7 +279,7 @@ func (s *subscription) sendHeld(ctx context.Context) error {
 	if len(s.held) > 1 {
 		messages := make([]any, len(s.held))
 		for i, n := range s.held {
-			messages[i] = s.dialect.Event(s.id, n.Event, dialect.Data(n.Event))
+			messages[i] = s.dialect.Event(s.id, n.Event, protocol.Data(n.Event))
 		}
 		if err := s.send(ctx, messages...); !errors.Is(err, server.ErrTooLong) {
 			return err
@@ -294,8 +294,8 @@ func (s *subscription) sendHeld(ctx context.Context) error {
 }
 
 // sendEvent sends an event, with its texts cut if it is too long for a line.
-func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d *dialect.Client, subscription string, room int, e domain.Event) error {
-	data := dialect.Data(e)
+func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d *protocol.Client, subscription string, room int, e domain.Event) error {
+	data := protocol.Data(e)
 	err := send(ctx, d.Event(subscription, e, data))
 	if errors.Is(err, server.ErrTooLong) {
 		err = send(ctx, d.Event(subscription, e, fitRaw(data, room-1024)))

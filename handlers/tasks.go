@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -18,19 +18,19 @@ import (
 // them gets the broadcasts event.task… from then on.
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
-	handle(reg, d, dialect.Task, "task.submit", joined(t, t.submit),
+	handle(reg, d, protocol.Task, "task.submit", joined(t, t.submit),
 		server.Doc("Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it."))
-	handle(reg, d, dialect.Task, "task.cancel", joined(t, t.cancel),
+	handle(reg, d, protocol.Task, "task.cancel", joined(t, t.cancel),
 		server.Doc("Cancels a queued task, or begins to end a running one."))
-	handle(reg, d, dialect.Task, "task.list", joined(t, t.list),
+	handle(reg, d, protocol.Task, "task.list", joined(t, t.list),
 		server.Doc("Lists tasks, the newest first."))
-	handle(reg, d, dialect.Task, "task.get", joined(t, t.get),
+	handle(reg, d, protocol.Task, "task.get", joined(t, t.get),
 		server.Doc("Tells everything about a task, with its output so far."))
-	handle(reg, d, dialect.Task, "task.stats", t.stats,
+	handle(reg, d, protocol.Task, "task.stats", t.stats,
 		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
-	handle(reg, d, dialect.Task, "task.usage", t.usage,
+	handle(reg, d, protocol.Task, "task.usage", t.usage,
 		server.Doc("Tells what tasks have used, as far as their agents say: tokens, cost and time."))
-	handle(reg, d, dialect.Chat, "chat.send", joined(t, t.chat),
+	handle(reg, d, protocol.Chat, "chat.send", joined(t, t.chat),
 		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
 			"the chat goes on with it in a new conversation, and it is told what was said."))
 	return t.broadcasts
@@ -84,7 +84,7 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 }
 
 func submitted(s domain.Session) submitResult {
-	return submitResult{domain.TaskName(s.Task), dialect.SubmittedStateOf(s.State), s.Agent, s.SessionID}
+	return submitResult{domain.TaskName(s.Task), protocol.SubmittedStateOf(s.State), s.Agent, s.SessionID}
 }
 
 // chatPriority is that of chat messages (AIWG): somebody waits.
@@ -134,10 +134,10 @@ const (
 )
 
 type listTasksParams struct {
-	State  dialect.TaskState `json:"state,omitempty" doc:"Only tasks in this state."`
-	Limit  *uint             `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
-	Agent  string            `json:"agent,omitempty" doc:"Only tasks of this agent."`
-	Before string            `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
+	State  protocol.TaskState `json:"state,omitempty" doc:"Only tasks in this state."`
+	Limit  *uint              `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
+	Agent  string             `json:"agent,omitempty" doc:"Only tasks of this agent."`
+	Before string             `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
 }
 
 func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*task, error) {
@@ -207,7 +207,7 @@ func statsOf(counts domain.Counts) (s statsResult) {
 		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
 	}
 	for state, n := range counts {
-		if field := in[dialect.TaskStateOf(state)]; field != nil {
+		if field := in[protocol.TaskStateOf(state)]; field != nil {
 			*field += n
 			s.Total += n
 		}
@@ -240,8 +240,8 @@ type task struct {
 	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
 	Status    string `json:"status" doc:"The state as sessions have it."`
 
-	AuthMethods []dialect.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
-	Gates       *gates               `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
+	Gates       *gates              `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
 }
 
 func (t *task) texts() []*string {
@@ -259,7 +259,7 @@ func (t *task) atMost() int {
 }
 
 // authMethodsAtMost is how long ways to sign in can be as JSON.
-func authMethodsAtMost(methods []dialect.AuthMethod) (total int) {
+func authMethodsAtMost(methods []domain.AuthMethod) (total int) {
 	for _, m := range methods {
 		total += 100 + textAtMost(&m.ID, &m.Name, &m.Description, &m.Type)
 	}
@@ -268,11 +268,11 @@ func authMethodsAtMost(methods []dialect.AuthMethod) (total int) {
 
 func taskOf(s domain.Session, output string) *task {
 	t := &task{
-		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
-		CreatedAt: dialect.Timestamp(s.Created), StartedAt: dialect.TimestampOrNull(s.Started), CompletedAt: dialect.TimestampOrNull(s.Ended),
-		Error: orNil(dialect.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
+		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: protocol.TaskStateOf(s.State),
+		CreatedAt: protocol.Timestamp(s.Created), StartedAt: protocol.TimestampOrNull(s.Started), CompletedAt: protocol.TimestampOrNull(s.Ended),
+		Error: orNil(protocol.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s), Summary: headline(summaryOf(s.Run), summaryShown),
-		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State), AuthMethods: dialect.AuthMethods(s.SignIn),
+		ErrorCode: s.ErrorCode, Status: protocol.StatusOf(s.State), AuthMethods: (s.SignIn),
 	}
 	if s.State == domain.Completed {
 		t.Result = &s.Result
@@ -390,35 +390,35 @@ func sentTask(sent, s domain.Session, loop *domain.GateLoop) (sendTaskResult, er
 	switch {
 	case s.State == domain.Cancelled, s.State == domain.Interrupted, s.State == domain.Discarded:
 		return sendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
-	case dialect.IsContextOverflow(s.Run):
+	case protocol.IsContextOverflow(s.Run):
 		return sendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
 	case s.State == domain.Completed && loop != nil && loop.State == domain.LoopStopped:
 		return sendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
 	}
 	return sendTaskResult{
-		TaskID: name, SessionID: sent.SessionID, State: string(dialect.TaskStateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
+		TaskID: name, SessionID: sent.SessionID, State: string(protocol.TaskStateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
 		StopReason: s.Stop, Agent: s.Agent,
 	}, nil
 }
 
 // A gateFailure is the data of the error of a task whose gates still fail.
 type gateFailure struct {
-	Kind          string               `json:"kind"`
-	Gate          string               `json:"gate"` // the first one that fails
-	Findings      []dialect.Diagnostic `json:"findings"`
-	Gates         []dialect.GateResult `json:"gates"` // all that fail
-	Reason        string               `json:"reason"`
-	Iterations    int                  `json:"iterations"`
-	MaxIterations int                  `json:"max_iterations"`
-	TaskID        string               `json:"taskId"`
-	SessionID     string               `json:"session_id"`
-	Result        string               `json:"result"`
+	Kind          string                `json:"kind"`
+	Gate          string                `json:"gate"` // the first one that fails
+	Findings      []domain.Diagnostic   `json:"findings"`
+	Gates         []protocol.GateResult `json:"gates"` // all that fail
+	Reason        string                `json:"reason"`
+	Iterations    int                   `json:"iterations"`
+	MaxIterations int                   `json:"max_iterations"`
+	TaskID        string                `json:"taskId"`
+	SessionID     string                `json:"session_id"`
+	Result        string                `json:"result"`
 }
 
 func gateFailed(s domain.Session, r sendTaskResult, l domain.GateLoop) error {
 	failing := l.Failing()
 	f := gateFailure{
-		Kind: "gate_failed", Gates: dialect.GateResultsOf(failing), Reason: l.Reason, Iterations: l.Iteration, MaxIterations: l.MaxIterations,
+		Kind: "gate_failed", Gates: protocol.GateResultsOf(failing), Reason: l.Reason, Iterations: l.Iteration, MaxIterations: l.MaxIterations,
 		TaskID: domain.TaskName(s.Task), SessionID: s.SessionID, Result: r.Result,
 	}
 	var names []string
@@ -426,7 +426,7 @@ func gateFailed(s domain.Session, r sendTaskResult, l domain.GateLoop) error {
 		names = append(names, one.Gate)
 	}
 	f.Gate, f.Findings = f.Gates[0].Gate, f.Gates[0].Findings
-	return dialect.GateFailed(strings.Join(names, ", ")+": "+l.Reason, f)
+	return protocol.GateFailed(strings.Join(names, ", ")+": "+l.Reason, f)
 }
 
 // A taskNews tells who sent a task how it goes on.
@@ -480,7 +480,7 @@ type gateNews struct {
 	SessionID     string `json:"session_id"`
 	Iteration     int    `json:"iteration"`
 	MaxIterations int    `json:"max_iterations"`
-	dialect.GateResult
+	protocol.GateResult
 }
 
 type progressNews struct {
@@ -510,7 +510,7 @@ func (n *taskNews) tell(ctx context.Context, e eventlog.Notice) error {
 	case domain.GateStarted:
 		return n.conn.Notify(ctx, "progress", progressNews{TaskID: n.id, SessionID: e.Ref.SessionID, State: domain.LoopChecking, Gate: p.Gate})
 	case domain.GateChecked:
-		return n.conn.Notify(ctx, "gateResult", gateNews{n.id, e.Ref.SessionID, p.Iteration, p.MaxIterations, dialect.GateResultOf(p.GateResult)})
+		return n.conn.Notify(ctx, "gateResult", gateNews{n.id, e.Ref.SessionID, p.Iteration, p.MaxIterations, protocol.GateResultOf(p.GateResult)})
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/passfd"
@@ -22,7 +22,7 @@ import (
 // registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
-	f := dialect.Executor
+	f := protocol.Executor
 	handle(reg, d, f, "spawn_terminal", t.spawn, server.LongRunning(),
 		server.Doc("Starts a program in a terminal, which lives on when this connection has gone. What it prints comes as events terminal_output, its end as terminal_exit, to this connection without a subscription."))
 	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the terminals that run, the oldest first; those of agents, too."))
@@ -270,7 +270,7 @@ func checkDescriptor(ctx context.Context, wanted bool) error {
 // newFeed makes a feed for the connection that asks.
 func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 	conn := server.ConnFrom(ctx)
-	return newTerminalFeed(dialect.Of(conn), conn.MaxMessage(), conn.Send, t.Logger)
+	return newTerminalFeed(protocol.Of(conn), conn.MaxMessage(), conn.Send, t.Logger)
 }
 
 // begin lets a view begin with the reply. It ends with the terminal, the
@@ -411,7 +411,7 @@ const (
 // queue in which adjacent output is joined, and a goroutine (run) that sends
 // from it at the pace of the peer.
 type terminalFeed struct {
-	dialect *dialect.Client
+	dialect *protocol.Client
 	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
 	log     *slog.Logger
@@ -437,7 +437,7 @@ type terminalPiece struct {
 	event    *domain.Event
 }
 
-func newTerminalFeed(d *dialect.Client, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
+func newTerminalFeed(d *protocol.Client, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
 	return &terminalFeed{dialect: d, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 

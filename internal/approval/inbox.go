@@ -140,11 +140,8 @@ func find(ctx context.Context, r store.ApprovalReader, id string) (domain.Approv
 	if errors.Is(err, store.ErrNotFound) && len(id) >= shownID {
 		a, err = r.ApprovalBeginning(ctx, id)
 	}
-	switch {
-	case errors.Is(err, store.ErrNotFound):
+	if errors.Is(err, store.ErrNotFound) {
 		return a, domain.Errorf(domain.KindApprovalNotFound, "approval not found: %s", id)
-	case errors.Is(err, store.ErrAmbiguous):
-		return a, domain.Invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
 	}
 	return a, err
 }

@@ -117,7 +117,7 @@ type Configuration struct {
 	// Keys, if set, are the API keys.
 	Keys func() map[string]Key
 	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see package restricted.
+	// trust the workspace; see package clientenv.
 	Restricted func() (*Config, error)
 	Logger     *slog.Logger
 }

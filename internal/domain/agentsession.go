@@ -1,7 +1,9 @@
 package domain
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,32 +13,32 @@ import (
 // An AgentSession is what an agent tells of its own session: what it can be set
 // to, and what it is set to. A part that is nil was not told.
 type AgentSession struct {
-	Agent    *AgentInfo
-	Modes    *Selection
-	Models   *Selection
-	Options  []AgentOption  // the agent's order; those that choose its mode and its model are among them
-	Commands []AgentCommand // slash commands
-	Info     *AgentSessionInfo
-	Takes    *PromptTakes
+	Agent    *AgentInfo     `json:"agent,omitempty"`
+	Modes    *Selection     `json:"mode,omitempty"`
+	Models   *Selection     `json:"model,omitempty"`
+	Options  []AgentOption  `json:"options,omitzero"`  // the agent's order; those that choose its mode and its model are among them
+	Commands []AgentCommand `json:"commands,omitzero"` // slash commands
+	Info     *SessionInfo   `json:"info,omitempty"`
+	Takes    *PromptTakes   `json:"takes,omitempty"`
 
-	Background []BackgroundTask // that the agent does while no prompt runs
+	Background []BackgroundTask `json:"background,omitzero"` // that the agent does while no prompt runs
 }
 
 // A BackgroundTask is something that an agent does while no prompt runs: a tool call that
 // has not ended, or a program of the agent's.
 type BackgroundTask struct {
-	ID    string
-	Kind  string // tool_call, terminal or process
-	Title string
+	ID    string `json:"id"`
+	Kind  string `json:"kind" doc:"tool_call, terminal or process."` // tool_call, terminal or process
+	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
 
-	Stoppable bool // alone
+	Stoppable bool `json:"stoppable,omitempty" doc:"interruptSession can stop it alone."` // alone
 }
 
 // PromptTakes is what an agent takes in prompts beside text and links.
 type PromptTakes struct {
-	Image    bool
-	Audio    bool
-	Resource bool // with its bytes: of others there is a link
+	Image    bool `json:"image,omitempty"`
+	Audio    bool `json:"audio,omitempty"`
+	Resource bool `json:"resource,omitempty"` // with its bytes: of others there is a link
 }
 
 // String says it in words.
@@ -55,60 +57,60 @@ func (p PromptTakes) String() string {
 
 // AgentInfo is which program an agent is, in its own words.
 type AgentInfo struct {
-	Name    string
-	Title   string
-	Version string
+	Name    string `json:"name,omitempty"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version,omitempty"`
 }
 
 // A Selection is one of the choices that there are.
 type Selection struct {
-	Current string // the ID of one; "" where the agent does not say
-	Choices []Choice
+	Current string   `json:"current" doc:"An id; empty where the agent does not say."` // the ID of one; "" where the agent does not say
+	Choices []Choice `json:"available"`
 }
 
 // A Choice is something that an agent can be set to.
 type Choice struct {
-	ID          string
-	Name        string
-	Description string
-	Group       string          // the heading under which it is listed, or ""
-	Extra       json.RawMessage // an object of what else the agent says of it, or absent
+	ID          string          `json:"id"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Group       string          `json:"group,omitempty" doc:"The heading under which the agent lists it."`    // the heading under which it is listed, or ""
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object of what else the agent says of it, or absent
 }
 
 // An AgentOption is a setting of an agent's session that is neither Duet's nor any
 // other agent's, such as how long it thinks.
 type AgentOption struct {
-	ID          string
-	Name        string
-	Description string
-	Category    string // mode, model, thought_level, or another word
-	Type        string // select, boolean, or another word, of which nothing is known
-	Current     string // of a boolean true or false; "" of a type that is not known
-	Choices     []Choice
-	Extra       json.RawMessage // an object of what else the agent says of it, or absent
+	ID          string          `json:"id"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Category    string          `json:"category,omitempty" doc:"mode, model, thought_level, or another word."`                           // mode, model, thought_level, or another word
+	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word."`                                          // select, boolean, or another word, of which nothing is known
+	Current     string          `json:"current" doc:"The id of a value; true or false of a boolean; empty of a type that is not known."` // of a boolean true or false; "" of a type that is not known
+	Choices     []Choice        `json:"values" doc:"Those that there are; empty of a type that is not known."`
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object of what else the agent says of it, or absent
 }
 
 // An AgentCommand is a slash command of an agent: a prompt that begins with its
 // name after a slash.
 type AgentCommand struct {
-	Name        string
-	Description string
-	InputHint   string          // what may follow, in words
-	Extra       json.RawMessage // an object of what else the agent says of it, or absent
+	Name        string          `json:"name" doc:"Without the slash."`
+	Description string          `json:"description,omitempty"`
+	InputHint   string          `json:"input_hint,omitempty" doc:"What may follow it, in words."`             // what may follow, in words
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object of what else the agent says of it, or absent
 }
 
-// AgentSessionInfo is what an agent calls its session.
-type AgentSessionInfo struct {
-	Title   string
-	Updated string // as the agent writes it: a time of RFC 3339, mostly
+// SessionInfo is what an agent calls its session.
+type SessionInfo struct {
+	Title   string `json:"title,omitempty"`
+	Updated string `json:"updated_at,omitempty" doc:"As the agent writes it."` // as the agent writes it: a time of RFC 3339, mostly
 }
 
 // AgentSessionSeen is what an agent has told of the session of a thread.
 type AgentSessionSeen struct {
-	AgentSession
-	Thread int64
-	Agent  string // its name in the configuration
-	Seen   time.Time
+	AgentSession `db:"session"`
+	Thread       int64     `db:"thread"`
+	Agent        string    `db:"agent"` // its name in the configuration
+	Seen         time.Time `db:"seen"`
 }
 
 // Update takes over the parts of now that are told, and returns those that are
@@ -217,9 +219,56 @@ type Option struct {
 	ID   string // "" in a client's question: then its Name is its id
 	Name string
 	Kind OptionKind
-	// Extra has the members that are none of these, as whoever asked spelled them;
-	// nil: there are none. They are told to clients as they are.
+	// Extra has the other members of the JSON object, unchanged; clients get them as they
+	// are. nil: there are none.
 	Extra map[string]json.RawMessage
+}
+
+// optionMembers are the members of an option's JSON object that have fields of their own.
+type optionMembers struct {
+	ID   string     `json:"option_id,omitempty"`
+	Name string     `json:"name,omitempty"`
+	Kind OptionKind `json:"kind,omitempty"`
+}
+
+// MarshalJSON writes the option as an object, with Extra behind its own members.
+func (o Option) MarshalJSON() ([]byte, error) {
+	object, err := json.Marshal(optionMembers{o.ID, o.Name, o.Kind})
+	if err != nil || len(o.Extra) == 0 {
+		return object, err
+	}
+	b := bytes.NewBuffer(bytes.TrimSuffix(object, []byte("}")))
+	for _, name := range slices.Sorted(maps.Keys(o.Extra)) {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		quoted, _ := json.Marshal(name) // a string: it cannot fail
+		b.Write(quoted)
+		b.WriteByte(':')
+		b.Write(o.Extra[name])
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON reads an object that [Option.MarshalJSON] wrote, or a client.
+func (o *Option) UnmarshalJSON(data []byte) error {
+	var members optionMembers
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	var extra map[string]json.RawMessage
+	if err := json.Unmarshal(data, &extra); err != nil {
+		return err
+	}
+	maps.DeleteFunc(extra, func(name string, _ json.RawMessage) bool { // as encoding/json matches names
+		return strings.EqualFold(name, "option_id") || strings.EqualFold(name, "name") || strings.EqualFold(name, "kind")
+	})
+	if len(extra) == 0 {
+		extra = nil
+	}
+	*o = Option{ID: members.ID, Name: members.Name, Kind: members.Kind, Extra: extra}
+	return nil
 }
 
 // An OptionKind says what choosing an answer means, in the words of the Agent
@@ -272,20 +321,20 @@ func (k OptionKind) Rejects() bool { return strings.HasPrefix(string(k), "reject
 
 // An AuthMethod is a way to sign in that an agent offers.
 type AuthMethod struct {
-	ID          string
-	Name        string
-	Description string
-	Type        string // agent, terminal or env_var, or another word, of which nothing is known
+	ID          string `json:"id" doc:"For agent.authenticate, and for duet-rpc agents login --method."`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."` // agent, terminal or env_var, or another word, of which nothing is known
 }
 
 // An MCPServer is a server of the Model Context Protocol that an agent is to
 // use: a program, or an address.
 type MCPServer struct {
-	Name    string
-	Command string // of a program
-	Args    []string
-	Env     map[string]string
-	Type    string // stdio, http or sse; "": stdio
-	URL     string // of one that is no program
-	Headers map[string]string
+	Name    string            `json:"name"`
+	Command string            `json:"command,omitempty"` // of a program
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Type    string            `json:"type,omitempty"` // stdio, http or sse; "": stdio
+	URL     string            `json:"url,omitempty"`  // of one that is no program
+	Headers map[string]string `json:"headers,omitempty"`
 }

@@ -22,9 +22,9 @@ const MaxEventText = 128 << 10
 
 // A RunRef is how clients name a run.
 type RunRef struct {
-	SessionID string
-	RunID     string
-	Task      int64
+	SessionID string `json:"session_id"`
+	RunID     string `json:"run_id"`
+	Task      int64  `json:"task"`
 }
 
 // Ref is how clients name the run.
@@ -94,16 +94,17 @@ const (
 
 // RunStateChanged says that a run is in another state than before.
 type RunStateChanged struct {
-	ThreadUUID    string
-	From, To      State // From is New where the run is new
-	ParentSession string
-	Title         string
-	Agent         string
-	Reason        string // user_cancelled, timeout, approval, ...
-	Error         string // where it has ended, or is about to
-	ErrorCode     string
-	StopReason    string
-	SignIn        []AuthMethod // see Run
+	ThreadUUID    string       `json:"thread"`
+	From          State        `json:"from,omitempty"` // New where the run is new
+	To            State        `json:"to"`
+	ParentSession string       `json:"parent_session,omitempty"`
+	Title         string       `json:"title,omitempty"`
+	Agent         string       `json:"agent,omitempty"`
+	Reason        string       `json:"reason,omitempty"` // user_cancelled, timeout, approval, ...
+	Error         string       `json:"error,omitempty"`  // where it has ended, or is about to
+	ErrorCode     string       `json:"error_code,omitempty"`
+	StopReason    string       `json:"stop_reason,omitempty"`
+	SignIn        []AuthMethod `json:"sign_in,omitempty"` // see Run
 }
 
 // MessageDelta is a piece of a message, or of a thought, that is being written.
@@ -119,165 +120,169 @@ type MessageDelta struct {
 
 // MessageAdded is a message, a thought or a note of the system that is whole.
 type MessageAdded struct {
-	NativeSession string
-	Type          string // message, thinking or system: the kind of its item
-	Key           string
-	ParentID      string // the tool call of the sub-agent that says it, or ""
-	Role          string
-	Text          string
-	Subtype       string
-	Truncated     bool    // the item has all of it
-	Blocks        []Block // what it has beside its text
+	NativeSession string  `json:"native,omitempty"`
+	Type          string  `json:"type"` // message, thinking or system: the kind of its item
+	Key           string  `json:"key"`
+	ParentID      string  `json:"parent,omitempty"` // the tool call of the sub-agent that says it, or ""
+	Role          string  `json:"role,omitempty"`
+	Text          string  `json:"text,omitempty"`
+	Subtype       string  `json:"subtype,omitempty"`
+	Truncated     bool    `json:"truncated,omitempty"` // the item has all of it
+	Blocks        []Block `json:"blocks,omitempty"`    // what it has beside its text
 
-	Meta json.RawMessage // as of MessageContent
+	Meta json.RawMessage `json:"_meta,omitempty"` // as of MessageContent
 }
 
 // ToolCallChanged is a tool call as it is now.
 type ToolCallChanged struct {
-	NativeSession string
-	ID            string // the agent's
-	Name          string
-	Title         string
-	ToolKind      string
-	Status        string
-	ParentID      string
-	Input         json.RawMessage // as of Item; absent where it is what was told last
-	Details       *ToolDetails    // nil where they are what was told last
-	Ended         bool            // it tells of the result
-	Result        string
-	Truncated     bool // the item has all of it
+	NativeSession string          `json:"native,omitempty"`
+	ID            string          `json:"id"` // the agent's
+	Name          string          `json:"name,omitempty"`
+	Title         string          `json:"title,omitempty"`
+	ToolKind      string          `json:"kind,omitempty"`
+	Status        string          `json:"status,omitempty"`
+	ParentID      string          `json:"parent,omitempty"`
+	Input         json.RawMessage `json:"input,omitempty"`   // as of Item; absent where it is what was told last
+	Details       *ToolDetails    `json:"details,omitempty"` // nil where they are what was told last
+	Ended         bool            `json:"ended,omitempty"`   // it tells of the result
+	Result        string          `json:"result,omitempty"`
+	Truncated     bool            `json:"truncated,omitempty"` // the item has all of it
 }
 
 // ApprovalRequested is a question to a human.
 type ApprovalRequested struct {
-	ApprovalID    string
-	CallID        string
-	ToolUseID     string
-	ParentID      string // as of Approval
-	Type          string // FunctionCall or HumanContact
-	Tool          string
-	Input         json.RawMessage // as of Approval
-	ToolKind      string
-	InputEditable bool
-	Ambiguity     string // why programs may read the input differently
-	Title         string
-	Subject       string
-	Options       []Option
-	Paths         []string
-	Diffs         []Diff
-	Details       string // as of Approval
-	Plan          string // as of Approval
-	TakesComment  bool
-	Rule          *RulePreview // nil: no rule can be made of it
-	Stale         bool
-	Reopens       string
-	Reopened      string
-	Elicitation   Elicitation
-	Replayed      bool // it was asked before the subscription began, and waits
-	Truncated     bool // the approval has all of it
+	ApprovalID    string          `json:"id"`
+	CallID        string          `json:"call"`
+	ToolUseID     string          `json:"tool_use,omitempty"`
+	ParentID      string          `json:"parent,omitempty"` // as of Approval
+	Type          string          `json:"type"`             // FunctionCall or HumanContact
+	Tool          string          `json:"tool,omitempty"`
+	Input         json.RawMessage `json:"input,omitempty"` // as of Approval
+	ToolKind      string          `json:"tool_kind,omitempty"`
+	InputEditable bool            `json:"input_editable,omitempty"`
+	Ambiguity     string          `json:"ambiguity,omitempty"` // why programs may read the input differently
+	Title         string          `json:"title,omitempty"`
+	Subject       string          `json:"subject,omitempty"`
+	Options       []Option        `json:"options,omitzero"`
+	Paths         []string        `json:"paths,omitempty"`
+	Diffs         []Diff          `json:"diffs,omitzero"`
+	Details       string          `json:"details,omitempty"` // as of Approval
+	Plan          string          `json:"plan,omitempty"`    // as of Approval
+	TakesComment  bool            `json:"takes_comment,omitempty"`
+	Rule          *RulePreview    `json:"rule,omitempty"` // nil: no rule can be made of it
+	Stale         bool            `json:"stale,omitempty"`
+	Reopens       string          `json:"reopens,omitempty"`
+	Reopened      string          `json:"reopened,omitempty"`
+	Elicitation   Elicitation     `json:"elicitation,omitzero"`
+	Replayed      bool            `json:"replayed,omitempty"`  // it was asked before the subscription began, and waits
+	Truncated     bool            `json:"truncated,omitempty"` // the approval has all of it
 }
 
 // ApprovalResolved is how a question ended.
 type ApprovalResolved struct {
-	ApprovalID  string
-	CallID      string
-	ToolUseID   string
-	Type        string
-	Status      string // as of Approval
-	Response    string
-	Comment     string
-	Option      string
-	DecidedBy   string
-	Title       string
-	Tool        string
-	InputEdited bool
-	Explanation string // as of Approval
+	ApprovalID  string `json:"id"`
+	CallID      string `json:"call"`
+	ToolUseID   string `json:"tool_use,omitempty"`
+	Type        string `json:"type"`
+	Status      string `json:"status"` // as of Approval
+	Response    string `json:"response,omitempty"`
+	Comment     string `json:"comment,omitempty"`
+	Option      string `json:"option,omitempty"`
+	DecidedBy   string `json:"decided_by,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Tool        string `json:"tool,omitempty"`
+	InputEdited bool   `json:"input_edited,omitempty"`
+	Explanation string `json:"explanation,omitempty"` // as of Approval
 }
 
 // SettingsChanged says which settings of a thread were changed; a nil field was
 // not.
 type SettingsChanged struct {
-	Title           *string
-	Mode            *string
-	Model           *string
-	AutoAcceptEdits *bool
-	SkipPermissions *bool
-	SkipUntil       time.Time // zero: without end
-	Archived        *bool
-	Reason          string
-	Options         map[string]string // of the agent; "": not asked for any more
-	Agent           *string           // another one, from the next prompt on
+	Title           *string           `json:"title,omitempty"`
+	Mode            *string           `json:"mode,omitempty"`
+	Model           *string           `json:"model,omitempty"`
+	AutoAcceptEdits *bool             `json:"auto_accept_edits,omitempty"`
+	SkipPermissions *bool             `json:"skip_permissions,omitempty"`
+	SkipUntil       time.Time         `json:"skip_until,omitzero"` // zero: without end
+	Archived        *bool             `json:"archived,omitempty"`
+	Reason          string            `json:"reason,omitempty"`
+	Options         map[string]string `json:"options,omitempty"` // of the agent; "": not asked for any more
+	Agent           *string           `json:"agent,omitempty"`   // another one, from the next prompt on
 }
 
 // NativeSessionChanged says which session of its agent's own a thread has.
 type NativeSessionChanged struct {
-	NativeSession string
-	Replaced      bool // the agent had lost the one before
-	Forked        bool // the agent made it of that of the conversation that this one is a fork of
+	NativeSession string `json:"native"`
+	Replaced      bool   `json:"replaced,omitempty"` // the agent had lost the one before
+	Forked        bool   `json:"forked,omitempty"`   // the agent made it of that of the conversation that this one is a fork of
 }
 
 // AgentModeChanged says in which of its modes an agent is.
 type AgentModeChanged struct {
-	Mode    string
-	Modes   []string // the IDs of those that there are; nil where it was not told again
-	Choices []Choice // the same with their names; nil where there are none
+	Mode    string   `json:"mode"`
+	Modes   []string `json:"modes,omitempty"`   // the IDs of those that there are; nil where it was not told again
+	Choices []Choice `json:"choices,omitempty"` // the same with their names; nil where there are none
 }
 
 // AgentSessionChanged is what an agent tells of its session: the parts that are
 // not what they were, but for its modes, of which [AgentModeChanged] tells.
 type AgentSessionChanged struct {
 	AgentSession
-	Truncated bool // what is long was left out; the thread has it
+	Truncated bool `json:"truncated,omitempty"` // what is long was left out; the thread has it
 }
 
 // PlanChanged is an agent's plan, whole.
-type PlanChanged struct{ Entries []PlanEntry }
+type PlanChanged struct {
+	Entries []PlanEntry `json:"entries"`
+}
 
 // UsageReported is what a run has used, as far as its agent says.
 type UsageReported struct {
-	InputTokens      int64
-	OutputTokens     int64
-	CacheReadTokens  int64
-	CacheWriteTokens int64
-	ContextUsed      int64
-	ContextSize      int64
-	CostUSD          float64
-	Meta             json.RawMessage // the agent's own, an object; nil: none
+	InputTokens      int64           `json:"input,omitempty"`
+	OutputTokens     int64           `json:"output,omitempty"`
+	CacheReadTokens  int64           `json:"cache_read,omitempty"`
+	CacheWriteTokens int64           `json:"cache_write,omitempty"`
+	ContextUsed      int64           `json:"context_used,omitempty"`
+	ContextSize      int64           `json:"context_size,omitempty"`
+	CostUSD          float64         `json:"cost_usd,omitempty"`
+	Meta             json.RawMessage `json:"_meta,omitempty"` // the agent's own, an object; nil: none
 }
 
 // FileChanged says how a run has changed a file.
 type FileChanged struct {
-	Path      string
-	Diff      string // unified
-	Added     int    // lines
-	Removed   int
-	Binary    bool
-	Truncated bool
+	Path      string `json:"path"`
+	Diff      string `json:"diff,omitempty"`  // unified
+	Added     int    `json:"added,omitempty"` // lines
+	Removed   int    `json:"removed,omitempty"`
+	Binary    bool   `json:"binary,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
 }
 
 // ProgressReported is how far a task is: its executor's own JSON, as it came.
 type ProgressReported struct {
-	Report json.RawMessage // an object, or absent
+	Report json.RawMessage `json:"report,omitempty"` // an object, or absent
 }
 
 // AgentErrorReported is what went wrong: its executor's own JSON, as it came.
 type AgentErrorReported struct {
-	Report json.RawMessage // an object, or absent
+	Report json.RawMessage `json:"report,omitempty"` // an object, or absent
 }
 
 // AgentUpdated is what an agent said that has no other place: any JSON, as it
 // said it.
-type AgentUpdated struct{ Update json.RawMessage }
+type AgentUpdated struct {
+	Update json.RawMessage `json:"update,omitempty"`
+}
 
 // AgentSilent says that a run's agent gives no sign of life, what it complains of
 // meanwhile, or that it goes on. While a run waits for a person its agent is not
 // silent, and with the run its silence ends, whether that is told or not.
 type AgentSilent struct {
-	Since  time.Time // of its last sign of life
-	Note   string    // what it has complained of since; a few lines, or ""
-	ToolID string    // the tool call that it is in the middle of, or ""
-	Tool   string    // what that does
-	Ended  bool      // it has given a sign of life
+	Since  time.Time `json:"since"`             // of its last sign of life
+	Note   string    `json:"note,omitempty"`    // what it has complained of since; a few lines, or ""
+	ToolID string    `json:"tool_id,omitempty"` // the tool call that it is in the middle of, or ""
+	Tool   string    `json:"tool,omitempty"`    // what that does
+	Ended  bool      `json:"ended,omitempty"`   // it has given a sign of life
 }
 
 // TerminalPrinted is what a terminal printed. It is not kept.
@@ -290,10 +295,10 @@ type TerminalPrinted struct {
 
 // TerminalExited says that a terminal's program has ended.
 type TerminalExited struct {
-	TerminalID string
-	TaskID     string // whose agent ran it, or ""
-	ExitCode   int
-	Signal     string
+	TerminalID string `json:"terminal"`
+	TaskID     string `json:"task,omitempty"` // whose agent ran it, or ""
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitempty"`
 }
 
 // TerminalLagged says that output of a terminal was left out. It is not kept.
@@ -324,9 +329,9 @@ type Unreadable struct{}
 // ThreadDeleted says that runs of a thread were deleted with all that only they had.
 // The event has the thread, and no run.
 type ThreadDeleted struct {
-	ThreadUUID string
-	Runs       []RunRef // that were deleted
-	Kept       int      // how many were not, since others were forked from there
+	ThreadUUID string   `json:"thread"`
+	Runs       []RunRef `json:"runs"`           // that were deleted
+	Kept       int      `json:"kept,omitempty"` // how many were not, since others were forked from there
 }
 
 // Erased stands in the place of a payload of a run that was deleted. Nobody is told of

@@ -6,22 +6,22 @@ import (
 
 // A Gate is a command that has to succeed before the work of an agent counts as done.
 type Gate struct {
-	Name       string // as people know it: the command line itself, or its name in the configuration
-	Configured bool   // Name is that of one of the configuration, which has the command
+	Name       string `json:"name"`                 // as people know it: the command line itself, or its name in the configuration
+	Configured bool   `json:"configured,omitempty"` // Name is that of one of the configuration, which has the command
 }
 
 // A GateLoop is work that goes on, prompt after prompt, until its gates pass: after each run
 // that completes they are checked, and what has failed is the next prompt of the thread.
 type GateLoop struct {
-	ID            int64
-	Thread        int64
-	Run           int64 // the one that works, or whose work is checked; of a loop that is over the last one
-	Gates         []Gate
-	MaxIterations int    // how many runs there may be
-	Iteration     int    // which one Run is, from 1
-	State         string // one of the Loop constants
-	Reason        string // of a loop that is over and has not passed: why, in words
-	Results       []GateResult
+	ID            int64        `db:"id,auto"`
+	Thread        int64        `db:"thread,fixed"`
+	Run           int64        `db:"run"` // the one that works, or whose work is checked; of a loop that is over the last one
+	Gates         []Gate       `db:"gates,fixed"`
+	MaxIterations int          `db:"max_iterations,fixed"` // how many runs there may be
+	Iteration     int          `db:"iteration"`            // which one Run is, from 1
+	State         string       `db:"state"`                // one of the Loop constants
+	Reason        string       `db:"reason"`               // of a loop that is over and has not passed: why, in words
+	Results       []GateResult `db:"results"`
 }
 
 // Values of GateLoop.State.
@@ -49,40 +49,43 @@ func (l GateLoop) Failing() (out []GateResult) {
 
 // A GateResult is what came of a gate.
 type GateResult struct {
-	Gate     string
-	Passed   bool
-	Reason   string       // why it did not pass, such as "exit status 2"
-	Findings []Diagnostic // of more than a few dozen the first
-	Errors   int          // in all
-	Warnings int
-	Output   string // the first and the last lines; nothing where it has passed
-	Duration time.Duration
+	Gate     string        `json:"gate"`
+	Passed   bool          `json:"passed,omitempty"`
+	Reason   string        `json:"reason,omitempty"`   // why it did not pass, such as "exit status 2"
+	Findings []Diagnostic  `json:"findings,omitempty"` // of more than a few dozen the first
+	Errors   int           `json:"errors,omitempty"`   // in all
+	Warnings int           `json:"warnings,omitempty"`
+	Output   string        `json:"output,omitempty"` // the first and the last lines; nothing where it has passed
+	Duration time.Duration `json:"duration,omitempty"`
 }
 
 // IterationStarted says that a run of a loop begins.
 type IterationStarted struct {
-	Iteration, MaxIterations int
-	Gates                    []string
+	Iteration     int      `json:"iteration"`
+	MaxIterations int      `json:"max"`
+	Gates         []string `json:"gates"`
 }
 
 // GateStarted says that a gate is checked.
 type GateStarted struct {
-	Gate      string
-	Iteration int
+	Gate      string `json:"gate"`
+	Iteration int    `json:"iteration"`
 }
 
 // GateChecked says what came of a gate.
 type GateChecked struct {
 	GateResult
-	Iteration, MaxIterations int
+	Iteration     int `json:"iteration"`
+	MaxIterations int `json:"max"`
 }
 
 // LoopEnded says that nothing more comes of a loop.
 type LoopEnded struct {
-	State                    string // LoopPassed, LoopFailed or LoopStopped
-	Reason                   string
-	Iteration, MaxIterations int
-	Failing                  []string // gates that did not pass
+	State         string   `json:"state"` // LoopPassed, LoopFailed or LoopStopped
+	Reason        string   `json:"reason,omitempty"`
+	Iteration     int      `json:"iteration"`
+	MaxIterations int      `json:"max"`
+	Failing       []string `json:"failing,omitempty"` // gates that did not pass
 }
 
 // Kinds of the events of loops.
@@ -139,12 +142,12 @@ const (
 
 // A Diagnostic is something that a compiler, a linter or a test says is wrong at a place.
 type Diagnostic struct {
-	File     string // relative to the project's root with slashes, or absolute where it is outside
-	Line     int    // from 1; 0: not known
-	Column   int    // from 1, in the tool's own units; 0: not known
-	Severity string // SeverityError, SeverityWarning or SeverityNote
-	Message  string // in a line
-	Source   string // what said it: go, gcc, typescript, rust, eslint, pytest, make, ...; "" where that is not known
+	File     string `json:"file" doc:"Relative to the project's directory, or absolute if it is outside."`             // relative to the project's root with slashes, or absolute where it is outside
+	Line     int    `json:"line,omitempty" doc:"From 1; absent: not known."`                                           // from 1; 0: not known
+	Column   int    `json:"column,omitempty" doc:"From 1, in the tool's own units; absent: not known."`                // from 1, in the tool's own units; 0: not known
+	Severity string `json:"severity" doc:"error, warning or note."`                                                    // SeverityError, SeverityWarning or SeverityNote
+	Message  string `json:"message"`                                                                                   // in a line
+	Source   string `json:"source,omitempty" doc:"What says it: go, gcc, typescript, rust, eslint, pytest, make, ..."` // what said it: go, gcc, typescript, rust, eslint, pytest, make, ...; "" where that is not known
 }
 
 // Stages of a build.
@@ -157,17 +160,17 @@ const (
 
 // BuildProgressed says that a build has begun, or ended.
 type BuildProgressed struct {
-	BuildID string
-	Name    string
-	Stage   string
-	Command []string
+	BuildID string   `json:"build"`
+	Name    string   `json:"name"`
+	Stage   string   `json:"stage"`
+	Command []string `json:"command,omitempty"`
 
 	// Of one that has ended.
-	Duration    time.Duration
-	Diagnostics []Diagnostic // of more than a few hundred the first
-	Errors      int          // in all
-	Warnings    int
-	Reason      string // of one that has failed: why, in words
+	Duration    time.Duration `json:"duration,omitempty"`
+	Diagnostics []Diagnostic  `json:"diagnostics,omitempty"` // of more than a few hundred the first
+	Errors      int           `json:"errors,omitempty"`      // in all
+	Warnings    int           `json:"warnings,omitempty"`
+	Reason      string        `json:"reason,omitempty"` // of one that has failed: why, in words
 }
 
 // Kind is EventBuild.

@@ -12,25 +12,25 @@ import (
 // An Item is an entry of a conversation, folded from events: a message, a
 // thought, or a tool call with its result.
 type Item struct {
-	ID       int64
-	Thread   int64
-	Run      int64
-	Seq      int64  // of the event that made or changed it last
-	Kind     string // ItemMessage, ...
-	Key      string // the agent's id of it, or one of ours
-	Role     string // user or assistant
-	Content  string
-	Tool     string
-	Title    string
-	ToolKind string
-	Input    json.RawMessage // of a tool: the agent's own JSON, in its spelling
-	Status   string          // of a tool call: pending, in_progress, completed, failed
-	Result   string
-	ParentID string
-	Data     ItemData // of the type that belongs to Kind; nil: there is none, or it could not be read
-	Approval string   // the id of the last approval that it needed
-	Created  time.Time
-	Updated  time.Time
+	ID       int64           `db:"id,auto"`
+	Thread   int64           `db:"thread,fixed"`
+	Run      int64           `db:"run,fixed"`
+	Seq      int64           `db:"seq"`        // of the event that made or changed it last
+	Kind     string          `db:"kind,fixed"` // ItemMessage, ...
+	Key      string          `db:"key,fixed"`  // the agent's id of it, or one of ours
+	Role     string          `db:"role,fixed"` // user or assistant
+	Content  string          `db:"content"`
+	Tool     string          `db:"tool"`
+	Title    string          `db:"title"`
+	ToolKind string          `db:"tool_kind"`
+	Input    json.RawMessage `db:"input"`  // of a tool: the agent's own JSON, in its spelling
+	Status   string          `db:"status"` // of a tool call: pending, in_progress, completed, failed
+	Result   string          `db:"result"`
+	ParentID string          `db:"parent_id"`
+	Data     ItemData        // of the type that belongs to Kind; nil: there is none, or it could not be read
+	Approval string          `db:"approval"` // the id of the last approval that it needed
+	Created  time.Time       `db:"created,fixed"`
+	Updated  time.Time       `db:"updated"`
 }
 
 // Kinds of items.
@@ -77,20 +77,20 @@ type ItemData interface {
 
 // ToolDetails are what a tool call touches (ItemTool).
 type ToolDetails struct {
-	Paths    []string // files
-	Diffs    []Diff
-	Terminal string // in which it runs, or ""
+	Paths    []string `json:"paths,omitempty"` // files
+	Diffs    []Diff   `json:"diffs,omitempty"`
+	Terminal string   `json:"terminal,omitempty"` // in which it runs, or ""
 
-	RefusedBy string          // who denied it, as Approval.DecidedBy; "": not known
-	Refusal   string          // why, in words
-	Blocks    []Block         // what it gave back that is no text
-	Meta      json.RawMessage // the agent's own, an object; nil: none
+	RefusedBy string          `json:"refused_by,omitempty"`  // who denied it, as Approval.DecidedBy; "": not known
+	Refusal   string          `json:"refusal,omitempty"`     // why, in words
+	Blocks    []Block         `json:"attachments,omitempty"` // what it gave back that is no text
+	Meta      json.RawMessage `json:"_meta,omitempty"`       // the agent's own, an object; nil: none
 }
 
 // MessageContent is what a message has beside its text (ItemMessage, ItemThinking).
 type MessageContent struct {
-	Blocks []Block
-	Meta   json.RawMessage // the agent's own, an object of at most catalog.MaxMeta bytes; nil: none
+	Blocks []Block         `json:"attachments,omitempty"`
+	Meta   json.RawMessage `json:"_meta,omitempty"` // the agent's own, an object of at most catalog.MaxMeta bytes; nil: none
 }
 
 // Equal reports whether two say the same.
@@ -100,34 +100,36 @@ func (d ToolDetails) Equal(other ToolDetails) bool {
 }
 
 // Plan is an agent's plan, whole (ItemPlan).
-type Plan struct{ Entries []PlanEntry }
+type Plan struct {
+	Entries []PlanEntry `json:"entries"`
+}
 
 // A PlanEntry is a step of a plan.
 type PlanEntry struct {
-	Content  string
-	Priority string // high, medium or low
-	Status   string // pending, in_progress or completed
+	Content  string `json:"content"`
+	Priority string `json:"priority,omitempty"` // high, medium or low
+	Status   string `json:"status,omitempty"`   // pending, in_progress or completed
 }
 
 // FileNote says that a run has changed a file (ItemFile); the Change has its texts.
 type FileNote struct {
-	Path    string
-	Added   int // lines
-	Removed int
-	Binary  bool
+	Path    string `json:"path"`
+	Added   int    `json:"added"` // lines
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
 }
 
 // ApprovalNote is what a human was asked and has answered (ItemApproval).
 type ApprovalNote struct {
-	ApprovalID  string
-	Type        string // FunctionCall or HumanContact
-	Decision    string // as Approval.Status
-	Title       string
-	Response    string
-	DecidedBy   string // if not the user
-	Edited      bool   // the input
-	Explanation string // as Approval.Explanation
-	Delivery    string // what became of the answer, where the agent is not known to have taken it
+	ApprovalID  string `json:"approval_id"`
+	Type        string `json:"type"`     // FunctionCall or HumanContact
+	Decision    string `json:"decision"` // as Approval.Status
+	Title       string `json:"title"`
+	Response    string `json:"response_text,omitempty"`
+	DecidedBy   string `json:"decided_by,omitempty"`       // if not the user
+	Edited      bool   `json:"input_was_edited,omitempty"` // the input
+	Explanation string `json:"explanation,omitempty"`      // as Approval.Explanation
+	Delivery    string `json:"delivery,omitempty"`         // what became of the answer, where the agent is not known to have taken it
 }
 
 func (ToolDetails) itemData()    {}
@@ -140,17 +142,17 @@ func (ApprovalNote) itemData()   {}
 // of what an agent says, or of what a tool gives back. It has no bytes, but says
 // under which id they are kept.
 type Block struct {
-	Type        string // BlockImage, ...
-	MIMEType    string // "" if nobody said
-	Name        string // such as a file's, or ""
-	Title       string
-	Description string
-	URI         string
-	Attachment  string // the ID of its bytes; "" of a link
-	Size        int64  // in bytes; of a link what was said of it, 0 if nothing was
-	Binary      bool   // of a resource: it came as bytes rather than as text
-	Annotations json.RawMessage
-	Meta        json.RawMessage
+	Type        string          `json:"type"`                // BlockImage, ...
+	MIMEType    string          `json:"mime_type,omitempty"` // "" if nobody said
+	Name        string          `json:"name,omitempty"`      // such as a file's, or ""
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	URI         string          `json:"uri,omitempty"`
+	Attachment  string          `json:"attachment_id,omitempty"` // the ID of its bytes; "" of a link
+	Size        int64           `json:"size,omitempty"`          // in bytes; of a link what was said of it, 0 if nothing was
+	Binary      bool            `json:"binary,omitempty"`        // of a resource: it came as bytes rather than as text
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
 // Types of blocks, as the Agent Client Protocol calls them.
@@ -169,9 +171,9 @@ type Content struct {
 
 // An Attachment is the bytes of blocks, kept once however often they were said.
 type Attachment struct {
-	ID       string // the SHA-256 of Data, in hexadecimal
-	MIMEType string // as it was said first, or ""
-	Data     []byte
+	ID       string `db:"id"`   // the SHA-256 of Data, in hexadecimal
+	MIMEType string `db:"mime"` // as it was said first, or ""
+	Data     []byte `db:"data"`
 }
 
 // AttachmentID is the ID of bytes.
@@ -187,9 +189,9 @@ func (c Content) Attached() Attachment {
 
 // AttachmentInfo is an attachment without its bytes.
 type AttachmentInfo struct {
-	ID       string
-	MIMEType string
-	Size     int64 // in bytes
+	ID       string `db:"id"`
+	MIMEType string `db:"mime"`
+	Size     int64  `db:"size,read"` // in bytes
 }
 
 // same reports whether two blocks say the same.

@@ -1,36 +1,31 @@
-package domain
+package domain_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A question is answered with its options alone where an agent lets one choose
-// between some, and so in words where it offers one answer, or a client asks.
-func TestAQuestionSaysHowItCanBeAnswered(t *testing.T) {
-	agents := func(kinds ...OptionKind) (list []Option) {
-		for _, kind := range kinds {
-			list = append(list, Option{ID: "id" + string(kind), Name: "name", Kind: kind})
-		}
-		return list
-	}
-	form := Elicitation{Mode: ElicitForm}
-	for name, c := range map[string]struct {
-		question    string
-		elicitation Elicitation
-		options     []Option
-		want        Answers
-	}{
-		"a choice":                 {HumanContact, Elicitation{}, agents(AllowOnce, "other", RejectOnce), Answers{OptionsOnly: true, Declinable: true}},
-		"one answer":               {HumanContact, Elicitation{}, agents(AllowOnce, RejectOnce), Answers{Declinable: true}},
-		"no answer but no":         {HumanContact, Elicitation{}, agents(RejectOnce, RejectAlways), Answers{}},
-		"a client's":               {HumanContact, Elicitation{}, []Option{{Name: "red"}, {ID: "b", Name: "blue"}}, Answers{}},
-		"a client's, with kinds":   {HumanContact, Elicitation{}, []Option{{Name: "red", Kind: AllowOnce}, {Name: "blue", Kind: AllowOnce}}, Answers{}},
-		"words":                    {HumanContact, Elicitation{}, nil, Answers{}},
-		"a form":                   {HumanContact, form, agents(AllowOnce, AllowAlways), Answers{Declinable: true}},
-		"a tool, which is allowed": {FunctionCall, Elicitation{}, agents(AllowOnce, AllowAlways), Answers{}},
+func TestOptionsKeepUnknownMembers(t *testing.T) {
+	for in, out := range map[string]string{
+		`{}`:                          `{}`,
+		`null`:                        `{}`,
+		`{"name":"a","kind":"b"}`:     `{"name":"a","kind":"b"}`,
+		`{"KIND":"b","option_id":""}`: `{"kind":"b"}`,
+		`{"x":1}`:                     `{"x":1}`,
+		`{"z":1.50,"name":"a","_meta":{"n":null}}`: `{"name":"a","_meta":{"n":null},"z":1.50}`,
 	} {
-		assert.Equal(t, c.want, AnswersOf(c.question, c.elicitation, c.options), name)
+		var o domain.Option
+		require.NoError(t, json.Unmarshal([]byte(in), &o), in)
+		got, err := json.Marshal(o)
+		require.NoError(t, err, in)
+		assert.Equal(t, out, string(got), in)
+	}
+	for _, in := range []string{`7`, `[]`, `"a"`, `{"name":7}`} {
+		assert.Error(t, json.Unmarshal([]byte(in), new(domain.Option)), in)
 	}
 }

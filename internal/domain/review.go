@@ -14,17 +14,17 @@ const (
 // A ChangeDecision is what was decided about a part of what a run has changed. What none
 // is kept of is open.
 type ChangeDecision struct {
-	Run   int64
-	Part  string // of a file, as package changereview names it
-	State string // ChangeOpen, ChangeAccepted or ChangeReverted
-	Mode  uint32 // permission bits of a file that was deleted so; 0: none was
+	Run   int64  `db:"run"`
+	Part  string `db:"part"`  // of a file, as package changereview names it
+	State string `db:"state"` // ChangeOpen, ChangeAccepted or ChangeReverted
+	Mode  uint32 `db:"mode"`  // permission bits of a file that was deleted so; 0: none was
 }
 
 // ChangeDecided says that a person has decided about a change of a run.
 type ChangeDecided struct {
-	Path     string
-	Decision string // accept, revert or reopen
-	Hunk     string // its id; "": all of the file
+	Path     string `json:"path"`
+	Decision string `json:"decision"`       // accept, revert or reopen
+	Hunk     string `json:"hunk,omitempty"` // its id; "": all of the file
 }
 
 // EventChangeDecided is the kind of [ChangeDecided].
@@ -38,21 +38,21 @@ func (p ChangeDecided) Size() int { return fieldsSize + len(p.Path) }
 
 // A Change is a file that a run changed.
 type Change struct {
-	Run     int64
-	Path    string
-	Before  *string // nil: there was none, or Binary
-	After   *string
-	Binary  bool
-	Seq     int64
-	Updated time.Time
+	Run     int64     `db:"run"`
+	Path    string    `db:"path"`
+	Before  *string   `db:"before"` // nil: there was none, or Binary
+	After   *string   `db:"after"`
+	Binary  bool      `db:"binary"`
+	Seq     int64     `db:"seq"`
+	Updated time.Time `db:"updated"`
 }
 
 // A Diff is a change of a file, or of a part of it, as an agent shows it: before
 // it is made, or while.
 type Diff struct {
-	Path    string
-	OldText *string // nil: the file is new
-	NewText string
+	Path    string  `json:"path"`
+	OldText *string `json:"old_text,omitempty"` // nil: the file is new
+	NewText string  `json:"new_text"`
 }
 
 // Equal reports whether two diffs say the same.

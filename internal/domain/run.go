@@ -11,45 +11,45 @@ import (
 // A Run is one prompt and its execution. Task, session and run are names of
 // it: every one of its ids finds it.
 type Run struct {
-	ID        int64
-	UUID      string // UUIDv7, ours
-	Task      int64  // the number in task-0001
-	SessionID string // a UUID, HumanLayer's session_id
-	RunID     string // a UUID, HumanLayer's run_id
-	CallerID  string // the caller's own id of it, or ""
-	Thread    int64
-	Place     int64 // orders the runs of a thread: its ID, unless queued runs were reordered
-	Parent    int64 // the run that it continues, or 0
-	Prompt    string
-	Content   []Block // what goes with the prompt beside its text
-	Title     string
-	Agent     string
-	Source    string // who asked for it: one of the Source constants
-	State     State
-	Priority  int           // higher first
-	Mode      string        // that people asked for: a permission mode of ours, or a mode of the agent's
-	AgentMode string        // that its agent said it is in, last, or is to go on in; "" if it says nothing
-	Model     string        // that its agent said it works with; "" if it says nothing
-	Tools     []string      // allowed; empty: all
-	Timeout   time.Duration // 0: the configured one
-	Quiet     bool          // no deltas are wanted
-	Created   time.Time
-	Started   time.Time // zero before
-	Ended     time.Time // zero before
-	Active    time.Time // when something happened last
-	Error     string
-	ErrorCode string       // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
-	Stop      string       // the agent's stop reason
-	SignIn    []AuthMethod // that the agent offers, where it failed because somebody has to sign in
-	Result    string       // the last message of the agent
-	Messages  int          // how many the agent sent
-	Tokens    Tokens
-	Progress  json.RawMessage // how far it is, in its executor's words: the JSON that it last reported
-	Metadata  json.RawMessage // the caller's own: a JSON object, to which the agent's plan is added
+	ID        int64           `db:"id,key"`
+	UUID      string          `db:"uuid,fixed"`       // UUIDv7, ours
+	Task      int64           `db:"task,fixed"`       // the number in task-0001
+	SessionID string          `db:"session_id,fixed"` // a UUID, HumanLayer's session_id
+	RunID     string          `db:"run_id,fixed"`     // a UUID, HumanLayer's run_id
+	CallerID  string          `db:"caller_id,fixed"`  // the caller's own id of it, or ""
+	Thread    int64           `db:"thread,fixed"`
+	Place     int64           `db:"place,fixed"`  // orders the runs of a thread: its ID, unless queued runs were reordered
+	Parent    int64           `db:"parent,fixed"` // the run that it continues, or 0
+	Prompt    string          `db:"prompt,fixed"`
+	Content   []Block         `db:"content,fixed"` // what goes with the prompt beside its text
+	Title     string          `db:"title"`
+	Agent     string          `db:"agent"`
+	Source    string          `db:"source"` // who asked for it: one of the Source constants
+	State     State           `db:"state"`
+	Priority  int             `db:"priority"`    // higher first
+	Mode      string          `db:"mode"`        // that people asked for: a permission mode of ours, or a mode of the agent's
+	AgentMode string          `db:"agent_mode"`  // that its agent said it is in, last, or is to go on in; "" if it says nothing
+	Model     string          `db:"agent_model"` // that its agent said it works with; "" if it says nothing
+	Tools     []string        `db:"tools"`       // allowed; empty: all
+	Timeout   time.Duration   `db:"timeout"`     // 0: the configured one
+	Quiet     bool            `db:"quiet"`       // no deltas are wanted
+	Created   time.Time       `db:"created"`
+	Started   time.Time       `db:"started"` // zero before
+	Ended     time.Time       `db:"ended"`   // zero before
+	Active    time.Time       `db:"active"`  // when something happened last
+	Error     string          `db:"error"`
+	ErrorCode string          `db:"error_code"` // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
+	Stop      string          `db:"stop"`       // the agent's stop reason
+	SignIn    []AuthMethod    `db:"sign_in"`    // that the agent offers, where it failed because somebody has to sign in
+	Result    string          `db:"result"`     // the last message of the agent
+	Messages  int             `db:"messages"`   // how many the agent sent
+	Tokens    Tokens          `db:"tokens"`
+	Progress  json.RawMessage `db:"progress"` // how far it is, in its executor's words: the JSON that it last reported
+	Metadata  json.RawMessage `db:"metadata"` // the caller's own: a JSON object, to which the agent's plan is added
 
 	// Restricted says that the client did not trust the workspace: nothing that the
-	// project's file defines is run or heeded. See package restricted.
-	Restricted bool
+	// project's file defines is run or heeded. See package clientenv.
+	Restricted bool `db:"restricted"`
 }
 
 // CodeStoreFull is the ErrorCode of a run that a full disk has cut short: what was
@@ -58,21 +58,21 @@ const CodeStoreFull = "STORE_FULL"
 
 // Tokens is what a run cost.
 type Tokens struct {
-	Input       int64
-	Output      int64
-	CacheRead   int64
-	CacheWrite  int64
-	ContextUsed int64
-	ContextSize int64
-	CostUSD     float64
+	Input       int64   `json:"input,omitempty"`
+	Output      int64   `json:"output,omitempty"`
+	CacheRead   int64   `json:"cache_read,omitempty"`
+	CacheWrite  int64   `json:"cache_write,omitempty"`
+	ContextUsed int64   `json:"context_used,omitempty"`
+	ContextSize int64   `json:"context_size,omitempty"`
+	CostUSD     float64 `json:"cost_usd,omitempty"`
 }
 
 // A Session is a run together with its thread: what most callers want to see.
 type Session struct {
 	Run
-	Thread        Thread
-	ParentSession string // SessionID of the run that it continues, or ""
-	FirstWords    string // of the prompt with which the thread began: at most 400 characters
+	Thread        Thread `db:",inline"`
+	ParentSession string `db:"parent_session,read"` // SessionID of the run that it continues, or ""
+	FirstWords    string `db:"first_words,read"`    // of the prompt with which the thread began: at most 400 characters
 }
 
 // A RunFilter chooses runs. The zero value means all.
@@ -89,10 +89,10 @@ type RunFilter struct {
 
 // A RunHead is what of a run its conversation needs, without its texts.
 type RunHead struct {
-	ID        int64
-	SessionID string
-	State     State
-	ErrorCode string
+	ID        int64  `db:"id"`
+	SessionID string `db:"session_id"`
+	State     State  `db:"state"`
+	ErrorCode string `db:"error_code"`
 }
 
 // TaskName is the number of a run as AIWG spells it, such as task-0001.
@@ -227,9 +227,9 @@ func RequestOf(prompt string) string {
 // QueueChanged says that a queued run was edited, or has another place among the queued
 // runs of its conversation.
 type QueueChanged struct {
-	Text      *string  // the new prompt; nil: as before
-	Truncated bool     // Text is cut to [MaxEventText]
-	Order     []string // SessionIDs of the conversation's queued runs, the next one first
+	Text      *string  `json:"text,omitempty"`      // the new prompt; nil: as before
+	Truncated bool     `json:"truncated,omitempty"` // Text is cut to [MaxEventText]
+	Order     []string `json:"order"`               // SessionIDs of the conversation's queued runs, the next one first
 }
 
 // EventQueue is the kind of [QueueChanged].

@@ -5,11 +5,11 @@ import "time"
 // A Budget is how much the runs of a conversation may use each, beside what the
 // configuration says. What is 0 is not limited.
 type Budget struct {
-	Turns   int           // rounds of tool calls
-	Time    time.Duration // that the agent works; waiting for a person is none
-	Tokens  int64         // read and written
-	CostUSD float64
-	Repeats int // of the same tool call, one after the other
+	Turns   int           `json:"turns,omitempty"`  // rounds of tool calls
+	Time    time.Duration `json:"time,omitempty"`   // that the agent works; waiting for a person is none
+	Tokens  int64         `json:"tokens,omitempty"` // read and written
+	CostUSD float64       `json:"cost_usd,omitempty"`
+	Repeats int           `json:"repeats,omitempty"` // of the same tool call, one after the other
 }
 
 // Codes of runs that were interrupted since a budget was used up: values of Run.ErrorCode.

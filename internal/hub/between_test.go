@@ -39,7 +39,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	told := all[1].Payload.(domain.AgentSessionChanged).AgentSession
 	assert.Equal(t, s.Run.ID, all[1].Run)
 	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, told.Commands)
-	assert.Equal(t, &domain.AgentSessionInfo{Title: "It has [secret]"}, told.Info, "the agent has its keys still")
+	assert.Equal(t, &domain.SessionInfo{Title: "It has [secret]"}, told.Info, "the agent has its keys still")
 	assert.Equal(t, domain.AgentModeChanged{Mode: "code"}, all[2].Payload)
 	seen, err := h.store.AgentSession(t.Context(), s.Run.Thread)
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ type Options struct {
 	Keys  func() map[string]config.Key
 	Rules func() []config.Rule
 	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see package restricted.
+	// trust the workspace; see package clientenv.
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.

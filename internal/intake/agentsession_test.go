@@ -34,7 +34,7 @@ func TestWhatAnAgentTellsOfItsSessionIsKept(t *testing.T) {
 			domain.AgentModeChanged{Mode: "ask", Modes: []string{"ask", "code"}, Choices: modes},
 		}},
 		{catalog.EventSession, `{"commands":[{"name":"review","input_hint":"what"}]}`, part(domain.AgentSession{Commands: commands})},
-		{catalog.EventSession, `{"info":{"title":"A title","updated_at":"now"}}`, part(domain.AgentSession{Info: &domain.AgentSessionInfo{Title: "A title", Updated: "now"}})},
+		{catalog.EventSession, `{"info":{"title":"A title","updated_at":"now"}}`, part(domain.AgentSession{Info: &domain.SessionInfo{Title: "A title", Updated: "now"}})},
 		{catalog.EventSession, `{"mode":{"current":"code"}}`, part(domain.AgentSession{Modes: &domain.Selection{Current: "code", Choices: modes}})},
 		{catalog.EventMode, `{"current":"code","available":["ask","code"]}`, []domain.Payload{domain.AgentModeChanged{Mode: "code", Modes: []string{"ask", "code"}}}},
 		{catalog.EventMode, `{"current":"code"}`, []domain.Payload{domain.AgentModeChanged{Mode: "code"}}},
@@ -46,7 +46,7 @@ func TestWhatAnAgentTellsOfItsSessionIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.AgentSession{
 		Agent: agent, Modes: &domain.Selection{Current: "code", Choices: modes}, Models: models, Options: []domain.AgentOption{}, Commands: commands,
-		Info: &domain.AgentSessionInfo{Title: "A title", Updated: "now"},
+		Info: &domain.SessionInfo{Title: "A title", Updated: "now"},
 	}, seen.AgentSession)
 	run, err := r.store.Run(t.Context(), r.run.ID)
 	require.NoError(t, err)

@@ -310,7 +310,7 @@ func sessionOf(s catalog.Session) domain.AgentSession {
 		now.Background = append(now.Background, domain.BackgroundTask(b))
 	}
 	if s.Info != nil {
-		now.Info = &domain.AgentSessionInfo{Title: s.Info.Title, Updated: s.Info.UpdatedAt}
+		now.Info = &domain.SessionInfo{Title: s.Info.Title, Updated: s.Info.UpdatedAt}
 	}
 	return now
 }

@@ -10,8 +10,6 @@ import (
 var (
 	// ErrNotFound is what a query for one value returns if there is none.
 	ErrNotFound = errors.New("not found")
-	// ErrAmbiguous is returned for an id that several values have.
-	ErrAmbiguous = errors.New("several have this id")
 	// ErrClosed is what who writes gets when the store has been closed.
 	ErrClosed = errors.New("the store is closed")
 	// ErrFull: there is no room for more. Nothing was changed.

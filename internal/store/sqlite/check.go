@@ -12,8 +12,6 @@ import (
 	"os"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // Check looks whether the database at path can be used, without changing it.
@@ -26,16 +24,16 @@ func Check(ctx context.Context, path string) error {
 	defer db.Close()
 	var found string
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
-		return &OpenError{path, statement.Reason(err), err}
+		return &OpenError{path, reason(err), err}
 	}
 	if found != "ok" {
 		return &OpenError{path, "corrupt", errors.New(found)}
 	}
-	if version < schema.Latest() {
-		return nil // its rows are not read before it is brought up to date
+	if version < format {
+		return nil // it is empty
 	}
 	if err := checkRows(ctx, db); err != nil {
-		return &OpenError{path, statement.Reason(err), err}
+		return &OpenError{path, reason(err), err}
 	}
 	return nil
 }
@@ -53,10 +51,10 @@ func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err 
 		return nil, 0, &OpenError{path, "unreadable", err}
 	}
 	if err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		err = &OpenError{path, statement.Reason(err), err}
+		err = &OpenError{path, reason(err), err}
 	} else if err = checkVersion(path, version); err == nil {
-		if err = schema.Check(ctx, db, version); err != nil {
-			err = &OpenError{path, statement.Reason(err), err}
+		if err = checkSchema(ctx, db, version); err != nil {
+			err = &OpenError{path, reason(err), err}
 		}
 	}
 	if err != nil {
@@ -76,7 +74,7 @@ func Conversations(ctx context.Context, path string) (int, error) {
 	defer db.Close()
 	var n int
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM threads").Scan(&n); err != nil {
-		return 0, &OpenError{path, statement.Reason(err), err}
+		return 0, &OpenError{path, reason(err), err}
 	}
 	return n, nil
 }
@@ -89,19 +87,19 @@ func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAcces
 		return nil, err
 	}
 	defer db.Close()
-	q := newQueries(statement.New(db, nil, nil))
-	defer q.s.Close()
+	q := queries{newStatements(db, nil, nil)}
+	defer q.s.close()
 	list, err := q.KeyAccesses(ctx, limit)
 	if err != nil {
-		return nil, &OpenError{path, statement.Reason(err), err}
+		return nil, &OpenError{path, reason(err), err}
 	}
 	return list, nil
 }
 
 // checkRows reads the log and all conversations as clients would.
 func checkRows(ctx context.Context, db *sql.DB) (damage error) {
-	q := newQueries(statement.New(db, func(err error) { damage = err }, nil))
-	defer q.s.Close()
+	q := queries{newStatements(db, func(err error) { damage = err }, nil)}
+	defer q.s.close()
 	const some = 1000
 	for after := int64(0); ; {
 		events, err := q.Events(ctx, after, some)
@@ -110,7 +108,7 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 		}
 		for _, e := range events {
 			if e.Seq != after+1 && after > 0 {
-				return &statement.DamagedError{Err: fmt.Errorf("the log has nothing between %d and %d", after, e.Seq)}
+				return &damagedValueError{Err: fmt.Errorf("the log has nothing between %d and %d", after, e.Seq)}
 			}
 			after = e.Seq
 		}
@@ -119,13 +117,13 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 		}
 	}
 	for after := int64(0); ; {
-		items, err := statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, some)
+		items, err := q.items(ctx, "WHERE i.id > ? ORDER BY i.id LIMIT ?", after, some)
 		if err != nil || damage != nil {
 			return cmp.Or(damage, err)
 		}
 		for _, i := range items {
 			if i.ID <= after {
-				return &statement.DamagedError{Err: fmt.Errorf("an entry of a conversation has the number %d behind %d", i.ID, after)}
+				return &damagedValueError{Err: fmt.Errorf("an entry of a conversation has the number %d behind %d", i.ID, after)}
 			}
 			after = i.ID
 		}

@@ -1,12 +1,12 @@
-// Package sqlite keeps threads, runs, approvals and events in SQLite. It has rows and queries, and no opinion on
-// which change of a row is allowed.
+// Package sqlite keeps conversations, runs, approvals and the log in an SQLite database. It
+// does not judge changes: which change of a run is allowed is decided in package hub.
 //
-// There is one writer goroutine. What is asked of it while it is busy is
-// committed together afterwards (group commit); what waits for its commit with
-// [Store.Write] survives a power cut, what is queued with [Store.Enqueue]
-// survives any kill of the process. Events get their numbers in the
-// transaction that they are part of, so the log has no gaps, and they are
-// announced after its commit, in order.
+// A value's columns are named by the tags of its fields in package domain (columns.go).
+// schema.sql is the schema.
 //
-// Reads go beside the writer on connections of their own.
+// One goroutine writes. Changes that arrive while it is busy are committed together. A change
+// made with [Store.Write] survives a power cut when Write returns; a change queued with
+// [Store.Enqueue] survives any kill of the process. An event gets its number in the
+// transaction that appends it, so the log has no gaps, and is announced after the commit, in
+// order. Readers have connections of their own.
 package sqlite

@@ -2,84 +2,171 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/eventrow"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-// A loggedRow is a row of the log whose payload is still to be made of its
-// columns.
-type loggedRow struct {
-	event   domain.Event
-	columns eventrow.Columns
-	damaged bool
+// An eventRow is an entry of the log as the table has it. type has the kind of its payload,
+// and data the payload as JSON, with the run. A delta has columns of its own instead, key and
+// text; its data, which is rare, is a deltaData.
+type eventRow struct {
+	Seq    int64           `db:"seq"`
+	At     time.Time       `db:"at"`
+	Type   string          `db:"type"`
+	Thread int64           `db:"thread"`
+	Run    int64           `db:"run"`
+	Key    *string         `db:"key"`
+	Text   *string         `db:"text"`
+	Data   json.RawMessage `db:"data"`
 }
 
-func scanLogged(row statement.Scanner) (r loggedRow, err error) {
-	var at int64
-	var data *statement.JSON
-	e, c := &r.event, &r.columns
-	if err := row.Scan(&e.Seq, &at, &c.Type, &e.Thread, &e.Run, &c.Key, &c.Text, &data); err != nil {
-		return r, err
+// eventData is what the column data has of a payload.
+type eventData[P domain.Payload] struct {
+	Run     domain.RunRef `json:"run,omitzero"`
+	Payload P             `json:"payload"`
+}
+
+type deltaData struct {
+	ParentID string          `json:"parent,omitempty"`
+	Meta     json.RawMessage `json:"_meta,omitempty"`
+}
+
+// payloads read the data of the kinds that the log keeps, apart from deltas.
+var payloads = map[domain.EventKind]func([]byte) (domain.RunRef, domain.Payload, error){
+	domain.EventRunState:          payload[domain.RunStateChanged],
+	domain.EventMessage:           payload[domain.MessageAdded],
+	domain.EventToolCall:          payload[domain.ToolCallChanged],
+	domain.EventApprovalRequested: payload[domain.ApprovalRequested],
+	domain.EventApprovalResolved:  payload[domain.ApprovalResolved],
+	domain.EventSettings:          payload[domain.SettingsChanged],
+	domain.EventNativeSession:     payload[domain.NativeSessionChanged],
+	domain.EventAgentMode:         payload[domain.AgentModeChanged],
+	domain.EventAgentSession:      payload[domain.AgentSessionChanged],
+	domain.EventPlan:              payload[domain.PlanChanged],
+	domain.EventUsage:             payload[domain.UsageReported],
+	domain.EventFileChange:        payload[domain.FileChanged],
+	domain.EventChangeDecided:     payload[domain.ChangeDecided],
+	domain.EventQueue:             payload[domain.QueueChanged],
+	domain.EventProgress:          payload[domain.ProgressReported],
+	domain.EventAgentError:        payload[domain.AgentErrorReported],
+	domain.EventAgentUpdate:       payload[domain.AgentUpdated],
+	domain.EventAgentSilent:       payload[domain.AgentSilent],
+	domain.EventTrigger:           payload[domain.TriggerExecuted],
+	domain.EventBuild:             payload[domain.BuildProgressed],
+	domain.EventIteration:         payload[domain.IterationStarted],
+	domain.EventGateStart:         payload[domain.GateStarted],
+	domain.EventGate:              payload[domain.GateChecked],
+	domain.EventLoopEnded:         payload[domain.LoopEnded],
+	domain.EventThreadDeleted:     payload[domain.ThreadDeleted],
+	domain.EventErased:            payload[domain.Erased],
+	domain.EventTerminalExit:      payload[domain.TerminalExited],
+}
+
+func payload[P domain.Payload](data []byte) (domain.RunRef, domain.Payload, error) {
+	var d eventData[P]
+	err := json.Unmarshal(data, &d)
+	return d.Run, d.Payload, err
+}
+
+// rowOfEvent fails for payloads that the log does not keep.
+func rowOfEvent(e domain.Event) (eventRow, error) {
+	r := eventRow{Seq: e.Seq, At: e.Time, Type: string(e.Payload.Kind()), Thread: e.Thread, Run: e.Run}
+	var data any
+	if d, ok := e.Payload.(domain.MessageDelta); ok {
+		r.Key = &d.Key
+		if d.Text != "" {
+			r.Text = &d.Text
+		}
+		if d.ParentID == "" && d.Meta == nil {
+			return r, nil
+		}
+		data = deltaData{d.ParentID, d.Meta}
+	} else if payloads[e.Payload.Kind()] != nil {
+		data = eventData[domain.Payload]{e.Ref, e.Payload}
+	} else {
+		return r, fmt.Errorf("%T is not kept in the log", e.Payload)
 	}
-	e.Time = fromNano(at)
-	r.damaged = data != nil && *data == statement.DamagedJSON // it was noted when it was scanned
-	c.Data = (*string)(data)
-	return r, nil
+	text, err := encode(data)
+	r.Data = json.RawMessage(text)
+	return r, err
 }
 
-// log lists events that a query chooses. Payloads are made when all rows have been
-// read: while they are, SQLite cannot begin its write-ahead log anew
-// (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files). What cannot
-// be what was written is unreadable.
-func (q eventQueries) log(ctx context.Context, query string, args ...any) ([]domain.Event, error) {
-	rows, err := statement.All(ctx, q.s, scanLogged, "SELECT "+eventColumns+" FROM events"+query, args...)
+// value returns the event of a row. The error means that the row is damaged.
+func (r eventRow) value() (domain.Event, error) {
+	e := domain.Event{Seq: r.Seq, Time: r.At, Thread: r.Thread, Run: r.Run}
+	var err error
+	switch kind := domain.EventKind(r.Type); {
+	case kind == domain.EventDelta, kind == domain.EventThoughtDelta:
+		var data deltaData
+		if r.Data != nil {
+			data = fromJSON[deltaData](r.Data) // damaged data counts as absent
+		}
+		e.Payload = domain.MessageDelta{Key: deref(r.Key), ParentID: data.ParentID, Text: deref(r.Text), Thought: kind == domain.EventThoughtDelta, Meta: data.Meta}
+	case payloads[kind] != nil:
+		e.Ref, e.Payload, err = payloads[kind](r.Data)
+	default:
+		err = fmt.Errorf("the log has an entry of the unknown kind %q", r.Type)
+	}
+	if err != nil {
+		return domain.Event{Seq: r.Seq, Time: r.At, Thread: r.Thread, Run: r.Run, Payload: domain.Unreadable{}}, err
+	}
+	return e, nil
+}
+
+// deref returns the text that p points to, or the empty text.
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// log lists the events that a query chooses. It decodes payloads after all rows have been
+// read: a read that is under way keeps SQLite from beginning its write-ahead log anew
+// (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files). A damaged payload
+// becomes domain.Unreadable.
+func (q queries) log(ctx context.Context, which string, args ...any) ([]domain.Event, error) {
+	rows, err := all[eventRow](ctx, q.s, "SELECT "+columnNames[eventRow]("events")+" FROM events"+which, args...)
 	if len(rows) == 0 {
 		return nil, err
 	}
 	events := make([]domain.Event, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		e := r.event
-		if r.damaged {
-			e.Payload = domain.Unreadable{}
-		} else if ref, payload, err := eventrow.Decode(r.columns); err == nil {
-			e.Ref, e.Payload = ref, payload
-		} else {
-			q.s.Report(&statement.DamagedError{Err: err})
-			e.Payload = domain.Unreadable{}
+	for i, r := range rows {
+		if string(r.Data) == damagedJSON { // reported when it was scanned
+			events[i] = domain.Event{Seq: r.Seq, Time: r.At, Thread: r.Thread, Run: r.Run, Payload: domain.Unreadable{}}
+			continue
 		}
-		events[i] = e
+		var err error
+		if events[i], err = r.value(); err != nil {
+			q.s.damaged(&damagedValueError{err})
+		}
 	}
 	return events, err
 }
 
-const eventColumns = "seq, at, type, thread, run, key, text, data"
-
 // Events lists the log from after seq on, at most limit entries. With an error
 // it returns those before what could not be read.
-func (q eventQueries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
+func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
 	return q.log(ctx, " WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // LastSeq is the number of the last event, or 0.
-func (q eventQueries) LastSeq(ctx context.Context) (int64, error) {
-	return statement.One(ctx, q.s, statement.Value[int64], "SELECT coalesce(max(seq), 0) FROM events")
+func (q queries) LastSeq(ctx context.Context) (int64, error) {
+	return first[int64](ctx, q.s, "SELECT coalesce(max(seq), 0) FROM events")
 }
 
 // Append adds an event to the log and returns its number.
 func (t *Tx) Append(e domain.Event) (int64, error) {
 	e.Seq = t.seq + 1
 	e.Time = t.now
-	row, err := eventrow.Encode(e)
+	row, err := rowOfEvent(e)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := t.exec("INSERT INTO events ("+eventColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		e.Seq, nano(e.Time), row.Type, e.Thread, e.Run, row.Key, row.Text, row.Data); err != nil {
+	if _, err := insert(t, "events", &row, ""); err != nil {
 		return 0, err
 	}
 	t.seq = e.Seq
@@ -91,31 +178,35 @@ func (t *Tx) Append(e domain.Event) (int64, error) {
 // included.
 func (t *Tx) Seq() int64 { return t.seq }
 
-func scanChange(row statement.Scanner) (c domain.Change, err error) {
-	var updated int64
-	err = row.Scan(&c.Run, &c.Path, &c.Before, &c.After, &c.Binary, &c.Seq, &updated)
-	c.Updated = fromNano(updated)
-	return c, err
-}
-
 // Changes lists the files that a run changed, by path.
-func (q itemQueries) Changes(ctx context.Context, run int64) ([]domain.Change, error) {
-	return statement.All(ctx, q.s, scanChange, "SELECT run, path, before, after, binary, seq, updated FROM changes WHERE run = ? ORDER BY path", run)
+func (q queries) Changes(ctx context.Context, run int64) ([]domain.Change, error) {
+	return all[domain.Change](ctx, q.s, "SELECT "+columnNames[domain.Change]("c")+" FROM changes c WHERE c.run = ? ORDER BY path", run)
 }
 
 // PutChange keeps how a run changed a file. What the file was before is kept
 // from the first time.
 func (t *Tx) PutChange(c domain.Change) error {
-	_, err := t.exec(`INSERT INTO changes (run, path, before, after, binary, seq, updated) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET after = excluded.after, binary = binary OR excluded.binary, seq = excluded.seq, updated = excluded.updated`,
-		c.Run, c.Path, c.Before, c.After, c.Binary, c.Seq, nano(c.Updated))
+	_, err := insert(t, "changes", &c, " ON CONFLICT DO UPDATE SET after = excluded.after, binary = binary OR excluded.binary, seq = excluded.seq, updated = excluded.updated")
 	return err
 }
 
-// What follows sums up what runs have used.
+// A usageRow has the columns of sums.
+type usageRow struct {
+	Runs       int     `db:"runs"`
+	Input      int64   `db:"input"`
+	Output     int64   `db:"output"`
+	CacheRead  int64   `db:"cache_read"`
+	CacheWrite int64   `db:"cache_write"`
+	CostUSD    float64 `db:"cost_usd"`
+	Time       int64   `db:"time"`
+}
 
-// usagerowUsageQueries sum up the rows of runs.
-type usagerowUsageQueries struct{ Statements *statement.Cache }
+func (r usageRow) value() domain.Usage {
+	return domain.Usage{
+		Runs: r.Runs, Time: time.Duration(r.Time),
+		Tokens: domain.Tokens{Input: r.Input, Output: r.Output, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, CostUSD: r.CostUSD},
+	}
+}
 
 // What a run waited for people is taken from its time. Tokens that were read from a
 // cache, or written to it, are told beside the others, as agents tell them.
@@ -150,22 +241,15 @@ func chosen(f domain.UsageFilter, now time.Time) (from string, arguments []any) 
 	return from, arguments
 }
 
-func scanUsage(row statement.Scanner, u *domain.Usage, more ...any) error {
-	k := &u.Tokens
-	return row.Scan(append([]any{&u.Runs, &k.Input, &k.Output, &k.CacheRead, &k.CacheWrite, &k.CostUSD, (*int64)(&u.Time)}, more...)...)
-}
-
 // Usage is as of [store.UsageReader].
-func (q usagerowUsageQueries) Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error) {
+func (q queries) Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error) {
 	from, arguments := chosen(f, now)
-	return statement.One(ctx, q.Statements, func(row statement.Scanner) (u domain.Usage, err error) {
-		err = scanUsage(row, &u)
-		return u, err
-	}, "SELECT "+sums+from, arguments...)
+	u, err := first[usageRow](ctx, q.s, "SELECT "+sums+from, arguments...)
+	return u.value(), err
 }
 
 // UsageBy is as of [store.UsageReader].
-func (q usagerowUsageQueries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error) {
+func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error) {
 	key, title, order := "", "''", "1"
 	switch by {
 	case domain.UsageByDay:
@@ -180,17 +264,20 @@ func (q usagerowUsageQueries) UsageBy(ctx context.Context, f domain.UsageFilter,
 		return nil, fmt.Errorf("usage cannot be told by %q", by)
 	}
 	from, arguments := chosen(f, now)
-	return statement.All(ctx, q.Statements, func(row statement.Scanner) (u domain.UsageRow, err error) {
-		err = scanUsage(row, &u.Usage, &u.Title, &u.Key)
-		return u, err
-	}, "SELECT "+sums+", "+title+", "+key+from+" GROUP BY "+key+" ORDER BY "+order, arguments...)
+	type keyed struct {
+		usageRow
+		Title string `db:"title,read"`
+		Key   string `db:"key,read"`
+	}
+	rows, err := all[keyed](ctx, q.s, "SELECT "+sums+", "+title+", "+key+from+" GROUP BY "+key+" ORDER BY "+order, arguments...)
+	list := make([]domain.UsageRow, len(rows))
+	for i, r := range rows {
+		list[i] = domain.UsageRow{Key: r.Key, Title: r.Title, Usage: r.value()}
+	}
+	return list, err
 }
 
 // LastWith is as of [store.UsageReader].
-func (q usagerowUsageQueries) LastWith(ctx context.Context, thread int64, code string) (id int64, err error) {
-	return statement.One(ctx, q.Statements, func(row statement.Scanner) (id int64, err error) {
-		err = row.Scan(&id)
-		return id, err
-	},
-		"SELECT coalesce(max(id), 0) FROM runs WHERE thread = ? AND error_code = ?", thread, code)
+func (q queries) LastWith(ctx context.Context, thread int64, code string) (id int64, err error) {
+	return first[int64](ctx, q.s, "SELECT coalesce(max(id), 0) FROM runs WHERE thread = ? AND error_code = ?", thread, code)
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"sort"
 	"strings"
 	"sync"
@@ -9,64 +10,116 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-const itemColumns = "i.id, i.thread, i.run, i.seq, i.kind, i.key, i.role, i.content, i.tool, i.title, i.tool_kind, i.input, i.status, i.result, i.parent_id, i.data, i.approval, i.created, i.updated"
+// An itemRow is an item as the table has it.
+type itemRow struct {
+	domain.Item
+	Data    json.RawMessage `db:"data"`
+	Indexed int             `db:"indexed,fixed"` // see indexState
+}
 
-func scanItem(row statement.Scanner) (domain.Item, error) {
-	var (
-		i                domain.Item
-		input, data      statement.JSON
-		created, updated int64
-	)
-	err := row.Scan(&i.ID, &i.Thread, &i.Run, &i.Seq, &i.Kind, &i.Key, &i.Role, &i.Content, &i.Tool, &i.Title, &i.ToolKind,
-		&input, &i.Status, &i.Result, &i.ParentID, &data, &i.Approval, &created, &updated)
-	i.Input, i.Data = input.Raw(), rowjson.ItemData(i.Kind, data.Intact())
-	i.Created, i.Updated = fromNano(created), fromNano(updated)
-	return i, err
+// value returns the item, with the data that belongs to its kind.
+func (r itemRow) value() domain.Item {
+	i := r.Item
+	if len(r.Data) == 0 || r.Data[0] != '{' || string(r.Data) == damagedJSON {
+		return i
+	}
+	switch r.Kind {
+	case domain.ItemTool:
+		i.Data = fromJSON[domain.ToolDetails](r.Data)
+	case domain.ItemMessage, domain.ItemThinking:
+		if c := fromJSON[domain.MessageContent](r.Data); c.Blocks != nil || c.Meta != nil {
+			i.Data = c
+		}
+	case domain.ItemPlan:
+		i.Data = fromJSON[domain.Plan](r.Data)
+	case domain.ItemFile:
+		i.Data = fromJSON[domain.FileNote](r.Data)
+	case domain.ItemApproval:
+		i.Data = fromJSON[domain.ApprovalNote](r.Data)
+	}
+	return i
+}
+
+// fromJSON reads JSON that is valid. Members of another type are left out.
+func fromJSON[T any](data []byte) (v T) {
+	_ = json.Unmarshal(data, &v)
+	return v
+}
+
+// rowOf returns the row of an item that is written now.
+func (t *Tx) rowOf(i domain.Item) (r itemRow, err error) {
+	r = itemRow{Item: i, Indexed: t.indexState(i)}
+	if i.Data != nil {
+		var data string
+		data, err = encode(i.Data)
+		r.Data = json.RawMessage(data)
+	}
+	return r, err
+}
+
+// items lists the items that a query chooses, with what is behind FROM items i.
+func (q queries) items(ctx context.Context, which string, args ...any) ([]domain.Item, error) {
+	rows, err := all[itemRow](ctx, q.s, "SELECT "+columnNames[itemRow]("i")+" FROM items i "+which, args...)
+	items := make([]domain.Item, len(rows))
+	for n, r := range rows {
+		items[n] = r.value()
+	}
+	return items, err
+}
+
+// item is the first of the items that a query chooses, or store.ErrNotFound.
+func (q queries) item(ctx context.Context, which string, args ...any) (domain.Item, error) {
+	items, err := q.items(ctx, which+" LIMIT 1", args...)
+	if err != nil {
+		return domain.Item{}, err
+	}
+	if len(items) == 0 {
+		return domain.Item{}, store.ErrNotFound
+	}
+	return items[0], nil
 }
 
 // ItemsOfRun lists what a run added to its conversation, in order.
-func (q itemQueries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
-	return statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? ORDER BY i.id", run)
+func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.run = ? ORDER BY i.id", run)
 }
 
 // ItemsAfter is ItemsOfRun for at most limit items after the item after.
-func (q itemQueries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error) {
-	return statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
+func (q queries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
 }
 
 // LastItem is the last message, thought or tool call of a run.
-func (q itemQueries) LastItem(ctx context.Context, run int64) (domain.Item, error) {
-	return statement.One(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC LIMIT 1", run)
+func (q queries) LastItem(ctx context.Context, run int64) (domain.Item, error) {
+	return q.item(ctx, "WHERE i.run = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC", run)
 }
 
 // ToolItem is the tool call of a run that has the agent's id.
-func (q itemQueries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
-	return statement.One(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)
+func (q queries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
+	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC", run, key)
 }
 
 // NotedItem is what a run has one of at most: a plan, the note of a change of
 // the file that is its key, or of the answer to the approval that is.
-func (q itemQueries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
-	return statement.One(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
+func (q queries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
+	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
 }
 
 // OpenTools lists the tool calls of a run that have not ended.
-func (q itemQueries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
-	return statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
+func (q queries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
 }
 
 // OpenDeltas lists the deltas of a run that no item holds yet.
-func (q eventQueries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
+func (q queries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
 	return q.log(ctx, openDeltas+" ORDER BY seq", run)
 }
 
 // HasOpenDeltas reports whether OpenDeltas has any.
-func (q eventQueries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
-	some, err := statement.All(ctx, q.s, statement.Value[int64], "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
+func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
+	some, err := all[int64](ctx, q.s, "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
 	return len(some) > 0, err
 }
 
@@ -75,22 +128,17 @@ func (q eventQueries) HasOpenDeltas(ctx context.Context, run int64) (bool, error
 const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
 	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
-// itemData is an item's column data.
-func itemData(i domain.Item) string { return asJSON(rowjson.ItemDataOf(i.Data), i.Data == nil) }
-
 // InsertItem adds an item and sets its ID.
 func (t *Tx) InsertItem(i *domain.Item) error {
-	result, err := t.exec(`INSERT INTO items (thread, run, seq, kind, key, role, content, tool, title, tool_kind, input, status, result, parent_id, data, approval, created, updated, indexed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		i.Thread, i.Run, i.Seq, i.Kind, i.Key, i.Role, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, i.ParentID,
-		itemData(*i), i.Approval, nano(i.Created), nano(i.Updated), t.indexState(*i))
+	row, err := t.rowOf(*i)
 	if err != nil {
 		return err
 	}
-	if i.ID, err = result.LastInsertId(); err == nil {
-		t.places.willChange(t, *i, false)
+	if i.ID, err = insert(t, "items", &row, ""); err != nil {
+		return err
 	}
-	return err
+	t.places.willChange(t, *i, false)
+	return nil
 }
 
 // UpdateItem writes everything of an item that can change.
@@ -98,10 +146,13 @@ func (t *Tx) UpdateItem(i domain.Item) error {
 	if err := t.dropFromIndex(i); err != nil {
 		return err
 	}
+	row, err := t.rowOf(i)
+	if err != nil {
+		return err
+	}
 	t.places.willChange(t, i, true)
-	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, parent_id = ?, data = ?, approval = ?, updated = ?,
-		indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?`,
-		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, i.ParentID, itemData(i), i.Approval, nano(i.Updated), t.indexState(i), i.ID)
+	set, args := assignments(&row)
+	return t.changeOne("an item", "UPDATE items SET "+set+", indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?", append(args, row.Indexed, i.ID)...)
 }
 
 // noNotes is the condition that an item is none.
@@ -120,31 +171,28 @@ func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, li
 	if n := sort.Search(len(p.marks), func(n int) bool { return p.marks[n].count(notes) > offset }); n > 0 {
 		at = p.marks[n-1]
 	}
-	which := " FROM items i WHERE i.run = ? AND i.id > ?"
+	which := "WHERE i.run = ? AND i.id > ?"
 	if !notes {
 		which += noNotes
 	}
 	which += " ORDER BY i.id LIMIT ?"
 	type step struct {
-		item   int64
-		events int
+		Item   int64 `db:"id"`
+		Events int   `db:"events"`
 	}
-	steps, err := statement.All(ctx, s.s, func(row statement.Scanner) (one step, err error) {
-		err = row.Scan(&one.item, &one.events)
-		return one, err
-	}, "SELECT i.id, "+itemEvents+which, run, at.item, markEvery)
+	steps, err := all[step](ctx, s.s, "SELECT i.id, "+itemEvents+" FROM items i "+which, run, at.item, markEvery)
 	if err != nil {
 		return nil, 0, err
 	}
 	after, skip := at.item, offset-at.count(notes)
 	for _, one := range steps {
-		if one.events > skip {
+		if one.Events > skip {
 			break
 		}
-		skip -= one.events
-		after = one.item
+		skip -= one.Events
+		after = one.Item
 	}
-	items, err = statement.All(ctx, s.s, scanItem, "SELECT "+itemColumns+which, run, after, limit+1)
+	items, err = s.items(ctx, which, run, after, limit+1)
 	for n, left := 0, limit+skip; n < len(items); n++ {
 		if left <= 0 {
 			items = items[:n]
@@ -162,12 +210,12 @@ const rankedAtMost = 1000
 // search finds items by words: all of them must be there, the last may be the
 // beginning of one. The best come first, or, where more than rankedAtMost are
 // found, the newest.
-func (q itemQueries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
+func (q queries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	match := matchQuery(words)
 	if match == "" {
 		return nil, nil
 	}
-	found, err := statement.One(ctx, q.s, statement.Value[int], "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match, rankedAtMost+1)
+	found, err := first[int](ctx, q.s, "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match, rankedAtMost+1)
 	if err != nil {
 		return nil, err
 	}
@@ -175,23 +223,19 @@ func (q itemQueries) search(ctx context.Context, words string, limit, offset int
 	if found > rankedAtMost {
 		rank, order = "0.0", "items_text.rowid DESC"
 	}
-	return statement.All(ctx, q.s, func(row statement.Scanner) (h domain.Hit, err error) {
-		var snippet string
-		var rank float64
-		h.Item, err = scanItem(appended{row, []any{&snippet, &rank}})
-		h.Snippet, h.Rank = snippet, rank
-		return h, err
-	}, "SELECT "+itemColumns+`, snippet(items_text, -1, '«', '»', '…', 16), `+rank+`
+	type hit struct {
+		itemRow
+		Snippet string  `db:"snippet,read"`
+		Rank    float64 `db:"rank,read"`
+	}
+	rows, err := all[hit](ctx, q.s, "SELECT "+columnNames[itemRow]("i")+`, snippet(items_text, -1, '«', '»', '…', 16), `+rank+`
 		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ? ORDER BY `+order+` LIMIT ? OFFSET ?`, match, limit, offset)
+	hits := make([]domain.Hit, len(rows))
+	for n, h := range rows {
+		hits[n] = domain.Hit{Item: h.value(), Snippet: h.Snippet, Rank: h.Rank}
+	}
+	return hits, err
 }
-
-// appended scans more columns behind those that are asked for.
-type appended struct {
-	row  statement.Scanner
-	more []any
-}
-
-func (a appended) Scan(into ...any) error { return a.row.Scan(append(into, a.more...)...) }
 
 // matchQuery quotes what a human typed, so that nothing in it is FTS5 syntax
 // (https://sqlite.org/fts5.html#full_text_query_syntax).
@@ -293,7 +337,7 @@ const (
 
 // unindexed reports whether something is to be indexed.
 func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
-	some, err := statement.All(ctx, s.s, statement.Value[int64], "SELECT id FROM items WHERE "+want+" LIMIT 1")
+	some, err := all[int64](ctx, s.s, "SELECT id FROM items WHERE "+want+" LIMIT 1")
 	return len(some) > 0, err
 }
 
@@ -360,24 +404,19 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func scanAttachment(row statement.Scanner) (a domain.Attachment, err error) {
-	err = row.Scan(&a.ID, &a.MIMEType, &a.Data)
-	return a, err
-}
-
 // Attachment is as of [store.ItemReader].
-func (q itemQueries) Attachment(ctx context.Context, id string) (domain.Attachment, error) {
-	return statement.One(ctx, q.s, scanAttachment, "SELECT id, mime, data FROM attachments WHERE id = ?", id)
+func (q queries) Attachment(ctx context.Context, id string) (domain.Attachment, error) {
+	return first[domain.Attachment](ctx, q.s, "SELECT "+columnNames[domain.Attachment]("a")+" FROM attachments a WHERE a.id = ?", id)
 }
 
 // AttachmentPart is as of [store.ItemReader].
-func (q itemQueries) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
-	var part []byte
-	info, err := statement.One(ctx, q.s, func(row statement.Scanner) (a domain.AttachmentInfo, err error) {
-		err = row.Scan(&a.ID, &a.MIMEType, &a.Size, &part)
-		return a, err
-	}, "SELECT id, mime, length(data), substr(data, ?, ?) FROM attachments WHERE id = ?", offset+1, limit, id)
-	return info, part, err
+func (q queries) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
+	type part struct {
+		domain.AttachmentInfo
+		Data []byte `db:"data,read"`
+	}
+	p, err := first[part](ctx, q.s, "SELECT "+columnNames[domain.AttachmentInfo]("a")+", length(a.data), substr(a.data, ?, ?) FROM attachments a WHERE a.id = ?", offset+1, limit, id)
+	return p.AttachmentInfo, p.Data, err
 }
 
 // PutAttachment is as of [store.ConversationWriter].

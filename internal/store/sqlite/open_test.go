@@ -11,7 +11,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 
 	"github.com/stretchr/testify/assert"
@@ -33,7 +32,7 @@ func database(t *testing.T) (path string, content []byte) {
 func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 	_, good := database(t)
 	newer := append([]byte{}, good...)
-	binary.BigEndian.PutUint32(newer[60:], uint32(schema.Latest()+1))
+	binary.BigEndian.PutUint32(newer[60:], uint32(format+1))
 	noTables := append([]byte{}, good...)
 	for i := 100; i < 4096; i++ { // the schema's page
 		noTables[i] = 0xff
@@ -43,7 +42,7 @@ func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 		reason  string
 		says    []string
 	}{
-		"newer":       {newer, "newer", []string{"newer duet-rpc", "use that version", fmt.Sprint(schema.Latest() + 1)}},
+		"newer":       {newer, "newer", []string{"newer duet-rpc", "use that version", fmt.Sprint(format + 1)}},
 		"foreign":     {[]byte("this is a text that somebody keeps here, and it is rather longer than the hundred bytes that the header of a database has"), "corrupt", []string{"not an SQLite database", "move it away"}},
 		"short":       {good[:50], "corrupt", []string{"too short", ".recover"}},
 		"one byte":    {[]byte("x"), "corrupt", []string{"too short"}},
@@ -84,7 +83,7 @@ func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
-	assert.Equal(t, schema.Latest(), userVersion(t, path))
+	assert.Equal(t, format, userVersion(t, path))
 }
 
 func userVersion(t *testing.T, path string) (v int) {
@@ -111,63 +110,19 @@ func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
 	storetest.RequireGapless(t, storetest.AllEvents(t, openAt(t, path+".copy")), 50)
 }
 
-// A database of an earlier format is brought to today's, with all it has.
-func TestADatabaseOfAnEarlierFormat(t *testing.T) {
-	for format := 1; format < schema.Latest(); format++ {
-		path := filepath.Join(t.TempDir(), "duet.db")
-		ofFormat(t, path, format, `INSERT INTO events (seq, at, type, thread, run, data) VALUES (1, 1, 'session_status_changed', 0, 0, '{"state":"queued"}')`)
-		assert.Equal(t, format, userVersion(t, path))
-		s := openAt(t, path)
-		storetest.RequireGapless(t, storetest.AllEvents(t, s), 1)
-		storetest.Write(t, s, func(tx store.Tx) error {
-			return tx.InsertItem(&domain.Item{Thread: 1, Run: 1, Seq: 1, Kind: "plan", Content: "- [ ] Look"})
-		})
-		found, err := s.NotedItem(ctx, 1, "plan", "")
-		require.NoError(t, err)
-		assert.Equal(t, "- [ ] Look", found.Content)
-		require.NoError(t, s.Close())
-		assert.Equal(t, schema.Latest(), userVersion(t, path))
-	}
-}
-
-const aThread = `INSERT INTO threads (id, uuid, cwd, agent, created, active) VALUES (1, 'u', '/', 'a', 1, 1)`
-
-// aRun inserts a run with metadata, in any format.
-func aRun(uuid string, task int, metadata string) string {
-	return fmt.Sprintf(`INSERT INTO runs (uuid, task, session_id, run_id, thread, prompt, agent, source, state, created, active, metadata)
-		VALUES ('%s', %d, '%s', '%s', 1, 'p', 'a', 'task', 'completed', 1, 1, '%s')`, uuid, task, uuid, uuid, metadata)
-}
-
-// beforeRestricted is the last format whose runs have no column restricted.
-const beforeRestricted = 24
-
-// A run of a client that did not trust the workspace stays restricted.
-func TestRestrictedRunsOfAnEarlierFormat(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "duet.db")
-	ofFormat(t, path, beforeRestricted, aThread, aRun("u", 1, ""), aRun("v", 2, `{"workspace_trusted":false,"a":1}`), aRun("w", 3, `{"workspace_trusted":true}`), aRun("x", 4, "no JSON"))
-	s := openAt(t, path)
-	for id, want := range []string{"", `{"a":1}`, `{"workspace_trusted":true}`, `{"damaged":true}`} {
-		run, err := s.Run(ctx, int64(id+1))
-		require.NoError(t, err)
-		assert.Equal(t, want, string(run.Metadata))
-		assert.Equal(t, id == 1, run.Restricted)
-	}
-}
-
-// ofFormat makes a database as an earlier program has left it.
-func ofFormat(t *testing.T, path string, format int, statements ...string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", dsn(path, ""))
+func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	path, _ := database(t)
+	execute(t, path, "PRAGMA user_version = 25")
+	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	defer db.Close()
-	conn, err := db.Conn(ctx)
+	_, err = Open(ctx, path, store.Options{})
+	var failed *OpenError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "older", failed.Reason)
+	assert.Contains(t, err.Error(), "move the file away")
+	now, err := os.ReadFile(path)
 	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, schema.Migrate(ctx, conn, 0, format))
-	for _, statement := range statements {
-		_, err := conn.ExecContext(ctx, statement)
-		require.NoError(t, err)
-	}
+	assert.Equal(t, content, now, "byte for byte")
 }
 
 func TestADirectoryThatIsNotThereIsAnOpenError(t *testing.T) {

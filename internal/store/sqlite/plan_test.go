@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // What is asked at every change of a run looks at no run that has ended.
@@ -20,7 +19,7 @@ func TestEndedRunsAreNotLookedAt(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.UnfinishedRuns(ctx, 1)
 	require.NoError(t, err)
-	asked := s.queries.s.Queries()
+	asked := s.queries.s.queryTexts()
 	require.Len(t, asked, 3)
 	for _, query := range asked {
 		assert.Contains(t, planOf(t, s, query), "runs_unfinished", query)
@@ -32,7 +31,7 @@ func TestOlderFailuresAreNotLookedAt(t *testing.T) {
 	s := openNew(t)
 	_, err := s.RunsFailedWith(ctx, domain.CodeStoreFull, 7)
 	require.NoError(t, err)
-	asked := s.queries.s.Queries()
+	asked := s.queries.s.queryTexts()
 	require.Len(t, asked, 1)
 	plan := planOf(t, s, asked[0])
 	assert.Contains(t, plan, "runs_listed (state=? AND id>?)")
@@ -46,7 +45,7 @@ func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.StaleApprovals(ctx, 1)
 	require.NoError(t, err)
-	asked := s.queries.s.Queries()
+	asked := s.queries.s.queryTexts()
 	require.Len(t, asked, 2)
 	for _, query := range asked {
 		plan := planOf(t, s, query)
@@ -58,9 +57,13 @@ func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
 // planOf is how SQLite answers a query.
 func planOf(t *testing.T, s *Store, query string) string {
 	t.Helper()
-	plan, err := statement.All(ctx, s.queries.s, func(row statement.Scanner) (line string, err error) {
+	var plan []string
+	err := s.queries.s.each(ctx, func(r row) error {
 		var id, parent, unused int64
-		return line, row.Scan(&id, &parent, &unused, &line)
+		var line string
+		err := r.Scan(&id, &parent, &unused, &line)
+		plan = append(plan, line)
+		return err
 	}, "EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
 	require.NoError(t, err)
 	return strings.Join(plan, "\n")

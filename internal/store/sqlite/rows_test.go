@@ -41,31 +41,6 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 	assert.Equal(t, "task-12345", domain.TaskName(12345))
 }
 
-func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
-	s := openNew(t)
-	set := func(what string) {
-		storetest.Write(t, s, func(tx store.Tx) error {
-			_, err := tx.(*Tx).exec("UPDATE approvals SET " + what)
-			return err
-		})
-	}
-	for _, id := range []string{"a0", "a1", "a2"} {
-		storetest.Write(t, s, func(tx store.Tx) error {
-			return tx.InsertApproval(&domain.Approval{ID: id, CallID: "call", Status: domain.ApprovalPending})
-		})
-	}
-	set("call_id = 'call'") // as they were once
-	_, err := s.Approval(ctx, "call")
-	assert.ErrorIs(t, err, store.ErrAmbiguous)
-	set("status = 'denied' WHERE id != 'a1'")
-	a, err := s.Approval(ctx, "call")
-	require.NoError(t, err)
-	assert.Equal(t, "a1", a.ID, "the only one that waits")
-	set("status = 'denied'")
-	_, err = s.Approval(ctx, "call")
-	assert.ErrorIs(t, err, store.ErrAmbiguous)
-}
-
 // Rows as earlier programs wrote them, who kept what executors and clients sent
 // without reading it.
 func TestValuesThatEarlierProgramsWroteAreRead(t *testing.T) {

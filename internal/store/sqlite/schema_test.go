@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,8 +13,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func execute(t *testing.T, path, statements string) {
@@ -22,6 +24,35 @@ func execute(t *testing.T, path, statements string) {
 	defer db.Close()
 	_, err = db.Exec(statements)
 	require.NoError(t, err)
+}
+
+// The headings of schema.sql name every object that SQLite makes of it.
+func TestSchema(t *testing.T) {
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "duet.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, createSchema(ctx, conn))
+	made, err := objects(ctx, conn)
+	require.NoError(t, err)
+	var text strings.Builder
+	for i, o := range made {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		text.WriteString(heading)
+		if strings.HasPrefix(o.Name, "sqlite_") || strings.HasPrefix(o.Name, "items_text_") {
+			text.WriteString(implicit)
+		}
+		fmt.Fprintf(&text, "%s %s %s\n", o.Type, o.Name, o.table)
+		if o.sql != "" {
+			text.WriteString(o.sql + ";\n")
+		}
+	}
+	testkit.GoldenBytes(t, "schema.sql", []byte(text.String()))
+	require.NoError(t, checkSchema(ctx, conn, format))
 }
 
 // Whatever a schema has that is not ours, or has not: it is found before a
@@ -47,7 +78,7 @@ func TestASchemaThatIsNotOurs(t *testing.T) {
 				var failed *OpenError
 				require.ErrorAs(t, err, &failed)
 				assert.Equal(t, "altered", failed.Reason)
-				require.ErrorAs(t, err, new(*schema.AlteredError))
+				require.ErrorAs(t, err, new(*AlteredError))
 				assert.Contains(t, err.Error(), c.says)
 				assert.Contains(t, err.Error(), "move it away")
 			}
@@ -74,7 +105,7 @@ func TestASchemaInALog(t *testing.T) {
 		require.NoError(t, os.WriteFile(left+suffix, before[suffix], 0o600))
 	}
 	_, err = Open(ctx, left, store.Options{})
-	require.ErrorAs(t, err, new(*schema.AlteredError))
+	require.ErrorAs(t, err, new(*AlteredError))
 }
 
 func TestDirectoriesMove(t *testing.T) {

@@ -14,8 +14,6 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // A Store is an open database. Its methods may be called from any goroutine.
@@ -26,12 +24,11 @@ type Store struct {
 	writers *sql.DB
 	writer  *writer
 	places  *places
-	gate    statement.Gate // of those who read
+	gate    gate // readers pass it
 	ended   sync.WaitGroup
 }
 
-// Open opens the database at path, and creates it or brings it up to date if
-// need be. What it cannot open it leaves as it is, and tells by *OpenError.
+// Open opens the database at path, and creates it if need be. What it cannot open it leaves as it is, and tells by *OpenError.
 // Only one process may have it open for writing: see package project's lock.
 func Open(ctx context.Context, path string, opts store.Options) (*Store, error) {
 	if err := inspect(ctx, path); err != nil {
@@ -54,7 +51,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
-	s.queries = newQueries(statement.New(s.readers, opts.Damaged, &s.gate))
+	s.queries = queries{newStatements(s.readers, opts.Damaged, &s.gate)}
 	if s.writer, err = newWriter(ctx, s.writers, &s.gate, opts); err == nil {
 		s.places = s.writer.tx.places
 		err = s.writer.identify(path, opts.Valid)
@@ -62,7 +59,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	if err != nil {
 		s.readers.Close()
 		s.writers.Close()
-		return nil, &OpenError{path, statement.Reason(err), err}
+		return nil, &OpenError{path, reason(err), err}
 	}
 	checkpoints, err := newCheckpointer(path, s.writer)
 	if err != nil {
@@ -88,9 +85,9 @@ func Opener(path string) func(context.Context, store.Options) (store.Store, erro
 	}
 }
 
-// prepare sets what holds for the whole database, and migrates it.
+// prepare sets what holds for the whole database, and makes its tables if it is empty.
 func (s *Store) prepare(ctx context.Context) error {
-	fail := func(err error) error { return &OpenError{s.path, statement.Reason(err), err} }
+	fail := func(err error) error { return &OpenError{s.path, reason(err), err} }
 	conn, err := s.writers.Conn(ctx)
 	if err != nil {
 		return fail(err)
@@ -104,15 +101,17 @@ func (s *Store) prepare(ctx context.Context) error {
 		return err
 	}
 	// Before anything else: with what a log adds to the file.
-	if err := schema.Check(ctx, conn, version); err != nil {
+	if err := checkSchema(ctx, conn, version); err != nil {
 		return fail(err)
 	}
 	var mode string
 	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 		return fail(err)
 	}
-	if err := schema.Migrate(ctx, conn, version, schema.Latest()); err != nil {
-		return fail(err)
+	if version == 0 {
+		if err := createSchema(ctx, conn); err != nil {
+			return fail(err)
+		}
 	}
 	if err := os.Chmod(s.path, 0o600); err != nil {
 		return fail(err)
@@ -128,7 +127,7 @@ func (s *Store) Close() error {
 	s.indexRest()
 	s.writer.stop()
 	s.ended.Wait()
-	s.queries.s.Close()
+	s.queries.s.close()
 	return errors.Join(s.readers.Close(), s.writers.Close())
 }
 
@@ -139,16 +138,18 @@ func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }
 // An OpenError says why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, altered (then Err is an *AlteredError), locked, full, or unreadable
+	Reason string // corrupt, newer, older, altered (then Err is an *AlteredError), locked, full, or unreadable
 	Err    error
 }
 
-func (e *OpenError) Unwrap() error { return statement.Failed(e.Err) }
+func (e *OpenError) Unwrap() error { return failed(e.Err) }
 
 func (e *OpenError) Error() string {
 	switch e.Reason {
 	case "newer":
 		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
+	case "older":
+		return fmt.Sprintf("the database %s is from before the first release of duet-rpc (%v); move the file away to begin with an empty one", e.Path, e.Err)
 	case "locked":
 		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it and try again (%v)", e.Path, e.Err)
 	case "corrupt":
@@ -166,7 +167,7 @@ func dsn(path, query string) string {
 	if query != "" {
 		query = "&" + query
 	}
-	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + schema.Defensive + query
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + defensive + query
 }
 
 // checkHeader looks at the file before SQLite does, so that a file that is
@@ -185,8 +186,11 @@ func checkHeader(path string) error {
 }
 
 func checkVersion(path string, version int) error {
-	if version > schema.Latest() {
-		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, schema.Latest())}
+	switch {
+	case version > format:
+		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, format)}
+	case version != 0 && version < format:
+		return &OpenError{path, "older", fmt.Errorf("its format is %d, this program knows %d", version, format)}
 	}
 	return nil
 }
@@ -283,7 +287,7 @@ func probe(ctx context.Context, path string) error {
 
 // look reads the first rows of every table of the database that was at path.
 func look(ctx context.Context, db *sql.DB, path string) error {
-	fail := func(err error) error { return &OpenError{path, statement.Reason(err), err} }
+	fail := func(err error) error { return &OpenError{path, reason(err), err} }
 	var version int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return fail(err)
@@ -291,7 +295,7 @@ func look(ctx context.Context, db *sql.DB, path string) error {
 	if err := checkVersion(path, version); err != nil {
 		return err
 	}
-	if err := schema.Check(ctx, db, version); err != nil {
+	if err := checkSchema(ctx, db, version); err != nil {
 		return fail(err)
 	}
 	rows, err := db.QueryContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")

@@ -2,89 +2,38 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-const threadColumns = `t.id, t.uuid, t.title, t.cwd, t.agent, t.native_session, t.mode, t.model, t.settings, t.parent, t.fork_run, t.archived, t.created, t.active`
-
-// threadRow takes a row of threadColumns.
-type threadRow struct {
-	domain.Thread
-	settings        string
-	created, active int64
-}
-
-func (r *threadRow) fields() []any {
-	return []any{
-		&r.ID, &r.UUID, &r.Title, &r.CWD, &r.Agent, &r.NativeSession, &r.Mode, &r.Model, &r.settings,
-		&r.Parent, &r.ForkRun, &r.Archived, &r.created, &r.active,
-	}
-}
-
-func (r *threadRow) thread() domain.Thread {
-	t := r.Thread
-	t.Settings = fromJSON[rowjson.Settings](r.settings).Value()
-	t.Created, t.Active = fromNano(r.created), fromNano(r.active)
-	return t
-}
-
-func scanThread(row statement.Scanner) (domain.Thread, error) {
-	var r threadRow
-	err := row.Scan(r.fields()...)
-	return r.thread(), err
-}
-
 // Thread finds a thread by its row.
-func (q threadQueries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
-	return statement.One(ctx, q.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id = ?", id)
+func (q queries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
+	return first[domain.Thread](ctx, q.s, "SELECT "+columnNames[domain.Thread]("t")+" FROM threads t WHERE t.id = ?", id)
 }
 
 // RecentPaths are the directories of threads, the last used first, with how
 // often each was used.
-func (q threadQueries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
-	return statement.All(ctx, q.s, func(row statement.Scanner) (p domain.RecentPath, err error) {
-		var used int64
-		err = row.Scan(&p.Path, &used, &p.Count)
-		p.LastUsed = fromNano(used)
-		return p, err
-	}, "SELECT cwd, max(active) AS used, count(*) FROM threads GROUP BY cwd ORDER BY used DESC LIMIT ?", limit)
+func (q queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
+	return all[domain.RecentPath](ctx, q.s, "SELECT cwd, max(active) AS used, count(*) FROM threads GROUP BY cwd ORDER BY used DESC LIMIT ?", limit)
 }
 
 // InsertThread adds a thread and sets its ID.
-func (t *Tx) InsertThread(th *domain.Thread) error {
-	result, err := t.exec(`INSERT INTO threads (uuid, title, cwd, agent, native_session, mode, model, settings, parent, fork_run, archived, created, active)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		th.UUID, th.Title, th.CWD, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(rowjson.SettingsOf(th.Settings), false), th.Parent, th.ForkRun,
-		th.Archived, nano(th.Created), nano(th.Active))
-	if err != nil {
-		return err
-	}
-	th.ID, err = result.LastInsertId()
+func (t *Tx) InsertThread(th *domain.Thread) (err error) {
+	th.ID, err = insert(t, "threads", th, "")
 	return err
 }
 
 // UpdateThread writes everything of a thread that can change.
-func (t *Tx) UpdateThread(th domain.Thread) error {
-	return t.changeOne("a thread", `UPDATE threads SET title = ?, agent = ?, native_session = ?, mode = ?, model = ?, settings = ?, archived = ?, active = ? WHERE id = ?`,
-		th.Title, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(rowjson.SettingsOf(th.Settings), false), th.Archived, nano(th.Active), th.ID)
-}
+func (t *Tx) UpdateThread(th domain.Thread) error { return update(t, "a thread", "threads", &th) }
 
 // PutAgentSession is as of [store.ConversationWriter].
 func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
-	put, arguments, err := putAgentSession(s)
-	if err == nil {
-		_, err = t.exec(put, arguments...)
-	}
+	_, err := insert(t, "agent_sessions", &s, " ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, session = excluded.session")
 	return err
 }
 
@@ -103,40 +52,19 @@ func (t *Tx) MoveDirectories(from, to string) error {
 	return err
 }
 
-// What follows reads and writes what the agents of threads tell of their
-// sessions.
-
-// agentsessionrowAgentSessionQueries read the rows.
-type agentsessionrowAgentSessionQueries struct{ Statements *statement.Cache }
-
-func scan(row statement.Scanner) (s domain.AgentSessionSeen, err error) {
-	var (
-		seen    int64
-		session string
-	)
-	if err := row.Scan(&s.Thread, &s.Agent, &seen, &session); err != nil {
-		return s, err
-	}
-	s.Seen = time.Unix(0, seen).UTC()
-	var r rowjson.AgentSession
-	err = json.Unmarshal([]byte(session), &r)
-	s.AgentSession = r.Value()
-	return s, err
-}
-
 // AgentSession is as of [store.ThreadReader].
-func (q agentsessionrowAgentSessionQueries) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
-	return orZero(statement.One(ctx, q.Statements, scan, "SELECT thread, agent, seen, session FROM agent_sessions WHERE thread = ?", thread))
+func (q queries) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
+	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE thread = ?", thread))
 }
 
 // LastAgentSession is as of [store.ThreadReader].
-func (q agentsessionrowAgentSessionQueries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
-	return orZero(statement.One(ctx, q.Statements, scan, "SELECT thread, agent, seen, session FROM agent_sessions WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
+func (q queries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
+	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
 }
 
 // BackgroundSessions is as of [store.ThreadReader].
-func (q agentsessionrowAgentSessionQueries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error) {
-	return statement.All(ctx, q.Statements, scan, `SELECT thread, agent, seen, session FROM agent_sessions WHERE session LIKE '%"background":[{%' ORDER BY thread`)
+func (q queries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error) {
+	return all[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+` FROM agent_sessions s WHERE session LIKE '%"background":[{%' ORDER BY thread`)
 }
 
 // orZero is the zero value for what is not there.
@@ -147,16 +75,9 @@ func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, erro
 	return s, err
 }
 
-// putAgentSession is the statement that keeps what an agent tells, with its arguments.
-func putAgentSession(s domain.AgentSessionSeen) (statement string, arguments []any, err error) {
-	text, err := rowjson.Encode(rowjson.AgentSessionOf(s.AgentSession))
-	return `INSERT INTO agent_sessions (thread, agent, seen, session) VALUES (?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, session = excluded.session`, []any{s.Thread, s.Agent, s.Seen.UnixNano(), text}, err
-}
-
 // ForkedUpTo is as of [store.ThreadReader].
-func (q threadQueries) ForkedUpTo(ctx context.Context, thread int64) (int64, error) {
-	return statement.One(ctx, q.s, statement.Value[int64], "SELECT coalesce((SELECT t.fork_run FROM threads t JOIN runs r ON r.id = t.fork_run WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", thread)
+func (q queries) ForkedUpTo(ctx context.Context, thread int64) (int64, error) {
+	return first[int64](ctx, q.s, "SELECT coalesce((SELECT t.fork_run FROM threads t JOIN runs r ON r.id = t.fork_run WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", thread)
 }
 
 // goneRuns are the runs that are to be deleted: ?1 is their thread, ?2 the run that they
@@ -208,8 +129,8 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 	return nil
 }
 
-// attachmentRef is how rows name an attachment; see package rowjson.
-var attachmentRef = lazyregexp.New(`"attachment":"([^"]+)"`)
+// attachmentRef is how rows name an attachment; see domain.Block.
+var attachmentRef = lazyregexp.New(`"attachment_id":"([^"]+)"`)
 
 // attachedOnlyTo are the ids of the attachments that no other runs have than those that
 // are to be deleted.
@@ -222,9 +143,9 @@ func (t *Tx) attachedOnlyTo(thread, after int64) (map[string]bool, error) {
 		if !of.only && len(ids) == 0 {
 			break
 		}
-		err := t.s.Each(background, func(row statement.Scanner) error {
+		err := t.s.each(background, func(r row) error {
 			var text string
-			if err := row.Scan(&text); err != nil {
+			if err := r.Scan(&text); err != nil {
 				return err
 			}
 			for _, found := range attachmentRef().FindAllStringSubmatch(text, -1) {
@@ -235,8 +156,8 @@ func (t *Tx) attachedOnlyTo(thread, after int64) (map[string]bool, error) {
 				}
 			}
 			return nil
-		}, `SELECT data FROM items WHERE data LIKE '%"attachment":%' AND run`+of.which+goneRuns+
-			` UNION ALL SELECT content FROM runs WHERE content LIKE '%"attachment":%' AND id`+of.which+goneRuns, thread, after)
+		}, `SELECT data FROM items WHERE data LIKE '%"attachment_id":%' AND run`+of.which+goneRuns+
+			` UNION ALL SELECT content FROM runs WHERE content LIKE '%"attachment_id":%' AND id`+of.which+goneRuns, thread, after)
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -12,18 +11,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
 // to, and sees what that changed.
 type Tx struct {
 	queries
-	triggerWriter
-	gateWriter
-	pageWriter
-	reviewWriter
 	now      time.Time // of this change
 	places   *places
 	seq      int64
@@ -39,57 +32,16 @@ func (t *Tx) Now() time.Time { return t.now }
 // AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
-// queries are what can be asked, by what it is about. Each has the same statements.
-type queries struct {
-	threadQueries
-	runQueries
-	eventQueries
-	itemQueries
-	approvalQueries
-	executorQueries
-	usageQueries
-	agentSessionQueries
-	triggerQueries
-	gateQueries
-	pageQueries
-	reviewQueries
-
-	s *statement.Cache
-}
-
-type (
-	threadQueries   struct{ s *statement.Cache }
-	runQueries      struct{ s *statement.Cache }
-	eventQueries    struct{ s *statement.Cache }
-	itemQueries     struct{ s *statement.Cache }
-	approvalQueries struct{ s *statement.Cache }
-	executorQueries struct{ s *statement.Cache }
-
-	usageQueries        = usagerowUsageQueries
-	triggerQueries      = triggerReader
-	triggerWriter       = triggerrowTriggerWriter
-	gateQueries         = gateReader
-	gateWriter          = gaterowGateWriter
-	agentSessionQueries = agentsessionrowAgentSessionQueries
-	pageQueries         = pageReader
-	pageWriter          = pagerowPageWriter
-	reviewQueries       = reviewReader
-	reviewWriter        = reviewrowReviewWriter
-)
-
-func newQueries(s *statement.Cache) queries {
-	return queries{
-		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, gateQueries: gateQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, reviewQueries: reviewQueries{Statements: s}, s: s,
-	}
-}
+// queries answer what a store can be asked, over the readers' connections or inside of a
+// transaction.
+type queries struct{ s *statements }
 
 var background = context.Background()
 
 // exec runs a statement that changes something.
 func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
 	t.changed++
-	return t.s.Exec(background, query, args...)
+	return t.s.exec(background, query, args...)
 }
 
 // changeOne runs a statement that must change one row.
@@ -104,30 +56,25 @@ func (t *Tx) changeOne(what, query string, args ...any) error {
 	return nil
 }
 
-var nano, fromNano = statement.Nano, statement.Time
-
-// asJSON is a value as it is kept in a text column; the zero value of T is "".
-func asJSON[T any](v T, empty bool) string {
-	if empty {
-		return ""
-	}
-	text, err := rowjson.Encode(v)
-	if err != nil {
-		panic(fmt.Sprintf("store: %T has no JSON: %v", v, err))
-	}
-	return text
+// update writes everything of a row that can change.
+func update[T any](t *Tx, what, table string, row *T) error {
+	query, args := change(table, row)
+	return t.changeOne(what, query, args...)
 }
 
-func fromJSON[T any](text string) (v T) {
-	if text != "" {
-		_ = json.Unmarshal([]byte(text), &v) // what we wrote ourselves
+// insert adds a row, and returns its number. more follows the statement.
+func insert[T any](t *Tx, table string, row *T, more string) (id int64, err error) {
+	query, args := insertion(table, row)
+	result, err := t.exec(query+more, args...)
+	if err != nil {
+		return 0, err
 	}
-	return v
+	return result.LastInsertId()
 }
 
 // Meta is a named value, or "" if it was never set.
-func (q executorQueries) Meta(ctx context.Context, key string) (string, error) {
-	v, err := statement.One(ctx, q.s, statement.Value[string], "SELECT value FROM meta WHERE key = ?", key)
+func (q queries) Meta(ctx context.Context, key string) (string, error) {
+	v, err := first[string](ctx, q.s, "SELECT value FROM meta WHERE key = ?", key)
 	if err == store.ErrNotFound {
 		return "", nil
 	}
@@ -251,11 +198,11 @@ func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 	}
 	known.marks = slices.Clip(known.marks) // others read them
 	count := 0
-	err := s.s.Each(ctx, func(row statement.Scanner) error {
+	err := s.s.each(ctx, func(r row) error {
 		var item int64
 		var kind string
 		var events int
-		err := row.Scan(&item, &kind, &events)
+		err := r.Scan(&item, &kind, &events)
 		at.add(item, kind, events)
 		if count++; count%markEvery == 0 {
 			known.marks = append(known.marks, at)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // maxBatch is how many operations share a transaction at most, so that one
@@ -35,7 +34,7 @@ type writer struct {
 	conn       *sql.Conn
 	tx         *Tx
 	announce   func([]domain.Event, store.Reader)
-	gate       *statement.Gate // shut while a commit is not announced yet
+	gate       *gate // shut while a commit is not announced yet
 	rolledBack func()
 	log        string // where SQLite's write-ahead log is
 
@@ -61,13 +60,13 @@ type writer struct {
 	ended         chan struct{} // closed at the end
 }
 
-func newWriter(ctx context.Context, db *sql.DB, gate *statement.Gate, opts store.Options) (*writer, error) {
+func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{
-		conn: conn, gate: gate, announce: opts.Committed, rolledBack: opts.RolledBack,
+		conn: conn, gate: g, announce: opts.Committed, rolledBack: opts.RolledBack,
 		checkpointDue: make(chan struct{}, 1), logTooLong: make(chan struct{}, 1), indexDue: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	if w.announce == nil {
@@ -77,15 +76,14 @@ func newWriter(ctx context.Context, db *sql.DB, gate *statement.Gate, opts store
 		w.rolledBack = func() {}
 	}
 	w.wake.L = &w.mu
-	w.tx = &Tx{queries: newQueries(statement.New(conn, opts.Damaged, nil)), places: newPlaces()}
-	w.tx.triggerWriter.Exec, w.tx.gateWriter.Exec, w.tx.pageWriter.Exec, w.tx.reviewWriter.Exec = w.tx.exec, w.tx.exec, w.tx.exec, w.tx.exec
+	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged, nil)}, places: newPlaces()}
 	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf("PRAGMA journal_size_limit = %d", walMost*pageSize), "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
 			return nil, err
 		}
 	}
-	w.committed, err = statement.One(ctx, w.tx.s, statement.Value[int64], "SELECT coalesce(max(seq), 0) FROM events")
+	w.committed, err = first[int64](ctx, w.tx.s, "SELECT coalesce(max(seq), 0) FROM events")
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -192,7 +190,7 @@ func (w *writer) loop() {
 		w.failing.Store(err != nil)
 		w.commits.Add(1)
 		w.follow(batch, err)
-		w.gate.Open()
+		w.gate.open()
 		for _, op := range batch {
 			op.done(op.err)
 		}
@@ -202,7 +200,7 @@ func (w *writer) loop() {
 		w.rescue() // else it would go with the log that this process alone still has
 	}
 	close(w.ended)
-	w.tx.s.Close()
+	w.tx.s.close()
 	w.conn.Close()
 }
 
@@ -287,17 +285,17 @@ func (w *writer) commit(batch []*operation) (err error) {
 			level = "FULL"
 		}
 		if _, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = "+level); err != nil {
-			return statement.Failed(err)
+			return failed(err)
 		}
 		w.full = durable
 	}
 	t := w.tx
-	if _, err := t.s.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := t.s.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			t.s.Exec(ctx, "ROLLBACK")
+			t.s.exec(ctx, "ROLLBACK")
 			t.seq = w.committed
 			w.rolledBack()
 		}
@@ -307,8 +305,8 @@ func (w *writer) commit(batch []*operation) (err error) {
 			return err
 		}
 	}
-	w.gate.Shut()
-	if _, err := t.s.Exec(ctx, "COMMIT"); err != nil {
+	w.gate.shut()
+	if _, err := t.s.exec(ctx, "COMMIT"); err != nil {
 		return err
 	}
 	w.committed = t.seq
@@ -325,7 +323,7 @@ func (w *writer) apply(ctx context.Context, op *operation) error {
 	t.now = time.Now()
 	t.events, t.after = nil, nil
 	seq := t.seq
-	if _, err := t.s.Exec(ctx, "SAVEPOINT operation"); err != nil {
+	if _, err := t.s.exec(ctx, "SAVEPOINT operation"); err != nil {
 		return err
 	}
 	op.err = run(t, op.change)
@@ -336,12 +334,12 @@ func (w *writer) apply(ctx context.Context, op *operation) error {
 		if store.IsFull(op.err) { // SQLite may have rolled everything back already
 			return op.err
 		}
-		if _, err := t.s.Exec(ctx, "ROLLBACK TO operation"); err != nil {
+		if _, err := t.s.exec(ctx, "ROLLBACK TO operation"); err != nil {
 			return err
 		}
 		w.rolledBack()
 	}
-	_, err := t.s.Exec(ctx, "RELEASE operation")
+	_, err := t.s.exec(ctx, "RELEASE operation")
 	return err
 }
 

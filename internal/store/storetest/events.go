@@ -78,7 +78,7 @@ func agentSession() domain.AgentSession {
 	return domain.AgentSession{
 		Agent: &domain.AgentInfo{Name: "n", Title: "t", Version: "v"}, Modes: &domain.Selection{Current: "a", Choices: choices}, Models: &domain.Selection{},
 		Options:  []domain.AgentOption{{ID: "o", Name: "n", Description: "d", Category: "c", Type: "select", Current: "a", Choices: choices, Extra: raw}},
-		Commands: []domain.AgentCommand{{Name: "n", Description: "d", InputHint: "h", Extra: raw}}, Info: &domain.AgentSessionInfo{Title: "t", Updated: "u"},
+		Commands: []domain.AgentCommand{{Name: "n", Description: "d", InputHint: "h", Extra: raw}}, Info: &domain.SessionInfo{Title: "t", Updated: "u"},
 		Background: []domain.BackgroundTask{{ID: "b", Kind: "process", Title: "sleep 3"}},
 	}
 }

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ type statusData struct {
 	ErrorCode       string `json:"error_code,omitempty"`
 	StopReason      string `json:"stop_reason,omitempty"`
 
-	AuthMethods []AuthMethod `json:"auth_methods,omitempty"`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty"`
 }
 
 type deltaData struct {
@@ -87,7 +87,7 @@ type requestedData struct {
 	OptionsOnly  bool            `json:"options_only,omitempty"`
 	Declinable   bool            `json:"declinable,omitempty"`
 	Paths        []string        `json:"paths,omitempty"`
-	Diffs        []fileDiff      `json:"diffs,omitempty"`
+	Diffs        []domain.Diff   `json:"diffs,omitempty"`
 	Plan         string          `json:"plan,omitempty"`
 	Details      string          `json:"details,omitempty"`
 	Rules        RulePreviews    `json:"rule_preview,omitempty"`
@@ -136,14 +136,14 @@ type settingsData struct {
 	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
 	Forked             bool     `json:"forked,omitempty"`
 
-	AgentModeChoices []choice          `json:"agent_mode_choices,omitempty"`
+	AgentModeChoices []domain.Choice   `json:"agent_mode_choices,omitempty"`
 	Options          map[string]string `json:"options,omitempty"`
 	RequestedAgent   *string           `json:"requested_agent,omitempty"`
 }
 
 type planData struct {
 	ids
-	Entries []planEntry `json:"entries"`
+	Entries []domain.PlanEntry `json:"entries"`
 }
 
 type usageData struct {
@@ -338,19 +338,19 @@ func GateFailed(message string, data any) *jsonrpc2.Error {
 
 // A GateResult is what came of a gate, as clients see it.
 type GateResult struct {
-	Gate       string       `json:"gate" doc:"The command line, or the name of [[gates]]."`
-	Passed     bool         `json:"passed"`
-	Reason     string       `json:"reason,omitempty" doc:"Why it did not pass, such as: exit status 2."`
-	Findings   []Diagnostic `json:"findings" doc:"What its output says is wrong where; at most 50."`
-	Errors     int          `json:"errors,omitempty" doc:"How many of the findings are errors, in all."`
-	Warnings   int          `json:"warnings,omitempty"`
-	Output     string       `json:"output,omitempty" doc:"Where it has failed: the first and the last lines that it printed."`
-	DurationMS int64        `json:"duration_ms"`
+	Gate       string              `json:"gate" doc:"The command line, or the name of [[gates]]."`
+	Passed     bool                `json:"passed"`
+	Reason     string              `json:"reason,omitempty" doc:"Why it did not pass, such as: exit status 2."`
+	Findings   []domain.Diagnostic `json:"findings" doc:"What its output says is wrong where; at most 50."`
+	Errors     int                 `json:"errors,omitempty" doc:"How many of the findings are errors, in all."`
+	Warnings   int                 `json:"warnings,omitempty"`
+	Output     string              `json:"output,omitempty" doc:"Where it has failed: the first and the last lines that it printed."`
+	DurationMS int64               `json:"duration_ms"`
 }
 
 // GateResultOf is what came of a gate as clients see it.
 func GateResultOf(r domain.GateResult) GateResult {
-	return GateResult{r.Gate, r.Passed, r.Reason, DiagnosticsOf(r.Findings), r.Errors, r.Warnings, r.Output, r.Duration.Milliseconds()}
+	return GateResult{r.Gate, r.Passed, r.Reason, List(r.Findings), r.Errors, r.Warnings, r.Output, r.Duration.Milliseconds()}
 }
 
 // GateResultsOf are what came of gates as clients see them; a list, even if it is empty.
@@ -414,38 +414,16 @@ func BuildFailed(message string, data any) *jsonrpc2.Error {
 	return server.NewError(codeBuildFailed, "Build failed: "+message, data)
 }
 
-// A Diagnostic is something that is wrong at a place, as clients see it.
-type Diagnostic struct {
-	File     string `json:"file" doc:"Relative to the project's directory, or absolute if it is outside."`
-	Line     int    `json:"line,omitempty" doc:"From 1; absent: not known."`
-	Column   int    `json:"column,omitempty" doc:"From 1, in the tool's own units; absent: not known."`
-	Severity string `json:"severity" doc:"error, warning or note."`
-	Message  string `json:"message"`
-	Source   string `json:"source,omitempty" doc:"What says it: go, gcc, typescript, rust, eslint, pytest, make, ..."`
-}
-
-// DiagnosticOf is a diagnostic as clients see it.
-func DiagnosticOf(d domain.Diagnostic) Diagnostic { return Diagnostic(d) }
-
-// DiagnosticsOf are diagnostics as clients see them; a list, even if it is empty.
-func DiagnosticsOf(list []domain.Diagnostic) []Diagnostic {
-	out := make([]Diagnostic, 0, len(list))
-	for _, d := range list {
-		out = append(out, Diagnostic(d))
-	}
-	return out
-}
-
 type buildData struct {
-	BuildID     string       `json:"build_id"`
-	Name        string       `json:"name"`
-	Stage       string       `json:"stage"`
-	Command     []string     `json:"command"`
-	DurationMS  int64        `json:"duration_ms,omitempty"`
-	Errors      int          `json:"errors,omitempty"`
-	Warnings    int          `json:"warnings,omitempty"`
-	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
-	Reason      string       `json:"reason,omitempty"`
+	BuildID     string              `json:"build_id"`
+	Name        string              `json:"name"`
+	Stage       string              `json:"stage"`
+	Command     []string            `json:"command"`
+	DurationMS  int64               `json:"duration_ms,omitempty"`
+	Errors      int                 `json:"errors,omitempty"`
+	Warnings    int                 `json:"warnings,omitempty"`
+	Diagnostics []domain.Diagnostic `json:"diagnostics,omitempty"`
+	Reason      string              `json:"reason,omitempty"`
 }
 
 func buildDataOf(p domain.BuildProgressed) buildData {
@@ -453,8 +431,6 @@ func buildDataOf(p domain.BuildProgressed) buildData {
 		BuildID: p.BuildID, Name: p.Name, Stage: p.Stage, Command: append([]string{}, p.Command...), DurationMS: p.Duration.Milliseconds(),
 		Errors: p.Errors, Warnings: p.Warnings, Reason: p.Reason,
 	}
-	if len(p.Diagnostics) > 0 {
-		d.Diagnostics = DiagnosticsOf(p.Diagnostics)
-	}
+	d.Diagnostics = p.Diagnostics
 	return d
 }

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"encoding/json"
@@ -118,7 +118,7 @@ func data(e domain.Event) any {
 		return statusData{
 			ids: ids, ThreadID: p.ThreadUUID, OldStatus: StatusOf(p.From), NewStatus: StatusOf(p.To), OldState: string(p.From), State: string(p.To),
 			ParentSessionID: p.ParentSession, Title: p.Title, Agent: p.Agent, Reason: p.Reason, Error: p.Error, ErrorCode: p.ErrorCode, StopReason: p.StopReason,
-			AuthMethods: AuthMethods(p.SignIn),
+			AuthMethods: p.SignIn,
 		}
 	case domain.MessageDelta:
 		return deltaData{ids, p.Key, "assistant", p.Text, p.Length, p.ParentID, p.Meta}
@@ -131,7 +131,7 @@ func data(e domain.Event) any {
 		return requestedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
 			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths,
-			Diffs: fileDiffs(p.Diffs), Plan: p.Plan, Details: p.Details, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+			Diffs: p.Diffs, Plan: p.Plan, Details: p.Details, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 			Elicitation: ElicitationOf(p.Elicitation),
 		}
 	case domain.ApprovalResolved:
@@ -149,11 +149,11 @@ func data(e domain.Event) any {
 	case domain.NativeSessionChanged:
 		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced, Forked: p.Forked}
 	case domain.AgentModeChanged:
-		return settingsData{ids: ids, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes, AgentModeChoices: choicesOf(p.Choices)}
+		return settingsData{ids: ids, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes, AgentModeChoices: p.Choices}
 	case domain.AgentSessionChanged:
 		return agentSessionData{ids, AgentSessionOf(p.AgentSession), p.Truncated}
 	case domain.PlanChanged:
-		return planData{ids, planEntries(p.Entries)}
+		return planData{ids, List(p.Entries)}
 	case domain.UsageReported:
 		return usageData{ids, usage(p)}
 	case domain.FileChanged:

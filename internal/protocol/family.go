@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"time"
@@ -50,7 +50,7 @@ type taskEnded struct {
 	Duration *int64  `json:"duration,omitempty"` // milliseconds
 	Error    string  `json:"error,omitempty"`
 
-	AuthMethods []AuthMethod `json:"auth_methods,omitempty"`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty"`
 
 	Reason string `json:"reason,omitempty"`
 	Seq    int64  `json:"seq"`
@@ -70,7 +70,7 @@ func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
 		result := Cut(s.Result, longestTaskResult)
 		return notification(methodTaskCompleted, taskEnded{TaskID: id, Seq: seq, Result: &result, Duration: DurationMS(s.Run)})
 	case domain.Failed:
-		return notification(methodTaskFailed, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Run), Duration: DurationMS(s.Run), AuthMethods: AuthMethods(s.SignIn)})
+		return notification(methodTaskFailed, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Run), Duration: DurationMS(s.Run), AuthMethods: s.SignIn})
 	case domain.Cancelled, domain.Interrupted:
 		return notification(methodTaskCancelled, taskEnded{TaskID: id, Seq: seq, Reason: taskReason(s.Run)})
 	case domain.TimedOut:

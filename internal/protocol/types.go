@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
-	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // Types of events, as clients know them (docs/protocol.md, "Events").
@@ -111,72 +110,42 @@ func Kinds(types []string) []domain.EventKind {
 	return kinds
 }
 
-type option struct {
-	ID   string            `json:"option_id,omitempty"`
-	Name string            `json:"name,omitempty"`
-	Kind domain.OptionKind `json:"kind,omitempty"`
-}
-
-// Options are answers that were offered, as clients see and send them:
-// [{option_id,name,kind}]; absent where list is nil.
+// Options are offered answers as clients see and send them: a list of objects with option_id,
+// name and kind; absent where list is nil.
 func Options(list []domain.Option) json.RawMessage {
 	if list == nil {
 		return nil
 	}
-	shown := make([]json.RawMessage, len(list))
-	for i, o := range list {
-		shown[i], _ = jsonwalk.OpenjsonWrite(option{o.ID, o.Name, o.Kind}, o.Extra) // strings: it cannot fail
-	}
-	return encode(shown)
+	return encode(list)
 }
 
-// ReadOptions are the options that a client sends. An error says that they are
-// none.
-func ReadOptions(raw json.RawMessage) ([]domain.Option, error) {
-	var list []json.RawMessage
-	if len(raw) == 0 {
-		return nil, nil
+// ReadOptions reads the options that a client sends.
+func ReadOptions(raw json.RawMessage) (options []domain.Option, err error) {
+	if len(raw) > 0 {
+		err = json.Unmarshal(raw, &options)
 	}
-	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
-		return nil, err
-	}
-	options := make([]domain.Option, len(list))
-	for i, item := range list {
-		var o option
-		extra, err := jsonwalk.OpenjsonRead(item, &o)
-		if err != nil {
-			return nil, err
-		}
-		options[i] = domain.Option{ID: o.ID, Name: o.Name, Kind: o.Kind, Extra: extra}
-	}
-	return options, nil
+	return options, err
 }
 
-type fileDiff struct {
-	Path    string  `json:"path"`
-	OldText *string `json:"old_text,omitempty"`
-	NewText string  `json:"new_text"`
-}
-
-func fileDiffs(diffs []domain.Diff) []fileDiff {
-	list := make([]fileDiff, len(diffs))
-	for i, d := range diffs {
-		list[i] = fileDiff(d)
+// List makes a list that clients get even if it is empty.
+func List[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
 	return list
 }
 
 type toolDetails struct {
-	Paths    []string   `json:"paths,omitempty"`
-	Diffs    []fileDiff `json:"diffs,omitempty"`
-	Terminal string     `json:"terminal,omitempty"`
+	Paths    []string      `json:"paths,omitempty"`
+	Diffs    []domain.Diff `json:"diffs,omitempty"`
+	Terminal string        `json:"terminal,omitempty"`
 
 	Attachments []Attachment    `json:"attachments,omitempty"`
 	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
 func toolDetailsOf(d domain.ToolDetails) *toolDetails {
-	return &toolDetails{d.Paths, fileDiffs(d.Diffs), d.Terminal, attachments(d.Blocks), d.Meta}
+	return &toolDetails{d.Paths, d.Diffs, d.Terminal, attachments(d.Blocks), d.Meta}
 }
 
 // RulePreviews are what a rule would hold for that is made of a question, by the
@@ -217,43 +186,6 @@ func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 	return list
 }
 
-type planNote struct {
-	Entries []planEntry `json:"entries"`
-}
-
-type planEntry struct {
-	Content  string `json:"content"`
-	Priority string `json:"priority,omitempty"`
-	Status   string `json:"status,omitempty"`
-}
-
-func planEntries(entries []domain.PlanEntry) []planEntry {
-	list := make([]planEntry, len(entries))
-	for i, e := range entries {
-		list[i] = planEntry(e)
-	}
-	return list
-}
-
-type fileNote struct {
-	Path    string `json:"path"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
-	Binary  bool   `json:"binary,omitempty"`
-}
-
-type approvalNote struct {
-	ApprovalID  string `json:"approval_id"`
-	Type        string `json:"type"`
-	Decision    string `json:"decision"`
-	Title       string `json:"title"`
-	Response    string `json:"response_text,omitempty"`
-	DecidedBy   string `json:"decided_by,omitempty"`
-	Edited      bool   `json:"input_was_edited,omitempty"`
-	Explanation string `json:"explanation,omitempty"`
-	Delivery    string `json:"delivery,omitempty"`
-}
-
 // ItemData is what an item of its kind alone has, as clients see it: an object,
 // or absent.
 func ItemData(data domain.ItemData) json.RawMessage {
@@ -263,11 +195,11 @@ func ItemData(data domain.ItemData) json.RawMessage {
 	case domain.MessageContent:
 		return encode(messageContent{attachments(d.Blocks), d.Meta})
 	case domain.Plan:
-		return encode(planNote{planEntries(d.Entries)})
+		return encode(domain.Plan{Entries: List(d.Entries)})
 	case domain.FileNote:
-		return encode(fileNote(d))
+		return encode(d)
 	case domain.ApprovalNote:
-		return encode(approvalNote(d))
+		return encode(d)
 	}
 	return nil
 }
@@ -310,22 +242,6 @@ func attachments(blocks []domain.Block) []Attachment {
 type messageContent struct {
 	Attachments []Attachment    `json:"attachments,omitempty"`
 	Meta        json.RawMessage `json:"_meta,omitempty"`
-}
-
-// An AuthMethod is a way to sign in that an agent offers, as clients see it.
-type AuthMethod struct {
-	ID          string `json:"id" doc:"For agent.authenticate, and for duet-rpc agents login --method."`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."`
-}
-
-// AuthMethods are ways to sign in as clients see them.
-func AuthMethods(list []domain.AuthMethod) (methods []AuthMethod) {
-	for _, m := range list {
-		methods = append(methods, AuthMethod(m))
-	}
-	return methods
 }
 
 // An Elicitation is what a person is asked to fill in or to open, as a part of

@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// format is the number of the schema, which SQLite keeps in user_version. Databases of
+// smaller numbers were made before the first release.
+const format = 100
+
+// schema.sql makes a new database, and each database is compared with it before it is used.
+// Each object has a heading, "-- TYPE NAME TABLE", and its SQL. SQLite makes those with the
+// word "implicit" itself, together with another object; TestSchema writes the headings.
+//
+//go:embed schema.sql
+var schema string
+
+const (
+	heading  = "-- "
+	implicit = "implicit "
+)
+
+// createSchema makes the tables of an empty database, all or none. conn must be the only
+// connection that writes.
+func createSchema(ctx context.Context, conn *sql.Conn) error {
+	var statements strings.Builder
+	for part := range strings.SplitSeq("\n"+schema, "\n"+heading) {
+		if !strings.HasPrefix(part, implicit) {
+			_, statement, _ := strings.Cut(part, "\n")
+			statements.WriteString(statement)
+		}
+	}
+	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE;"+statements.String()+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", format))
+	if err != nil {
+		_, _ = conn.ExecContext(ctx, "ROLLBACK")
+		return fmt.Errorf("making the tables: %w", err)
+	}
+	return nil
+}
+
+// schemaObjects returns the objects of schema.sql, parsed once since an opening asks several
+// times.
+var schemaObjects = sync.OnceValue(func() []Object { return normal(parseSchema(schema)) })
+
+// parseSchema returns the objects of a text in the form of schema.sql.
+func parseSchema(text string) (list []Object) {
+	for part := range strings.SplitSeq("\n"+text, "\n"+heading) {
+		head, statement, _ := strings.Cut(part, "\n")
+		words := strings.Fields(strings.TrimPrefix(head, implicit))
+		if len(words) != 3 {
+			continue // a comment
+		}
+		list = append(list, Object{words[0], words[1], words[2], strings.TrimSuffix(strings.TrimSpace(statement), ";")})
+	}
+	return list
+}
+
+// defensive are the settings of every connection: a schema cannot call functions or tables
+// of a program, and no statement writes to SQLite's own tables.
+// https://sqlite.org/security.html
+const defensive = "_defensive=1&_pragma=trusted_schema(0)"
+
+// An Object is a table, an index, a view or a trigger of a database.
+type Object struct {
+	Type, Name string
+	table, sql string
+}
+
+func (o Object) String() string { return fmt.Sprintf("%s %q", o.Type, o.Name) }
+
+// An AlteredError says that the schema of a database is not the one that this program makes.
+// It could run statements that are not ours.
+type AlteredError struct {
+	Strange []Object // not ours, or different from ours
+	Missing []Object
+}
+
+func (e *AlteredError) Error() string {
+	var parts []string
+	for _, list := range []struct {
+		what    string
+		objects []Object
+	}{{"not made by duet-rpc: ", e.Strange}, {"missing: ", e.Missing}} {
+		if len(list.objects) == 0 {
+			continue
+		}
+		const maxNamed = 5
+		var names []string
+		for _, o := range list.objects[:min(maxNamed, len(list.objects))] {
+			names = append(names, o.String())
+		}
+		if more := len(list.objects) - maxNamed; more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		parts = append(parts, list.what+strings.Join(names, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// querier is a *sql.DB or a *sql.Conn.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// checkSchema compares the schema of a database of a format with schema.sql, object by object,
+// and returns an *AlteredError where they differ. A database of format 0 is empty. It reads
+// nothing but the schema.
+func checkSchema(ctx context.Context, db querier, version int) error {
+	found, err := objects(ctx, db)
+	if err != nil {
+		return err
+	}
+	var wanted []Object
+	if version != 0 {
+		wanted = schemaObjects()
+	}
+	var differs AlteredError
+	for _, o := range normal(found) {
+		if !slices.Contains(wanted, o) {
+			differs.Strange = append(differs.Strange, o)
+		}
+	}
+	for _, o := range wanted {
+		if !slices.ContainsFunc(found, func(f Object) bool { return f.Type == o.Type && f.Name == o.Name }) {
+			differs.Missing = append(differs.Missing, o)
+		}
+	}
+	if len(differs.Strange) == 0 && len(differs.Missing) == 0 {
+		return nil
+	}
+	return &differs
+}
+
+// maxObjects limits how much of a schema is read.
+const maxObjects = 1000
+
+func objects(ctx context.Context, db querier) ([]Object, error) {
+	rows, err := db.QueryContext(ctx, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema LIMIT ?", maxObjects)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []Object
+	for rows.Next() {
+		var o Object
+		if err := rows.Scan(&o.Type, &o.Name, &o.table, &o.sql); err != nil {
+			return nil, err
+		}
+		list = append(list, o)
+	}
+	return list, rows.Err()
+}
+
+// normal gives the SQL of objects a single space between words.
+func normal(list []Object) []Object {
+	for i := range list {
+		list[i].sql = strings.Join(strings.Fields(list[i].sql), " ")
+	}
+	return list
+}
