@@ -160,7 +160,7 @@ func (l buildListener) Printed(ctx context.Context, id string, t build.Target, t
 
 // Found implements build.Listener.
 func (l buildListener) Found(ctx context.Context, id string, t build.Target, d domain.Diagnostic) {
-	_ = l.conn.Notify(ctx, "buildWarning", buildWarning{id, t.Name, (d)})
+	_ = l.conn.Notify(ctx, "buildWarning", buildWarning{id, t.Name, d})
 }
 
 // Ended implements build.Listener.

@@ -107,7 +107,7 @@ func (s sessions) session(h *hub.Hub, of domain.Session) *session {
 	if silence, is := h.Intake().Silence(of.Run.ID); is {
 		r.silent(silence)
 	}
-	r.Background = (h.Intake().Background(of.Thread.ID))
+	r.Background = h.Intake().Background(of.Thread.ID)
 	return r
 }
 
@@ -459,7 +459,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
-		Error: protocol.ErrorText(s.Run), ErrorMessage: protocol.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: (s.SignIn),
+		Error: protocol.ErrorText(s.Run), ErrorMessage: protocol.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
 		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
 		CacheReadInputTokens: orNil(tokens.CacheRead), CacheCreationInputTokens: orNil(tokens.CacheWrite),
 		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Run)),

@@ -272,7 +272,7 @@ func taskOf(s domain.Session, output string) *task {
 		CreatedAt: protocol.Timestamp(s.Created), StartedAt: protocol.TimestampOrNull(s.Started), CompletedAt: protocol.TimestampOrNull(s.Ended),
 		Error: orNil(protocol.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s), Summary: headline(summaryOf(s.Run), summaryShown),
-		ErrorCode: s.ErrorCode, Status: protocol.StatusOf(s.State), AuthMethods: (s.SignIn),
+		ErrorCode: s.ErrorCode, Status: protocol.StatusOf(s.State), AuthMethods: s.SignIn,
 	}
 	if s.State == domain.Completed {
 		t.Result = &s.Result

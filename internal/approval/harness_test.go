@@ -120,7 +120,7 @@ func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error 
 	})
 }
 
-func (h *harness) Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
+func (h *harness) Find(ctx context.Context, r store.Reader, id string) (domain.Run, error) {
 	n, err := r.Find(ctx, id)
 	if err != nil {
 		return domain.Run{}, err

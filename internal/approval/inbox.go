@@ -24,7 +24,7 @@ type Runs interface {
 	Write(ctx context.Context, change func(store.Tx) error) error
 	// Find is the run that an id of any kind names. The error is of
 	// domain.KindRunNotFound if there is none.
-	Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error)
+	Find(ctx context.Context, r store.Reader, id string) (domain.Run, error)
 	// AwaitInput makes a running run wait for a person, GoOn lets it go on.
 	AwaitInput(t store.Tx, run *domain.Run) error
 	GoOn(t store.Tx, run *domain.Run) error
@@ -135,7 +135,7 @@ func (in *Inbox) Find(ctx context.Context, id string) (domain.Approval, error) {
 }
 
 // find is Find, also inside a change.
-func find(ctx context.Context, r store.ApprovalReader, id string) (domain.Approval, error) {
+func find(ctx context.Context, r store.Reader, id string) (domain.Approval, error) {
 	a, err := r.Approval(ctx, id)
 	if errors.Is(err, store.ErrNotFound) && len(id) >= shownID {
 		a, err = r.ApprovalBeginning(ctx, id)

@@ -22,7 +22,7 @@ func Attach(t store.Tx, list []domain.Content) error {
 }
 
 // PromptContent is what goes with a run's prompt, with its bytes, for an executor.
-func PromptContent(ctx context.Context, r store.ItemReader, run domain.Run) ([]catalog.ContentBlock, error) {
+func PromptContent(ctx context.Context, r store.Reader, run domain.Run) ([]catalog.ContentBlock, error) {
 	var blocks []catalog.ContentBlock
 	for _, b := range run.Content {
 		c := domain.Content{Block: b}

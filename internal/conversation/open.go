@@ -111,7 +111,7 @@ func (o *openMessages) of(t store.Tx, run int64) (*openMessage, error) {
 
 // Open is the message of a run that is being written, as the item that it will
 // become, or nil.
-func Open(ctx context.Context, r store.EventReader, run int64) (*domain.Item, error) {
+func Open(ctx context.Context, r store.Reader, run int64) (*domain.Item, error) {
 	pieces, err := r.OpenDeltas(ctx, run)
 	if err != nil || len(pieces) == 0 {
 		return nil, err

@@ -36,7 +36,7 @@ func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error
 	return r.hub.write(ctx, change)
 }
 
-func (r runsOfHub) Find(ctx context.Context, reader store.RunReader, id string) (domain.Run, error) {
+func (r runsOfHub) Find(ctx context.Context, reader store.Reader, id string) (domain.Run, error) {
 	return query.Find(ctx, reader, id)
 }
 

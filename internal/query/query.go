@@ -39,7 +39,7 @@ func NoRun(id string) *domain.Error {
 
 // Find is the run that an id of any kind names, also inside a change. The error is
 // of domain.KindRunNotFound if there is none, else the store's own.
-func Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
+func Find(ctx context.Context, r store.Reader, id string) (domain.Run, error) {
 	n, err := r.Find(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.Run{}, NoRun(id)

@@ -7,43 +7,43 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A ThreadReader finds conversations.
-type ThreadReader interface {
+// A Reader answers queries, over a store or inside of a change. A query for one value returns
+// ErrNotFound if there is none.
+type Reader interface {
+	// Conversations.
+
 	// Thread finds a thread by its row.
 	Thread(ctx context.Context, id int64) (domain.Thread, error)
-	// FindThread is the thread that an id of any kind names.
+	// FindThread finds the thread that an id of any kind names.
 	FindThread(ctx context.Context, alias string) (int64, error)
-	// FindNative is the thread that has an agent's own session.
+	// FindNative finds the thread of an agent's own session.
 	FindNative(ctx context.Context, native string) (int64, error)
-	// FindNativeOf is the thread that has a session of this agent's own.
+	// FindNativeOf is FindNative for the sessions of one agent.
 	FindNativeOf(ctx context.Context, agent, native string) (int64, error)
-	// NamesThread reports whether an id names a conversation, rather than one of
-	// its runs.
+	// NamesThread reports whether an id names a conversation, rather than one of its runs.
 	NamesThread(ctx context.Context, alias string) (bool, error)
-	// RecentPaths are the directories of threads, the last used first, with how
-	// often each was used.
+	// RecentPaths lists the directories of threads, the last used first, with how often each
+	// was used.
 	RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error)
-	// AgentSession is what the agent of a thread has told of its session, and zero
-	// where it has told nothing.
+	// AgentSession returns the last report of a thread's agent about its session, or zero.
 	AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error)
-	// LastAgentSession is what an agent has told of its session last, in any thread,
-	// and zero where it never has. agent is its name in the configuration.
+	// LastAgentSession returns an agent's last report about its session in any thread, or
+	// zero. agent is its name in the configuration.
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
-	// BackgroundSessions are those of agents that do something in the background.
+	// BackgroundSessions lists the sessions of agents that work in the background.
 	BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error)
-	// ForkedUpTo is the last run of a thread with which a fork of it begins, or 0.
+	// ForkedUpTo returns the last run of a thread that a fork of it shares, or 0.
 	ForkedUpTo(ctx context.Context, thread int64) (int64, error)
 	// HasUnfinished reports whether a thread has a run, other than except, that has
 	// not ended and is no draft.
 	HasUnfinished(ctx context.Context, thread, except int64) (bool, error)
-}
 
-// A RunReader finds runs.
-type RunReader interface {
+	// Runs.
+
 	// Run finds a run by its row.
 	Run(ctx context.Context, id int64) (domain.Run, error)
-	// Find is the run that an id of any kind names: one of the run's own, or one
-	// of its thread's, which means the thread's last run, or domain.LastRun.
+	// Find finds the run that an id of any kind names: an id of the run, or one of its
+	// thread, which means the thread's last run, or domain.LastRun.
 	Find(ctx context.Context, alias string) (int64, error)
 	// Session finds a run by its row, with its thread.
 	Session(ctx context.Context, id int64) (domain.Session, error)
@@ -52,136 +52,139 @@ type RunReader interface {
 	// RunsOfThread lists the runs of a thread in the order of the conversation, up to
 	// the run upTo, or all if that is 0.
 	RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error)
-	// RunHeads is RunsOfThread without most of it.
+	// RunHeads is RunsOfThread without the texts.
 	RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error)
-	// LastRun is the last run of a thread, drafts aside.
+	// LastRun returns the last run of a thread, drafts aside.
 	LastRun(ctx context.Context, thread int64) (domain.Run, error)
-	// RunsIn lists the runs that are in one of the states, the oldest first.
+	// RunsIn lists the runs in the given states, the oldest first.
 	RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error)
-	// RunsFailedWith lists the runs that have failed with an ErrorCode, from the run
-	// first on, the oldest first. It looks at no run before that.
+	// RunsFailedWith lists the runs that failed with an ErrorCode, from the run first on, the
+	// oldest first. It reads no run before first.
 	RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error)
-	// Startable lists the queued runs whose thread has no active run, in the order
-	// in which they are to start: by priority, then by age; of one thread by priority,
-	// then by their places.
+	// Startable lists the queued runs whose thread has no active run and no gates under way,
+	// in the order in which they are to start: by priority, then by age; within a thread by
+	// priority, then by place.
 	Startable(ctx context.Context, limit int) ([]domain.Session, error)
 	// UnfinishedRuns lists the runs of a thread that have not ended, drafts
 	// included, in the order of the conversation.
 	UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error)
-	// Load is Counts for the states that scheduling looks at.
+	// Load is Counts for the states that scheduling depends on.
 	Load(ctx context.Context) (domain.Counts, error)
-	// Counts tells how many runs are in which state.
+	// Counts counts the runs in each state.
 	Counts(ctx context.Context) (domain.Counts, error)
-}
 
-// A EventReader reads the log.
-type EventReader interface {
+	// The log.
+
 	// Events lists the log from after seq on, at most limit entries. With an error
-	// it returns those before what could not be read.
+	// it returns the entries before the one that it could not read.
 	Events(ctx context.Context, after int64, limit int) ([]domain.Event, error)
-	// LastSeq is the number of the last event, or 0.
+	// LastSeq returns the number of the last event, or 0.
 	LastSeq(ctx context.Context) (int64, error)
 	// OpenDeltas lists the deltas of a run that no item holds yet.
 	OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error)
 	// HasOpenDeltas reports whether OpenDeltas has any.
 	HasOpenDeltas(ctx context.Context, run int64) (bool, error)
-}
 
-// A ItemReader reads what was said and done.
-type ItemReader interface {
-	// ItemsOfRun lists what a run added to its conversation, in order.
+	// Items: messages, thoughts, tool calls, notes; and files.
+
+	// ItemsOfRun lists the items of a run in order.
 	ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error)
-	// LastItem is the last message, thought or tool call of a run.
+	// LastItem returns the last message, thought or tool call of a run.
 	LastItem(ctx context.Context, run int64) (domain.Item, error)
-	// ToolItem is the tool call of a run that has the agent's id.
+	// ToolItem finds the tool call of a run by the agent's id.
 	ToolItem(ctx context.Context, run int64, key string) (domain.Item, error)
-	// NotedItem is what a run has one of at most: a plan, the note of a change of
-	// the file that is its key, or of the answer to the approval that is.
+	// NotedItem finds an item that a run has at most once: its plan, the note about the
+	// changed file key, or the note about the answer to the approval key.
 	NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error)
 	// OpenTools lists the tool calls of a run that have not ended.
 	OpenTools(ctx context.Context, run int64) ([]domain.Item, error)
 	// Attachment finds bytes by their id.
 	Attachment(ctx context.Context, id string) (domain.Attachment, error)
-	// AttachmentPart is at most limit bytes of an attachment from offset on.
+	// AttachmentPart returns at most limit bytes of an attachment from offset on.
 	AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error)
 	// Changes lists the files that a run changed, by path.
 	Changes(ctx context.Context, run int64) ([]domain.Change, error)
-}
+	// ChangeDecisions lists the decisions about the changes of a run.
+	ChangeDecisions(ctx context.Context, run int64) ([]domain.ChangeDecision, error)
 
-// A ApprovalReader finds questions.
-type ApprovalReader interface {
-	// Approval finds an approval by its id, or by its CallID. Databases from
-	// before that was unique have several for one: then the only pending one is
-	// meant, or it is ErrAmbiguous.
+	// Approvals and rules.
+
+	// Approval finds an approval by its id, or by its CallID.
 	Approval(ctx context.Context, id string) (domain.Approval, error)
 	// ApprovalBeginning finds the one approval whose id begins like that.
 	ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error)
 	// Approvals finds approvals by their ids.
 	Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error)
-	// PendingApprovals lists what waits for a human, the oldest first: of one run,
-	// or of all where run is 0.
+	// PendingApprovals lists the pending approvals of a run, or of all where run is 0, the
+	// oldest first.
 	PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error)
-	// PendingInThread lists what waits for a human in a thread, the oldest first. It
-	// looks at nothing that waits elsewhere.
+	// PendingInThread lists the pending approvals of a thread, the oldest first. It reads no
+	// approval of another thread.
 	PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error)
-	// StaleApprovals lists what dead processes of a thread have asked and waits
-	// for a human, the oldest first.
+	// StaleApprovals lists the pending approvals of a thread whose process is dead, the
+	// oldest first.
 	StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error)
-	// OvertakenApproval is the last question of a thread that asked again what was
-	// answered, and that the thread has left behind.
+	// OvertakenApproval returns the last question of a thread that asked an answered
+	// question again, and was left behind when the conversation went on.
 	OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error)
-	// CarriedDecision is a decision of a thread, made for a dead process, that
-	// answers the same question.
+	// CarriedDecision returns a decision of a thread that was made for a dead process and
+	// answers this question.
 	CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error)
 	// CarriedDecisions lists the decisions of a thread that were made for dead
-	// processes and have answered nothing yet, the oldest first.
+	// processes and are still unused, the oldest first.
 	CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error)
-	// UntakenAnswers lists the answers that a run's agent was given and is not
-	// known to have taken, the oldest first.
+	// UntakenAnswers lists the answers that a run's agent got and is not known to have acted
+	// on, the oldest first.
 	UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error)
-	// HasAsked reports whether a run has asked for a tool, whoever answered.
+	// HasAsked reports whether a run asked for a tool, answered or not.
 	HasAsked(ctx context.Context, run int64, tool string) (bool, error)
-	// Rules lists the rules of a thread and of the whole project, the oldest
-	// first.
+	// HasDenied reports whether a person denied a request of a run.
+	HasDenied(ctx context.Context, run int64) (bool, error)
+	// Rules lists the rules of a thread and of the whole project, the oldest first.
 	Rules(ctx context.Context, thread int64) ([]domain.Rule, error)
-	// AllRules lists the rules of all threads and of the project, the oldest
-	// first.
+	// AllRules lists the rules of all threads and of the project, the oldest first.
 	AllRules(ctx context.Context) ([]domain.Rule, error)
-}
 
-// A ExecutorReader finds what executors left.
-type ExecutorReader interface {
-	// Processes lists the agents that may still be alive.
-	Processes(ctx context.Context) ([]domain.Process, error)
-	// KeyAccesses lists when API keys were asked for, the newest first.
-	KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error)
-	// Meta is a named value, or "" if it was never set.
-	Meta(ctx context.Context, key string) (string, error)
-}
+	// Usage.
 
-// A UsageReader sums up what runs have used.
-type UsageReader interface {
-	// Usage is what the runs of a filter have used; now is when those that go on are
-	// looked at.
+	// Usage sums up the runs of a filter. A run that goes on counts up to now.
 	Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error)
 	// UsageBy is Usage for each day, the last first, or for each agent, conversation or
-	// model, what cost most first.
+	// model, the most expensive first.
 	UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error)
-	// LastWith is the last run of a thread that has an ErrorCode, or 0.
+	// LastWith returns the last run of a thread that has an ErrorCode, or 0.
 	LastWith(ctx context.Context, thread int64, code string) (int64, error)
-}
 
-// A Reader answers what can be asked of a store, and inside a change.
-type Reader interface {
-	ThreadReader
-	RunReader
-	EventReader
-	ItemReader
-	UsageReader
-	ApprovalReader
-	ExecutorReader
-	TriggerReader
-	GateReader
-	PageReader
-	ReviewReader
+	// Gates.
+
+	// GateLoop finds the loop that a run belongs to.
+	GateLoop(ctx context.Context, run int64) (domain.GateLoop, error)
+	// GateLoops finds the loops of runs, by run. Runs without a loop are left out.
+	GateLoops(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error)
+	// CheckedLoops lists the loops whose gates are being checked, the oldest first.
+	CheckedLoops(ctx context.Context) ([]domain.GateLoop, error)
+
+	// Triggers, and pages of previews.
+
+	// TriggerExecutions lists the last executions of a trigger, or of all where trigger
+	// is "", the newest first.
+	TriggerExecutions(ctx context.Context, trigger string, limit int) ([]domain.TriggerExecution, error)
+	// OpenTriggerExecutions lists the executions that wait for a person or are being sent, the
+	// oldest first.
+	OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error)
+	// HasTriggerExecution reports whether a trigger has an execution for an event.
+	HasTriggerExecution(ctx context.Context, trigger, key string) (bool, error)
+	// TriggerState returns the state of a trigger, or an empty one.
+	TriggerState(ctx context.Context, trigger string) (domain.TriggerState, error)
+	// PageMessages lists the last messages of a filter, the oldest first.
+	PageMessages(ctx context.Context, f domain.PageFilter) ([]domain.PageMessage, error)
+
+	// Processes, keys, and named values.
+
+	// Processes lists the agents that may still be alive.
+	Processes(ctx context.Context) ([]domain.Process, error)
+	// KeyAccesses lists the requests for API keys, the newest first.
+	KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error)
+	// Meta returns a named value, or "" if it was never set.
+	Meta(ctx context.Context, key string) (string, error)
 }

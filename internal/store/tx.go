@@ -6,92 +6,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A ConversationWriter keeps conversations, their runs and what is in them.
-type ConversationWriter interface {
-	// InsertThread adds a thread and sets its ID.
-	InsertThread(th *domain.Thread) error
-	// UpdateThread writes everything of a thread that can change.
-	UpdateThread(th domain.Thread) error
-	// PutAgentSession keeps what the agent of a thread tells of its session.
-	PutAgentSession(s domain.AgentSessionSeen) error
-	// InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
-	// by its ids. A number whose name is somebody's id already is left out.
-	InsertRun(r *domain.Run) error
-	// UpdateRun writes everything of a run that can change.
-	UpdateRun(r domain.Run) error
-	// SetPrompt changes what a run asks for that has not begun. What was asked once
-	// stays: UpdateRun does not write it.
-	SetPrompt(run int64, prompt string, content []domain.Block) error
-	// SetPlace writes the Place, Priority and Parent of a queued run, of which
-	// UpdateRun writes the Priority alone. Places in a thread differ.
-	SetPlace(r domain.Run) error
-	// MoveDirectories changes the directories of threads, and the files that runs
-	// have changed, that are from, or below it, as after a move of the project.
-	MoveDirectories(from, to string) error
-	// SetAlias makes a run, or a thread where run is 0, found by an id.
-	SetAlias(alias string, run, thread int64) error
-	// DropAlias makes an id name nothing.
-	DropAlias(alias string) error
-	// IsTaken reports whether an id names something.
-	IsTaken(alias string) (bool, error)
-	// PutAttachment keeps bytes under their id, unless they are there.
-	PutAttachment(a domain.Attachment) error
-	// InsertItem adds an item and sets its ID.
-	InsertItem(i *domain.Item) error
-	// UpdateItem writes everything of an item that can change.
-	UpdateItem(i domain.Item) error
-	// DeleteRuns deletes the runs of a thread that come after one, or all with the
-	// thread where that is 0, and everything that only they have: items, questions,
-	// rules, changes of files, attachments that no other run has, ids. What the log
-	// has of them is erased, and keeps its numbers. They must have ended.
-	DeleteRuns(thread, after int64) error
-	// PutChange keeps how a run changed a file. What the file was before is kept
-	// from the first time.
-	PutChange(c domain.Change) error
-}
+// MostTriggerExecutions limits how many executions of triggers are kept, beside those that are
+// not over.
+const MostTriggerExecutions = 500
 
-// An ApprovalWriter keeps questions and rules.
-type ApprovalWriter interface {
-	// InsertApproval adds an approval. Its CallID is changed if another one has
-	// it: old clients know an approval by nothing else.
-	InsertApproval(a *domain.Approval) error
-	// UpdateApproval writes everything of an approval that can change.
-	UpdateApproval(a domain.Approval) error
-	// TakeAnswer notes that the agent of a run has taken the answer to an
-	// approval. An answer that this run was not given, or that was taken, is left
-	// alone.
-	TakeAnswer(id string, run int64) error
-	// PutRule adds a rule. One that is there is as one that was made now.
-	PutRule(r domain.Rule) error
-	// DeleteRule takes a rule away. The error is ErrNotFound if there is none.
-	DeleteRule(id int64) error
-}
-
-// An ExecutorWriter keeps what is known of executors.
-type ExecutorWriter interface {
-	// PutProcess notes that an agent was started.
-	PutProcess(p domain.Process) error
-	// DropProcess notes that an agent has ended.
-	DropProcess(mark string) error
-	// NoteKeyAccess notes that the API key of a service was asked for. outcome is
-	// in words; it never has the key.
-	NoteKeyAccess(run int64, service, outcome string) error
-	// SetMeta sets a named value.
-	SetMeta(key, value string) error
-}
+// MostPageMessages limits how many messages of a preview's pages are kept.
+const MostPageMessages = 1000
 
 // A Tx is a change under way: all of it is kept, or nothing. It belongs to the
-// function that it was given to, and sees what that has changed. Only one is under
+// function that it was given to, and sees its own changes. Only one is under
 // way at a time.
 type Tx interface {
 	Reader
-	ConversationWriter
-	ApprovalWriter
-	ExecutorWriter
-	TriggerWriter
-	GateWriter
-	PageWriter
-	ReviewWriter
 
 	// Now is the time of the change.
 	Now() time.Time
@@ -99,8 +25,88 @@ type Tx interface {
 	Append(e domain.Event) (int64, error)
 	// Seq is the number of the last event of the log, this transaction's included.
 	Seq() int64
-	// AfterCommit runs f in the writer's goroutine when the transaction was
-	// committed, before its events are announced, and whoever waits for the change, or
-	// has read it, goes on. f must not block and not use the store.
+	// AfterCommit runs f in the writer's goroutine after the commit, before its events are
+	// announced, and before callers that wait for the change or have read it continue. f must
+	// not block and not use the store.
 	AfterCommit(f func())
+
+	// Conversations, runs, and what belongs to them. An Update writes every field that can
+	// change; its error is ErrNotFound if there is no such row.
+
+	// InsertThread adds a thread and sets its ID.
+	InsertThread(th *domain.Thread) error
+	UpdateThread(th domain.Thread) error
+	// PutAgentSession keeps an agent's report about the session of a thread.
+	PutAgentSession(s domain.AgentSessionSeen) error
+	// InsertRun adds a run, sets its ID, Task and Place, and makes its ids aliases. It skips
+	// a number whose task name is an alias already.
+	InsertRun(r *domain.Run) error
+	UpdateRun(r domain.Run) error
+	// SetPrompt changes the prompt of a run that has not begun. UpdateRun does not write it.
+	SetPrompt(run int64, prompt string, content []domain.Block) error
+	// SetPlace writes the Place, Priority and Parent of a queued run, of which
+	// UpdateRun writes the Priority alone. Places in a thread differ.
+	SetPlace(r domain.Run) error
+	// MoveDirectories replaces the directory from by to in the directories of threads and in
+	// the files that runs changed, as after a move of the project.
+	MoveDirectories(from, to string) error
+	// SetAlias makes an id name a run, or a thread where run is 0.
+	SetAlias(alias string, run, thread int64) error
+	DropAlias(alias string) error
+	// IsTaken reports whether an id names something.
+	IsTaken(alias string) (bool, error)
+	// DeleteRuns deletes the runs of a thread that come after the run after, or all with the
+	// thread where that is 0, and everything that only they have: items, approvals,
+	// rules, changes of files, attachments that no other run has, aliases. Their events in the
+	// log are erased, and keep their numbers. The runs must have ended.
+	DeleteRuns(thread, after int64) error
+	// InsertItem adds an item and sets its ID.
+	InsertItem(i *domain.Item) error
+	UpdateItem(i domain.Item) error
+	// PutAttachment keeps bytes under their id, unless they are there.
+	PutAttachment(a domain.Attachment) error
+	// PutChange keeps how a run changed a file. Before is kept from the first time.
+	PutChange(c domain.Change) error
+	// PutChangeDecision replaces the decision about a change. ChangeOpen removes it.
+	PutChangeDecision(d domain.ChangeDecision) error
+
+	// Approvals and rules.
+
+	// InsertApproval adds an approval. It changes the CallID if another approval has it:
+	// old clients know an approval by nothing else.
+	InsertApproval(a *domain.Approval) error
+	UpdateApproval(a domain.Approval) error
+	// TakeAnswer notes that the agent of a run has acted on the answer to an approval. It
+	// does nothing if that run did not get the answer, or has acted on it before.
+	TakeAnswer(id string, run int64) error
+	// PutRule adds a rule, or renews the time of an equal one.
+	PutRule(r domain.Rule) error
+	// DeleteRule removes a rule. The error is ErrNotFound if there is none.
+	DeleteRule(id int64) error
+
+	// Gates, triggers, and pages of previews.
+
+	// InsertGateLoop adds a loop, sets its ID, and adds its run to it.
+	InsertGateLoop(l *domain.GateLoop) error
+	// UpdateGateLoop changes a loop, and adds its run to it.
+	UpdateGateLoop(l domain.GateLoop) error
+	// InsertTriggerExecution adds an execution, sets its ID, and deletes the oldest beyond
+	// MostTriggerExecutions. It fails if the trigger has an execution with that key.
+	InsertTriggerExecution(e *domain.TriggerExecution) error
+	UpdateTriggerExecution(e domain.TriggerExecution) error
+	PutTriggerState(s domain.TriggerState) error
+	// PutPageMessage adds a message, sets its ID, and deletes the oldest beyond
+	// MostPageMessages. Of a message with an ID it writes the count and the time.
+	PutPageMessage(m *domain.PageMessage) error
+
+	// Processes, keys, and named values.
+
+	// PutProcess notes that an agent was started.
+	PutProcess(p domain.Process) error
+	// DropProcess notes that an agent has ended.
+	DropProcess(mark string) error
+	// NoteKeyAccess notes a request for the API key of a service. outcome is a text, without
+	// the key.
+	NoteKeyAccess(run int64, service, outcome string) error
+	SetMeta(key, value string) error
 }

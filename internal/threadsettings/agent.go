@@ -38,7 +38,7 @@ func (ts *Settings) OfAgent(ctx context.Context, name string) (Known, error) {
 // Check refuses what the agent of a thread is known not to have: a mode, a
 // model, a value of an option. "" and nil are not looked at. An agent that has never
 // said what it has is asked when it is started.
-func (ts *Settings) Check(ctx context.Context, from store.ThreadReader, thread int64, agent, mode, model string, options map[string]string) error {
+func (ts *Settings) Check(ctx context.Context, from store.Reader, thread int64, agent, mode, model string, options map[string]string) error {
 	if mode == "" && model == "" && len(options) == 0 {
 		return nil
 	}

@@ -146,7 +146,7 @@ func (e *Engine) Sources() Sources {
 const metaEnabled = "automation_enabled"
 
 // enabled reports whether triggers are switched on as a whole.
-func (e *Engine) enabled(ctx context.Context, r store.ExecutorReader) (bool, error) {
+func (e *Engine) enabled(ctx context.Context, r store.Reader) (bool, error) {
 	value, err := r.Meta(ctx, metaEnabled)
 	return value != "false", err
 }

@@ -16,7 +16,6 @@ func approvalsWhere(condition string) string {
 		FROM approvals a WHERE ` + condition
 }
 
-// Approval finds an approval by its id, or by its CallID.
 func (q queries) Approval(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := first[domain.Approval](ctx, q.s, approvalsWhere("a.id = ?"), id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -25,7 +24,6 @@ func (q queries) Approval(ctx context.Context, id string) (domain.Approval, erro
 	return a, err
 }
 
-// Approvals finds approvals by their ids.
 func (q queries) Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -42,7 +40,6 @@ func (q queries) Approvals(ctx context.Context, ids []string) (map[string]domain
 	return found, err
 }
 
-// ApprovalBeginning finds the one approval whose id begins like that.
 func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error) {
 	fit, err := all[domain.Approval](ctx, q.s, approvalsWhere("a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2"), beginning, beginning+"g")
 	if err == nil && len(fit) != 1 {
@@ -54,8 +51,6 @@ func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domai
 	return fit[0], nil
 }
 
-// PendingApprovals lists what waits for a human, the oldest first: of one run, or of
-// all where run is 0.
 func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
 	if run != 0 {
 		return all[domain.Approval](ctx, q.s, approvalsWhere("a.run = ? AND a.status = 'pending' ORDER BY a.n"), run)
@@ -63,56 +58,39 @@ func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Appr
 	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' ORDER BY a.n"))
 }
 
-// PendingInThread lists what waits for a human in a thread, the oldest first.
 func (q queries) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.thread = ? ORDER BY a.n"), thread)
 }
 
-// CarriedDecision is a decision of a thread, made for a dead process, that
-// answers the same question.
 func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
 	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1"), thread, question)
 }
 
-// CarriedDecisions lists the decisions of a thread that were made for dead
-// processes and have answered nothing yet, the oldest first.
 func (q queries) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return all[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.carried = 1 ORDER BY a.n"), thread)
 }
 
-// UntakenAnswers lists the answers that a run's agent was given and is not
-// known to have taken, the oldest first.
 func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
 	return all[domain.Approval](ctx, q.s, approvalsWhere("a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n"), run)
 }
 
-// StaleApprovals lists what dead processes of a thread have asked and waits
-// for a human, the oldest first.
 func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n"), thread)
 }
 
-// OvertakenApproval is the last question of a thread that asked again what was
-// answered, and that the thread has left behind.
 func (q queries) OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error) {
 	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens != '' ORDER BY a.n DESC LIMIT 1"), thread, question)
 }
 
-// HasAsked reports whether a run has asked for a tool, whoever answered.
 func (q queries) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
 	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", run, tool)
 }
 
-// TakeAnswer notes that the agent of a run has taken the answer to an
-// approval. An answer that this run was not given, or that was taken, is left
-// alone.
 func (t *Tx) TakeAnswer(id string, run int64) error {
 	_, err := t.exec("UPDATE approvals SET awaited_by = 0, taken = ? WHERE id = ? AND awaited_by = ? AND status IN ('approved', 'responded')", nano(t.now), id, run)
 	return err
 }
 
-// InsertApproval adds an approval. Its CallID is changed if another one has it:
-// old clients know an approval by nothing else.
 func (t *Tx) InsertApproval(a *domain.Approval) error {
 	a.CallID = a.ToolUseID() // should the transaction be tried again
 	taken, err := first[bool](context.Background(), t.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
@@ -126,29 +104,24 @@ func (t *Tx) InsertApproval(a *domain.Approval) error {
 	return err
 }
 
-// UpdateApproval writes everything of an approval that can change.
 func (t *Tx) UpdateApproval(a domain.Approval) error {
 	return update(t, "an approval", "approvals", &a)
 }
 
-// Rules lists the rules of a thread and of the whole project, the oldest first.
 func (q queries) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
 	return all[domain.Rule](ctx, q.s, "SELECT "+columnNames[domain.Rule]("rules")+" FROM rules WHERE thread IN (0, ?) ORDER BY id", thread)
 }
 
-// AllRules lists the rules of all threads and of the project, the oldest first.
 func (q queries) AllRules(ctx context.Context) ([]domain.Rule, error) {
 	return all[domain.Rule](ctx, q.s, "SELECT "+columnNames[domain.Rule]("rules")+" FROM rules ORDER BY id")
 }
 
-// PutRule adds a rule, or notes that it was made again.
 func (t *Tx) PutRule(r domain.Rule) error {
 	r.Created = t.now
 	_, err := insert(t, "rules", &r, " ON CONFLICT DO UPDATE SET created = excluded.created")
 	return err
 }
 
-// DeleteRule takes a rule away. The error is store.ErrNotFound if there is none.
 func (t *Tx) DeleteRule(id int64) error {
 	return t.changeOne("a rule", "DELETE FROM rules WHERE id = ?", id)
 }

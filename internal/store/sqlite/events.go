@@ -147,18 +147,14 @@ func (q queries) log(ctx context.Context, which string, args ...any) ([]domain.E
 	return events, err
 }
 
-// Events lists the log from after seq on, at most limit entries. With an error
-// it returns those before what could not be read.
 func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
 	return q.log(ctx, " WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
-// LastSeq is the number of the last event, or 0.
 func (q queries) LastSeq(ctx context.Context) (int64, error) {
 	return first[int64](ctx, q.s, "SELECT coalesce(max(seq), 0) FROM events")
 }
 
-// Append adds an event to the log and returns its number.
 func (t *Tx) Append(e domain.Event) (int64, error) {
 	e.Seq = t.seq + 1
 	e.Time = t.now
@@ -174,17 +170,12 @@ func (t *Tx) Append(e domain.Event) (int64, error) {
 	return e.Seq, nil
 }
 
-// Seq is the number of the last event of the log, this transaction's
-// included.
 func (t *Tx) Seq() int64 { return t.seq }
 
-// Changes lists the files that a run changed, by path.
 func (q queries) Changes(ctx context.Context, run int64) ([]domain.Change, error) {
 	return all[domain.Change](ctx, q.s, "SELECT "+columnNames[domain.Change]("c")+" FROM changes c WHERE c.run = ? ORDER BY path", run)
 }
 
-// PutChange keeps how a run changed a file. What the file was before is kept
-// from the first time.
 func (t *Tx) PutChange(c domain.Change) error {
 	_, err := insert(t, "changes", &c, " ON CONFLICT DO UPDATE SET after = excluded.after, binary = binary OR excluded.binary, seq = excluded.seq, updated = excluded.updated")
 	return err
@@ -241,14 +232,12 @@ func chosen(f domain.UsageFilter, now time.Time) (from string, arguments []any) 
 	return from, arguments
 }
 
-// Usage is as of [store.UsageReader].
 func (q queries) Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error) {
 	from, arguments := chosen(f, now)
 	u, err := first[usageRow](ctx, q.s, "SELECT "+sums+from, arguments...)
 	return u.value(), err
 }
 
-// UsageBy is as of [store.UsageReader].
 func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error) {
 	key, title, order := "", "''", "1"
 	switch by {
@@ -277,7 +266,6 @@ func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.Us
 	return list, err
 }
 
-// LastWith is as of [store.UsageReader].
 func (q queries) LastWith(ctx context.Context, thread int64, code string) (id int64, err error) {
 	return first[int64](ctx, q.s, "SELECT coalesce(max(id), 0) FROM runs WHERE thread = ? AND error_code = ?", thread, code)
 }

@@ -11,12 +11,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// GateLoop is as of [store.GateReader].
 func (q queries) GateLoop(ctx context.Context, run int64) (domain.GateLoop, error) {
 	return first[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_runs r JOIN gate_loops l ON l.id = r.loop WHERE r.run = ?", run)
 }
 
-// GateLoops is as of [store.GateReader].
 func (q queries) GateLoops(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error) {
 	found := make(map[int64]domain.GateLoop)
 	if len(runs) == 0 {
@@ -37,17 +35,14 @@ func (q queries) GateLoops(ctx context.Context, runs []int64) (map[int64]domain.
 	return found, err
 }
 
-// CheckedLoops is as of [store.GateReader].
 func (q queries) CheckedLoops(ctx context.Context) ([]domain.GateLoop, error) {
 	return all[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_loops l WHERE l.state = 'checking' ORDER BY l.id")
 }
 
-// HasDenied is as of [store.GateReader].
 func (q queries) HasDenied(ctx context.Context, run int64) (bool, error) {
 	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')", run)
 }
 
-// InsertGateLoop is as of [store.Tx].
 func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
 	if l.ID, err = insert(t, "gate_loops", l, ""); err != nil {
 		return err
@@ -61,7 +56,6 @@ func (t *Tx) joinGateLoop(l domain.GateLoop) error {
 	return err
 }
 
-// UpdateGateLoop is as of [store.Tx].
 func (t *Tx) UpdateGateLoop(l domain.GateLoop) error {
 	if err := update(t, "a loop of gates", "gate_loops", &l); err != nil {
 		return err
@@ -69,12 +63,10 @@ func (t *Tx) UpdateGateLoop(l domain.GateLoop) error {
 	return t.joinGateLoop(l)
 }
 
-// ChangeDecisions is as of [store.ReviewReader].
 func (q queries) ChangeDecisions(ctx context.Context, run int64) ([]domain.ChangeDecision, error) {
 	return all[domain.ChangeDecision](ctx, q.s, "SELECT "+columnNames[domain.ChangeDecision]("d")+" FROM change_decisions d WHERE run = ? ORDER BY part", run)
 }
 
-// PutChangeDecision is as of [store.ReviewWriter].
 func (t *Tx) PutChangeDecision(d domain.ChangeDecision) error {
 	if d.State == domain.ChangeOpen {
 		_, err := t.exec("DELETE FROM change_decisions WHERE run = ? AND part = ?", d.Run, d.Part)
@@ -84,7 +76,6 @@ func (t *Tx) PutChangeDecision(d domain.ChangeDecision) error {
 	return err
 }
 
-// PageMessages is as of [store.PageReader].
 func (q queries) PageMessages(ctx context.Context, f domain.PageFilter) ([]domain.PageMessage, error) {
 	list, err := all[domain.PageMessage](ctx, q.s, "SELECT "+columnNames[domain.PageMessage]("p")+`, coalesce(r.session_id, '')
 		FROM page_messages p LEFT JOIN runs r ON r.id = p.run
@@ -94,7 +85,6 @@ func (q queries) PageMessages(ctx context.Context, f domain.PageFilter) ([]domai
 	return list, err
 }
 
-// PutPageMessage is as of [store.Tx].
 func (t *Tx) PutPageMessage(m *domain.PageMessage) (err error) {
 	if m.ID != 0 {
 		query, args := change("page_messages", m)
@@ -108,7 +98,6 @@ func (t *Tx) PutPageMessage(m *domain.PageMessage) (err error) {
 	return err
 }
 
-// TriggerExecutions is as of [store.TriggerReader].
 func (q queries) TriggerExecutions(ctx context.Context, trigger string, limit int) ([]domain.TriggerExecution, error) {
 	return all[domain.TriggerExecution](ctx, q.s, "SELECT "+columnNames[domain.TriggerExecution]("e")+" FROM trigger_executions e WHERE ?1 = '' OR name = ?1 ORDER BY id DESC LIMIT ?2", trigger, limit)
 }
@@ -116,18 +105,15 @@ func (q queries) TriggerExecutions(ctx context.Context, trigger string, limit in
 // open is the condition of an index; the order of what is in it matters not.
 const open = "status IN ('" + domain.TriggerWaiting + "', '" + domain.TriggerSending + "')"
 
-// OpenTriggerExecutions is as of [store.TriggerReader].
 func (q queries) OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error) {
 	return all[domain.TriggerExecution](ctx, q.s, "SELECT "+columnNames[domain.TriggerExecution]("e")+" FROM trigger_executions e WHERE "+open+" ORDER BY id")
 }
 
-// HasTriggerExecution is as of [store.TriggerReader].
 func (q queries) HasTriggerExecution(ctx context.Context, trigger, key string) (bool, error) {
 	n, err := first[int](ctx, q.s, "SELECT count(*) FROM trigger_executions WHERE name = ? AND event_key = ?", trigger, key)
 	return n > 0, err
 }
 
-// TriggerState is as of [store.TriggerReader].
 func (q queries) TriggerState(ctx context.Context, trigger string) (domain.TriggerState, error) {
 	s, err := first[domain.TriggerState](ctx, q.s, "SELECT "+columnNames[domain.TriggerState]("t")+" FROM trigger_states t WHERE name = ?", trigger)
 	if errors.Is(err, store.ErrNotFound) {
@@ -136,7 +122,6 @@ func (q queries) TriggerState(ctx context.Context, trigger string) (domain.Trigg
 	return s, err
 }
 
-// InsertTriggerExecution is as of [store.Tx].
 func (t *Tx) InsertTriggerExecution(e *domain.TriggerExecution) (err error) {
 	if e.ID, err = insert(t, "trigger_executions", e, ""); err != nil {
 		return err
@@ -145,14 +130,12 @@ func (t *Tx) InsertTriggerExecution(e *domain.TriggerExecution) (err error) {
 	return err
 }
 
-// UpdateTriggerExecution is as of [store.Tx].
 func (t *Tx) UpdateTriggerExecution(e domain.TriggerExecution) error {
 	query, args := change("trigger_executions", &e) // old ones may be gone
 	_, err := t.exec(query, args...)
 	return err
 }
 
-// PutTriggerState is as of [store.Tx].
 func (t *Tx) PutTriggerState(s domain.TriggerState) error {
 	query, args := insertion("trigger_states", &s)
 	_, err := t.exec(strings.Replace(query, "INSERT", "INSERT OR REPLACE", 1), args...)

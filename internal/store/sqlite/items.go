@@ -81,7 +81,6 @@ func (q queries) item(ctx context.Context, which string, args ...any) (domain.It
 	return items[0], nil
 }
 
-// ItemsOfRun lists what a run added to its conversation, in order.
 func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
 	return q.items(ctx, "WHERE i.run = ? ORDER BY i.id", run)
 }
@@ -91,33 +90,26 @@ func (q queries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([
 	return q.items(ctx, "WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
 }
 
-// LastItem is the last message, thought or tool call of a run.
 func (q queries) LastItem(ctx context.Context, run int64) (domain.Item, error) {
 	return q.item(ctx, "WHERE i.run = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC", run)
 }
 
-// ToolItem is the tool call of a run that has the agent's id.
 func (q queries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
 	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC", run, key)
 }
 
-// NotedItem is what a run has one of at most: a plan, the note of a change of
-// the file that is its key, or of the answer to the approval that is.
 func (q queries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
 	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
 }
 
-// OpenTools lists the tool calls of a run that have not ended.
 func (q queries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
 	return q.items(ctx, "WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
 }
 
-// OpenDeltas lists the deltas of a run that no item holds yet.
 func (q queries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
 	return q.log(ctx, openDeltas+" ORDER BY seq", run)
 }
 
-// HasOpenDeltas reports whether OpenDeltas has any.
 func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
 	some, err := all[int64](ctx, q.s, "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
 	return len(some) > 0, err
@@ -128,7 +120,6 @@ func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
 const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
 	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
-// InsertItem adds an item and sets its ID.
 func (t *Tx) InsertItem(i *domain.Item) error {
 	row, err := t.rowOf(*i)
 	if err != nil {
@@ -141,7 +132,6 @@ func (t *Tx) InsertItem(i *domain.Item) error {
 	return nil
 }
 
-// UpdateItem writes everything of an item that can change.
 func (t *Tx) UpdateItem(i domain.Item) error {
 	if err := t.dropFromIndex(i); err != nil {
 		return err
@@ -404,12 +394,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Attachment is as of [store.ItemReader].
 func (q queries) Attachment(ctx context.Context, id string) (domain.Attachment, error) {
 	return first[domain.Attachment](ctx, q.s, "SELECT "+columnNames[domain.Attachment]("a")+" FROM attachments a WHERE a.id = ?", id)
 }
 
-// AttachmentPart is as of [store.ItemReader].
 func (q queries) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
 	type part struct {
 		domain.AttachmentInfo
@@ -419,7 +407,6 @@ func (q queries) AttachmentPart(ctx context.Context, id string, offset int64, li
 	return p.AttachmentInfo, p.Data, err
 }
 
-// PutAttachment is as of [store.ConversationWriter].
 func (t *Tx) PutAttachment(a domain.Attachment) error {
 	_, err := t.exec("INSERT INTO attachments (id, mime, data, created) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", a.ID, a.MIMEType, a.Data, nano(t.Now()))
 	return err

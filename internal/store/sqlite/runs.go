@@ -19,18 +19,14 @@ func sessionColumns() string {
 
 const sessionJoins = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
 
-// Run finds a run by its row.
 func (q queries) Run(ctx context.Context, id int64) (domain.Run, error) {
 	return first[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r WHERE r.id = ?", id)
 }
 
-// Session finds a run by its row, with its thread.
 func (q queries) Session(ctx context.Context, id int64) (domain.Session, error) {
 	return first[domain.Session](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
-// Find is the run that an id of any kind names: one of the run's own, or one
-// of its thread's, which means the thread's last run.
 func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 	id, err := first[int64](ctx, q.s, `SELECT coalesce(nullif(a.run, 0), (SELECT id FROM runs WHERE thread = a.thread ORDER BY place DESC LIMIT 1), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
@@ -55,8 +51,6 @@ func lastRun(ctx context.Context, s *statements) (run, thread int64, err error) 
 	return last.Run, last.Thread, err
 }
 
-// NamesThread reports whether an id names a conversation, rather than one of
-// its runs.
 func (q queries) NamesThread(ctx context.Context, alias string) (bool, error) {
 	run, err := first[int64](ctx, q.s, "SELECT run FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) {
@@ -65,7 +59,6 @@ func (q queries) NamesThread(ctx context.Context, alias string) (bool, error) {
 	return run == 0, err
 }
 
-// FindThread is the thread that an id of any kind names.
 func (q queries) FindThread(ctx context.Context, alias string) (int64, error) {
 	thread, err := first[int64](ctx, q.s, "SELECT thread FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) && alias == domain.LastRun {
@@ -74,17 +67,14 @@ func (q queries) FindThread(ctx context.Context, alias string) (int64, error) {
 	return thread, err
 }
 
-// FindNative is the thread that has an agent's own session.
 func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
 	return first[int64](ctx, q.s, "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
 }
 
-// FindNativeOf is the thread that has a session of this agent's own.
 func (q queries) FindNativeOf(ctx context.Context, agent, native string) (int64, error) {
 	return first[int64](ctx, q.s, "SELECT id FROM threads WHERE native_session = ? AND native_session != '' AND agent = ? ORDER BY id DESC LIMIT 1", native, agent)
 }
 
-// Sessions lists runs, the newest first.
 func (q queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
 	if f.Limit <= 0 {
 		f.Limit = 1000
@@ -144,23 +134,18 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 // upToRun chooses runs up to the place of one, or all if that is 0.
 const upToRun = "(? = 0 OR r.place <= (SELECT place FROM runs WHERE id = ?))"
 
-// RunsOfThread lists the runs of a thread in the order of the conversation, up to the
-// run upTo, or all if that is 0.
 func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
 	return all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r WHERE r.thread = ? AND "+upToRun+" ORDER BY r.place", thread, upTo, upTo)
 }
 
-// RunHeads is RunsOfThread without most of it.
 func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error) {
 	return all[domain.RunHead](ctx, q.s, "SELECT "+columnNames[domain.RunHead]("r")+" FROM runs r WHERE r.thread = ? AND "+upToRun+" ORDER BY r.place", thread, upTo, upTo)
 }
 
-// LastRun is the last run of a thread, drafts aside.
 func (q queries) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
 	return first[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place DESC LIMIT 1", thread)
 }
 
-// RunsIn lists the runs that are in one of the states, the oldest first.
 func (q queries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
 	var list []domain.Run
 	for _, s := range states {
@@ -173,8 +158,6 @@ func (q queries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.R
 	return list, nil
 }
 
-// RunsFailedWith lists the runs that have failed with an ErrorCode, from the run
-// first on, the oldest first.
 func (q queries) RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error) {
 	return all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
 }
@@ -184,9 +167,6 @@ func (q queries) RunsFailedWith(ctx context.Context, code string, first int64) (
 // https://sqlite.org/partialindex.html#queries_using_partial_indexes
 const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting')"
 
-// Startable lists the queued runs whose thread has no active run and no gates that are
-// checked, in the order in which
-// they are to start: by priority, then by age.
 func (q queries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
 	return all[domain.Session](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
 		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
@@ -195,19 +175,14 @@ func (q queries) Startable(ctx context.Context, limit int) ([]domain.Session, er
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
 }
 
-// UnfinishedRuns lists the runs of a thread that have not ended, drafts
-// included, in the order of the conversation.
 func (q queries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error) {
 	return all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.place", thread)
 }
 
-// HasUnfinished reports whether a thread has a run, other than except, that has not
-// ended and is no draft.
 func (q queries) HasUnfinished(ctx context.Context, thread, except int64) (bool, error) {
 	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, except)
 }
 
-// Counts tells how many runs are in which state.
 func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
 	type count struct {
 		State domain.State `db:"state"`
@@ -221,7 +196,6 @@ func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
 	return counts, err
 }
 
-// Load is Counts for the states that scheduling looks at.
 func (q queries) Load(ctx context.Context) (domain.Counts, error) {
 	counts := domain.Counts{}
 	for _, state := range []domain.State{domain.Queued, domain.Starting, domain.Running, domain.Interrupting} {
@@ -234,8 +208,6 @@ func (q queries) Load(ctx context.Context) (domain.Counts, error) {
 	return counts, nil
 }
 
-// InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
-// by its ids. A number whose name is in use as an id is left out.
 func (t *Tx) InsertRun(r *domain.Run) error {
 	number, err := first[int64](background, t.s, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'runs'")
 	if err != nil {
@@ -262,7 +234,6 @@ func (t *Tx) InsertRun(r *domain.Run) error {
 	return nil
 }
 
-// IsTaken reports whether an id names something.
 func (t *Tx) IsTaken(alias string) (bool, error) {
 	_, err := t.FindThread(background, alias)
 	if errors.Is(err, store.ErrNotFound) {
@@ -271,19 +242,16 @@ func (t *Tx) IsTaken(alias string) (bool, error) {
 	return err == nil, err
 }
 
-// SetAlias makes a run, or a thread where run is 0, found by an id.
 func (t *Tx) SetAlias(alias string, run, thread int64) error {
 	_, err := t.exec("INSERT INTO aliases (alias, run, thread) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET run = excluded.run, thread = excluded.thread", alias, run, thread)
 	return err
 }
 
-// DropAlias makes an id name nothing.
 func (t *Tx) DropAlias(alias string) error {
 	_, err := t.exec("DELETE FROM aliases WHERE alias = ?", alias)
 	return err
 }
 
-// SetPrompt is as of [store.ConversationWriter].
 func (t *Tx) SetPrompt(run int64, prompt string, content []domain.Block) error {
 	text, err := encode(content)
 	if err != nil {
@@ -295,38 +263,31 @@ func (t *Tx) SetPrompt(run int64, prompt string, content []domain.Block) error {
 	return t.changeOne("a run", "UPDATE runs SET prompt = ?, content = ? WHERE id = ?", prompt, text, run)
 }
 
-// SetPlace is as of [store.ConversationWriter].
 func (t *Tx) SetPlace(r domain.Run) error {
 	return t.changeOne("a run", "UPDATE runs SET place = ?, priority = ?, parent = ? WHERE id = ?", r.Place, r.Priority, r.Parent, r.ID)
 }
 
-// UpdateRun writes everything of a run that can change.
 func (t *Tx) UpdateRun(r domain.Run) error { return update(t, "a run", "runs", &r) }
 
-// Processes lists the agents that may still be alive.
 func (q queries) Processes(ctx context.Context) ([]domain.Process, error) {
 	return all[domain.Process](ctx, q.s, "SELECT "+columnNames[domain.Process]("p")+" FROM processes p")
 }
 
-// PutProcess notes that an agent was started.
 func (t *Tx) PutProcess(p domain.Process) error {
 	_, err := insert(t, "processes", &p, " ON CONFLICT DO UPDATE SET pid = excluded.pid, run = excluded.run")
 	return err
 }
 
-// DropProcess notes that an agent has ended.
 func (t *Tx) DropProcess(mark string) error {
 	_, err := t.exec("DELETE FROM processes WHERE mark = ?", mark)
 	return err
 }
 
-// NoteKeyAccess is as of [store.Tx].
 func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
 	_, err := insert(t, "key_access", &domain.KeyAccess{At: t.now, Run: run, Service: service, Outcome: outcome}, "")
 	return err
 }
 
-// KeyAccesses is as of [store.Reader].
 func (q queries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
 	return all[domain.KeyAccess](ctx, q.s, "SELECT "+columnNames[domain.KeyAccess]("k")+", coalesce(r.session_id, '') FROM key_access k LEFT JOIN runs r ON r.id = k.run ORDER BY k.id DESC LIMIT ?", limit)
 }

@@ -31,7 +31,6 @@ type statements struct {
 	on      preparer
 	damaged func(error)
 	gate    *gate
-	cause   func() error
 
 	mu    sync.Mutex // guards ready
 	ready map[string]*sql.Stmt
@@ -49,23 +48,6 @@ func newStatements(on preparer, damaged func(error), g *gate) *statements {
 		g = &gate{}
 	}
 	return &statements{on: on, damaged: damaged, gate: g, ready: make(map[string]*sql.Stmt)}
-}
-
-// explain sets a function that is asked why a read failed. Its error, if it has one, takes
-// the place of SQLite's. It has to be called before the statements are used.
-func (s *statements) explain(cause func() error) { s.cause = cause }
-
-// explained is the error of a read, or its cause, of which it reports damage.
-func (s *statements) explained(err error) error {
-	if err != nil && s.cause != nil {
-		if cause := s.cause(); cause != nil {
-			return cause
-		}
-	}
-	if store.IsDamaged(err) {
-		s.damaged(err)
-	}
-	return err
 }
 
 func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -158,7 +140,10 @@ func first[T any](ctx context.Context, s *statements, query string, args ...any)
 
 // each calls scan with each row of a query.
 func (s *statements) each(ctx context.Context, scan func(row) error, query string, args ...any) error {
-	err := s.explained(s.scanEach(ctx, scan, query, args...))
+	err := s.scanEach(ctx, scan, query, args...)
+	if store.IsDamaged(err) {
+		s.damaged(err)
+	}
 	return cmp.Or(err, s.gate.pass(ctx))
 }
 

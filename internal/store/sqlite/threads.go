@@ -11,34 +11,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Thread finds a thread by its row.
 func (q queries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
 	return first[domain.Thread](ctx, q.s, "SELECT "+columnNames[domain.Thread]("t")+" FROM threads t WHERE t.id = ?", id)
 }
 
-// RecentPaths are the directories of threads, the last used first, with how
-// often each was used.
 func (q queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
 	return all[domain.RecentPath](ctx, q.s, "SELECT cwd, max(active) AS used, count(*) FROM threads GROUP BY cwd ORDER BY used DESC LIMIT ?", limit)
 }
 
-// InsertThread adds a thread and sets its ID.
 func (t *Tx) InsertThread(th *domain.Thread) (err error) {
 	th.ID, err = insert(t, "threads", th, "")
 	return err
 }
 
-// UpdateThread writes everything of a thread that can change.
 func (t *Tx) UpdateThread(th domain.Thread) error { return update(t, "a thread", "threads", &th) }
 
-// PutAgentSession is as of [store.ConversationWriter].
 func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
 	_, err := insert(t, "agent_sessions", &s, " ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, session = excluded.session")
 	return err
 }
 
-// MoveDirectories changes the directories of threads, and the files that runs
-// have changed, that are from, or below it, as after a move of the project.
 func (t *Tx) MoveDirectories(from, to string) error {
 	sep := string(filepath.Separator)
 	from, to = strings.TrimSuffix(from, sep), strings.TrimSuffix(to, sep)
@@ -52,17 +44,14 @@ func (t *Tx) MoveDirectories(from, to string) error {
 	return err
 }
 
-// AgentSession is as of [store.ThreadReader].
 func (q queries) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
 	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE thread = ?", thread))
 }
 
-// LastAgentSession is as of [store.ThreadReader].
 func (q queries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
 	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
 }
 
-// BackgroundSessions is as of [store.ThreadReader].
 func (q queries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error) {
 	return all[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+` FROM agent_sessions s WHERE session LIKE '%"background":[{%' ORDER BY thread`)
 }
@@ -75,7 +64,6 @@ func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, erro
 	return s, err
 }
 
-// ForkedUpTo is as of [store.ThreadReader].
 func (q queries) ForkedUpTo(ctx context.Context, thread int64) (int64, error) {
 	return first[int64](ctx, q.s, "SELECT coalesce((SELECT t.fork_run FROM threads t JOIN runs r ON r.id = t.fork_run WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", thread)
 }
@@ -87,7 +75,6 @@ const goneRuns = "(SELECT id FROM runs WHERE thread = ?1 AND place > coalesce((S
 // eraseEvents leaves of events no more than their numbers and their time.
 const eraseEvents = "UPDATE events SET type = '" + string(domain.EventErased) + "', thread = 0, run = 0, key = NULL, text = NULL, data = '{}' WHERE "
 
-// DeleteRuns is as of [store.ConversationWriter].
 func (t *Tx) DeleteRuns(thread, after int64) error {
 	attached, err := t.attachedOnlyTo(thread, after)
 	if err != nil {

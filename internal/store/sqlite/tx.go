@@ -26,10 +26,8 @@ type Tx struct {
 	changed  int  // statements since the checkpointer was woken
 }
 
-// Now is the time of the change.
 func (t *Tx) Now() time.Time { return t.now }
 
-// AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
 // queries answer what a store can be asked, over the readers' connections or inside of a
@@ -72,7 +70,6 @@ func insert[T any](t *Tx, table string, row *T, more string) (id int64, err erro
 	return result.LastInsertId()
 }
 
-// Meta is a named value, or "" if it was never set.
 func (q queries) Meta(ctx context.Context, key string) (string, error) {
 	v, err := first[string](ctx, q.s, "SELECT value FROM meta WHERE key = ?", key)
 	if err == store.ErrNotFound {
@@ -81,7 +78,6 @@ func (q queries) Meta(ctx context.Context, key string) (string, error) {
 	return v, err
 }
 
-// SetMeta sets a named value.
 func (t *Tx) SetMeta(key, value string) error {
 	_, err := t.exec("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
 	return err
