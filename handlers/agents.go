@@ -63,7 +63,7 @@ func (m signIn) configuration(ctx context.Context) (*config.Config, error) {
 func (m signIn) list(ctx context.Context, _ none) (agentList, error) {
 	c, err := m.configuration(ctx)
 	if err != nil {
-		return agentList{}, protocol.Session.Error(err)
+		return agentList{}, sessionFamily.Error(err)
 	}
 	return agentList{agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
 }
@@ -92,7 +92,7 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 func (m signIn) check(ctx context.Context, p agentName) (checkResult, error) {
 	l, missing, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return checkResult{}, protocol.Session.Error(err)
+		return checkResult{}, sessionFamily.Error(err)
 	}
 	report, err := agentlink.CheckSignIn(ctx, l, m.Logger)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m signIn) check(ctx context.Context, p agentName) (checkResult, error) {
 func (m signIn) authenticate(ctx context.Context, p authenticateParams) (success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return success{}, protocol.Session.Error(err)
+		return success{}, sessionFamily.Error(err)
 	}
 	if err := agentlink.Authenticate(ctx, l, p.Method, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
@@ -117,7 +117,7 @@ func (m signIn) authenticate(ctx context.Context, p authenticateParams) (success
 func (m signIn) logout(ctx context.Context, p agentName) (success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return success{}, protocol.Session.Error(err)
+		return success{}, sessionFamily.Error(err)
 	}
 	if err := agentlink.Logout(ctx, l, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
@@ -136,7 +136,7 @@ func signInError(ctx context.Context, err error) error {
 	var unknown *agentlink.UnknownMethodError
 	switch {
 	case errors.As(err, &unknown):
-		return protocol.Session.Error(&domain.Error{
+		return sessionFamily.Error(&domain.Error{
 			Kind: domain.KindInvalid, Param: "method", Expected: "the id of a way to sign in: " + strings.Join(unknown.Known, ", "), Received: unknown.Received(),
 			Accepted: unknown.Known, Message: err.Error(),
 		})
@@ -145,14 +145,14 @@ func signInError(ctx context.Context, err error) error {
 	case errors.As(err, new(*agentlink.MissingError)):
 		kind = domain.KindNoAPIKey
 	}
-	return protocol.Session.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})
+	return sessionFamily.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})
 }
 
 // registerAgents registers what tells of agents, and sets them.
 func registerAgents(reg *server.Registry, d Domain) {
-	handle(reg, d, protocol.Session, "session.set", setAgent, server.LongRunning(),
+	handle(reg, d, sessionFamily, "session.set", setAgent, server.LongRunning(),
 		server.Doc("Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt. With agent, another agent goes on with the conversation: it is told what was said, begins in default or plan, with a model of its own, and nothing that the one before might do unasked; what that one asked and nobody has answered is closed. While a session of the conversation runs, or waits to, that is refused."))
-	handle(reg, d, protocol.Session, "agent.describe", describeAgent,
+	handle(reg, d, sessionFamily, "agent.describe", describeAgent,
 		server.Doc("Tells which modes can be asked of an agent, and what it has told of its session last, in any conversation: its modes, models, options and slash commands."))
 }
 

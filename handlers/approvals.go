@@ -17,7 +17,7 @@ import (
 
 // registerApprovals registers the inbox of questions to humans (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
-	f := protocol.Session
+	f := sessionFamily
 	handle(reg, d, f, "createApproval", createApproval,
 		server.Doc("Asks a human whether a tool may run, or something else; the answer comes as the event approval_resolved, or by getApproval."))
 	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.Doc("Lists what waits for a human's answer, the oldest first."))
@@ -186,7 +186,7 @@ type decisionParams struct {
 }
 
 func (p decisionParams) check() error {
-	return first(p.approvalIDs.check(), protocol.Session.Error(p.decision().Check()))
+	return first(p.approvalIDs.check(), sessionFamily.Error(p.decision().Check()))
 }
 
 func (p decisionParams) decision() approval.Decision {

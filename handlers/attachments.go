@@ -10,13 +10,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerAttachments registers what has the bytes of content. Ours.
 func registerAttachments(reg *server.Registry, d Domain) {
-	handle(reg, d, protocol.Session, "getAttachment", getAttachment,
+	handle(reg, d, sessionFamily, "getAttachment", getAttachment,
 		server.Doc("Has the bytes of an image, a sound or a resource that an event or a conversation names by its attachment_id. If not all fits, next_offset says how to go on."))
 }
 

@@ -16,7 +16,7 @@ import (
 // the methods of application boundaries.
 func registerBoundary(reg *server.Registry, d Domain) {
 	b := boundary{executor{d}}
-	f := protocol.Boundary
+	f := boundaryFamily
 	handle(reg, d, f, "askUser", b.askUser, server.LongRunning(),
 		server.Doc("Asks a human something, and waits for the answer. Cancelling the request takes the question back, and so does the end of the connection, unless keep is set."))
 	handle(reg, d, f, "requestPermission", b.requestPermission, server.LongRunning(),

@@ -18,11 +18,11 @@ func registerBuilds(reg *server.Registry, d Domain) {
 	const how = " Notifications tell the caller meanwhile: buildProgress {build_id, name, stage, ...}, whose stage is waiting (another build of that name has to end first), started (with command and directory) " +
 		"output (with output, whole lines), and at last succeeded or failed; and buildWarning, a diagnostic with build_id and name, whatever its severity. The error -32001 says that it has failed; its data has diagnostics, and what belongs to them. " +
 		"$/cancelRequest, and the end of the connection, end the build with everything that it has started."
-	handle(reg, d, protocol.Session, "build", m.build, server.LongRunning(),
+	handle(reg, d, sessionFamily, "build", m.build, server.LongRunning(),
 		server.Doc("Builds the project, with the command that [[builds]] of the configuration has for that, or that its files suggest, and waits for the end."+how))
-	handle(reg, d, protocol.Session, "buildBackend", m.buildBackend, server.LongRunning(),
+	handle(reg, d, sessionFamily, "buildBackend", m.buildBackend, server.LongRunning(),
 		server.Doc("The same for what is the backend: the first of [[builds]] with backend = true, or what is found beside a package.json or tsconfig.json."))
-	handle(reg, d, protocol.Session, "listBuilds", m.list, server.Doc("Lists what build can build; the first one is built where no name is given. Of a project whose configuration waits for trust nothing is."))
+	handle(reg, d, sessionFamily, "listBuilds", m.list, server.Doc("Lists what build can build; the first one is built where no name is given. Of a project whose configuration waits for trust nothing is."))
 }
 
 type builds struct{ Domain }
@@ -94,7 +94,7 @@ func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (buildResult
 	var failed *build.FailedError
 	switch {
 	case errors.As(err, &failed):
-		return buildResult{}, protocol.BuildFailed(failed.Error(), failureOf(failed))
+		return buildResult{}, buildFailedError(failed.Error(), failureOf(failed))
 	case err != nil:
 		return buildResult{}, err
 	}

@@ -20,13 +20,13 @@ import (
 
 // registerConversation registers what was said and changed in sessions (HumanLayer), and a search of ours.
 func registerConversation(reg *server.Registry, d Domain) {
-	handle(reg, d, protocol.Session, "getConversation", getConversation,
+	handle(reg, d, sessionFamily, "getConversation", getConversation,
 		server.Doc("Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so."))
-	handle(reg, d, protocol.Session, "getSessionSnapshots", getSessionSnapshots,
+	handle(reg, d, sessionFamily, "getSessionSnapshots", getSessionSnapshots,
 		server.Doc("Tells which files a session changed, and how, and what was decided about each change."))
-	handle(reg, d, protocol.Session, "session.decideChange", decideChange, server.LongRunning(),
+	handle(reg, d, sessionFamily, "session.decideChange", decideChange, server.LongRunning(),
 		server.Doc("Accepts or reverts a change of a session, a hunk or all of a file, or takes that back; everybody is told by the event change_decided. It is done by what stands in the file: where the lines of a hunk are not there any more, or several times so that it is not clear which are meant, nothing is changed (`changed_since`). What somebody else has changed elsewhere in the file stays. Others of data.kind: `change_not_found`, `bad_state` (a hunk that is reverted is to be accepted), `not_kept` (of a binary file, which can only be accepted), `outside_workspace`, `not_writable`."))
-	handle(reg, d, protocol.Session, "searchConversations", searchConversations, server.LongRunning(),
+	handle(reg, d, sessionFamily, "searchConversations", searchConversations, server.LongRunning(),
 		server.Doc("Finds what was said in any conversation by words; the last may be the beginning of one. The best come first."))
 }
 

@@ -13,7 +13,7 @@ import (
 // registerDaemon registers daemon.* (AIWG).
 func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{d}
-	handle(reg, d, protocol.Task, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
+	handle(reg, d, taskFamily, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
 	server.Handle(reg, "daemon.stop", m.stop,
 		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for."))
 }

@@ -95,7 +95,7 @@ type checker interface{ check() error }
 // handle registers a method that needs the hub. Parameters are checked before
 // the hub is waited for, and what the hub refuses is told in the family's
 // codes.
-func handle[P, R any](reg *server.Registry, d Domain, f protocol.Family, name string,
+func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
 ) {
 	server.Handle(reg, name, func(ctx context.Context, p P) (R, error) {

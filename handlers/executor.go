@@ -23,7 +23,7 @@ const defaultExecuteMS = 300_000
 // conversation, is refused.
 func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
-	f := protocol.Executor
+	f := executorFamily
 	handle(reg, d, f, "execute_prompt", e.execute, server.LongRunning(),
 		server.Doc("Runs a prompt to its end. An agent that fails is a result with status failed. Cancelling the request ends the run."))
 	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to end a task. One that is not known, or has ended, is no error."))
@@ -223,4 +223,4 @@ func (executor) provide(ctx context.Context, h *hub.Hub, p provideParams) (succe
 
 // ExecutorError turns an error of the hub into what an executor is told: the
 // codes of the executor catalog.
-func ExecutorError(err error) error { return protocol.Executor.Error(err) }
+func ExecutorError(err error) error { return executorFamily.Error(err) }

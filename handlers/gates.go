@@ -12,9 +12,9 @@ import (
 
 // registerGates registers what people ask of gates apart from any work.
 func registerGates(reg *server.Registry, d Domain) {
-	handle(reg, d, protocol.Session, "listGates", listGates,
+	handle(reg, d, sessionFamily, "listGates", listGates,
 		server.Doc("Lists the gates of the configuration ([[gates]]), which launchSession takes by their names, and the names of those that wait for trust."))
-	handle(reg, d, protocol.Session, "checkGate", checkGate, server.LongRunning(),
+	handle(reg, d, sessionFamily, "checkGate", checkGate, server.LongRunning(),
 		server.Doc("Runs a gate in the project's directory and waits for its end, whatever agents do meanwhile. The notification gateProgress {gate, output} tells the caller what it prints, in whole lines. "+
 			"One that does not pass is a result. $/cancelRequest, and the end of the connection, end the gate with everything that it has started."))
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
-	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerMCP registers what is asked of the MCP servers that agents get.
 func registerMCP(reg *server.Registry, d Domain) {
-	f := protocol.Boundary
+	f := boundaryFamily
 	handle(reg, d, f, "mcp.listServers", listServers,
 		server.Doc("Lists the MCP servers that an agent gets, by the configuration and by its conversation. None is started."))
 	handle(reg, d, f, "mcp.listTools", listTools, server.LongRunning(),

@@ -18,11 +18,11 @@ import (
 // themselves.
 func registerNativeSessions(reg *server.Registry, d Domain) {
 	m := nativeSessions{signIn{d}}
-	handle(reg, d, protocol.Session, "agent.sessions", m.list, server.LongRunning(),
+	handle(reg, d, sessionFamily, "agent.sessions", m.list, server.LongRunning(),
 		server.Doc("Lists the sessions that an agent keeps itself, however they were begun, in the agent's order, mostly the newest first. The agent is started for that, and ended. One that does not offer it is refused (`not_offered`)."))
-	handle(reg, d, protocol.Session, "agent.adopt", m.adopt, server.LongRunning(),
+	handle(reg, d, sessionFamily, "agent.adopt", m.adopt, server.LongRunning(),
 		server.Doc("Makes a session of one that an agent keeps itself: a conversation with all that was said and done in it, which has completed. continueSession goes on with the agent's own session. One that has a conversation here already is left as it is, which `adopted` tells. An agent that can go on with its session and not tell its history is adopted without (`history`); one that can do neither is refused (`not_offered`)."))
-	handle(reg, d, protocol.Session, "agent.deleteSession", m.remove, server.LongRunning(),
+	handle(reg, d, sessionFamily, "agent.deleteSession", m.remove, server.LongRunning(),
 		server.Doc("Has an agent delete a session that it keeps itself, for good. While a conversation here works in it that is refused (`bad_state`), as it is where the agent does not offer it (`not_offered`). A conversation here stays; to continue it begins another session of the agent's, which is told what was said."))
 }
 

@@ -19,7 +19,7 @@ import (
 // boundaries).
 func registerPreview(reg *server.Registry, d Domain) {
 	p := &previews{watchers: make(map[*server.Conn]*preview.Watcher)}
-	f := protocol.Boundary
+	f := boundaryFamily
 	const within = " An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006."
 	handle(reg, d, f, "fetch", p.fetch, server.LongRunning(),
 		server.Doc("Reads what an address of the preview has: a file of the directory of [preview], the index.html of a directory in it, or the first index.html for an address without extension that no file has."+

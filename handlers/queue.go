@@ -6,14 +6,13 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerQueue registers what looks at the prompts that wait for their turn, and changes
 // them. interruptSession takes one back.
 func registerQueue(reg *server.Registry, d Domain) {
-	f := protocol.Session
+	f := sessionFamily
 	handle(reg, d, f, "session.queue", func(ctx context.Context, h *hub.Hub, p sessionParams) (queueResult, error) {
 		return queueOf(ctx, h, p.SessionID)
 	}, server.Doc("Lists the prompts that wait for their turn in a session's conversation, the next one first."))

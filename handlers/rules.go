@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerRules registers a look at what sendDecision has settled with a scope.
 func registerRules(reg *server.Registry, d Domain) {
-	handle(reg, d, protocol.Session, "getRules", getRules,
+	handle(reg, d, sessionFamily, "getRules", getRules,
 		server.Doc("Lists what was decided for good, by sendDecision with a scope, the oldest first."))
-	handle(reg, d, protocol.Session, "deleteRule", deleteRule,
+	handle(reg, d, sessionFamily, "deleteRule", deleteRule,
 		server.Doc("Takes back what was decided for good: from now on it is asked again."))
 }
 

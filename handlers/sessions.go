@@ -18,7 +18,7 @@ import (
 // registerSessions registers what starts, lists and ends sessions (HumanLayer).
 func registerSessions(reg *server.Registry, d Domain) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}}
-	f := protocol.Session
+	f := sessionFamily
 	handle(reg, d, f, "launchSession", s.launch,
 		server.Doc("Starts a session: an agent works on a query in a new conversation."))
 	handle(reg, d, f, "listSessions", s.list,

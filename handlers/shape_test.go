@@ -20,29 +20,29 @@ import (
 // The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.
 func TestCodesOfTheFamilies(t *testing.T) {
 	for _, test := range []struct {
-		family protocol.Family
+		family family
 		kind   string
 		code   int64
 		data   string
 	}{
-		{protocol.Task, domain.KindRunNotFound, -32000, "task_not_found"},
-		{protocol.Task, domain.KindNotCancellable, -32001, "task_not_cancellable"},
-		{protocol.Task, domain.KindQueueFull, -32002, "queue_full"},
-		{protocol.Task, domain.KindUnavailable, -32003, "subsystem_unavailable"},
-		{protocol.Task, domain.KindNotTrusted, -32043, "not_trusted"},
-		{protocol.Task, domain.KindExecutor, -32603, "executor_failed"},
-		{protocol.Chat, domain.KindQueueFull, -32002, "queue_full"},
-		{protocol.Session, domain.KindRunNotFound, -32603, "session_not_found"},
-		{protocol.Session, domain.KindNotCancellable, -32603, "session_not_running"},
-		{protocol.Session, domain.KindApprovalNotFound, -32603, "approval_not_found"},
-		{protocol.Session, domain.KindQueueFull, -32603, "queue_full"},
-		{protocol.Session, domain.KindUnavailable, -32603, "subsystem_unavailable"},
-		{protocol.Session, domain.KindNotTrusted, -32043, "not_trusted"},
-		{protocol.Executor, domain.KindRunNotFound, -32603, "task_not_found"},
-		{protocol.Executor, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
-		{protocol.Executor, domain.KindNoAPIKey, -32603, "no_api_key"},
-		{protocol.Executor, domain.KindInvalidToken, -32600, "invalid_session_token"},
-		{protocol.Task, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{taskFamily, domain.KindRunNotFound, -32000, "task_not_found"},
+		{taskFamily, domain.KindNotCancellable, -32001, "task_not_cancellable"},
+		{taskFamily, domain.KindQueueFull, -32002, "queue_full"},
+		{taskFamily, domain.KindUnavailable, -32003, "subsystem_unavailable"},
+		{taskFamily, domain.KindNotTrusted, -32043, "not_trusted"},
+		{taskFamily, domain.KindExecutor, -32603, "executor_failed"},
+		{chatFamily, domain.KindQueueFull, -32002, "queue_full"},
+		{sessionFamily, domain.KindRunNotFound, -32603, "session_not_found"},
+		{sessionFamily, domain.KindNotCancellable, -32603, "session_not_running"},
+		{sessionFamily, domain.KindApprovalNotFound, -32603, "approval_not_found"},
+		{sessionFamily, domain.KindQueueFull, -32603, "queue_full"},
+		{sessionFamily, domain.KindUnavailable, -32603, "subsystem_unavailable"},
+		{sessionFamily, domain.KindNotTrusted, -32043, "not_trusted"},
+		{executorFamily, domain.KindRunNotFound, -32603, "task_not_found"},
+		{executorFamily, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
+		{executorFamily, domain.KindNoAPIKey, -32603, "no_api_key"},
+		{executorFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{taskFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
 	} {
 		cause := errors.New("/secret/path")
 		err := test.family.Error(fmt.Errorf("wrapped: %w", &domain.Error{Kind: test.kind, Message: "do this", Err: cause}))
@@ -55,7 +55,7 @@ func TestCodesOfTheFamilies(t *testing.T) {
 		assert.Equal(t, cause.Error(), err.Error(), "the log has the cause")
 	}
 	plain := errors.New("no business of the peer's")
-	assert.Equal(t, plain, protocol.Task.Error(plain))
+	assert.Equal(t, plain, taskFamily.Error(plain))
 }
 
 func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
@@ -72,21 +72,21 @@ func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
 
 func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	for _, test := range []struct {
-		family       protocol.Family
+		family       family
 		param, wants string
 	}{
-		{protocol.Task, "working_dir", "cwd"},
-		{protocol.Chat, "prompt", "message"},
-		{protocol.Session, "prompt", "query"},
-		{protocol.Session, "working_dir", "working_dir"},
-		{protocol.Executor, "working_dir", "cwd"},
-		{protocol.Executor, "", "params"},
+		{taskFamily, "working_dir", "cwd"},
+		{chatFamily, "prompt", "message"},
+		{sessionFamily, "prompt", "query"},
+		{sessionFamily, "working_dir", "working_dir"},
+		{executorFamily, "working_dir", "cwd"},
+		{executorFamily, "", "params"},
 	} {
-		e := test.family.WireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
+		e := test.family.wireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
 		assert.JSONEq(t, `{"param":"`+test.wants+`","expected":"a","received":"b"}`, string(*e.Data))
 		assert.Contains(t, e.Message, test.wants+": expected a, received b")
 	}
-	e := protocol.Task.WireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
+	e := taskFamily.wireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
 	assert.EqualValues(t, -32602, e.Code)
 	assert.Equal(t, "Invalid params: no agent x", e.Message)
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))
@@ -231,4 +231,15 @@ func TestALongConversationHasPages(t *testing.T) {
 	r = conversationPage(events, len(events), conversationParams{Limit: &asked}, 100<<20)
 	assert.Len(t, r.Events, len(events))
 	assert.Nil(t, r.NextOffset)
+}
+
+func TestErrorsOfSubscriptions(t *testing.T) {
+	for err, want := range map[*domain.Error]string{
+		domain.Errorf(domain.KindTooManySubscriptions, "64"): `{"code":-32040,"message":"Overloaded: 64","data":{"kind":"too_many_subscriptions"}}`,
+		domain.Errorf(domain.KindSubscriptionNotFound, "no"): `{"code":-32603,"message":"Internal error: no","data":{"kind":"subscription_not_found"}}`,
+	} {
+		b, marshalErr := json.Marshal(sessionFamily.wireError(err))
+		require.NoError(t, marshalErr)
+		assert.Equal(t, want, string(b))
+	}
 }

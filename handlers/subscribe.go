@@ -28,11 +28,11 @@ const heartbeatEvery = 30 * time.Second
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
 	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
-	handle(reg, d, protocol.Session, "Subscribe", s.subscribe,
+	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most."))
-	handle(reg, d, protocol.Session, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
+	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 	return s
 }
 

@@ -18,19 +18,19 @@ import (
 // them gets the broadcasts event.task… from then on.
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
-	handle(reg, d, protocol.Task, "task.submit", joined(t, t.submit),
+	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
 		server.Doc("Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it."))
-	handle(reg, d, protocol.Task, "task.cancel", joined(t, t.cancel),
+	handle(reg, d, taskFamily, "task.cancel", joined(t, t.cancel),
 		server.Doc("Cancels a queued task, or begins to end a running one."))
-	handle(reg, d, protocol.Task, "task.list", joined(t, t.list),
+	handle(reg, d, taskFamily, "task.list", joined(t, t.list),
 		server.Doc("Lists tasks, the newest first."))
-	handle(reg, d, protocol.Task, "task.get", joined(t, t.get),
+	handle(reg, d, taskFamily, "task.get", joined(t, t.get),
 		server.Doc("Tells everything about a task, with its output so far."))
-	handle(reg, d, protocol.Task, "task.stats", t.stats,
+	handle(reg, d, taskFamily, "task.stats", t.stats,
 		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
-	handle(reg, d, protocol.Task, "task.usage", t.usage,
+	handle(reg, d, taskFamily, "task.usage", t.usage,
 		server.Doc("Tells what tasks have used, as far as their agents say: tokens, cost and time."))
-	handle(reg, d, protocol.Chat, "chat.send", joined(t, t.chat),
+	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
 		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
 			"the chat goes on with it in a new conversation, and it is told what was said."))
 	return t.broadcasts
@@ -426,7 +426,7 @@ func gateFailed(s domain.Session, r sendTaskResult, l domain.GateLoop) error {
 		names = append(names, one.Gate)
 	}
 	f.Gate, f.Findings = f.Gates[0].Gate, f.Gates[0].Findings
-	return protocol.GateFailed(strings.Join(names, ", ")+": "+l.Reason, f)
+	return gateFailedError(strings.Join(names, ", ")+": "+l.Reason, f)
 }
 
 // A taskNews tells who sent a task how it goes on.

@@ -22,7 +22,7 @@ import (
 // registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
-	f := protocol.Executor
+	f := executorFamily
 	handle(reg, d, f, "spawn_terminal", t.spawn, server.LongRunning(),
 		server.Doc("Starts a program in a terminal, which lives on when this connection has gone. What it prints comes as events terminal_output, its end as terminal_exit, to this connection without a subscription."))
 	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the terminals that run, the oldest first; those of agents, too."))

@@ -7,10 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type statusData struct {
@@ -328,14 +325,6 @@ func Cut(text string, most int) string {
 // before, does not fit into the model's context.
 func IsContextOverflow(r domain.Run) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task
 
-// codeGateFailed is the code of work whose gates still fail, as application boundaries have it.
-const codeGateFailed = -32002
-
-// GateFailed is the error of work whose gates still fail; data says which.
-func GateFailed(message string, data any) *jsonrpc2.Error {
-	return server.NewError(codeGateFailed, "Gate failed: "+message, data)
-}
-
 // A GateResult is what came of a gate, as clients see it.
 type GateResult struct {
 	Gate       string              `json:"gate" doc:"The command line, or the name of [[gates]]."`
@@ -404,14 +393,6 @@ func gatesData(ids ids, payload domain.Payload) any {
 		return gatesEndedData{ids, p.State, p.Reason, p.Iteration, p.MaxIterations, p.Failing}
 	}
 	return struct{}{}
-}
-
-// codeBuildFailed is the code of a build that has failed, as application boundaries have it.
-const codeBuildFailed = -32001
-
-// BuildFailed is the error of a build that has failed; data has its diagnostics.
-func BuildFailed(message string, data any) *jsonrpc2.Error {
-	return server.NewError(codeBuildFailed, "Build failed: "+message, data)
 }
 
 type buildData struct {

@@ -1,9 +1,8 @@
-package protocol
+package handlers
 
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -11,9 +10,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A Family is a set of methods whose error codes mean the same. It is a value: no
+// A family is a set of methods whose error codes mean the same. It is a value: no
 // handler asks which client it answers.
-type Family struct {
+type family struct {
 	codes  map[string]wireCode // by kind of domain.Error; missing: -32603 with its kind
 	params map[string]string   // the domain's names of parameters and the family's
 }
@@ -44,14 +43,14 @@ var everywhere = map[string]wireCode{
 // The families (docs/protocol.md, "Errors by family"). The systems that they come from use the same numbers for
 // different things, so a code is looked up in the family of the method.
 var (
-	Task = Family{codes: map[string]wireCode{
+	taskFamily = family{codes: map[string]wireCode{
 		domain.KindRunNotFound:    {codeTaskNotFound, "task_not_found"},
 		domain.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable"},
 		domain.KindQueueFull:      {codeQueueFull, "queue_full"},
 		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable"},
 	}, params: map[string]string{"working_dir": "cwd"}}
-	Chat    = Family{codes: Task.codes, params: map[string]string{"prompt": "message"}}
-	Session = Family{
+	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}}
+	sessionFamily = family{
 		codes: map[string]wireCode{
 			domain.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found"},
 			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running"},
@@ -60,7 +59,7 @@ var (
 		},
 		params: map[string]string{"prompt": "query"},
 	}
-	Executor = Family{codes: map[string]wireCode{
+	executorFamily = family{codes: map[string]wireCode{
 		domain.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found"},
 	}, params: map[string]string{"working_dir": "cwd"}}
 )
@@ -75,9 +74,9 @@ const (
 	codeContextOverflow  = -32008
 )
 
-// Boundary is the family of what programs ask of each other and of people: askUser,
+// boundaryFamily is the family of what programs ask of each other and of people: askUser,
 // requestPermission, sendTask and their kin.
-var Boundary = Family{codes: map[string]wireCode{
+var boundaryFamily = family{codes: map[string]wireCode{
 	domain.KindPermissionDenied: {codePermissionDenied, "permission_denied"},
 	domain.KindTaskCancelled:    {codeTaskCancelled, "task_cancelled"},
 	domain.KindPreviewLoad:      {codePreviewLoad, "preview_load_failed"},
@@ -106,7 +105,7 @@ func (t answer) Unwrap() []error { return []error{t.wire, t.cause} }
 
 // Error turns an error of the domain into what the family calls it. Other errors
 // stay what they are: package server keeps their text for the log.
-func (f Family) Error(err error) error {
+func (f family) Error(err error) error {
 	var e *domain.Error
 	if !errors.As(err, &e) {
 		return err
@@ -115,10 +114,10 @@ func (f Family) Error(err error) error {
 	if e.Err != nil {
 		cause = e.Err
 	}
-	return answer{f.WireError(e), cause}
+	return answer{f.wireError(e), cause}
 }
 
-func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
+func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
 	switch e.Kind {
 	case domain.KindInvalid, domain.KindUnknownAgent:
 		return f.invalidParam(e)
@@ -136,7 +135,7 @@ func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 }
 
 // invalidParam is a -32602 with the name that the parameter has in the family.
-func (f Family) invalidParam(e *domain.Error) *jsonrpc2.Error {
+func (f family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	p := server.ParamError{Param: e.Param, Expected: e.Expected, Received: e.Received, Accepted: e.Accepted}
 	if name, renamed := f.params[p.Param]; renamed {
 		p.Param = name
@@ -187,83 +186,18 @@ func canonical(code wireCode) string {
 	return ""
 }
 
-// stateNames is what a state is called in each dialect. An empty name means
-// that the dialect does not show it.
-var stateNames = map[domain.State]struct{ task, session, executor string }{
-	domain.Draft:        {"", "draft", ""},
-	domain.Queued:       {"queued", "starting", ""},
-	domain.Starting:     {"running", "starting", ""},
-	domain.Running:      {"running", "running", ""},
-	domain.WaitingInput: {"running", "waiting_input", ""},
-	domain.Interrupting: {"running", "interrupting", ""},
-	domain.Completed:    {"completed", "completed", "completed"},
-	domain.Failed:       {"failed", "failed", "failed"},
-	domain.TimedOut:     {"failed", "failed", "failed"},
-	domain.Cancelled:    {"cancelled", "interrupted", "cancelled"},
-	domain.Interrupted:  {"cancelled", "interrupted", "cancelled"},
-	domain.Discarded:    {"", "discarded", ""},
+// codeGateFailed is the code of work whose gates still fail, as application boundaries have it.
+const codeGateFailed = -32002
+
+// gateFailedError is the error of work whose gates still fail; data says which.
+func gateFailedError(message string, data any) *jsonrpc2.Error {
+	return server.NewError(codeGateFailed, "Gate failed: "+message, data)
 }
 
-// TaskStateOf is a state in the words of AIWG; "" where it shows none.
-func TaskStateOf(s domain.State) string { return stateNames[s].task }
+// codeBuildFailed is the code of a build that has failed, as application boundaries have it.
+const codeBuildFailed = -32001
 
-// StatusOf is a state in the words of HumanLayer.
-func StatusOf(s domain.State) string { return stateNames[s].session }
-
-// ExecutorStatusOf is a state in the words of the executor catalog, which has
-// some only for what has ended.
-func ExecutorStatusOf(s domain.State) string { return stateNames[s].executor }
-
-// A TaskState is a state as AIWG calls it.
-type TaskState string
-
-// Accepted implements schema.Enum.
-func (TaskState) Accepted() []string {
-	return []string{"queued", "running", "completed", "failed", "cancelled"}
-}
-
-// States are those that the name covers; no name: all that tasks can have.
-func (s TaskState) States() []domain.State {
-	return StatesWhere(func(state domain.State) bool {
-		name := stateNames[state].task
-		return name != "" && (s == "" || name == string(s))
-	})
-}
-
-// A SessionStatus is a state as HumanLayer calls it.
-type SessionStatus string
-
-// Accepted implements schema.Enum.
-func (SessionStatus) Accepted() []string {
-	return []string{"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded"}
-}
-
-// States are those that the name covers; no name: all but what was thrown away.
-func (s SessionStatus) States() []domain.State {
-	return StatesWhere(func(state domain.State) bool {
-		if s == "" {
-			return state != domain.Discarded
-		}
-		return stateNames[state].session == string(s)
-	})
-}
-
-// StatesWhere lists the states that want likes, in order.
-func StatesWhere(want func(domain.State) bool) []domain.State {
-	var list []domain.State
-	for state := range stateNames {
-		if want(state) {
-			list = append(list, state)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// A PermissionMode says what an agent may do without asking.
-type PermissionMode string
-
-// Accepted implements schema.Enum.
-func (PermissionMode) Accepted() []string {
-	return []string{"default", "acceptEdits", "bypassPermissions", "plan"}
+// buildFailedError is the error of a build that has failed; data has its diagnostics.
+func buildFailedError(message string, data any) *jsonrpc2.Error {
+	return server.NewError(codeBuildFailed, "Build failed: "+message, data)
 }

@@ -86,14 +86,3 @@ func TestTextsAreCutWhereTheySaySo(t *testing.T) {
 	assert.Equal(t, "ab… [1 of 3 bytes left out]", Cut("abc", 2))
 	assert.Equal(t, "… [2 of 2 bytes left out]", Cut("é", 1), "never inside a character")
 }
-
-func TestErrorsOfSubscriptions(t *testing.T) {
-	for err, want := range map[*domain.Error]string{
-		domain.Errorf(domain.KindTooManySubscriptions, "64"): `{"code":-32040,"message":"Overloaded: 64","data":{"kind":"too_many_subscriptions"}}`,
-		domain.Errorf(domain.KindSubscriptionNotFound, "no"): `{"code":-32603,"message":"Internal error: no","data":{"kind":"subscription_not_found"}}`,
-	} {
-		b, marshalErr := json.Marshal(Session.WireError(err))
-		require.NoError(t, marshalErr)
-		assert.Equal(t, want, string(b))
-	}
-}
