@@ -32,25 +32,6 @@ func registerSignIn(reg *server.Registry, d Domain) {
 
 type signIn struct{ Domain }
 
-type agentList struct {
-	Agents []agentlink.Agent `json:"agents" doc:"The default one first, then those that are available."`
-}
-
-type agentName struct {
-	Agent string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-}
-
-type authenticateParams struct {
-	Agent  string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	Method string `json:"method,omitempty" doc:"The id of a way to sign in, as agent.check lists them; absent: the only one."`
-}
-
-type checkResult struct {
-	Agent   string           `json:"agent" doc:"Its name in the configuration."`
-	Report  agentlink.Report `json:"report"`
-	Missing []string         `json:"missing_keys,omitempty" doc:"Keys that are configured for it and could not be had, in words; it was started without them."`
-}
-
 // configuration is that of who asks, who may not trust the workspace.
 func (m signIn) configuration(ctx context.Context) (*config.Config, error) {
 	c, err := m.Configuration(m.Workspaces.isRestricted(server.ConnFrom(ctx)))
@@ -60,12 +41,12 @@ func (m signIn) configuration(ctx context.Context) (*config.Config, error) {
 	return c, nil
 }
 
-func (m signIn) list(ctx context.Context, _ none) (agentList, error) {
+func (m signIn) list(ctx context.Context, _ none) (protocol.AgentList, error) {
 	c, err := m.configuration(ctx)
 	if err != nil {
-		return agentList{}, sessionFamily.Error(err)
+		return protocol.AgentList{}, sessionFamily.Error(err)
 	}
-	return agentList{agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
+	return protocol.AgentList{Agents: agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
 }
 
 // launch is how an agent is started for who asks.
@@ -89,41 +70,41 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 	return l, missing, nil
 }
 
-func (m signIn) check(ctx context.Context, p agentName) (checkResult, error) {
+func (m signIn) check(ctx context.Context, p protocol.AgentParams) (protocol.SignInStatus, error) {
 	l, missing, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return checkResult{}, sessionFamily.Error(err)
+		return protocol.SignInStatus{}, sessionFamily.Error(err)
 	}
 	report, err := agentlink.CheckSignIn(ctx, l, m.Logger)
 	if err != nil {
-		return checkResult{}, signInError(ctx, err)
+		return protocol.SignInStatus{}, signInError(ctx, err)
 	}
 	m.AgentNotes.Checked(l.Name, l.Command, report)
-	return checkResult{l.Name, report, missing}, nil
+	return protocol.SignInStatus{Agent: l.Name, Report: report, Missing: missing}, nil
 }
 
-func (m signIn) authenticate(ctx context.Context, p authenticateParams) (success, error) {
+func (m signIn) authenticate(ctx context.Context, p protocol.AuthenticateParams) (protocol.Success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return success{}, sessionFamily.Error(err)
+		return protocol.Success{}, sessionFamily.Error(err)
 	}
 	if err := agentlink.Authenticate(ctx, l, p.Method, m.Logger); err != nil {
-		return success{}, signInError(ctx, err)
+		return protocol.Success{}, signInError(ctx, err)
 	}
 	m.AgentNotes.Authenticated(l.Name, l.Command)
-	return success{true}, nil
+	return protocol.Success{Success: true}, nil
 }
 
-func (m signIn) logout(ctx context.Context, p agentName) (success, error) {
+func (m signIn) logout(ctx context.Context, p protocol.AgentParams) (protocol.Success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return success{}, sessionFamily.Error(err)
+		return protocol.Success{}, sessionFamily.Error(err)
 	}
 	if err := agentlink.Logout(ctx, l, m.Logger); err != nil {
-		return success{}, signInError(ctx, err)
+		return protocol.Success{}, signInError(ctx, err)
 	}
 	m.AgentNotes.SignedOut(l.Name, l.Command)
-	return success{true}, nil
+	return protocol.Success{Success: true}, nil
 }
 
 // signInError is what an agent said, or why it could not be asked, as clients
@@ -156,87 +137,52 @@ func registerAgents(reg *server.Registry, d Domain) {
 		server.Doc("Tells which modes can be asked of an agent, and what it has told of its session last, in any conversation: its modes, models, options and slash commands."))
 }
 
-type setParams struct {
-	SessionID string            `json:"session_id" doc:"The session; every id of the run will do."`
-	Agent     *string           `json:"agent,omitempty" doc:"Another agent of the configuration, which goes on with the conversation from the next prompt on."`
-	Mode      *string           `json:"mode,omitempty" doc:"A mode of the agent's, or default, acceptEdits, bypassPermissions or plan (\"Modes\")."`
-	Model     *string           `json:"model,omitempty" doc:"A model of the agent's; empty: none is asked for any more."`
-	Options   map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by their ids; an empty one is not asked for any more."`
-}
-
-func (p setParams) check() error {
-	return first(need("session_id", p.SessionID), needIfGiven("agent", p.Agent))
-}
-
-type setResult struct {
-	Live    bool    `json:"live" doc:"The agent works, and has taken it; else it gets it with the next prompt."`
-	Session session `json:"session" doc:"As of getSessionState."`
-}
-
-func setAgent(ctx context.Context, h *hub.Hub, p setParams) (setResult, error) {
+func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
 	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, threadsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
 	if err != nil {
 		var e *domain.Error
 		if errors.As(err, &e) && e.Kind == domain.KindInvalid && e.Param == "permission_mode" {
 			e.Param = "mode"
 		}
-		return setResult{}, err
+		return protocol.SetSessionResult{}, err
 	}
 	known, err := h.Settings().OfSession(ctx, s)
 	if err != nil {
-		return setResult{}, err
+		return protocol.SetSessionResult{}, err
 	}
-	one := []*session{sessionOf(s, time.Now())}
-	one[0].describe(known)
+	one := []*protocol.Session{sessionOf(s, time.Now())}
+	describeSession(one[0], known)
 	fit(one, room(ctx))
-	return setResult{live, *one[0]}, nil
+	return protocol.SetSessionResult{Live: live, Session: *one[0]}, nil
 }
 
-type describeParams struct {
-	Agent string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-}
-
-type describeResult struct {
-	Agent        string                 `json:"agent"`
-	Modes        []mode                 `json:"modes" doc:"All that can be asked for."`
-	AgentSession *protocol.AgentSession `json:"agent_session,omitempty" doc:"Absent: it has told nothing yet."`
-}
-
-func describeAgent(ctx context.Context, h *hub.Hub, p describeParams) (describeResult, error) {
+func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentParams) (protocol.AgentDescription, error) {
 	known, err := h.Settings().OfAgent(ctx, p.Agent)
 	if err != nil {
-		return describeResult{}, err
+		return protocol.AgentDescription{}, err
 	}
-	return describeResult{known.Agent, modes(known), agentSession(known.Reported)}, nil
+	return protocol.AgentDescription{Agent: known.Agent, Modes: modes(known), AgentSession: agentSession(known.Reported)}, nil
 }
 
-// A mode is one that can be asked for.
-type mode struct {
-	ID          string `json:"id"`
-	Name        string `json:"name,omitempty"`
-	Description string `json:"description,omitempty"`
-	By          string `json:"by" doc:"agent, or duet: whatever the agent is in, Duet answers its questions like that."`
-}
-
-var duetsModes = map[string]mode{
-	catalog.ModeDefault:     {catalog.ModeDefault, "Default", "The agent is left in its own mode; what it asks is asked", "duet"},
-	catalog.ModeAcceptEdits: {catalog.ModeAcceptEdits, "Accept edits", "Edits of files need no approval", "duet"},
-	catalog.ModeBypass:      {catalog.ModeBypass, "Bypass permissions", "Nothing needs approval", "duet"},
-	catalog.ModePlan:        {catalog.ModePlan, "Plan", "What would change something is refused", "duet"},
+var duetsModes = map[string]protocol.Mode{
+	catalog.ModeDefault:     {ID: catalog.ModeDefault, Name: "Default", Description: "The agent is left in its own mode; what it asks is asked", By: "duet"},
+	catalog.ModeAcceptEdits: {ID: catalog.ModeAcceptEdits, Name: "Accept edits", Description: "Edits of files need no approval", By: "duet"},
+	catalog.ModeBypass:      {ID: catalog.ModeBypass, Name: "Bypass permissions", Description: "Nothing needs approval", By: "duet"},
+	catalog.ModePlan:        {ID: catalog.ModePlan, Name: "Plan", Description: "What would change something is refused", By: "duet"},
 }
 
 // modes describes the modes that can be asked of an agent.
-func modes(known threadsettings.Known) []mode {
-	list, reported := []mode{}, known.Reported
+func modes(known threadsettings.Known) []protocol.Mode {
+	list, reported := []protocol.Mode{}, known.Reported
 	for _, id := range known.Modes {
 		m, ours := duetsModes[id]
 		if !ours {
-			m = mode{ID: id}
+			m = protocol.Mode{ID: id}
 		}
 		if reported.Modes != nil {
 			for _, c := range reported.Modes.Choices {
 				if c.ID == id {
-					m = mode{id, c.Name, c.Description, "agent"}
+					m = protocol.Mode{ID: id, Name: c.Name, Description: c.Description, By: "agent"}
 				}
 			}
 		}
@@ -264,7 +210,7 @@ func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 	return &s
 }
 
-// describe adds to a session what its agent has told, which no list has.
-func (s *session) describe(known threadsettings.Known) {
-	s.Modes, s.AgentSession, s.described = modes(known), agentSession(known.Reported), known.Reported.Size()
+// describeSession adds to a session what its agent has told, which no list has.
+func describeSession(s *protocol.Session, known threadsettings.Known) {
+	s.Modes, s.AgentSession = modes(known), agentSession(known.Reported)
 }

@@ -17,17 +17,17 @@ import (
 // choosy is an agent that has modes, models, an option and commands of its own, and
 // works until it is stopped.
 func choosy(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-	modes := []catalog.Choice{{ID: "ask", Name: "Ask", Description: "Asks first"}, {ID: "code", Extra: json.RawMessage(`{"_meta":1}`)}}
+	modes := []domain.Choice{{ID: "ask", Name: "Ask", Description: "Asks first"}, {ID: "code", Extra: json.RawMessage(`{"_meta":1}`)}}
 	x.report(catalog.EventSession, catalog.Session{
-		Agent: &catalog.AgentInfo{Name: "choosy", Version: "7"},
+		Agent: &domain.AgentInfo{Name: "choosy", Version: "7"},
 		Mode:  &catalog.Selection{Current: "ask", Choices: modes},
-		Model: &catalog.Selection{Current: "small", Choices: []catalog.Choice{{ID: "small", Group: "Cheap"}, {ID: "big"}}},
+		Model: &catalog.Selection{Current: "small", Choices: []domain.Choice{{ID: "small", Group: "Cheap"}, {ID: "big"}}},
 		Options: []catalog.Option{
-			{ID: "thought", Name: "Thinking", Category: "thought_level", Type: "select", Current: "low", Choices: []catalog.Choice{{ID: "low"}, {ID: "high"}}},
+			{ID: "thought", Name: "Thinking", Category: "thought_level", Type: "select", Current: "low", Choices: []domain.Choice{{ID: "low"}, {ID: "high"}}},
 			{ID: "colour", Type: "of-the-future", Extra: json.RawMessage(`{"palette":1}`)},
 		},
-		Commands: []catalog.Command{{Name: "review", Description: "Review it", InputHint: "what"}},
-		Info:     &catalog.SessionInfo{Title: "A title", UpdatedAt: "2026-11-22T10:00:00Z"},
+		Commands: []domain.AgentCommand{{Name: "review", Description: "Review it", InputHint: "what"}},
+		Info:     &domain.SessionInfo{Title: "A title", Updated: "2026-11-22T10:00:00Z"},
 	})
 	x.report(catalog.EventMode, catalog.Mode{Current: "ask", Available: []string{"ask", "code"}, Choices: modes})
 	return until(ctx, x)

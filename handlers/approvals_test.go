@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -18,7 +19,7 @@ func asking(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	old := "old\n"
 	r := x.ask(ctx, catalog.RequestPermissionParams{
 		ToolName: "Edit", ToolInput: json.RawMessage(`{"path":"a.txt"}`), ToolUseID: "toolu_1", Title: "Edit a.txt", ToolKind: "edit",
-		Paths: []string{"a.txt"}, Diffs: []catalog.FileDiff{{Path: x.CWD + "/a.txt", OldText: &old, NewText: "new\n"}},
+		Paths: []string{"a.txt"}, Diffs: []domain.Diff{{Path: x.CWD + "/a.txt", OldText: &old, NewText: "new\n"}},
 		Options: []catalog.PermissionOption{{OptionID: "yes", Name: "Allow", Kind: "allow_once"}},
 	})
 	answer, _ := json.Marshal(r)

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -30,15 +31,8 @@ func registerBoundary(reg *server.Registry, d Domain) {
 
 type boundary struct{ executor }
 
-// askedIn says where something is asked.
-type askedIn struct {
-	Thread string `json:"thread,omitempty" doc:"A session that works, by any id: the question is its own, and it waits too. Another name is that of a conversation of questions, which is made where there is none; absent: the project's."`
-	CWD    string `json:"cwd,omitempty" doc:"The directory that paths and rules are read in, where the question is not a session's; absent: the project's root."`
-	Keep   bool   `json:"keep,omitempty" doc:"The question stays open when the connection ends, or the hub: who asks the same again in the same thread gets the answer, for an hour. Has no effect on a question of a session."`
-}
-
-// inquiry is where something is asked, and what becomes of it without its caller.
-func (p askedIn) inquiry(ctx context.Context, s approval.Spec) approval.Inquiry {
+// inquiryOf is where something is asked, and what becomes of it without its caller.
+func inquiryOf(p protocol.AskedIn, ctx context.Context, s approval.Spec) approval.Inquiry {
 	s.Run = p.Thread
 	q := approval.Inquiry{Spec: s, CWD: p.CWD}
 	if p.Keep {
@@ -55,20 +49,13 @@ func (p askedIn) inquiry(ctx context.Context, s approval.Spec) approval.Inquiry 
 	return q
 }
 
-type askUserParams struct {
-	Message string          `json:"message" doc:"What to ask."`
-	Subject string          `json:"subject,omitempty" doc:"What it is about, in a few words."`
-	Options json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: strings, or {option_id,name,kind}. Absent: any words will do."`
-	askedIn
+func checkAskUser(p protocol.AskUserParams) error {
+	_, err := askUserOptions(p)
+	return cmp.Or(protocol.NotEmpty("message", p.Message), err)
 }
 
-func (p askUserParams) check() error {
-	_, err := p.options()
-	return first(need("message", p.Message), err)
-}
-
-// options are the answers to choose from, of which plain texts are names and ids in one.
-func (p askUserParams) options() ([]domain.Option, error) {
+// askUserOptions are the answers to choose from, of which plain texts are names and ids in one.
+func askUserOptions(p protocol.AskUserParams) ([]domain.Option, error) {
 	var names []string
 	if json.Unmarshal(p.Options, &names) == nil {
 		list := make([]domain.Option, 0, len(names))
@@ -87,58 +74,31 @@ func (p askUserParams) options() ([]domain.Option, error) {
 	return list, nil
 }
 
-type askUserResult struct {
-	Response   string `json:"response" doc:"The answer in words: what was written, or the name of the option."`
-	Option     string `json:"option,omitempty" doc:"The option_id of the option that was chosen."`
-	ApprovalID string `json:"approval_id" doc:"The question, as getApproval has it."`
-}
-
-func (boundary) askUser(ctx context.Context, h *hub.Hub, p askUserParams) (askUserResult, error) {
-	options, err := p.options()
+func (boundary) askUser(ctx context.Context, h *hub.Hub, p protocol.AskUserParams) (protocol.AskUserResult, error) {
+	options, err := askUserOptions(p)
 	if err != nil {
-		return askUserResult{}, err // check has looked
+		return protocol.AskUserResult{}, err // check has looked
 	}
-	a, err := h.Approvals().Consult(ctx, p.inquiry(ctx, approval.Spec{Type: domain.HumanContact, Title: p.Message, Subject: p.Subject, Options: options}))
-	return askUserResult{Response: a.Response, Option: a.Option, ApprovalID: a.ID}, err
+	a, err := h.Approvals().Consult(ctx, inquiryOf(p.AskedIn, ctx, approval.Spec{Type: domain.HumanContact, Title: p.Message, Subject: p.Subject, Options: options}))
+	return protocol.AskUserResult{Response: a.Response, Option: a.Option, ApprovalID: a.ID}, err
 }
 
-type requestPermissionParams struct {
-	ToolName  string          `json:"tool_name" doc:"The tool."`
-	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"Its input."`
-	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The caller's own id of the tool call."`
-	askedIn
-}
-
-func (p requestPermissionParams) check() error { return need("tool_name", p.ToolName) }
-
-type requestPermissionResult struct {
-	Approved     bool            `json:"approved" doc:"true"`
-	Reason       string          `json:"reason,omitempty" doc:"user_approved, or the rule=… or mode=… that has answered."`
-	Comment      string          `json:"comment,omitempty" doc:"What the human said with it."`
-	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool is to run with this input instead."`
-	ApprovalID   string          `json:"approval_id,omitempty" doc:"The question, as getApproval has it, where a human was asked."`
-}
-
-func (boundary) requestPermission(ctx context.Context, h *hub.Hub, p requestPermissionParams) (requestPermissionResult, error) {
-	a, err := h.Approvals().Consult(ctx, p.inquiry(ctx, approval.Spec{Type: domain.FunctionCall, Tool: p.ToolName, Input: orAbsent(p.ToolInput), CallID: p.ToolUseID}))
+func (boundary) requestPermission(ctx context.Context, h *hub.Hub, p protocol.RequestPermissionParams) (protocol.RequestPermissionResult, error) {
+	a, err := h.Approvals().Consult(ctx, inquiryOf(p.AskedIn, ctx, approval.Spec{Type: domain.FunctionCall, Tool: p.ToolName, Input: orAbsent(p.ToolInput), CallID: p.ToolUseID}))
 	if err != nil {
-		return requestPermissionResult{}, err
+		return protocol.RequestPermissionResult{}, err
 	}
-	r := requestPermissionResult{Approved: true, Reason: a.DecidedBy, Comment: a.Comment, UpdatedInput: a.UpdatedInput}
+	r := protocol.RequestPermissionResult{Approved: true, Reason: a.DecidedBy, Comment: a.Comment, UpdatedInput: a.UpdatedInput}
 	if a.DecidedBy == domain.DecidedByUser {
 		r.Reason, r.ApprovalID = "user_approved", a.ID
 	}
 	return r, nil
 }
 
-type cancelTaskResult struct {
-	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or its end has begun. False: it has ended before."`
-}
-
-func (boundary) cancelTask(ctx context.Context, h *hub.Hub, p cancelParams) (cancelTaskResult, error) {
+func (boundary) cancelTask(ctx context.Context, h *hub.Hub, p protocol.TaskCancelParams) (protocol.CancelTaskResult, error) {
 	_, err := h.Interrupt(ctx, p.TaskID, p.Reason)
 	if hubKind(err) == domain.KindNotCancellable {
-		return cancelTaskResult{}, nil
+		return protocol.CancelTaskResult{}, nil
 	}
-	return cancelTaskResult{err == nil}, err
+	return protocol.CancelTaskResult{Cancelled: err == nil}, err
 }

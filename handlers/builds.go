@@ -27,78 +27,37 @@ func registerBuilds(reg *server.Registry, d Domain) {
 
 type builds struct{ Domain }
 
-type buildParams struct {
-	Name string `json:"name,omitempty" doc:"One of listBuilds; absent: the first one."`
+func buildTargetOf(t build.Target) protocol.BuildTarget {
+	return protocol.BuildTarget{Name: t.Name, Command: append([]string{}, t.Text()...), Directory: t.Directory, Backend: t.Backend, Detected: t.Detected}
 }
 
-// A buildTarget is something that can be built, as clients see it.
-type buildTarget struct {
-	Name      string   `json:"name"`
-	Command   []string `json:"command" doc:"The program and its arguments."`
-	Directory string   `json:"directory,omitempty" doc:"In which it runs, relative to the project's; absent: that."`
-	Backend   bool     `json:"backend" doc:"buildBackend builds it."`
-	Detected  bool     `json:"detected" doc:"The project's files suggest it; it is not configured."`
-}
-
-func buildTargetOf(t build.Target) buildTarget {
-	return buildTarget{t.Name, append([]string{}, t.Text()...), t.Directory, t.Backend, t.Detected}
-}
-
-type buildList struct {
-	Builds []buildTarget `json:"builds"`
-}
-
-func (builds) list(ctx context.Context, h *hub.Hub, _ none) (buildList, error) {
+func (builds) list(ctx context.Context, h *hub.Hub, _ none) (protocol.BuildList, error) {
 	targets, err := h.Builds().Targets(ctx)
-	list := buildList{[]buildTarget{}}
+	list := protocol.BuildList{Builds: []protocol.BuildTarget{}}
 	for _, t := range targets {
 		list.Builds = append(list.Builds, buildTargetOf(t))
 	}
 	return list, err
 }
 
-// A buildResult is a build that has succeeded.
-type buildResult struct {
-	Success    bool                `json:"success"`
-	BuildID    string              `json:"build_id"`
-	Name       string              `json:"name"`
-	Command    []string            `json:"command"`
-	DurationMS int64               `json:"duration_ms"`
-	Warnings   []domain.Diagnostic `json:"warnings" doc:"What was said to be wrong; at most a thousand."`
-}
-
-// A buildFailure is the data of the error of a build that has failed.
-type buildFailure struct {
-	Kind        string              `json:"kind"`
-	BuildID     string              `json:"build_id"`
-	Name        string              `json:"name"`
-	Command     []string            `json:"command"`
-	DurationMS  int64               `json:"duration_ms"`
-	ExitCode    int                 `json:"exit_code"`
-	Signal      string              `json:"signal,omitempty"`
-	TimedOut    bool                `json:"timed_out,omitempty"`
-	Diagnostics []domain.Diagnostic `json:"diagnostics"`
-	Output      string              `json:"output"` // the end of it
-}
-
-func (m builds) build(ctx context.Context, h *hub.Hub, p buildParams) (buildResult, error) {
+func (m builds) build(ctx context.Context, h *hub.Hub, p protocol.BuildParams) (protocol.BuildResult, error) {
 	return m.run(ctx, h, build.Request{Name: p.Name})
 }
 
-func (m builds) buildBackend(ctx context.Context, h *hub.Hub, p buildParams) (buildResult, error) {
+func (m builds) buildBackend(ctx context.Context, h *hub.Hub, p protocol.BuildParams) (protocol.BuildResult, error) {
 	return m.run(ctx, h, build.Request{Name: p.Name, Backend: true})
 }
 
-func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (buildResult, error) {
+func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (protocol.BuildResult, error) {
 	result, err := h.Builds().Build(ctx, r, buildListener{server.ConnFrom(ctx)})
 	var failed *build.FailedError
 	switch {
 	case errors.As(err, &failed):
-		return buildResult{}, buildFailedError(failed.Error(), failureOf(failed))
+		return protocol.BuildResult{}, buildFailedError(failed.Error(), failureOf(failed))
 	case err != nil:
-		return buildResult{}, err
+		return protocol.BuildResult{}, err
 	}
-	return buildResult{
+	return protocol.BuildResult{
 		Success: true, BuildID: result.ID, Name: result.Target.Name, Command: append([]string{}, result.Target.Text()...),
 		DurationMS: result.Duration.Milliseconds(), Warnings: protocol.List(result.Diagnostics),
 	}, nil
@@ -107,63 +66,46 @@ func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (buildResult
 // outputTold is how much of what a failed build printed its error has, in bytes.
 const outputTold = 16 << 10
 
-func failureOf(f *build.FailedError) buildFailure {
+func failureOf(f *build.FailedError) protocol.BuildFailure {
 	output := f.Output.Text()
 	if len(output) > outputTold {
 		output = output[len(output)-outputTold:]
 	}
-	return buildFailure{
+	return protocol.BuildFailure{
 		Kind: "build_failed", BuildID: f.ID, Name: f.Target.Name, Command: append([]string{}, f.Target.Text()...), DurationMS: f.Duration.Milliseconds(),
 		ExitCode: f.ExitCode, Signal: f.Signal, TimedOut: f.TimedOut, Diagnostics: protocol.List(f.Diagnostics), Output: output,
 	}
-}
-
-// A buildProgress is what the notification of that name has.
-type buildProgress struct {
-	BuildID   string   `json:"build_id"`
-	Name      string   `json:"name"`
-	Stage     string   `json:"stage"`
-	Command   []string `json:"command,omitempty"`
-	Directory string   `json:"directory,omitempty"`
-	Output    string   `json:"output,omitempty"`
-}
-
-// A buildWarning is what the notification of that name has.
-type buildWarning struct {
-	BuildID string `json:"build_id"`
-	Name    string `json:"name"`
-	domain.Diagnostic
 }
 
 // A buildListener tells who asked for a build how it goes on. A connection that has broken
 // ends the build by itself.
 type buildListener struct{ conn *server.Conn }
 
-func (l buildListener) progress(ctx context.Context, p buildProgress) {
+func (l buildListener) progress(ctx context.Context, p protocol.BuildProgress) {
 	_ = l.conn.Notify(ctx, "buildProgress", p)
 }
 
 // Waits implements build.Listener.
 func (l buildListener) Waits(ctx context.Context, id string, t build.Target) {
-	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: "waiting"})
+	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: "waiting"})
 }
 
 // Started implements build.Listener.
 func (l buildListener) Started(ctx context.Context, id string, t build.Target) {
-	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text(), Directory: t.Directory})
+	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text(), Directory: t.Directory})
 }
 
 // Printed implements build.Listener.
 func (l buildListener) Printed(ctx context.Context, id string, t build.Target, text string) {
-	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: "output", Output: text})
+	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: "output", Output: text})
 }
 
 // Found implements build.Listener.
 func (l buildListener) Found(ctx context.Context, id string, t build.Target, d domain.Diagnostic) {
-	_ = l.conn.Notify(ctx, "buildWarning", buildWarning{id, t.Name, d})
+	_ = l.conn.Notify(ctx, "buildWarning", protocol.BuildWarning{BuildID: id, Name: t.Name, Diagnostic: d})
 }
 
 // Ended implements build.Listener.
 func (l buildListener) Ended(ctx context.Context, id string, t build.Target, stage string) {
-	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: stage})
+	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: stage})
 }

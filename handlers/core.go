@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -63,40 +61,13 @@ func RegisterCore(reg *server.Registry, core Core) {
 
 type none struct{}
 
-type initializeParams struct {
-	Capabilities     json.RawMessage `json:"capabilities,omitempty" doc:"What the caller can do. If it is there, the result tells what duet-rpc can do."`
-	WorkspaceTrusted *bool           `json:"workspaceTrusted,omitempty" doc:"True: the user trusts this workspace in the editor, so what the project's .duet.toml runs, as it is now, may run, as after duet-rpc trust. False: nothing of that runs for what this connection launches, even where it was trusted before; others are not concerned. Absent: as duet-rpc trust has it."`
-}
-
-type initializeResult struct {
-	ServerInfo      serverInfo    `json:"serverInfo"`
-	ProtocolVersion string        `json:"protocolVersion"`
-	Capabilities    *capabilities `json:"capabilities,omitempty"`
-}
-
-type serverInfo struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
-type capabilities struct {
-	Batch          bool     `json:"batch" doc:"Batches are answered."`
-	Cancellation   bool     `json:"cancellation" doc:"$/cancelRequest cancels a long-running request."`
-	MaxFrameBytes  int      `json:"maxFrameBytes" doc:"The longest body that is accepted."`
-	MaxHeaderBytes int      `json:"maxHeaderBytes" doc:"The longest header section that is accepted."`
-	Charset        string   `json:"charset" doc:"The charset of messages."`
-	LongRunning    []string `json:"longRunning" doc:"The methods whose requests run beside others and can be cancelled."`
-	MethodFamilies []string `json:"methodFamilies" doc:"Which families of methods are served: core, task, session, executor, terminal."`
-	EventTypes     []string `json:"eventTypes,omitempty" doc:"The types of events that Subscribe can choose."`
-}
-
 // families are known by one of their methods.
 var families = []struct{ name, method string }{
 	{"core", "initialize"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
 }
 
-// offer tells which families reg has, and the types of events.
-func (c *capabilities) offer(reg *server.Registry) {
+// offerMethods tells which families reg has, and the types of events.
+func offerMethods(c *protocol.Capabilities, reg *server.Registry) {
 	methods := map[string]bool{}
 	for _, m := range reg.Methods() {
 		methods[m.Name] = true
@@ -111,9 +82,9 @@ func (c *capabilities) offer(reg *server.Registry) {
 	}
 }
 
-func (c Core) initialize(reg *server.Registry) func(context.Context, initializeParams) (initializeResult, error) {
-	return func(ctx context.Context, p initializeParams) (initializeResult, error) {
-		result := initializeResult{ServerInfo: serverInfo{"duet-rpc", c.Version}, ProtocolVersion: ProtocolVersion}
+func (c Core) initialize(reg *server.Registry) func(context.Context, protocol.InitializeParams) (protocol.InitializeResult, error) {
+	return func(ctx context.Context, p protocol.InitializeParams) (protocol.InitializeResult, error) {
+		result := protocol.InitializeResult{ServerInfo: protocol.ServerInfo{Name: "duet-rpc", Version: c.Version}, ProtocolVersion: ProtocolVersion}
 		if trusted := p.WorkspaceTrusted; trusted != nil {
 			if *trusted && c.Trust != nil {
 				if err := c.Trust(); err != nil {
@@ -124,12 +95,12 @@ func (c Core) initialize(reg *server.Registry) func(context.Context, initializeP
 		}
 		if p.Capabilities != nil && string(p.Capabilities) != "null" {
 			limits := server.ConnFrom(ctx).Limits()
-			result.Capabilities = &capabilities{
+			result.Capabilities = &protocol.Capabilities{
 				Batch: true, Cancellation: true, Charset: "utf-8",
 				MaxFrameBytes: limits.MaxFrame, MaxHeaderBytes: limits.MaxHeader,
 				LongRunning: longRunning(reg),
 			}
-			result.Capabilities.offer(reg)
+			offerMethods(result.Capabilities, reg)
 		}
 		return result, nil
 	}
@@ -146,23 +117,12 @@ func longRunning(reg *server.Registry) []string {
 	return names
 }
 
-type pingResult struct {
-	Pong      bool   `json:"pong"`
-	Timestamp string `json:"timestamp" doc:"The time, ISO 8601 in UTC with milliseconds."`
+func (c Core) ping(context.Context, none) (protocol.PingResult, error) {
+	return protocol.PingResult{Pong: true, Timestamp: protocol.Timestamp(c.Now())}, nil
 }
 
-func (c Core) ping(context.Context, none) (pingResult, error) {
-	return pingResult{true, protocol.Timestamp(c.Now())}, nil
-}
-
-type healthResult struct {
-	Status  string   `json:"status" doc:"ok or degraded."`
-	Version string   `json:"version"`
-	Issues  []string `json:"issues,omitempty" doc:"What is wrong, and what to do."`
-}
-
-func (c Core) health(context.Context, none) (healthResult, error) {
-	r := healthResult{Status: "ok", Version: c.Version}
+func (c Core) health(context.Context, none) (protocol.Health, error) {
+	r := protocol.Health{Status: "ok", Version: c.Version}
 	if c.Issues != nil {
 		r.Issues = c.Issues()
 	}
@@ -174,42 +134,25 @@ func (c Core) health(context.Context, none) (healthResult, error) {
 
 func echo(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil }
 
-type versionResult struct {
-	Version string `json:"version"`
+func (c Core) version(context.Context, none) (protocol.VersionResult, error) {
+	return protocol.VersionResult{Version: c.Version}, nil
 }
 
-func (c Core) version(context.Context, none) (versionResult, error) {
-	return versionResult{c.Version}, nil
-}
-
-type methodListed struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-}
-
-func listMethods(reg *server.Registry) func(context.Context, none) ([]methodListed, error) {
-	return func(context.Context, none) ([]methodListed, error) {
-		var list []methodListed
+func listMethods(reg *server.Registry) func(context.Context, none) ([]protocol.MethodListed, error) {
+	return func(context.Context, none) ([]protocol.MethodListed, error) {
+		var list []protocol.MethodListed
 		for _, m := range reg.Methods() {
-			list = append(list, methodListed{m.Name, m.Doc})
+			list = append(list, protocol.MethodListed{Name: m.Name, Description: m.Doc})
 		}
 		return list, nil
 	}
 }
 
-type methodDescribed struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Params      []string `json:"params" doc:"name: type, or name?: type where it may be left out."`
-	Returns     string   `json:"returns"`
-	LongRunning bool     `json:"longRunning,omitempty"`
-}
-
-func describeMethods(reg *server.Registry) func(context.Context, none) ([]methodDescribed, error) {
-	return func(context.Context, none) ([]methodDescribed, error) {
-		var list []methodDescribed
+func describeMethods(reg *server.Registry) func(context.Context, none) ([]protocol.MethodDescribed, error) {
+	return func(context.Context, none) ([]protocol.MethodDescribed, error) {
+		var list []protocol.MethodDescribed
 		for _, m := range reg.Methods() {
-			d := methodDescribed{m.Name, m.Doc, []string{}, m.Result().String(), m.LongRunning}
+			d := protocol.MethodDescribed{Name: m.Name, Description: m.Doc, Params: []string{}, Returns: m.Result().String(), LongRunning: m.LongRunning}
 			for _, p := range m.Params().Properties {
 				d.Params = append(d.Params, p.String())
 			}
@@ -225,40 +168,21 @@ func discover(reg *server.Registry, version string) func(context.Context, none) 
 	}
 }
 
-type setLogLevelParams struct {
-	Level logging.Level `json:"level"`
-}
-
-type setLogLevelResult struct {
-	Level   logging.Level `json:"level"`
-	Success bool          `json:"success"`
-}
-
-func (c Core) setLogLevel(_ context.Context, p setLogLevelParams) (setLogLevelResult, error) {
+func (c Core) setLogLevel(_ context.Context, p protocol.SetLogLevelParams) (protocol.SetLogLevelResult, error) {
 	c.LogLevel.Set(p.Level.Slog())
-	return setLogLevelResult{p.Level, true}, nil
-}
-
-type clientEnvironmentParams struct {
-	Environment clientenv.Environment `json:"environment" doc:"Variables, at most 256 and 64 KiB. docs/configuration.md says which of them reach what."`
+	return protocol.SetLogLevelResult{Level: p.Level, Success: true}, nil
 }
 
 // clientEnvironment keeps the environment of a client; see package clientenv.
-func (c Core) clientEnvironment(ctx context.Context, p clientEnvironmentParams) (success, error) {
+func (c Core) clientEnvironment(ctx context.Context, p protocol.ClientEnvironmentParams) (protocol.Success, error) {
 	if p.Environment == nil {
-		return success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "an object of strings", Received: "null"})
+		return protocol.Success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "an object of strings", Received: "null"})
 	}
 	if err := p.Environment.Check(); err != nil {
-		return success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "variables within the limits", Received: err.Error()})
+		return protocol.Success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "variables within the limits", Received: err.Error()})
 	}
 	c.Workspaces.setEnvironment(ctx, p.Environment)
-	return success{true}, nil
-}
-
-type clientBuildParams struct {
-	Build   string `json:"build,omitempty" doc:"The build id of the program that the client would start as a daemon."`
-	Version string `json:"version,omitempty" doc:"Its version."`
-	Notices bool   `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
+	return protocol.Success{Success: true}, nil
 }
 
 // A DaemonBuild is the answer to client.build.
@@ -269,7 +193,7 @@ type DaemonBuild struct {
 	Ends     bool   `json:"ends" doc:"True: the daemon closes the connection and ends, so that the client can start another one."`
 }
 
-func (c Core) clientBuild(ctx context.Context, p clientBuildParams) (DaemonBuild, error) {
+func (c Core) clientBuild(ctx context.Context, p protocol.ClientBuildParams) (DaemonBuild, error) {
 	if c.Build == nil {
 		return DaemonBuild{Version: c.Version}, nil
 	}
@@ -280,24 +204,14 @@ func (c Core) clientBuild(ctx context.Context, p clientBuildParams) (DaemonBuild
 	return answer, nil
 }
 
-type shutdownParams struct {
-	Reason    *string `json:"reason,omitempty" doc:"Why, for the log."`
-	TimeoutMS *uint   `json:"timeout_ms,omitempty" doc:"How long running requests may take, in milliseconds; 60000 at most."`
-}
-
-type shutdownResult struct {
-	Status  string `json:"status,omitempty" doc:"With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not)."`
-	Message string `json:"message"`
-}
-
 const maxShutdownMS = 60_000
 
 // shutdown ends the connection (docs/protocol.md); reason and timeout_ms are the
 // executor catalog's.
-func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
+func (c Core) shutdown(ctx context.Context, p protocol.ShutdownParams) (protocol.ShutdownResult, error) {
 	conn := server.ConnFrom(ctx)
 	c.logShutdown(p.Reason)
-	result := shutdownResult{Message: "Shutting down gracefully"}
+	result := protocol.ShutdownResult{Message: "Shutting down gracefully"}
 	wait := time.Duration(0)
 	if p.TimeoutMS != nil {
 		wait = time.Duration(min(*p.TimeoutMS, maxShutdownMS)) * time.Millisecond

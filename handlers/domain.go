@@ -88,22 +88,53 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	}
 }
 
-// A checker is a parameter type that has rules beyond its schema. The error is
-// one of server.InvalidParam.
-type checker interface{ check() error }
+// checkParams checks parameters against the rules that their schema does not have. The error
+// is one of server.InvalidParam.
+func checkParams(params any) error {
+	switch p := params.(type) {
+	case protocol.LaunchParams:
+		return checkLaunch(p)
+	case protocol.ContinueParams:
+		return checkContinue(p)
+	case protocol.SubmitTaskParams:
+		return checkSubmit(p)
+	case protocol.ExecuteParams:
+		return checkExecute(p)
+	case protocol.CreateApprovalParams:
+		return checkCreateApproval(p)
+	case protocol.DecisionParams:
+		return checkDecision(p)
+	case protocol.AskUserParams:
+		return checkAskUser(p)
+	case protocol.CallToolParams:
+		return checkCallTool(p)
+	case protocol.SubscribeParams:
+		return checkSubscribe(p)
+	case protocol.UsageParams:
+		return checkUsage(p)
+	case protocol.SpawnTerminalParams:
+		return checkSpawn(p)
+	case protocol.WriteTerminalParams:
+		return checkWrite(p)
+	case protocol.ResizeTerminalParams:
+		return checkResize(p)
+	case protocol.AttachTerminalParams:
+		return checkAttach(p)
+	case interface{ Check() error }:
+		return p.Check()
+	}
+	return nil
+}
 
-// handle registers a method that needs the hub. Parameters are checked before
-// the hub is waited for, and what the hub refuses is told in the family's
-// codes.
+// handle registers a method of the hub. It checks the parameters first, and gives the hub's
+// errors the codes of the family.
 func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
 ) {
 	server.Handle(reg, name, func(ctx context.Context, p P) (R, error) {
 		var none R
-		if c, ok := any(p).(checker); ok {
-			if err := c.check(); err != nil {
-				return none, err
-			}
+		if err := checkParams(p); err != nil {
+			return none, err
 		}
 		hb, err := d.Hub(ctx)
 		if err != nil {
@@ -115,29 +146,6 @@ func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 		}
 		return result, nil
 	}, options...)
-}
-
-// need refuses an empty parameter.
-func need(param, value string) error {
-	if strings.TrimSpace(value) != "" {
-		return nil
-	}
-	return server.InvalidParam(server.ParamError{Param: param, Expected: "a string that is not empty", Received: "an empty string"})
-}
-
-// first is the first error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// success is the result of what either works or is an error.
-type success struct {
-	Success bool `json:"success"`
 }
 
 // hubKind is the kind of an error of the domain, or "".
@@ -203,7 +211,7 @@ func room(ctx context.Context) int {
 
 // A shortenable is an object with texts that may be cut where a message would
 // become too long.
-type shortenable interface{ texts() []*string }
+type shortenable interface{ Texts() []*string }
 
 // textCaps are the lengths to which texts are cut, one after the other, until
 // a message fits.
@@ -230,7 +238,7 @@ func fit[T shortenable](list []T, most int) []T {
 			return list
 		}
 		for _, o := range list {
-			for _, text := range o.texts() {
+			for _, text := range o.Texts() {
 				*text = protocol.Cut(*text, limit)
 			}
 		}
@@ -253,19 +261,22 @@ func fitting[T any](list []T, most int) int {
 	return len(list)
 }
 
-// A bounded object can say how long it is at most, as JSON, without being
-// encoded.
-type bounded interface{ atMost() int }
-
-// atMost is how long a list can be, as JSON, in bytes.
+// atMost is an upper limit for the length of a list as JSON, in bytes, which costs less than
+// encoding it. It knows lists of sessions and of tasks.
 func atMost[T any](list []T) int {
 	total := 0
 	for _, o := range list {
-		b, ok := any(o).(bounded)
-		if !ok {
+		switch o := any(o).(type) {
+		case *protocol.Session:
+			if o.Modes != nil || o.AgentSession != nil {
+				return math.MaxInt
+			}
+			total += sessionAtMost(o) + 1
+		case *protocol.Task:
+			total += taskAtMost(o) + 1
+		default:
 			return math.MaxInt
 		}
-		total += b.atMost() + 1
 	}
 	return total
 }

@@ -19,68 +19,29 @@ func registerGates(reg *server.Registry, d Domain) {
 			"One that does not pass is a result. $/cancelRequest, and the end of the connection, end the gate with everything that it has started."))
 }
 
-// A gateDefinition is a gate of the configuration, as clients see it.
-type gateDefinition struct {
-	Name      string   `json:"name"`
-	Command   []string `json:"command" doc:"The program and its arguments."`
-	Directory string   `json:"directory,omitempty" doc:"In which it runs, relative to where the agent works; absent: that."`
-}
-
-type gateList struct {
-	Gates   []gateDefinition `json:"gates"`
-	Waiting []string         `json:"waiting" doc:"Those of a project's file that its user does not trust yet: duet-rpc trust."`
-}
-
-func listGates(ctx context.Context, h *hub.Hub, _ none) (gateList, error) {
+func listGates(ctx context.Context, h *hub.Hub, _ none) (protocol.GateList, error) {
 	configured, err := h.Gates().List(ctx)
-	list := gateList{[]gateDefinition{}, append([]string{}, configured.Waiting...)}
+	list := protocol.GateList{Gates: []protocol.GateDefinition{}, Waiting: append([]string{}, configured.Waiting...)}
 	for _, g := range configured.Gates {
-		list.Gates = append(list.Gates, gateDefinition{g.Name, append([]string{}, g.Text()...), g.Directory})
+		list.Gates = append(list.Gates, protocol.GateDefinition{Name: g.Name, Command: append([]string{}, g.Text()...), Directory: g.Directory})
 	}
 	return list, err
 }
 
-type checkGateParams struct {
-	Gate string `json:"gate" doc:"The name of a gate of the configuration, or a line for the shell."`
-}
-
-// A gateProgress is what the notification of that name has.
-type gateProgress struct {
-	Gate   string `json:"gate"`
-	Output string `json:"output"`
-}
-
-func checkGate(ctx context.Context, h *hub.Hub, p checkGateParams) (protocol.GateResult, error) {
+func checkGate(ctx context.Context, h *hub.Hub, p protocol.CheckGateParams) (protocol.GateResult, error) {
 	conn := server.ConnFrom(ctx)
 	result, err := h.Gates().CheckNow(ctx, p.Gate, func(ctx context.Context, text string) {
-		_ = conn.Notify(ctx, "gateProgress", gateProgress{p.Gate, text}) // a connection that has broken ends the gate
+		_ = conn.Notify(ctx, "gateProgress", protocol.GateProgress{Gate: p.Gate, Output: text}) // a connection that has broken ends the gate
 	})
 	return protocol.GateResultOf(result), err
 }
 
-// A gated is what asks for gates.
-type gated struct {
-	Gates         []string `json:"gates,omitempty" doc:"Commands that have to succeed (\"Gates\"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation."`
-	MaxIterations int      `json:"max_iterations,omitempty" doc:"With gates: how many turns there may be, 5 unless told, 100 at most."`
-}
-
-func (g gated) spec() gate.Spec { return gate.Spec{Gates: g.Gates, MaxIterations: g.MaxIterations} }
-
-// A gates is where the work on a task stands that has gates, as clients see it.
-type gates struct {
-	State         string                `json:"state" doc:"working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it."`
-	Reason        string                `json:"reason,omitempty" doc:"Why it failed or was stopped."`
-	Iteration     int                   `json:"iteration" doc:"Which turn it is, or was the last, from 1."`
-	MaxIterations int                   `json:"max_iterations"`
-	Gates         []string              `json:"gates"`
-	Failing       []string              `json:"failing" doc:"Those that did not pass when they were checked last."`
-	Results       []protocol.GateResult `json:"results,omitempty" doc:"What came of each when they were checked last. Not in lists."`
-	SessionID     string                `json:"session_id" doc:"The session of that turn."`
-	TaskID        string                `json:"task_id" doc:"The same under its name as a task."`
+func gateSpec(g protocol.Gated) gate.Spec {
+	return gate.Spec{Gates: g.Gates, MaxIterations: g.MaxIterations}
 }
 
 // gatesOf is where the work of a session stands if it has gates, or nil.
-func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*gates, error) {
+func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*protocol.Gates, error) {
 	l, has, err := h.Gates().Of(ctx, of.Run.ID)
 	if err != nil || !has {
 		return nil, err
@@ -93,7 +54,7 @@ func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*gates, error)
 }
 
 // allGates are the same of those sessions of a list that have gates, by run, in short.
-func allGates(ctx context.Context, h *hub.Hub, list []domain.Session) (map[int64]*gates, error) {
+func allGates(ctx context.Context, h *hub.Hub, list []domain.Session) (map[int64]*protocol.Gates, error) {
 	runs := make([]int64, 0, len(list))
 	for _, s := range list {
 		runs = append(runs, s.Run.ID)
@@ -102,7 +63,7 @@ func allGates(ctx context.Context, h *hub.Hub, list []domain.Session) (map[int64
 	if err != nil {
 		return nil, err
 	}
-	views := make(map[int64]*gates, len(loops))
+	views := make(map[int64]*protocol.Gates, len(loops))
 	for run, l := range loops {
 		if views[run], err = gatesView(ctx, h, l); err != nil {
 			return nil, err
@@ -111,8 +72,8 @@ func allGates(ctx context.Context, h *hub.Hub, list []domain.Session) (map[int64
 	return views, nil
 }
 
-func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*gates, error) {
-	g := &gates{State: l.State, Reason: l.Reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: []string{}, Failing: []string{}}
+func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*protocol.Gates, error) {
+	g := &protocol.Gates{State: l.State, Reason: l.Reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: []string{}, Failing: []string{}}
 	for _, one := range l.Gates {
 		g.Gates = append(g.Gates, one.Name)
 	}
@@ -125,7 +86,7 @@ func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*gates, erro
 }
 
 // gatesAtMost is how long that can be as JSON.
-func gatesAtMost(g *gates) int {
+func gatesAtMost(g *protocol.Gates) int {
 	if g == nil {
 		return 0
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -16,28 +17,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// agentSettings are what launchSession and continueSession have in common.
-type agentSettings struct {
-	SystemPrompt          string          `json:"system_prompt,omitempty" doc:"Replaces the agent's system prompt, where it has one."`
-	AppendSystemPrompt    string          `json:"append_system_prompt,omitempty" doc:"Follows the system prompt."`
-	CustomInstructions    string          `json:"custom_instructions,omitempty" doc:"Further instructions."`
-	MCPConfig             json.RawMessage `json:"mcp_config,omitempty" doc:"{mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}; also as a string that holds this JSON."`
-	PermissionPromptTool  string          `json:"permission_prompt_tool,omitempty" doc:"Kept for old clients; permissions are asked by approvals."`
-	AllowedTools          []string        `json:"allowed_tools,omitempty" doc:"The only tools the agent may use, and without being asked for; empty: all, or as the session before might."`
-	DisallowedTools       []string        `json:"disallowed_tools,omitempty" doc:"Tools the agent may not use."`
-	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
-	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"This connection has files otherwise than the disk: where the agent reads a text file through Duet, the connection is asked for it (\"Files\")."`
-	MaxTurns              int             `json:"max_turns,omitempty" doc:"How many turns the agent may take: rounds of tool calls; 0: as configured. Then it is interrupted."`
-	Budget                *runBudget      `json:"budget,omitempty" doc:"How much each run of the conversation may use, in the place of what is configured ([budget.run]); absent: as the session before."`
-}
-
-func (a agentSettings) check() error {
+func checkAgentSettings(a protocol.AgentSettings) error {
 	_, err := mcpServers(a.MCPConfig)
 	return err
 }
 
-// apply changes settings: what was not given stays.
-func (a agentSettings) apply(s *domain.Settings) {
+// applySettings changes settings: what was not given stays.
+func applySettings(a protocol.AgentSettings, s *domain.Settings) {
 	set(&s.SystemPrompt, a.SystemPrompt)
 	set(&s.AppendSystemPrompt, a.AppendSystemPrompt)
 	set(&s.CustomInstructions, a.CustomInstructions)
@@ -47,7 +33,7 @@ func (a agentSettings) apply(s *domain.Settings) {
 	setList(&s.AdditionalDirectories, a.AdditionalDirectories)
 	s.MaxTurns = a.MaxTurns // HumanLayer: of each session its own
 	if a.Budget != nil {
-		s.Budget = a.Budget.value()
+		s.Budget = budgetOf(*a.Budget)
 	}
 	if servers, err := mcpServers(a.MCPConfig); err == nil && servers != nil {
 		s.MCPServers = servers
@@ -64,17 +50,6 @@ func setList(field *[]string, value []string) {
 	if len(value) > 0 {
 		*field = value
 	}
-}
-
-// An mcpServer is how HumanLayer's clients configure a server: its name stands
-// before it.
-type mcpServer struct {
-	Command string            `json:"command"`
-	Args    []string          `json:"args"`
-	Env     map[string]string `json:"env"`
-	Type    string            `json:"type"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers"`
 }
 
 // mcpServers is the list that the hub keeps, in the order of the names; nil if
@@ -99,8 +74,8 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 		config = json.RawMessage(text)
 	}
 	var c struct {
-		Servers map[string]mcpServer `json:"mcpServers"`
-		Snake   map[string]mcpServer `json:"mcp_servers"`
+		Servers map[string]protocol.MCPServerConfig `json:"mcpServers"`
+		Snake   map[string]protocol.MCPServerConfig `json:"mcp_servers"`
 	}
 	if json.Unmarshal(config, &c) != nil {
 		return nil, wrong("something else")
@@ -124,32 +99,8 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 	return list, nil
 }
 
-type launchParams struct {
-	Query      string `json:"query" doc:"What the agent is to do."`
-	Title      string `json:"title,omitempty" doc:"What to call the session."`
-	Model      string `json:"model,omitempty" doc:"A model that the agent has. One that it is known not to have is refused; an agent that does not say which it has is left alone."`
-	WorkingDir string `json:"working_dir,omitempty" doc:"The directory in which the agent works; ~ is expanded; absent: the project's root."`
-	agentSettings
-	promptContent
-	Verbose           bool   `json:"verbose,omitempty" doc:"Kept for old clients."`
-	AutoAcceptEdits   bool   `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
-	SkipPermissions   bool   `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval."`
-	SkipTimeout       *int64 `json:"dangerously_skip_permissions_timeout,omitempty" doc:"For how long, in milliseconds; absent or 0: without end."`
-	SkipTimeoutMillis *int64 `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Another name for dangerously_skip_permissions_timeout."`
-
-	Agent          string            `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	PermissionMode string            `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own (\"Modes\"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused."`
-	Options        map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids. What it is known not to have is refused."`
-	Priority       int               `json:"priority,omitempty" doc:"Higher first."`
-	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
-	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the caller has chosen to be the thread_id of the conversation. Where there is one with that id the session follows in it."`
-	gated
-	Draft    bool            `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
-}
-
-func (p launchParams) check() error {
-	return first(need("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ConversationID))
+func checkLaunch(p protocol.LaunchParams) error {
+	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ConversationID))
 }
 
 // uuidOrNone refuses an id that is not as those are that are given out here.
@@ -168,33 +119,24 @@ func objectOrNone(param string, raw json.RawMessage) error {
 	return server.InvalidParam(server.ParamError{Param: param, Expected: "object", Received: "something else"})
 }
 
-type launchResult struct {
-	SessionID string `json:"session_id"`
-	RunID     string `json:"run_id"`
-	TaskID    string `json:"task_id" doc:"The same under its name as a task."`
-	ThreadID  string `json:"thread_id" doc:"The conversation."`
-	Agent     string `json:"agent" doc:"The agent that was taken."`
-	Status    string `json:"status"`
-}
-
-func (s sessions) launch(ctx context.Context, h *hub.Hub, p launchParams) (launchResult, error) {
+func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParams) (protocol.LaunchResult, error) {
 	defer s.files.starting(p.ReadsFiles)()
-	session, err := h.Launch(ctx, p.spec(s.Now()))
+	session, err := h.Launch(ctx, launchSpec(p, s.Now()))
 	if err == nil && p.ReadsFiles {
 		s.files.offer(ctx, session)
 	}
 	return launched(session), err
 }
 
-func (p launchParams) spec(now time.Time) hub.LaunchSpec {
-	prompt, _ := p.with(p.Query) // it was checked
+func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
+	prompt, _ := promptWith(p.PromptContent, p.Query) // it was checked
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
 		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
-	spec.Gates = p.gated.spec()
-	p.apply(&spec.Settings)
+	spec.Gates = gateSpec(p.Gated)
+	applySettings(p.AgentSettings, &spec.Settings)
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)
 	}
@@ -209,27 +151,12 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 	return spec
 }
 
-func launched(s domain.Session) launchResult {
-	return launchResult{s.SessionID, s.RunID, domain.TaskName(s.Task), s.Thread.UUID, s.Agent, protocol.StatusOf(s.State)}
+func launched(s domain.Session) protocol.LaunchResult {
+	return protocol.LaunchResult{SessionID: s.SessionID, RunID: s.RunID, TaskID: domain.TaskName(s.Task), ThreadID: s.Thread.UUID, Agent: s.Agent, Status: protocol.StatusOf(s.State)}
 }
 
-type continueParams struct {
-	SessionID string  `json:"session_id" doc:"The session to go on from; every id of the run will do."`
-	Query     *string `json:"query,omitempty" doc:"What the agent is to do. Needed, unless the session is a draft, which has its own."`
-	agentSettings
-	promptContent
-	Fork     bool            `json:"fork,omitempty" doc:"Begins another conversation there, also behind the last session of one."`
-	ForkID   string          `json:"conversation_id,omitempty" doc:"With fork: a UUID that the caller has chosen to be the thread_id of the new conversation."`
-	Priority int             `json:"priority,omitempty" doc:"Higher first."`
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
-	Deliver  string          `json:"deliver,omitempty" doc:"queue (the default): the prompt waits until the turn that is under way has ended. steer: the agent gets it while it works, if it can take it; else it waits, too. A prompt with content, other settings or gates waits in any case."`
-
-	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as the session before."`
-	gated
-}
-
-func (p continueParams) check() error {
-	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID), p.checkDeliver())
+func checkContinue(p protocol.ContinueParams) error {
+	return cmp.Or(protocol.NotEmpty("session_id", p.SessionID), protocol.NotEmptyIfGiven("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID), checkDeliver(p))
 }
 
 // Values of continueParams.Deliver.
@@ -245,7 +172,7 @@ const (
 	deliveredStarted  = "started"
 )
 
-func (p continueParams) checkDeliver() error {
+func checkDeliver(p protocol.ContinueParams) error {
 	switch p.Deliver {
 	case "", deliverQueue, deliverSteer:
 		return nil
@@ -253,24 +180,9 @@ func (p continueParams) checkDeliver() error {
 	return server.InvalidParam(server.ParamError{Param: "deliver", Expected: "queue or steer", Received: "another text", Accepted: []string{deliverQueue, deliverSteer}})
 }
 
-// needIfGiven refuses a parameter that is there and empty.
-func needIfGiven(param string, value *string) error {
-	if value == nil {
-		return nil
-	}
-	return need(param, *value)
-}
-
-type continueResult struct {
-	launchResult
-	ClaudeSessionID string `json:"claude_session_id" doc:"The agent's own id of the conversation; empty before its first turn."`
-	ParentSessionID string `json:"parent_session_id"`
-	Delivered       string `json:"delivered" doc:"injected: the agent that works has the prompt, and session_id is its session; started; or queued."`
-}
-
-func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
+func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.ContinueParams) (protocol.ContinueResult, error) {
 	spec := hub.ContinueSpec{
-		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: p.spec(),
+		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) }, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated),
 	}
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)
@@ -279,9 +191,9 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (
 	if p.Query != nil {
 		query = *p.Query
 	}
-	prompt, _ := p.with(query) // it was checked
+	prompt, _ := promptWith(p.PromptContent, query) // it was checked
 	spec.Prompt, spec.Content = prompt.text, prompt.content
-	if p.mayBeSteered() && len(prompt.content) == 0 {
+	if mayBeSteered(p) && len(prompt.content) == 0 {
 		if session, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {
 			return continued(session, deliveredInjected), err
 		}
@@ -300,10 +212,10 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (
 
 // mayBeSteered reports whether a prompt is for an agent that works, too: it changes nothing
 // else.
-func (p continueParams) mayBeSteered() bool {
-	return p.Deliver == deliverSteer && p.Query != nil && !p.Fork && reflect.ValueOf(p.agentSettings).IsZero() && reflect.ValueOf(p.gated).IsZero()
+func mayBeSteered(p protocol.ContinueParams) bool {
+	return p.Deliver == deliverSteer && p.Query != nil && !p.Fork && reflect.ValueOf(p.AgentSettings).IsZero() && reflect.ValueOf(p.Gated).IsZero()
 }
 
-func continued(s domain.Session, delivered string) continueResult {
-	return continueResult{launched(s), s.Thread.NativeSession, s.ParentSession, delivered}
+func continued(s domain.Session, delivered string) protocol.ContinueResult {
+	return protocol.ContinueResult{LaunchResult: launched(s), ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession, Delivered: delivered}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -25,22 +26,8 @@ func registerMCP(reg *server.Registry, d Domain) {
 		server.Doc("Calls a tool of an MCP server. Rules and modes are asked first and then a human, as by requestPermission, for the tool mcp__SERVER__TOOL. Cancelling the request cancels the call, and the question. What the server answers in the place of a result is the error -32007."))
 }
 
-// serverOwner says whose servers are meant.
-type serverOwner struct {
-	Agent  string `json:"agent,omitempty" doc:"The agent that gets them; absent: the default one, or that of the thread."`
-	Thread string `json:"thread,omitempty" doc:"A conversation, by any id: its own servers, too, and its directory."`
-}
-
-// serverName names one server.
-type serverName struct {
-	Server string `json:"server" doc:"The server, as mcp.listServers has it."`
-	serverOwner
-}
-
-func (p serverName) check() error { return need("server", p.Server) }
-
-// find is the server that is named.
-func (p serverName) find(ctx context.Context, h *hub.Hub) (mcp.Server, error) {
+// findServer is the server that is named.
+func findServer(p protocol.MCPServerName, ctx context.Context, h *hub.Hub) (mcp.Server, error) {
 	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
 	if err != nil {
 		return mcp.Server{}, err
@@ -55,27 +42,14 @@ func (p serverName) find(ctx context.Context, h *hub.Hub) (mcp.Server, error) {
 	return mcp.Server{}, domain.Invalid("server", "the name of a server that "+agent+" gets", fmt.Sprintf("%q", p.Server), names...)
 }
 
-type serverList struct {
-	Agent   string       `json:"agent" doc:"The agent that gets them."`
-	Servers []serverView `json:"servers"`
-}
-
-type serverView struct {
-	Name      string `json:"name"`
-	Type      string `json:"type" doc:"stdio, http or sse."`
-	Command   string `json:"command,omitempty" doc:"The program of one that is stdio, without its arguments: these may hold secrets."`
-	URL       string `json:"url,omitempty" doc:"The address of another one, without what may be secret in it."`
-	Connected bool   `json:"connected" doc:"It was started, or connected to, for mcp.listTools or mcp.callTool."`
-}
-
-func listServers(ctx context.Context, h *hub.Hub, p serverOwner) (serverList, error) {
+func listServers(ctx context.Context, h *hub.Hub, p protocol.MCPServerOwner) (protocol.MCPServerList, error) {
 	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
 	if err != nil {
-		return serverList{}, err
+		return protocol.MCPServerList{}, err
 	}
-	r := serverList{Agent: agent, Servers: make([]serverView, 0, len(list))}
+	r := protocol.MCPServerList{Agent: agent, Servers: make([]protocol.MCPServer, 0, len(list))}
 	for _, s := range list {
-		r.Servers = append(r.Servers, serverView{Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Command: s.Command, URL: publicURL(s.URL), Connected: h.MCP().Connected(s)})
+		r.Servers = append(r.Servers, protocol.MCPServer{Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Command: s.Command, URL: publicURL(s.URL), Connected: h.MCP().Connected(s)})
 	}
 	return r, nil
 }
@@ -90,47 +64,28 @@ func publicURL(address string) string {
 	return u.String()
 }
 
-type toolList struct {
-	Server  string            `json:"server" doc:"As the server calls itself; may be empty."`
-	Version string            `json:"version,omitempty"`
-	Tools   []json.RawMessage `json:"tools" doc:"As the Model Context Protocol has them: name, title, description, inputSchema, …"`
-}
-
-func listTools(ctx context.Context, h *hub.Hub, p serverName) (toolList, error) {
-	s, err := p.find(ctx, h)
+func listTools(ctx context.Context, h *hub.Hub, p protocol.MCPServerName) (protocol.MCPToolList, error) {
+	s, err := findServer(p, ctx, h)
 	if err != nil {
-		return toolList{}, err
+		return protocol.MCPToolList{}, err
 	}
 	tools, err := h.MCP().Tools(ctx, s)
 	if tools.List == nil {
 		tools.List = []json.RawMessage{}
 	}
-	return toolList{tools.Name, tools.Version, tools.List}, err
+	return protocol.MCPToolList{Server: tools.Name, Version: tools.Version, Tools: tools.List}, err
 }
 
-type callToolParams struct {
-	serverName
-	Tool      string          `json:"tool" doc:"The tool, as mcp.listTools has it."`
-	Arguments json.RawMessage `json:"arguments,omitempty" doc:"An object that fits the tool's inputSchema."`
-	Confirmed bool            `json:"confirmed,omitempty" doc:"A human has just said here that it may run: nobody is asked. Deny rules, and plan mode, hold nevertheless."`
-}
-
-func (p callToolParams) check() error {
+func checkCallTool(p protocol.CallToolParams) error {
 	if arguments := orAbsent(p.Arguments); arguments != nil && arguments[0] != '{' {
 		return server.InvalidParam(server.ParamError{Param: "arguments", Expected: "object", Received: "another value"})
 	}
-	return first(p.serverName.check(), need("tool", p.Tool))
+	return cmp.Or(p.MCPServerName.Check(), protocol.NotEmpty("tool", p.Tool))
 }
 
-type callToolResult struct {
-	Content           json.RawMessage `json:"content" doc:"As the Model Context Protocol has it: an array of texts, images, …"`
-	StructuredContent json.RawMessage `json:"structuredContent,omitempty" doc:"The same as a value, where the tool gives one."`
-	IsError           bool            `json:"isError,omitempty" doc:"The tool failed, and content says why."`
-}
-
-func callTool(ctx context.Context, h *hub.Hub, p callToolParams) (callToolResult, error) {
-	var r callToolResult
-	s, err := p.find(ctx, h)
+func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (protocol.CallToolResult, error) {
+	var r protocol.CallToolResult
+	s, err := findServer(p.MCPServerName, ctx, h)
 	if err != nil {
 		return r, err
 	}

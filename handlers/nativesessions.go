@@ -33,52 +33,30 @@ const (
 	nativeAtMost    = 1000
 )
 
-type nativeListParams struct {
-	Agent      string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	WorkingDir string `json:"working_dir,omitempty" doc:"Only sessions that work in this directory; ~ is expanded; absent: all."`
-	Cursor     string `json:"cursor,omitempty" doc:"As next_cursor, to go on."`
-	Limit      *uint  `json:"limit,omitempty" doc:"How many; 50 unless told, 1000 at most."`
-}
-
-type nativeSession struct {
-	ID         string `json:"native_session_id" doc:"The agent's own id of it."`
-	Title      string `json:"title,omitempty" doc:"In the agent's words."`
-	UpdatedAt  string `json:"updated_at,omitempty" doc:"When something happened in it last."`
-	WorkingDir string `json:"working_dir,omitempty" doc:"The directory in which it works."`
-	SessionID  string `json:"session_id,omitempty" doc:"The last session of the conversation here that has it."`
-	TaskID     string `json:"task_id,omitempty" doc:"The same under its name as a task."`
-}
-
-type nativeList struct {
-	Agent      string          `json:"agent" doc:"Its name in the configuration."`
-	Sessions   []nativeSession `json:"sessions"`
-	NextCursor string          `json:"next_cursor,omitempty" doc:"There may be more: pass this as cursor."`
-}
-
-func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p nativeListParams) (nativeList, error) {
+func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p protocol.NativeSessionListParams) (protocol.NativeSessionList, error) {
 	l, err := m.asked(ctx, p.Agent)
 	if err != nil {
-		return nativeList{}, err
+		return protocol.NativeSessionList{}, err
 	}
 	q := agentlink.Query{Cursor: p.Cursor, Limit: max(1, pageSize(p.Limit, nativeByDefault, nativeAtMost))}
 	if p.WorkingDir != "" {
 		if q.Dir, err = h.Adoption().Directory(p.WorkingDir); err != nil {
-			return nativeList{}, err
+			return protocol.NativeSessionList{}, err
 		}
 	}
 	page, err := agentlink.ListSessions(ctx, l, q, m.Logger)
 	if err != nil {
-		return nativeList{}, nativeError(ctx, err)
+		return protocol.NativeSessionList{}, nativeError(ctx, err)
 	}
-	r := nativeList{Agent: l.Name, Sessions: make([]nativeSession, 0, len(page.Sessions)), NextCursor: page.Next}
+	r := protocol.NativeSessionList{Agent: l.Name, Sessions: make([]protocol.NativeSession, 0, len(page.Sessions)), NextCursor: page.Next}
 	for _, s := range page.Sessions {
-		one := nativeSession{ID: s.ID, Title: s.Title, WorkingDir: s.Dir}
+		one := protocol.NativeSession{ID: s.ID, Title: s.Title, WorkingDir: s.Dir}
 		if !s.Updated.IsZero() {
 			one.UpdatedAt = s.Updated.UTC().Format(time.RFC3339)
 		}
 		found, ok, err := h.Adoption().Find(ctx, l.Name, s.ID)
 		if err != nil {
-			return nativeList{}, err
+			return protocol.NativeSessionList{}, err
 		}
 		if ok {
 			one.SessionID, one.TaskID = found.SessionID, domain.TaskName(found.Task)
@@ -88,48 +66,31 @@ func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p nativeListParams
 	return r, nil
 }
 
-type adoptParams struct {
-	Agent      string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	ID         string `json:"native_session_id" doc:"The agent's own id of the session, as agent.sessions lists it."`
-	WorkingDir string `json:"working_dir,omitempty" doc:"The directory in which it is to go on; ~ is expanded; absent: as the agent says, or else the project's root."`
-	Title      string `json:"title,omitempty" doc:"What to call the session; absent: as the agent does."`
-}
-
-func (p adoptParams) check() error { return need("native_session_id", p.ID) }
-
-type adoptResult struct {
-	launchResult
-	NativeSession string `json:"native_session_id"`
-	Adopted       bool   `json:"adopted" doc:"False: it had a conversation here already, which was left as it is."`
-	History       bool   `json:"history" doc:"Whether its agent has told what was said and done in it. Of one that was here already: true."`
-	Note          string `json:"note,omitempty" doc:"What is to be known about that, in words."`
-}
-
-func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (adoptResult, error) {
+func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptParams) (protocol.AdoptResult, error) {
 	l, err := m.asked(ctx, p.Agent)
 	if err != nil {
-		return adoptResult{}, err
+		return protocol.AdoptResult{}, err
 	}
 	into := h.Adoption()
 	here, ok, err := into.Find(ctx, l.Name, p.ID)
 	if err != nil {
-		return adoptResult{}, err
+		return protocol.AdoptResult{}, err
 	}
 	if ok {
 		return alreadyHere(here, p.ID), nil
 	}
 	want := agentlink.Wanted{ID: p.ID}
 	if want.Else, err = into.Directory(""); err != nil {
-		return adoptResult{}, err
+		return protocol.AdoptResult{}, err
 	}
 	if p.WorkingDir != "" {
 		if want.Dir, err = into.Directory(p.WorkingDir); err != nil {
-			return adoptResult{}, err
+			return protocol.AdoptResult{}, err
 		}
 	}
 	replayed, err := agentlink.LoadSession(ctx, l, want, m.Logger)
 	if err != nil {
-		return adoptResult{}, nativeError(ctx, err)
+		return protocol.AdoptResult{}, nativeError(ctx, err)
 	}
 	secrets := &redact.Secrets{}
 	for _, key := range l.Keys {
@@ -142,11 +103,11 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 	})
 	switch {
 	case err != nil:
-		return adoptResult{}, err
+		return protocol.AdoptResult{}, err
 	case !fresh: // somebody else was quicker
 		return alreadyHere(s, p.ID), nil
 	}
-	r := adoptResult{launchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
+	r := protocol.AdoptResult{LaunchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
 	switch {
 	case !replayed.HasHistory:
 		r.Note = l.Name + " cannot tell what was said in it, but goes on with it"
@@ -156,37 +117,30 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 	return r, nil
 }
 
-func alreadyHere(s domain.Session, native string) adoptResult {
-	return adoptResult{
-		launchResult: launched(s), NativeSession: native, History: true,
+func alreadyHere(s domain.Session, native string) protocol.AdoptResult {
+	return protocol.AdoptResult{
+		LaunchResult: launched(s), NativeSession: native, History: true,
 		Note: "it has a conversation here already, which was left as it is: " + domain.TaskName(s.Task),
 	}
 }
 
-type nativeDeleteParams struct {
-	Agent string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	ID    string `json:"native_session_id" doc:"The agent's own id of the session."`
-}
-
-func (p nativeDeleteParams) check() error { return need("native_session_id", p.ID) }
-
-func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p nativeDeleteParams) (success, error) {
+func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p protocol.NativeSessionDeleteParams) (protocol.Success, error) {
 	l, err := m.asked(ctx, p.Agent)
 	if err != nil {
-		return success{}, err
+		return protocol.Success{}, err
 	}
 	run, busy, err := h.Adoption().Unfinished(ctx, l.Name, p.ID)
 	if err != nil {
-		return success{}, err
+		return protocol.Success{}, err
 	}
 	if busy {
 		task := domain.TaskName(run.Task)
-		return success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, protocol.StatusOf(run.State), task)
+		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, protocol.StatusOf(run.State), task)
 	}
 	if err := agentlink.Delete(ctx, l, p.ID, m.Logger); err != nil {
-		return success{}, nativeError(ctx, err)
+		return protocol.Success{}, nativeError(ctx, err)
 	}
-	return success{true}, nil
+	return protocol.Success{Success: true}, nil
 }
 
 // asked is how an agent is started to be asked.

@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -144,37 +146,43 @@ func anchor(name string) string {
 // TypeScript declares the parameters and results of a registry's methods, for
 // the extension of VS Code. A method is a member of the interface Methods, under its
 // name as it is on the wire: names that identifiers would make equal, such as
-// cancel_task and cancelTask, stay apart.
+// cancel_task and cancelTask, stay apart. A struct and an enum are declared under the names of
+// their Go types.
 func TypeScript(reg *server.Registry) string {
-	var b strings.Builder
-	b.WriteString("// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.\n\n")
-	b.WriteString("/** What each method takes and returns, by its name on the wire. */\nexport interface Methods {\n")
+	var methods strings.Builder
+	t := typeScript{declared: make(map[string]string)}
 	var longRunning []string
 	for _, m := range reg.Methods() {
-		writeComment(&b, m.Doc, 1)
-		fmt.Fprintf(&b, "  %s: {\n", memberName(m.Name))
-		fmt.Fprintf(&b, "    params: %s;\n", typeOf(m.Params(), 2))
-		fmt.Fprintf(&b, "    result: %s;\n", typeOf(m.Result(), 2))
-		b.WriteString("  };\n")
+		writeComment(&methods, m.Doc, 1)
+		fmt.Fprintf(&methods, "  %s: { params: %s; result: %s };\n", memberName(m.Name), t.typeOf(m.Params(), "Input"), t.typeOf(m.Result(), "Output"))
 		if m.LongRunning {
 			longRunning = append(longRunning, fmt.Sprintf("  %q,\n", m.Name))
 		}
 	}
+	var b strings.Builder
+	b.WriteString("// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.\n\n")
+	for _, name := range slices.Sorted(maps.Keys(t.declared)) {
+		b.WriteString(t.declared[name] + "\n\n")
+	}
+	b.WriteString("/** The parameters and the result of each method, by its name on the wire. */\nexport interface Methods {\n" + methods.String())
 	b.WriteString("}\n\n/** The name of a method. */\nexport type Method = keyof Methods;\n")
-	b.WriteString("\n/** What a method takes. */\nexport type Params<M extends Method> = Methods[M][\"params\"];\n")
-	b.WriteString("\n/** What a method returns. */\nexport type Result<M extends Method> = Methods[M][\"result\"];\n")
+	b.WriteString("\n/** The parameters of a method. */\nexport type Params<M extends Method> = Methods[M][\"params\"];\n")
+	b.WriteString("\n/** The result of a method. */\nexport type Result<M extends Method> = Methods[M][\"result\"];\n")
 	b.WriteString("\n/** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */\n")
 	fmt.Fprintf(&b, "export const longRunning: ReadonlySet<Method> = new Set<Method>([\n%s]);\n", strings.Join(longRunning, ""))
 	return b.String()
 }
 
-// typeOf is the type of the JSON that a schema allows; what stands in it is
-// indented by depth.
-func typeOf(s *schema.Schema, depth int) string {
+// typeScript collects declarations by their names.
+type typeScript struct{ declared map[string]string }
+
+// typeOf returns the type of the JSON that a schema allows. suffix is for the name of a type
+// that differs as a parameter and as a result.
+func (t typeScript) typeOf(s *schema.Schema, suffix string) string {
 	if s.Nullable && s.Type != "" {
 		plain := *s
 		plain.Nullable = false
-		return typeOf(&plain, depth) + " | null"
+		return t.typeOf(&plain, suffix) + " | null"
 	}
 	switch {
 	case s.Enum != nil:
@@ -182,26 +190,30 @@ func typeOf(s *schema.Schema, depth int) string {
 		for _, value := range s.Enum {
 			values = append(values, strconv.Quote(value))
 		}
-		return strings.Join(values, " | ")
+		return t.declare(s.Name, suffix, "type %s = "+strings.Join(values, " | ")+";")
 	case s.Type == "array" && s.Items != nil:
-		return "Array<" + typeOf(s.Items, depth) + ">"
+		return "Array<" + t.typeOf(s.Items, suffix) + ">"
 	case s.Type == "array":
 		return "Array<unknown>"
 	case s.Values != nil:
-		return "Record<string, " + typeOf(s.Values, depth) + ">"
+		return "Record<string, " + t.typeOf(s.Values, suffix) + ">"
 	case s.Type == "object" && len(s.Properties) > 0:
-		var b strings.Builder
-		b.WriteString("{\n")
+		var b, inline strings.Builder
+		b.WriteString("interface %s {\n")
 		for _, p := range s.Properties {
-			writeComment(&b, p.Schema.Description, depth+1)
+			writeComment(&b, p.Schema.Description, 1)
 			optional := "?"
 			if p.Required {
 				optional = ""
 			}
-			fmt.Fprintf(&b, "%s%s%s: %s;\n", indent(depth+1), memberName(p.Name), optional, typeOf(p.Schema, depth+1))
+			member := fmt.Sprintf("%s%s: %s;", memberName(p.Name), optional, t.typeOf(p.Schema, suffix))
+			b.WriteString("  " + member + "\n")
+			inline.WriteString(" " + member)
 		}
-		b.WriteString(indent(depth) + "}")
-		return b.String()
+		if s.Name == "" {
+			return "{" + inline.String() + " }"
+		}
+		return t.declare(s.Name, suffix, b.String()+"}")
 	case s.Type == "object":
 		return "Record<string, never>"
 	case s.Type == "integer":
@@ -210,6 +222,20 @@ func typeOf(s *schema.Schema, depth int) string {
 		return "unknown"
 	}
 	return s.Type
+}
+
+// declare declares a type, which takes its name in the place of %s, and returns the name.
+func (t typeScript) declare(name, suffix, text string) string {
+	name = strings.ToUpper(name[:1]) + name[1:]
+	text = "export " + text
+	for _, name := range []string{name, name + suffix} {
+		whole := strings.Replace(text, "%s", name, 1)
+		if known, has := t.declared[name]; !has || known == whole {
+			t.declared[name] = whole
+			return name
+		}
+	}
+	panic("there are two types " + name)
 }
 
 var identifier = lazyregexp.New(`^[A-Za-z_$][\w$]*$`)

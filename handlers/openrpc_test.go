@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-type params struct {
+type greeting struct {
 	Name string `json:"name" doc:"Who."`
 	Loud bool   `json:"loud,omitempty"`
 }
@@ -28,7 +28,7 @@ type nested struct {
 
 func registry() *server.Registry {
 	reg := server.NewRegistry()
-	server.Handle(reg, "greet.person", func(context.Context, params) (string, error) { return "", nil },
+	server.Handle(reg, "greet.person", func(context.Context, greeting) (string, error) { return "", nil },
 		server.Doc("Greets somebody. Takes its time."), server.LongRunning())
 	return reg
 }
@@ -57,9 +57,10 @@ func TestTypeScript(t *testing.T) {
 	server.Handle(reg, "greet_person", func(context.Context, struct{}) (nested, error) { return nested{}, nil },
 		server.Doc("Ends a comment: */"))
 	text := handlers.TypeScript(reg)
-	assert.Contains(t, text, "  /** Greets somebody. Takes its time. */\n  \"greet.person\": {\n    params: {\n      /** Who. */\n      name: string;\n      loud?: boolean;\n    };\n    result: string;\n  };\n")
-	assert.Contains(t, text, "  /** Ends a comment: *\\/ */\n  greet_person: {\n    params: Record<string, never>;\n    result: {\n")
-	assert.Contains(t, text, "      \"a-b\": string | null;\n", "what can be null is null there, and names that are no identifiers are quoted")
-	assert.Contains(t, text, "      list: Array<{\n        n: number;\n        any?: unknown;\n      }>;\n      named: Record<string, string>;\n")
+	assert.Contains(t, text, "  /** Greets somebody. Takes its time. */\n  \"greet.person\": { params: Greeting; result: string };\n")
+	assert.Contains(t, text, "export interface Greeting {\n  /** Who. */\n  name: string;\n  loud?: boolean;\n}\n")
+	assert.Contains(t, text, "  /** Ends a comment: *\\/ */\n  greet_person: { params: Record<string, never>; result: Nested };\n")
+	assert.Contains(t, text, "  \"a-b\": string | null;\n", "what can be null is null there, and names that are no identifiers are quoted")
+	assert.Contains(t, text, "  list: Array<{ n: number; any?: unknown; }>;\n  named: Record<string, string>;\n", "a type without a name")
 	assert.Contains(t, text, "new Set<Method>([\n  \"greet.person\",\n]);\n")
 }

@@ -44,57 +44,37 @@ type sessions struct {
 	files *editorFiles
 }
 
-// sessionParams name one session.
-type sessionParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
-}
-
-func (p sessionParams) check() error { return need("session_id", p.SessionID) }
-
 const (
 	sessionsAtMost    = 1000
 	sessionsByDefault = 500
 )
 
-type listSessionsParams struct {
-	Limit    *uint                  `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
-	Before   string                 `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
-	Status   protocol.SessionStatus `json:"status,omitempty" doc:"Only sessions with this status; absent: all that were not discarded."`
-	Archived *bool                  `json:"archived,omitempty" doc:"Only archived sessions, or only others."`
-	Agent    string                 `json:"agent,omitempty" doc:"Only sessions of this agent."`
-}
-
-type sessionList struct {
-	Sessions   []*session `json:"sessions"`
-	NextBefore string     `json:"next_before,omitempty" doc:"There may be more: pass this as before."`
-}
-
-func (s sessions) list(ctx context.Context, h *hub.Hub, p listSessionsParams) (sessionList, error) {
+func (s sessions) list(ctx context.Context, h *hub.Hub, p protocol.ListSessionsParams) (protocol.SessionList, error) {
 	return s.listed(ctx, h, p.Before, domain.RunFilter{
 		States: p.Status.States(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost),
 	})
 }
 
-func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domain.RunFilter) (sessionList, error) {
+func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domain.RunFilter) (protocol.SessionList, error) {
 	var err error
 	if f.Before, err = beforeRow(ctx, h, before); err != nil {
-		return sessionList{}, err
+		return protocol.SessionList{}, err
 	}
 	found, err := h.Query().Sessions(ctx, f)
 	if err != nil {
-		return sessionList{}, err
+		return protocol.SessionList{}, err
 	}
-	list := make([]*session, 0, len(found))
+	list := make([]*protocol.Session, 0, len(found))
 	gates, err := allGates(ctx, h, found)
 	if err != nil {
-		return sessionList{}, err
+		return protocol.SessionList{}, err
 	}
 	for _, one := range found {
 		view := s.session(h, one)
 		view.Gates = gates[one.Run.ID]
 		list = append(list, view)
 	}
-	r := sessionList{Sessions: fit(list, room(ctx))}
+	r := protocol.SessionList{Sessions: fit(list, room(ctx))}
 	if n := len(r.Sessions); n > 0 && (n < len(list) || n == f.Limit) {
 		r.NextBefore = r.Sessions[n-1].ID
 	}
@@ -102,28 +82,16 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 }
 
 // session is a session as it is now.
-func (s sessions) session(h *hub.Hub, of domain.Session) *session {
+func (s sessions) session(h *hub.Hub, of domain.Session) *protocol.Session {
 	r := sessionOf(of, s.Now())
 	if silence, is := h.Intake().Silence(of.Run.ID); is {
-		r.silent(silence)
+		setSilence(r, silence)
 	}
 	r.Background = h.Intake().Background(of.Thread.ID)
 	return r
 }
 
-// A leafFilter chooses conversations (getSessionLeaves).
-type leafFilter string
-
-// Accepted implements schema.Enum.
-func (leafFilter) Accepted() []string { return []string{"", "normal", "archived", "draft"} }
-
-type leavesParams struct {
-	Filter leafFilter `json:"filter,omitempty" doc:"Only some conversations; absent or empty: all."`
-	Limit  *uint      `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
-	Before string     `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
-}
-
-func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessionList, error) {
+func (s sessions) leaves(ctx context.Context, h *hub.Hub, p protocol.SessionLeavesParams) (protocol.SessionList, error) {
 	f := domain.RunFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
 	yes, no := true, false
 	switch p.Filter {
@@ -140,70 +108,36 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessi
 	return s.listed(ctx, h, p.Before, f)
 }
 
-type stateResult struct {
-	Session session `json:"session"`
-}
-
-func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (stateResult, error) {
+func (s sessions) state(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.SessionStateResult, error) {
 	found, err := h.Query().Session(ctx, p.SessionID)
 	if err != nil {
-		return stateResult{}, err
+		return protocol.SessionStateResult{}, err
 	}
 	known, err := h.Settings().OfSession(ctx, found)
 	if err != nil {
-		return stateResult{}, err
+		return protocol.SessionStateResult{}, err
 	}
-	one := []*session{s.session(h, found)}
-	one[0].describe(known)
+	one := []*protocol.Session{s.session(h, found)}
+	describeSession(one[0], known)
 	one[0].UnansweredServers = h.UnansweredServers(found.Run.ID)
 	if one[0].Gates, err = gatesOf(ctx, h, found); err != nil {
-		return stateResult{}, err
+		return protocol.SessionStateResult{}, err
 	}
 	fit(one, room(ctx))
-	return stateResult{*one[0]}, nil
+	return protocol.SessionStateResult{Session: *one[0]}, nil
 }
 
-type interruptParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
-	Reason    string `json:"reason,omitempty" doc:"Why, for the record."`
-
-	Background string `json:"background,omitempty" doc:"Stop this task of the agent's background work alone, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may offer that; others stop all of it or none, and the error not_offered says so."`
-}
-
-func (p interruptParams) check() error { return need("session_id", p.SessionID) }
-
-type interruptResult struct {
-	Success   bool   `json:"success"`
-	SessionID string `json:"session_id"`
-	Status    string `json:"status" doc:"interrupting; interrupted if it had not been started."`
-}
-
-func (sessions) interrupt(ctx context.Context, h *hub.Hub, p interruptParams) (interruptResult, error) {
+func (sessions) interrupt(ctx context.Context, h *hub.Hub, p protocol.InterruptParams) (protocol.InterruptResult, error) {
 	if p.Background != "" {
 		s, err := h.StopBackgroundTask(ctx, p.SessionID, p.Background)
-		return interruptResult{err == nil, s.SessionID, protocol.StatusOf(s.State)}, err
+		return protocol.InterruptResult{Success: err == nil, SessionID: s.SessionID, Status: protocol.StatusOf(s.State)}, err
 	}
 	// Interrupt also takes a session that has not been started.
 	s, err := h.Interrupt(ctx, p.SessionID, p.Reason)
-	return interruptResult{err == nil, s.SessionID, protocol.StatusOf(s.State)}, err
+	return protocol.InterruptResult{Success: err == nil, SessionID: s.SessionID, Status: protocol.StatusOf(s.State)}, err
 }
 
-type updateParams struct {
-	SessionID             string            `json:"session_id" doc:"The session; every id of the run will do."`
-	AutoAcceptEdits       *bool             `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
-	SkipPermissions       *bool             `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval. True also approves what is pending."`
-	SkipTimeoutMillis     *uint             `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"For how long, in milliseconds; 0: without end."`
-	PermissionMode        *string           `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own (\"Modes\"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused."`
-	Model                 *string           `json:"model,omitempty" doc:"A model that the agent has; one that it is known not to have is refused."`
-	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids; an empty one is not asked for any more. What it is known not to have is refused."`
-	Title                 *string           `json:"title,omitempty" doc:"What to call the session."`
-	Archived              *bool             `json:"archived,omitempty" doc:"Whether it is put away."`
-	AdditionalDirectories *[]string         `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
-}
-
-func (p updateParams) check() error { return need("session_id", p.SessionID) }
-
-func (sessions) update(ctx context.Context, h *hub.Hub, p updateParams) (success, error) {
+func (sessions) update(ctx context.Context, h *hub.Hub, p protocol.UpdateSettingsParams) (protocol.Success, error) {
 	c := threadsettings.Change{
 		Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
 		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories, Options: p.Options,
@@ -213,42 +147,22 @@ func (sessions) update(ctx context.Context, h *hub.Hub, p updateParams) (success
 		c.SkipPermissionsTimeout = &timeout
 	}
 	_, err := h.Settings().Update(ctx, p.SessionID, c)
-	return success{err == nil}, err
+	return protocol.Success{Success: err == nil}, err
 }
 
-type titleParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
-	Title     string `json:"title" doc:"What to call it; empty: nothing."`
-}
-
-func (p titleParams) check() error { return need("session_id", p.SessionID) }
-
-func (sessions) retitle(ctx context.Context, h *hub.Hub, p titleParams) (success, error) {
+func (sessions) retitle(ctx context.Context, h *hub.Hub, p protocol.UpdateTitleParams) (protocol.Success, error) {
 	_, err := h.Settings().Update(ctx, p.SessionID, threadsettings.Change{Title: &p.Title})
-	return success{err == nil}, err
+	return protocol.Success{Success: err == nil}, err
 }
 
-type deleteResult struct {
-	ThreadID string `json:"thread_id"`
-	Deleted  int    `json:"deleted" doc:"How many sessions are no more."`
-	Kept     int    `json:"kept" doc:"How many are left, since others were forked from there."`
-}
-
-func (sessions) delete(ctx context.Context, h *hub.Hub, p sessionParams) (deleteResult, error) {
+func (sessions) delete(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.DeleteSessionResult, error) {
 	r, err := h.Delete(ctx, p.SessionID)
-	return deleteResult{r.Thread, r.Deleted, r.Kept}, err
+	return protocol.DeleteSessionResult{ThreadID: r.Thread, Deleted: r.Deleted, Kept: r.Kept}, err
 }
 
-type archiveParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
-	Archived  *bool  `json:"archived,omitempty" doc:"False takes it back; absent: true."`
-}
-
-func (p archiveParams) check() error { return need("session_id", p.SessionID) }
-
-func (sessions) archive(ctx context.Context, h *hub.Hub, p archiveParams) (success, error) {
+func (sessions) archive(ctx context.Context, h *hub.Hub, p protocol.ArchiveParams) (protocol.Success, error) {
 	_, err := h.Settings().Update(ctx, p.SessionID, archived(p.Archived))
-	return success{err == nil}, err
+	return protocol.Success{Success: err == nil}, err
 }
 
 func archived(asked *bool) threadsettings.Change {
@@ -256,29 +170,12 @@ func archived(asked *bool) threadsettings.Change {
 	return threadsettings.Change{Archived: &yes}
 }
 
-type archiveManyParams struct {
-	SessionIDs []string `json:"session_ids" doc:"The sessions."`
-	Archived   *bool    `json:"archived,omitempty" doc:"False takes them back; absent: true."`
-}
-
-func (p archiveManyParams) check() error {
-	if len(p.SessionIDs) == 0 {
-		return server.InvalidParam(server.ParamError{Param: "session_ids", Expected: "an array that is not empty", Received: "an empty array"})
-	}
-	return nil
-}
-
-type archiveManyResult struct {
-	Success        bool     `json:"success" doc:"All were changed."`
-	FailedSessions []string `json:"failed_sessions,omitempty" doc:"Those that could not be changed."`
-}
-
-func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p archiveManyParams) (archiveManyResult, error) {
-	var r archiveManyResult
+func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p protocol.ArchiveManyParams) (protocol.ArchiveManyResult, error) {
+	var r protocol.ArchiveManyResult
 	for _, id := range p.SessionIDs {
 		if _, err := h.Settings().Update(ctx, id, archived(p.Archived)); err != nil {
 			if hubKind(err) == "" || hubKind(err) == domain.KindUnavailable {
-				return archiveManyResult{}, err
+				return protocol.ArchiveManyResult{}, err
 			}
 			r.FailedSessions = append(r.FailedSessions, id)
 		}
@@ -292,141 +189,23 @@ const (
 	pathsAtMost    = 1000
 )
 
-type recentPathsParams struct {
-	Limit *uint `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
-}
-
-type recentPath struct {
-	Path       string    `json:"path"`
-	LastUsed   time.Time `json:"last_used"`
-	UsageCount int       `json:"usage_count"`
-}
-
-type recentPathsResult struct {
-	Paths []recentPath `json:"paths"`
-}
-
-func (sessions) recentPaths(ctx context.Context, h *hub.Hub, p recentPathsParams) (recentPathsResult, error) {
+func (sessions) recentPaths(ctx context.Context, h *hub.Hub, p protocol.RecentPathsParams) (protocol.RecentPathsResult, error) {
 	list, err := h.Query().RecentPaths(ctx, pageSize(p.Limit, pathsByDefault, pathsAtMost))
-	r := recentPathsResult{Paths: []recentPath{}}
+	r := protocol.RecentPathsResult{Paths: []protocol.RecentPath{}}
 	for _, path := range list {
-		r.Paths = append(r.Paths, recentPath{path.Path, path.LastUsed.UTC(), path.Count})
+		r.Paths = append(r.Paths, protocol.RecentPath{Path: path.Path, LastUsed: path.LastUsed.UTC(), UsageCount: path.Count})
 	}
 	return r, err
 }
 
-// A session is a run as HumanLayer shows it: with the members of getSessionState
-// and of listSessions, of its first clients and of today's, and ours.
-type session struct {
-	ID              string `json:"id"`
-	RunID           string `json:"run_id"`
-	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's own id of the conversation, whatever the agent is."`
-	ParentSessionID string `json:"parent_session_id,omitempty"`
-	Status          string `json:"status" doc:"draft, starting, running, waiting_input, interrupting, interrupted, completed, failed or discarded."`
-	Query           string `json:"query"`
-	Summary         string `json:"summary" doc:"The query's first 80 characters."`
-	Title           string `json:"title"`
-
-	ConversationTitle string `json:"conversation_title" doc:"What the conversation is called: its title, or the first 80 characters of its first query."`
-
-	Model      string `json:"model,omitempty"`
-	WorkingDir string `json:"working_dir"`
-
-	CreatedAt      time.Time  `json:"created_at"`
-	StartTime      time.Time  `json:"start_time" doc:"The same as created_at."`
-	StartedAt      *time.Time `json:"started_at,omitempty" doc:"When the agent began."`
-	LastActivityAt time.Time  `json:"last_activity_at"`
-	CompletedAt    *time.Time `json:"completed_at,omitempty" doc:"When it ended, however it ended."`
-	EndTime        *time.Time `json:"end_time,omitempty" doc:"The same as completed_at."`
-
-	Error        string `json:"error,omitempty"`
-	ErrorMessage string `json:"error_message,omitempty" doc:"The same as error."`
-	ErrorCode    string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
-
-	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
-
-	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
-
-	CostUSD                  *float64       `json:"cost_usd,omitempty"`
-	InputTokens              *int64         `json:"input_tokens,omitempty"`
-	OutputTokens             *int64         `json:"output_tokens,omitempty"`
-	CacheReadInputTokens     *int64         `json:"cache_read_input_tokens,omitempty"`
-	CacheCreationInputTokens *int64         `json:"cache_creation_input_tokens,omitempty"`
-	TotalTokens              *int64         `json:"total_tokens,omitempty" doc:"Input and output."`
-	EffectiveContextTokens   *int64         `json:"effective_context_tokens,omitempty" doc:"Tokens in the context."`
-	ContextLimit             *int64         `json:"context_limit,omitempty" doc:"Tokens that fit into the context, where the agent tells."`
-	DurationMS               *int64         `json:"duration_ms,omitempty"`
-	NumTurns                 *int           `json:"num_turns,omitempty" doc:"Messages of the agent."`
-	Result                   *sessionResult `json:"result,omitempty" doc:"Once it has ended."`
-
-	AutoAcceptEdits          bool       `json:"auto_accept_edits"`
-	SkipPermissions          bool       `json:"dangerously_skip_permissions"`
-	SkipPermissionsExpiresAt *time.Time `json:"dangerously_skip_permissions_expires_at,omitempty"`
-	Archived                 bool       `json:"archived"`
-	ProxyEnabled             bool       `json:"proxy_enabled"`
-	AdditionalDirectories    []string   `json:"additional_directories,omitempty"`
-
-	Agent          string                  `json:"agent"`
-	ThreadID       string                  `json:"thread_id" doc:"The conversation."`
-	TaskID         string                  `json:"task_id" doc:"The same run under its name as a task."`
-	CallerTaskID   string                  `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
-	PermissionMode string                  `json:"permission_mode" doc:"The one in force."`
-	Source         string                  `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
-	Priority       int                     `json:"priority"`
-	State          string                  `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
-	SilentSince    *time.Time              `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
-	SilentNote     string                  `json:"silent_note,omitempty" doc:"What it has complained of since then."`
-	SilentTool     string                  `json:"silent_tool,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
-	Background     []domain.BackgroundTask `json:"background,omitempty" doc:"What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it."`
-	Progress       json.RawMessage         `json:"progress,omitempty"`
-	Metadata       json.RawMessage         `json:"metadata,omitempty"`
-
-	AgentMode        string                 `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
-	RequestedAgent   string                 `json:"requested_agent,omitempty" doc:"The agent that the conversation goes on with, if it is not the one of this session."`
-	RequestedMode    string                 `json:"requested_mode,omitempty" doc:"The mode that was asked for, if it is not the one in force."`
-	RequestedModel   string                 `json:"requested_model,omitempty" doc:"The model that was asked for, if the agent says that it works with another one."`
-	RequestedOptions map[string]string      `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
-	Modes            []mode                 `json:"modes,omitempty" doc:"All modes that can be asked for. Of getSessionState alone."`
-	AgentSession     *protocol.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
-
-	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone."`
-
-	Gates *gates `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
-
-	described int // about how many bytes what only getSessionState has is
-}
-
-// silent adds that the agent gives no sign of life.
-func (r *session) silent(s domain.AgentSilent) {
+// setSilence adds that the agent gives no sign of life.
+func setSilence(r *protocol.Session, s domain.AgentSilent) {
 	since := s.Since.UTC()
 	r.SilentSince, r.SilentNote, r.SilentTool = &since, s.Note, s.Tool
 }
 
-// A sessionResult is what Claude Code prints last, and so what HumanLayer's
-// clients know a result by.
-type sessionResult struct {
-	Type          string  `json:"type" doc:"result"`
-	Subtype       string  `json:"subtype" doc:"session_completed, session_failed or session_interrupted."`
-	TotalCostUSD  float64 `json:"total_cost_usd"`
-	IsError       bool    `json:"is_error"`
-	DurationMS    int64   `json:"duration_ms"`
-	DurationAPIMS int64   `json:"duration_api_ms"`
-	NumTurns      int     `json:"num_turns"`
-	Result        string  `json:"result" doc:"The agent's last message."`
-	SessionID     string  `json:"session_id" doc:"The agent's own id of the conversation."`
-	Error         string  `json:"error,omitempty"`
-}
-
-func (s *session) texts() []*string {
-	list := []*string{&s.Query, &s.Error, &s.ErrorMessage}
-	if s.Result != nil {
-		list = append(list, &s.Result.Result, &s.Result.Error)
-	}
-	return list
-}
-
-func (s *session) atMost() int {
-	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
+func sessionAtMost(s *protocol.Session) int {
+	total := 4096 + textAtMost(s.Texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
 	for _, text := range slices.Concat(s.AdditionalDirectories, s.UnansweredServers) {
 		total += textAtMost(&text)
 	}
@@ -451,9 +230,9 @@ func summaryOf(run domain.Run) string {
 }
 
 // sessionOf is a run as it stands at the time now.
-func sessionOf(s domain.Session, now time.Time) *session {
+func sessionOf(s domain.Session, now time.Time) *protocol.Session {
 	tokens, settings := s.Tokens, s.Thread.Settings
-	r := &session{
+	r := &protocol.Session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
 		Status: protocol.StatusOf(s.State), Query: s.Prompt, Summary: headline(summaryOf(s.Run), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
@@ -498,8 +277,8 @@ func contextTokens(r domain.Run) int64 {
 	return r.Tokens.Input + r.Tokens.Output
 }
 
-func resultOf(s domain.Session) *sessionResult {
-	r := &sessionResult{
+func resultOf(s domain.Session) *protocol.SessionResult {
+	r := &protocol.SessionResult{
 		Type: "result", Subtype: "session_" + protocol.StatusOf(s.State), TotalCostUSD: s.Tokens.CostUSD,
 		IsError: protocol.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
 		Error: protocol.ErrorText(s.Run),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -333,11 +334,11 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		before, after, later := "one\ntwo\n", "one\n2\n", "1\n2\n3\n"
 		file := filepath.Join(x.CWD, "a.txt")
-		x.report(catalog.EventPlan, catalog.Plan{Entries: []catalog.PlanEntry{{Content: "Look", Status: "in_progress"}, {Content: "Leap", Status: "pending"}}})
+		x.report(catalog.EventPlan, catalog.Plan{Entries: []domain.PlanEntry{{Content: "Look", Status: "in_progress"}, {Content: "Leap", Status: "pending"}}})
 		x.report(catalog.EventFileChange, catalog.FileChange{Path: file, Before: &before, After: &after})
 		x.say("Half.")
 		x.report(catalog.EventMessageStop, catalog.MessageMark{})
-		x.report(catalog.EventPlan, catalog.Plan{Entries: []catalog.PlanEntry{{Content: "Look", Status: "completed"}, {Content: "Leap", Status: "pending"}}})
+		x.report(catalog.EventPlan, catalog.Plan{Entries: []domain.PlanEntry{{Content: "Look", Status: "completed"}, {Content: "Leap", Status: "pending"}}})
 		x.report(catalog.EventFileChange, catalog.FileChange{Path: file, Before: &before, After: &later})
 		return done
 	})

@@ -66,8 +66,8 @@ func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
 		assert.Equal(t, want, milliseconds(n), n)
 	}
 	assert.Equal(t, longest, milliseconds(^uint(0)))
-	assert.Equal(t, time.Hour, executeParams{TimeoutMS: time.Hour.Milliseconds()}.spec().Timeout)
-	assert.Equal(t, longest, executeParams{TimeoutMS: 1 << 62}.spec().Timeout)
+	assert.Equal(t, time.Hour, executeSpec(protocol.ExecuteParams{TimeoutMS: time.Hour.Milliseconds()}).Timeout)
+	assert.Equal(t, longest, executeSpec(protocol.ExecuteParams{TimeoutMS: 1 << 62}).Timeout)
 }
 
 func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
@@ -109,7 +109,7 @@ func TestStatesInEachDialect(t *testing.T) {
 		}
 		assert.Contains(t, protocol.SessionStatus("").Accepted(), protocol.StatusOf(state), state)
 	}
-	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
+	assert.Equal(t, protocol.TaskStats{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
 		domain.Draft: 9, domain.Queued: 1, domain.Starting: 1, domain.Running: 1, domain.WaitingInput: 1, domain.Interrupting: 1, domain.Completed: 1, domain.Failed: 1, domain.TimedOut: 1, domain.Cancelled: 1, domain.Interrupted: 1, domain.Discarded: 9,
 	}))
 }
@@ -133,13 +133,13 @@ func TestExecuteResultOfEachEnd(t *testing.T) {
 	} {
 		s := domain.Session{}
 		s.State, s.Task, s.SessionID = state, 1, "S"
-		b, err := json.Marshal(executed(s, executeParams{}))
+		b, err := json.Marshal(executed(s, protocol.ExecuteParams{}))
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(b))
 	}
-	assert.Equal(t, "claude", executeParams{AgenticTool: "claude-code"}.spec().Agent)
-	assert.Equal(t, "x", executeParams{AgenticTool: "claude-code", Agent: "x"}.spec().Agent)
-	assert.Equal(t, 5*time.Minute, executeParams{TimeoutMS: -1}.spec().Timeout)
+	assert.Equal(t, "claude", executeSpec(protocol.ExecuteParams{AgenticTool: "claude-code"}).Agent)
+	assert.Equal(t, "x", executeSpec(protocol.ExecuteParams{AgenticTool: "claude-code", Agent: "x"}).Agent)
+	assert.Equal(t, 5*time.Minute, executeSpec(protocol.ExecuteParams{TimeoutMS: -1}).Timeout)
 }
 
 func TestMCPServers(t *testing.T) {
@@ -164,9 +164,9 @@ func TestHeadlines(t *testing.T) {
 }
 
 func TestListsAreMadeToFit(t *testing.T) {
-	list := func(n, length int) (l []*task) {
+	list := func(n, length int) (l []*protocol.Task) {
 		for range n {
-			l = append(l, &task{Prompt: strings.Repeat("x", length)})
+			l = append(l, &protocol.Task{Prompt: strings.Repeat("x", length)})
 		}
 		return l
 	}
@@ -179,7 +179,7 @@ func TestListsAreMadeToFit(t *testing.T) {
 	assert.NotEmpty(t, few)
 	assert.Less(t, len(few), 20)
 	assert.LessOrEqual(t, encodedSize(few), 10_000)
-	assert.Empty(t, fit([]*task{}, 1))
+	assert.Empty(t, fit([]*protocol.Task{}, 1))
 }
 
 func TestRawJSONIsMadeToFit(t *testing.T) {
@@ -219,16 +219,16 @@ func TestLimitsOfPages(t *testing.T) {
 
 // getConversation without a limit returns pages of a long conversation.
 func TestALongConversationHasPages(t *testing.T) {
-	events := make([]*conversationEvent, eventsAtOnce+1)
+	events := make([]*protocol.ConversationEvent, eventsAtOnce+1)
 	for i := range events {
-		events[i] = &conversationEvent{}
+		events[i] = &protocol.ConversationEvent{}
 	}
-	r := conversationPage(events, len(events), conversationParams{}, 100<<20)
+	r := conversationPage(events, len(events), protocol.ConversationParams{}, 100<<20)
 	assert.Len(t, r.Events, eventsAtOnce)
 	require.NotNil(t, r.NextOffset)
 	assert.Equal(t, eventsAtOnce, *r.NextOffset)
 	asked := uint(len(events))
-	r = conversationPage(events, len(events), conversationParams{Limit: &asked}, 100<<20)
+	r = conversationPage(events, len(events), protocol.ConversationParams{Limit: &asked}, 100<<20)
 	assert.Len(t, r.Events, len(events))
 	assert.Nil(t, r.NextOffset)
 }

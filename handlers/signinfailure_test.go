@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestARunThatNeedsASignInHasTheWays(t *testing.T) {
 	w := newWorld(t, func(context.Context, *turn) catalog.ExecutePromptResult {
 		return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{
-			Message: "log in first", Code: "AGENT_AUTH_REQUIRED", AuthMethods: []catalog.AuthMethod{
+			Message: "log in first", Code: "AGENT_AUTH_REQUIRED", AuthMethods: []domain.AuthMethod{
 				{ID: "browser", Name: "In a browser", Description: "With your account", Type: "agent"}, {ID: "", Name: "no id"}, {ID: "key", Name: "With a key", Type: "env_var"},
 			},
 		}}

@@ -109,17 +109,7 @@ func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 // longestSubscriptionID limits an id that a client chooses, in bytes.
 const longestSubscriptionID = 100
 
-type subscribeParams struct {
-	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
-	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
-	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
-	ID            string   `json:"subscription_id,omitempty" doc:"The id that it gets, as one on an earlier connection had; absent: a new one. A connection has each id once."`
-	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
-	Notices       bool     `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
-	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined."`
-}
-
-func (p subscribeParams) check() error {
+func checkSubscribe(p protocol.SubscribeParams) error {
 	if p.Since != nil && *p.Since < 0 {
 		return server.InvalidParam(server.ParamError{Param: "since", Expected: "integer from 0 on", Received: "a negative one"})
 	}
@@ -135,7 +125,7 @@ func (p subscribeParams) check() error {
 	return nil
 }
 
-func (p subscribeParams) wanted() eventlog.Subscribing {
+func subscribingOf(p protocol.SubscribeParams) eventlog.Subscribing {
 	f := eventlog.Subscribing{Kinds: protocol.Kinds(p.EventTypes), Run: cmp.Or(p.RunID, p.SessionID), Since: -1}
 	if p.Since != nil {
 		f.Since = *p.Since
@@ -147,7 +137,7 @@ func (p subscribeParams) wanted() eventlog.Subscribing {
 }
 
 // checkRun refuses a run that is none of the session.
-func (p subscribeParams) checkRun(ctx context.Context, h *hub.Hub) error {
+func checkRun(p protocol.SubscribeParams, ctx context.Context, h *hub.Hub) error {
 	if p.SessionID == "" || p.RunID == "" {
 		return nil
 	}
@@ -162,21 +152,12 @@ func (p subscribeParams) checkRun(ctx context.Context, h *hub.Hub) error {
 	return err
 }
 
-// subscribeResult is that of HumanLayer. Its clients speak lines; to others it
-// also tells where the log is.
-type subscribeResult struct {
-	SubscriptionID string `json:"subscription_id"`
-	Message        string `json:"message"`
-	Notice         string `json:"notice,omitempty" doc:"With notices: says in words that sessions went on while no client followed events. Each user gets it once."`
-	Seq            *int64 `json:"seq,omitempty" doc:"LSP framing: the seq after which the events begin, for a since of later."`
-}
-
-func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribeParams) (subscribeResult, error) {
-	if err := p.checkRun(ctx, h); err != nil {
-		return subscribeResult{}, err
+func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.SubscribeParams) (protocol.SubscribeResult, error) {
+	if err := checkRun(p, ctx, h); err != nil {
+		return protocol.SubscribeResult{}, err
 	}
 	conn := server.ConnFrom(ctx)
-	want := p.wanted()
+	want := subscribingOf(p)
 	sub := newSubscription(protocol.Of(conn), conn.Send)
 	sub.id = cmp.Or(p.ID, sub.id)
 	sub.room = conn.MaxMessage()
@@ -187,13 +168,13 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	sub.conn, sub.cancel = conn, cancel
 	if err := s.add(sub); err != nil {
 		cancel()
-		return subscribeResult{}, err
+		return protocol.SubscribeResult{}, err
 	}
 	feed, err := h.Events().Subscribe(alive, want, sub.deliver)
 	if err != nil {
 		s.forget(sub.id, conn)
 		cancel()
-		return subscribeResult{}, err
+		return protocol.SubscribeResult{}, err
 	}
 	sub.feed.Store(feed)
 	server.AfterReply(ctx, func() {
@@ -212,7 +193,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 			cancel()
 		}
 	})
-	result := subscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
+	result := protocol.SubscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
 	if p.Notices {
 		result.Notice = s.unwatched.Notice()
 	}
@@ -223,19 +204,13 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	return result, nil
 }
 
-type unsubscribeParams struct {
-	SubscriptionID string `json:"subscription_id" doc:"What Subscribe returned."`
-}
-
-func (p unsubscribeParams) check() error { return need("subscription_id", p.SubscriptionID) }
-
-func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscribeParams) (success, error) {
+func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p protocol.UnsubscribeParams) (protocol.Success, error) {
 	sub := s.forget(p.SubscriptionID, server.ConnFrom(ctx))
 	if sub == nil {
-		return success{}, domain.Errorf(domain.KindSubscriptionNotFound, "this connection has no such subscription; it has ended already, or was never made here")
+		return protocol.Success{}, domain.Errorf(domain.KindSubscriptionNotFound, "this connection has no such subscription; it has ended already, or was never made here")
 	}
 	sub.cancel()
-	return success{true}, nil
+	return protocol.Success{Success: true}, nil
 }
 
 // A subscription writes one subscriber's events in the dialect of its

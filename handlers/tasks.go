@@ -50,54 +50,31 @@ func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error))
 	}
 }
 
-type submitParams struct {
-	Prompt   string `json:"prompt" doc:"What the agent is to do."`
-	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	Priority *int   `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
-	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Title    string `json:"title,omitempty" doc:"What to call it."`
-	promptContent
-	Budget *runBudget `json:"budget,omitempty" doc:"How much it may use, in the place of what is configured ([budget.run])."`
-	gated
+func checkSubmit(p protocol.SubmitTaskParams) error {
+	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkContent(p.PromptContent))
 }
 
-func (p submitParams) check() error { return first(need("prompt", p.Prompt), p.promptContent.check()) }
-
-type submitResult struct {
-	TaskID    string `json:"taskId"`
-	State     string `json:"state" doc:"running or queued."`
-	Agent     string `json:"agent" doc:"The agent that was taken."`
-	SessionID string `json:"session_id" doc:"The same under its name as a session."`
-}
-
-func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitResult, error) {
-	prompt, _ := p.with(p.Prompt) // it was checked
-	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask, Gates: p.spec()}
+func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskParams) (protocol.SubmitTaskResult, error) {
+	prompt, _ := promptWith(p.PromptContent, p.Prompt) // it was checked
+	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask, Gates: gateSpec(p.Gated)}
 	if p.Priority != nil {
 		spec.Priority = *p.Priority
 	}
 	if p.Budget != nil {
-		spec.Settings.Budget = p.Budget.value()
+		spec.Settings.Budget = budgetOf(*p.Budget)
 	}
 	s, err := h.Launch(ctx, spec)
 	return submitted(s), err
 }
 
-func submitted(s domain.Session) submitResult {
-	return submitResult{domain.TaskName(s.Task), protocol.SubmittedStateOf(s.State), s.Agent, s.SessionID}
+func submitted(s domain.Session) protocol.SubmitTaskResult {
+	return protocol.SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: protocol.SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.SessionID}
 }
 
 // chatPriority is that of chat messages (AIWG): somebody waits.
 const chatPriority = 5
 
-type chatParams struct {
-	Message  string `json:"message" doc:"What to say."`
-	Priority *int   `json:"priority,omitempty" doc:"Higher first; 5 unless told."`
-}
-
-func (p chatParams) check() error { return need("message", p.Message) }
-
-func (t *tasks) chat(ctx context.Context, h *hub.Hub, p chatParams) (submitResult, error) {
+func (t *tasks) chat(ctx context.Context, h *hub.Hub, p protocol.ChatParams) (protocol.SubmitTaskResult, error) {
 	priority := chatPriority
 	if p.Priority != nil {
 		priority = *p.Priority
@@ -106,26 +83,9 @@ func (t *tasks) chat(ctx context.Context, h *hub.Hub, p chatParams) (submitResul
 	return submitted(s), err
 }
 
-type taskParams struct {
-	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
-}
-
-func (p taskParams) check() error { return need("taskId", p.TaskID) }
-
-type cancelParams struct {
-	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
-	Reason string `json:"reason,omitempty" doc:"Why, for the record."`
-}
-
-func (p cancelParams) check() error { return need("taskId", p.TaskID) }
-
-type cancelResult struct {
-	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or its end has begun."`
-}
-
-func (t *tasks) cancel(ctx context.Context, h *hub.Hub, p cancelParams) (cancelResult, error) {
+func (t *tasks) cancel(ctx context.Context, h *hub.Hub, p protocol.TaskCancelParams) (protocol.TaskCancelResult, error) {
 	_, err := h.Interrupt(ctx, p.TaskID, p.Reason)
-	return cancelResult{err == nil}, err
+	return protocol.TaskCancelResult{Cancelled: err == nil}, err
 }
 
 const (
@@ -133,14 +93,7 @@ const (
 	tasksAtMost    = 1000
 )
 
-type listTasksParams struct {
-	State  protocol.TaskState `json:"state,omitempty" doc:"Only tasks in this state."`
-	Limit  *uint              `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
-	Agent  string             `json:"agent,omitempty" doc:"Only tasks of this agent."`
-	Before string             `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
-}
-
-func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*task, error) {
+func (t *tasks) list(ctx context.Context, h *hub.Hub, p protocol.ListTasksParams) ([]*protocol.Task, error) {
 	before, err := beforeRow(ctx, h, p.Before)
 	if err != nil {
 		return nil, err
@@ -152,7 +105,7 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*task, 0, len(sessions))
+	list := make([]*protocol.Task, 0, len(sessions))
 	gates, err := allGates(ctx, h, sessions)
 	if err != nil {
 		return nil, err
@@ -165,44 +118,31 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 	return fit(list, room(ctx)), nil
 }
 
-func (t *tasks) get(ctx context.Context, h *hub.Hub, p taskParams) (task, error) {
+func (t *tasks) get(ctx context.Context, h *hub.Hub, p protocol.TaskParams) (protocol.Task, error) {
 	s, err := h.Query().Session(ctx, p.TaskID)
 	if err != nil {
-		return task{}, err
+		return protocol.Task{}, err
 	}
 	output, err := h.Query().Output(ctx, s)
 	if err != nil {
-		return task{}, err
+		return protocol.Task{}, err
 	}
-	one := []*task{taskOf(s, output)}
+	one := []*protocol.Task{taskOf(s, output)}
 	if one[0].Gates, err = gatesOf(ctx, h, s); err != nil {
-		return task{}, err
+		return protocol.Task{}, err
 	}
 	fit(one, room(ctx))
 	return *one[0], nil
 }
 
-type statsResult struct {
-	Total     int `json:"total"`
-	Running   int `json:"running"`
-	Queued    int `json:"queued"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
-	Cancelled int `json:"cancelled"`
-}
-
-type statsParams struct {
-	Since *int64 `json:"since,omitempty" doc:"If this connection was not told of tasks before: first what became of them after this seq, the last that an event.task… notification had; -1: after the end of the hub before this one."`
-}
-
-func (t *tasks) stats(ctx context.Context, h *hub.Hub, p statsParams) (statsResult, error) {
+func (t *tasks) stats(ctx context.Context, h *hub.Hub, p protocol.TaskStatsParams) (protocol.TaskStats, error) {
 	t.broadcasts.watch(h)
 	t.broadcasts.join(ctx, h, p.Since)
 	counts, err := h.Query().Counts(ctx)
 	return statsOf(counts), err
 }
 
-func statsOf(counts domain.Counts) (s statsResult) {
+func statsOf(counts domain.Counts) (s protocol.TaskStats) {
 	in := map[string]*int{
 		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
 	}
@@ -215,47 +155,8 @@ func statsOf(counts domain.Counts) (s statsResult) {
 	return s
 }
 
-// A task is a run as AIWG shows it, and our names for it.
-type task struct {
-	ID          string          `json:"id"`
-	Prompt      string          `json:"prompt"`
-	Agent       *string         `json:"agent"`
-	Priority    int             `json:"priority"`
-	State       string          `json:"state" doc:"queued, running, completed, failed or cancelled."`
-	CreatedAt   string          `json:"createdAt"`
-	StartedAt   *string         `json:"startedAt"`
-	CompletedAt *string         `json:"completedAt" doc:"When it ended, however it ended."`
-	PID         *int            `json:"pid" doc:"Always null: agents are none of the caller's processes."`
-	Result      *string         `json:"result" doc:"The agent's last message, once the task is completed."`
-	Error       *string         `json:"error"`
-	Output      string          `json:"output" doc:"What the agent said so far. In task.list: its last message."`
-	Metadata    json.RawMessage `json:"metadata"`
-
-	SessionID string `json:"session_id"`
-	RunID     string `json:"run_id"`
-	ThreadID  string `json:"thread_id"`
-	CWD       string `json:"cwd"`
-	Title     string `json:"title"`
-	Summary   string `json:"summary" doc:"The beginning of what a human asked for, or why the agent went on by itself."`
-	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
-	Status    string `json:"status" doc:"The state as sessions have it."`
-
-	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
-	Gates       *gates              `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
-}
-
-func (t *task) texts() []*string {
-	list := []*string{&t.Prompt, &t.Output}
-	for _, s := range []*string{t.Result, t.Error} {
-		if s != nil {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-func (t *task) atMost() int {
-	return 4096 + textAtMost(t.texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata) + authMethodsAtMost(t.AuthMethods) + gatesAtMost(t.Gates)
+func taskAtMost(t *protocol.Task) int {
+	return 4096 + textAtMost(t.Texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata) + authMethodsAtMost(t.AuthMethods) + gatesAtMost(t.Gates)
 }
 
 // authMethodsAtMost is how long ways to sign in can be as JSON.
@@ -266,8 +167,8 @@ func authMethodsAtMost(methods []domain.AuthMethod) (total int) {
 	return total
 }
 
-func taskOf(s domain.Session, output string) *task {
-	t := &task{
+func taskOf(s domain.Session, output string) *protocol.Task {
+	t := &protocol.Task{
 		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: protocol.TaskStateOf(s.State),
 		CreatedAt: protocol.Timestamp(s.Created), StartedAt: protocol.TimestampOrNull(s.Started), CompletedAt: protocol.TimestampOrNull(s.Ended),
 		Error: orNil(protocol.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
@@ -305,58 +206,30 @@ func metadataOf(r domain.Run) json.RawMessage {
 	return b
 }
 
-type sendTaskParams struct {
-	Prompt   string `json:"prompt,omitempty" doc:"What the agent is to do. This or task is needed."`
-	Task     string `json:"task,omitempty" doc:"Another name for prompt."`
-	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one, or that of the thread."`
-	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Title    string `json:"title,omitempty" doc:"What to call it."`
-	Priority int    `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
-	Thread   string `json:"thread,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Tasks with the same one follow each other; absent: a new one."`
-	TaskID   string `json:"taskId,omitempty" doc:"The caller's own id of the task, by which cancelTask finds it; it must be new, and not of the form task-0001, which is ours."`
-	gated
-}
-
-func (p sendTaskParams) check() error {
-	return need("prompt", cmp.Or(strings.TrimSpace(p.Prompt), p.Task))
-}
-
-type sendTaskResult struct {
-	TaskID     string `json:"taskId"`
-	SessionID  string `json:"session_id" doc:"The same under its name as a session."`
-	State      string `json:"state" doc:"completed or failed."`
-	Result     string `json:"result" doc:"What the agent said last."`
-	Error      string `json:"error,omitempty" doc:"Why it failed."`
-	ErrorCode  string `json:"error_code,omitempty" doc:"The same for programs."`
-	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
-	Agent      string `json:"agent" doc:"The agent that was taken."`
-	Gates      *gates `json:"gates,omitempty" doc:"Of a task that has gates: where they stand."`
-}
-
-func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p sendTaskParams) (sendTaskResult, error) {
+func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskParams) (protocol.SendTaskResult, error) {
 	since := h.Events().Last()
 	// A request that is cancelled just now must not leave a run behind that nobody
 	// knows of.
 	s, err := h.Launch(context.WithoutCancel(ctx), hub.LaunchSpec{
 		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, CWD: p.CWD, Title: p.Title, Priority: p.Priority, Source: domain.SourceTask,
-		ThreadAlias: p.Thread, CallerID: p.TaskID, Gates: p.spec(),
+		ThreadAlias: p.Thread, CallerID: p.TaskID, Gates: gateSpec(p.Gated),
 	})
 	if err != nil {
-		return sendTaskResult{}, err
+		return protocol.SendTaskResult{}, err
 	}
 	told, err := b.tellOfTask(ctx, h, s, p, since)
 	if err != nil {
 		b.abandon(ctx, h, s) // the request was cancelled meanwhile
-		return sendTaskResult{}, err
+		return protocol.SendTaskResult{}, err
 	}
 	defer told.Close()
 	ended, loop, err := endOfWork(ctx, h, s)
 	if err != nil {
 		b.abandon(ctx, h, s)
-		return sendTaskResult{}, err
+		return protocol.SendTaskResult{}, err
 	}
 	if err := told.CatchUp(ctx); err != nil {
-		return sendTaskResult{}, err
+		return protocol.SendTaskResult{}, err
 	}
 	r, err := sentTask(s, ended, loop)
 	if err == nil || loop != nil && loop.State == domain.LoopFailed {
@@ -364,7 +237,7 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p sendTaskParams) (s
 	}
 	told.tellEnd(ctx, r, ended)
 	if loop != nil && loop.State == domain.LoopFailed {
-		return sendTaskResult{}, gateFailed(s, r, *loop)
+		return protocol.SendTaskResult{}, gateFailed(s, r, *loop)
 	}
 	return r, err
 }
@@ -385,39 +258,25 @@ func endOfWork(ctx context.Context, h *hub.Hub, s domain.Session) (ended domain.
 }
 
 // sentTask is what became of a task for who has waited for it.
-func sentTask(sent, s domain.Session, loop *domain.GateLoop) (sendTaskResult, error) {
+func sentTask(sent, s domain.Session, loop *domain.GateLoop) (protocol.SendTaskResult, error) {
 	name := domain.TaskName(sent.Task)
 	switch {
 	case s.State == domain.Cancelled, s.State == domain.Interrupted, s.State == domain.Discarded:
-		return sendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
+		return protocol.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
 	case protocol.IsContextOverflow(s.Run):
-		return sendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
+		return protocol.SendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
 	case s.State == domain.Completed && loop != nil && loop.State == domain.LoopStopped:
-		return sendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
+		return protocol.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
 	}
-	return sendTaskResult{
+	return protocol.SendTaskResult{
 		TaskID: name, SessionID: sent.SessionID, State: string(protocol.TaskStateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
 		StopReason: s.Stop, Agent: s.Agent,
 	}, nil
 }
 
-// A gateFailure is the data of the error of a task whose gates still fail.
-type gateFailure struct {
-	Kind          string                `json:"kind"`
-	Gate          string                `json:"gate"` // the first one that fails
-	Findings      []domain.Diagnostic   `json:"findings"`
-	Gates         []protocol.GateResult `json:"gates"` // all that fail
-	Reason        string                `json:"reason"`
-	Iterations    int                   `json:"iterations"`
-	MaxIterations int                   `json:"max_iterations"`
-	TaskID        string                `json:"taskId"`
-	SessionID     string                `json:"session_id"`
-	Result        string                `json:"result"`
-}
-
-func gateFailed(s domain.Session, r sendTaskResult, l domain.GateLoop) error {
+func gateFailed(s domain.Session, r protocol.SendTaskResult, l domain.GateLoop) error {
 	failing := l.Failing()
-	f := gateFailure{
+	f := protocol.GateFailure{
 		Kind: "gate_failed", Gates: protocol.GateResultsOf(failing), Reason: l.Reason, Iterations: l.Iteration, MaxIterations: l.MaxIterations,
 		TaskID: domain.TaskName(s.Task), SessionID: s.SessionID, Result: r.Result,
 	}
@@ -442,7 +301,7 @@ type taskNews struct {
 }
 
 // tellOfTask begins to tell.
-func (b boundary) tellOfTask(ctx context.Context, h *hub.Hub, s domain.Session, p sendTaskParams, since int64) (*taskNews, error) {
+func (b boundary) tellOfTask(ctx context.Context, h *hub.Hub, s domain.Session, p protocol.SendTaskParams, since int64) (*taskNews, error) {
 	n := &taskNews{conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Run.ID: true}}
 	kinds := []domain.EventKind{domain.EventRunState, domain.EventIteration, domain.EventGateStart, domain.EventGate}
 	var err error
@@ -467,36 +326,6 @@ func (n *taskNews) isOurs(ctx context.Context, run int64) bool {
 	return ours
 }
 
-type iterationNews struct {
-	TaskID        string   `json:"taskId"`
-	SessionID     string   `json:"session_id"`
-	Iteration     int      `json:"iteration"`
-	MaxIterations int      `json:"max_iterations"`
-	Gates         []string `json:"gates"`
-}
-
-type gateNews struct {
-	TaskID        string `json:"taskId"`
-	SessionID     string `json:"session_id"`
-	Iteration     int    `json:"iteration"`
-	MaxIterations int    `json:"max_iterations"`
-	protocol.GateResult
-}
-
-type progressNews struct {
-	TaskID    string `json:"taskId"`
-	SessionID string `json:"session_id"`
-	State     string `json:"state"`
-	Gate      string `json:"gate,omitempty"`
-}
-
-type completeNews struct {
-	TaskID    string `json:"taskId"`
-	SessionID string `json:"session_id"`
-	State     string `json:"state"`
-	Gates     *gates `json:"gates,omitempty"`
-}
-
 // tell tells of an event. A connection that has broken ends that by itself.
 func (n *taskNews) tell(ctx context.Context, e eventlog.Notice) error {
 	if !n.isOurs(ctx, e.Run) {
@@ -504,18 +333,18 @@ func (n *taskNews) tell(ctx context.Context, e eventlog.Notice) error {
 	}
 	switch p := e.Payload.(type) {
 	case domain.RunStateChanged:
-		return n.conn.Notify(ctx, "progress", progressNews{TaskID: n.id, SessionID: e.Ref.SessionID, State: string(p.To)})
+		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.SessionID, State: string(p.To)})
 	case domain.IterationStarted:
-		return n.conn.Notify(ctx, "iterationStart", iterationNews{n.id, e.Ref.SessionID, p.Iteration, p.MaxIterations, p.Gates})
+		return n.conn.Notify(ctx, "iterationStart", protocol.TaskIteration{TaskID: n.id, SessionID: e.Ref.SessionID, Iteration: p.Iteration, MaxIterations: p.MaxIterations, Gates: p.Gates})
 	case domain.GateStarted:
-		return n.conn.Notify(ctx, "progress", progressNews{TaskID: n.id, SessionID: e.Ref.SessionID, State: domain.LoopChecking, Gate: p.Gate})
+		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.SessionID, State: domain.LoopChecking, Gate: p.Gate})
 	case domain.GateChecked:
-		return n.conn.Notify(ctx, "gateResult", gateNews{n.id, e.Ref.SessionID, p.Iteration, p.MaxIterations, protocol.GateResultOf(p.GateResult)})
+		return n.conn.Notify(ctx, "gateResult", protocol.TaskGateResult{TaskID: n.id, SessionID: e.Ref.SessionID, Iteration: p.Iteration, MaxIterations: p.MaxIterations, GateResult: protocol.GateResultOf(p.GateResult)})
 	}
 	return nil
 }
 
 // tellEnd tells that the work has ended.
-func (n *taskNews) tellEnd(ctx context.Context, r sendTaskResult, ended domain.Session) {
-	_ = n.conn.Notify(ctx, "complete", completeNews{n.id, ended.SessionID, string(ended.State), r.Gates})
+func (n *taskNews) tellEnd(ctx context.Context, r protocol.SendTaskResult, ended domain.Session) {
+	_ = n.conn.Notify(ctx, "complete", protocol.TaskComplete{TaskID: n.id, SessionID: ended.SessionID, State: string(ended.State), Gates: r.Gates})
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"log/slog"
@@ -40,22 +41,8 @@ type terminals struct {
 	watching *watching
 }
 
-type spawnParams struct {
-	SessionToken    string            `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
-	CWD             string            `json:"cwd,omitempty" doc:"The directory in which it starts; absent: the project's root."`
-	Shell           string            `json:"shell,omitempty" doc:"The program; absent: the user's shell."`
-	Args            []string          `json:"args,omitempty" doc:"Arguments of the program."`
-	Env             map[string]string `json:"env,omitempty" doc:"Its environment, beyond what every terminal gets."`
-	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives us."`
-	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session: joined if it is there, with shell and args in a window of their own if there are any. tmux has no : and no . in a name; they become _."`
-	TmuxWindowName  string            `json:"tmux_window_name,omitempty" doc:"The tmux window."`
-	Cols            *uint             `json:"cols,omitempty" doc:"Columns; 80 unless above 0."`
-	Rows            *uint             `json:"rows,omitempty" doc:"Rows; 24 unless above 0."`
-	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): this connection reads and writes it, and no terminal_output comes."`
-}
-
-func (p spawnParams) check() error {
-	return first(cells("cols", p.Cols), cells("rows", p.Rows), checkEnv(p.Env))
+func checkSpawn(p protocol.SpawnTerminalParams) error {
+	return cmp.Or(cells("cols", p.Cols), cells("rows", p.Rows), checkEnv(p.Env))
 }
 
 // checkEnv refuses what cannot stand in an environment.
@@ -70,14 +57,9 @@ func checkEnv(env map[string]string) error {
 	return nil
 }
 
-type spawnResult struct {
-	TerminalID string `json:"terminal_id"`
-	PTYPID     int    `json:"pty_pid" doc:"The process in the terminal."`
-}
-
-func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnResult, error) {
-	if err := first(checkToken(h, p.SessionToken), checkDescriptor(ctx, p.Descriptor)); err != nil {
-		return spawnResult{}, err
+func (t terminals) spawn(ctx context.Context, h *hub.Hub, p protocol.SpawnTerminalParams) (protocol.SpawnTerminalResult, error) {
+	if err := cmp.Or(checkToken(h, p.SessionToken), checkDescriptor(ctx, p.Descriptor)); err != nil {
+		return protocol.SpawnTerminalResult{}, err
 	}
 	feed := t.newFeed(ctx)
 	view, err := h.Terminals().Spawn(ctx, catalog.SpawnTerminalParams{
@@ -86,27 +68,13 @@ func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnR
 		Descriptor: p.Descriptor,
 	}, feed.put)
 	if err != nil {
-		return spawnResult{}, err
+		return protocol.SpawnTerminalResult{}, err
 	}
-	return spawnResult{view.Terminal.ID, view.Terminal.PID}, t.begin(ctx, view, feed)
+	return protocol.SpawnTerminalResult{TerminalID: view.Terminal.ID, PTYPID: view.Terminal.PID}, t.begin(ctx, view, feed)
 }
 
-// An encoding is how a terminal's bytes are written as a string.
-type encoding string
-
-// Accepted implements schema.Enum.
-func (encoding) Accepted() []string {
-	return []string{catalog.EncodingUTF8, catalog.EncodingBase64}
-}
-
-type writeParams struct {
-	TerminalID string   `json:"terminal_id" doc:"The terminal."`
-	Data       string   `json:"data" doc:"What to type."`
-	Encoding   encoding `json:"encoding,omitempty" doc:"Of data; utf-8 unless told."`
-}
-
-func (p writeParams) check() error {
-	if err := need("terminal_id", p.TerminalID); err != nil {
+func checkWrite(p protocol.WriteTerminalParams) error {
+	if err := protocol.NotEmpty("terminal_id", p.TerminalID); err != nil {
 		return err
 	}
 	if _, err := catalog.DecodeBytes(p.Data, string(p.Encoding)); err != nil {
@@ -115,64 +83,30 @@ func (p writeParams) check() error {
 	return nil
 }
 
-func (terminals) write(ctx context.Context, h *hub.Hub, p writeParams) (success, error) {
+func (terminals) write(ctx context.Context, h *hub.Hub, p protocol.WriteTerminalParams) (protocol.Success, error) {
 	err := h.Terminals().Write(ctx, catalog.TerminalWriteParams{TerminalID: p.TerminalID, Data: p.Data, Encoding: string(p.Encoding)})
-	return success{err == nil}, err
+	return protocol.Success{Success: err == nil}, err
 }
 
-type resizeParams struct {
-	TerminalID string `json:"terminal_id" doc:"The terminal."`
-	Cols       uint   `json:"cols" doc:"Columns, from 1 on."`
-	Rows       uint   `json:"rows" doc:"Rows, from 1 on."`
-}
-
-func (p resizeParams) check() error {
-	if err := need("terminal_id", p.TerminalID); err != nil {
+func checkResize(p protocol.ResizeTerminalParams) error {
+	if err := protocol.NotEmpty("terminal_id", p.TerminalID); err != nil {
 		return err
 	}
-	return first(someCells("cols", p.Cols), someCells("rows", p.Rows))
+	return cmp.Or(someCells("cols", p.Cols), someCells("rows", p.Rows))
 }
 
-func (terminals) resize(ctx context.Context, h *hub.Hub, p resizeParams) (success, error) {
+func (terminals) resize(ctx context.Context, h *hub.Hub, p protocol.ResizeTerminalParams) (protocol.Success, error) {
 	err := h.Terminals().Resize(ctx, catalog.TerminalResizeParams{TerminalID: p.TerminalID, Cols: int(p.Cols), Rows: int(p.Rows)})
-	return success{err == nil}, err
+	return protocol.Success{Success: err == nil}, err
 }
 
-type closeParams struct {
-	TerminalID string `json:"terminal_id" doc:"The terminal."`
-}
-
-func (p closeParams) check() error { return need("terminal_id", p.TerminalID) }
-
-type closeResult struct {
-	Closed bool `json:"closed"`
-}
-
-func (terminals) close(ctx context.Context, h *hub.Hub, p closeParams) (closeResult, error) {
+func (terminals) close(ctx context.Context, h *hub.Hub, p protocol.CloseTerminalParams) (protocol.CloseTerminalResult, error) {
 	r, err := h.Terminals().End(ctx, catalog.TerminalCloseParams{TerminalID: p.TerminalID})
-	return closeResult{r.Closed}, err
+	return protocol.CloseTerminalResult{Closed: r.Closed}, err
 }
 
-// A terminalInfo is a terminal as clients see it.
-type terminalInfo struct {
-	TerminalID  string    `json:"terminal_id"`
-	PTYPID      int       `json:"pty_pid" doc:"The process in the terminal; 0 if that is not known."`
-	Program     string    `json:"program"`
-	Args        []string  `json:"args"`
-	CWD         string    `json:"cwd"`
-	Cols        int       `json:"cols,omitempty" doc:"Absent for an agent's terminal, which has no size."`
-	Rows        int       `json:"rows,omitempty"`
-	TmuxSession string    `json:"tmux_session,omitempty" doc:"The tmux session that it shows."`
-	TaskID      string    `json:"task_id,omitempty" doc:"The task whose agent runs it."`
-	SessionID   string    `json:"session_id,omitempty" doc:"The same, as a session."`
-	ReadOnly    bool      `json:"read_only" doc:"It is an agent's: it can be watched, and no more."`
-	Attached    int       `json:"attached" doc:"How many connections watch it."`
-	Taken       bool      `json:"taken" doc:"A connection has its descriptor; nobody else can watch it."`
-	StartedAt   time.Time `json:"started_at"`
-}
-
-func infoOf(t terminal.Info) terminalInfo {
-	i := terminalInfo{
+func infoOf(t terminal.Info) protocol.Terminal {
+	i := protocol.Terminal{
 		TerminalID: t.ID, PTYPID: t.PID, Program: t.Program, Args: append([]string{}, t.Args...), CWD: t.CWD,
 		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.OfAgent, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
 	}
@@ -182,48 +116,22 @@ func infoOf(t terminal.Info) terminalInfo {
 	return i
 }
 
-// texts implements shortenable.
-func (i *terminalInfo) texts() []*string {
-	list := []*string{&i.Program, &i.CWD}
-	for n := range i.Args {
-		list = append(list, &i.Args[n])
-	}
-	return list
-}
-
-type terminalListResult struct {
-	Terminals []*terminalInfo `json:"terminals"`
-}
-
-func (terminals) list(ctx context.Context, h *hub.Hub, _ struct{}) (terminalListResult, error) {
-	list := []*terminalInfo{}
+func (terminals) list(ctx context.Context, h *hub.Hub, _ struct{}) (protocol.TerminalList, error) {
+	list := []*protocol.Terminal{}
 	for _, t := range h.Terminals().List() {
 		i := infoOf(t)
 		list = append(list, &i)
 	}
-	return terminalListResult{fit(list, room(ctx))}, nil
+	return protocol.TerminalList{Terminals: fit(list, room(ctx))}, nil
 }
 
-type attachParams struct {
-	TerminalID string `json:"terminal_id" doc:"The terminal."`
-	Cols       *uint  `json:"cols,omitempty" doc:"With rows: the size that the terminal gets, for all who watch it; absent or 0: it stays."`
-	Rows       *uint  `json:"rows,omitempty" doc:"See cols."`
-	Descriptor bool   `json:"descriptor,omitempty" doc:"Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): until terminal.detach, or its end, this connection reads and writes it, and no terminal_output comes. Refused while others watch."`
+func checkAttach(p protocol.AttachTerminalParams) error {
+	return cmp.Or(protocol.NotEmpty("terminal_id", p.TerminalID), cells("cols", p.Cols), cells("rows", p.Rows))
 }
 
-func (p attachParams) check() error {
-	return first(need("terminal_id", p.TerminalID), cells("cols", p.Cols), cells("rows", p.Rows))
-}
-
-type attachResult struct {
-	terminalInfo
-	Recent         string   `json:"recent,omitempty" doc:"With the descriptor: what was printed lately, before it was handed over."`
-	RecentEncoding encoding `json:"recent_encoding,omitempty" doc:"Of recent."`
-}
-
-func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (attachResult, error) {
+func (t terminals) attach(ctx context.Context, h *hub.Hub, p protocol.AttachTerminalParams) (protocol.AttachTerminalResult, error) {
 	if err := checkDescriptor(ctx, p.Descriptor); err != nil {
-		return attachResult{}, err
+		return protocol.AttachTerminalResult{}, err
 	}
 	params := terminal.AttachParams{Cols: orZero(p.Cols), Rows: orZero(p.Rows), Descriptor: p.Descriptor}
 	if old := t.watching.find(server.ConnFrom(ctx), p.TerminalID); old != nil {
@@ -232,29 +140,25 @@ func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (atta
 	feed := t.newFeed(ctx)
 	view, err := h.Terminals().Attach(ctx, p.TerminalID, params, feed.put)
 	if err != nil {
-		return attachResult{}, err
+		return protocol.AttachTerminalResult{}, err
 	}
-	r := attachResult{terminalInfo: infoOf(view.Terminal)}
+	r := protocol.AttachTerminalResult{Terminal: infoOf(view.Terminal)}
 	if p.Descriptor {
 		data, in := catalog.EncodeBytes(view.Recent)
-		r.Recent, r.RecentEncoding = data, encoding(in)
+		r.Recent, r.RecentEncoding = data, protocol.Encoding(in)
 	}
 	return r, t.begin(ctx, view, feed)
 }
 
-type detachResult struct {
-	Detached bool `json:"detached" doc:"False if this connection did not watch it."`
-}
-
-func (t terminals) detach(ctx context.Context, _ *hub.Hub, p closeParams) (detachResult, error) {
+func (t terminals) detach(ctx context.Context, _ *hub.Hub, p protocol.CloseTerminalParams) (protocol.DetachTerminalResult, error) {
 	w := t.watching.find(server.ConnFrom(ctx), p.TerminalID)
 	if w == nil {
-		return detachResult{}, nil
+		return protocol.DetachTerminalResult{}, nil
 	}
 	t.watching.remove(w)
 	w.feed.finish()
 	w.view.Close()
-	return detachResult{true}, nil
+	return protocol.DetachTerminalResult{Detached: true}, nil
 }
 
 // checkDescriptor refuses to pass a descriptor where that is not possible.

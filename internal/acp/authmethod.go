@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // This file has the ways to sign in that agents advertise, as they stand
@@ -99,10 +99,10 @@ func (m AuthMethod) Kind() string {
 }
 
 // Offers are methods as the hub is told them.
-func Offers(methods []AuthMethod) (list []catalog.AuthMethod) {
+func Offers(methods []AuthMethod) (list []domain.AuthMethod) {
 	for _, m := range methods {
 		if m.ID != "" {
-			list = append(list, catalog.AuthMethod{ID: m.ID, Name: cmp.Or(m.Name, m.ID), Description: m.Description, Type: m.Kind()})
+			list = append(list, domain.AuthMethod{ID: m.ID, Name: cmp.Or(m.Name, m.ID), Description: m.Description, Type: m.Kind()})
 		}
 	}
 	return list

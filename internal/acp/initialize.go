@@ -3,7 +3,7 @@ package acp
 import (
 	"encoding/json"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Versions of the protocol.
@@ -64,8 +64,8 @@ func (r InitializeRequest) Version1Only() InitializeRequest {
 // fields of version 1. Raw capabilities are absent or null if the agent does not have them, see
 // [Has].
 type Initialized struct {
-	ProtocolVersion int                // Version2, or else it speaks version 1
-	Info            *catalog.AgentInfo // nil: it does not say
+	ProtocolVersion int               // Version2, or else it speaks version 1
+	Info            *domain.AgentInfo // nil: it does not say
 	AuthMethods     []AuthMethod
 	LoadSession     bool // session/load of version 1
 	Prompt          PromptCapabilities
@@ -128,7 +128,7 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 		AuthMethods     []AuthMethod
 		Meta            json.RawMessage `json:"_meta"`
 
-		AgentInfo         *catalog.AgentInfo // of version 1
+		AgentInfo         *domain.AgentInfo // of version 1
 		AgentCapabilities struct {
 			LoadSession         bool
 			PromptCapabilities  PromptCapabilities
@@ -140,7 +140,7 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 			Meta json.RawMessage `json:"_meta"`
 		}
 
-		Info         *catalog.AgentInfo // of version 2, which requires it
+		Info         *domain.AgentInfo // of version 2, which requires it
 		Capabilities *capabilities2
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // What agents of both versions say of themselves is read alike.
@@ -20,18 +20,18 @@ func TestInitialized(t *testing.T) {
 		"version 1": {
 			`{"protocolVersion":1,"agentInfo":{"name":"a"},"authMethods":[{"id":"k","name":"K"}],"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true},"sessionCapabilities":{"close":{}},"mcpCapabilities":{"http":true,"sse":true},"auth":{"logout":{}}}}`,
 			Initialized{
-				ProtocolVersion: Version1, Info: &catalog.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}}, LoadSession: true,
+				ProtocolVersion: Version1, Info: &domain.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}}, LoadSession: true,
 				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{Close: some}, MCP: MCPCapabilities{HTTP: true, SSE: true},
 			},
 		},
 		"version 2": {
 			`{"protocolVersion":2,"info":{"name":"a"},"authMethods":[{"methodId":"k","name":"K"}],"capabilities":{"session":{"prompt":{"image":{},"audio":null},"mcp":{"http":{}},"fork":{}}}}`,
 			Initialized{
-				ProtocolVersion: Version2, Info: &catalog.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}},
+				ProtocolVersion: Version2, Info: &domain.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}},
 				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{List: some, Resume: some, Close: some, Fork: some}, MCP: MCPCapabilities{HTTP: true},
 			},
 		},
-		"version 2, as little as can be":        {`{"protocolVersion":2,"info":{"name":"a"}}`, Initialized{ProtocolVersion: Version2, Info: &catalog.AgentInfo{Name: "a"}, Session: SessionCapabilities{List: some, Resume: some, Close: some}}},
+		"version 2, as little as can be":        {`{"protocolVersion":2,"info":{"name":"a"}}`, Initialized{ProtocolVersion: Version2, Info: &domain.AgentInfo{Name: "a"}, Session: SessionCapabilities{List: some, Resume: some, Close: some}}},
 		"version 1, that says what it is asked": {`{"protocolVersion":2,"agentCapabilities":{"loadSession":true}}`, Initialized{ProtocolVersion: Version1, LoadSession: true}},
 		"nothing":                               {`{}`, Initialized{ProtocolVersion: Version1}},
 	} {

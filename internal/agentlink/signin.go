@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -27,15 +27,15 @@ import (
 // What agents advertise and answer is described on
 // https://agentclientprotocol.com/protocol/v1/authentication.
 
-// Values of [Method.Type].
+// Values of [SignInMethod.Type].
 const (
 	TypeAgent    = acp.Agent        // the agent does it, when it is told to: in a browser, mostly
 	TypeTerminal = acp.Terminal     // a program in a terminal does it
 	TypeVariable = acp.AuthVariable // variables of the agent's environment do it
 )
 
-// A Method is a way to sign in that an agent offers.
-type Method struct {
+// A SignInMethod is a way to sign in that an agent offers.
+type SignInMethod struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
@@ -62,14 +62,14 @@ type Report struct {
 	Version  string   `json:"version,omitempty"`
 	SignedIn string   `json:"signed_in" doc:"yes, no, not_needed, or opens_sessions: it works so far, and has not said whether somebody is signed in; some agents look only when they get a prompt."`
 	Account  string   `json:"account,omitempty" doc:"As whom, in the agent's words; or why not."`
-	Methods  []Method `json:"methods" doc:"The ways to sign in that it offers."`
+	Methods  []SignInMethod `json:"methods" doc:"The ways to sign in that it offers."`
 	Logout   bool     `json:"logout" doc:"Whether it can be told to sign out."`
 }
 
 // Find is the method of an id. An empty id means the only one that there is.
-func (r Report) Find(id string) (Method, error) {
+func (r Report) Find(id string) (SignInMethod, error) {
 	if len(r.Methods) == 0 {
-		return Method{}, fmt.Errorf("%s offers no way to sign in", cmp.Or(r.Agent, "the agent"))
+		return SignInMethod{}, fmt.Errorf("%s offers no way to sign in", cmp.Or(r.Agent, "the agent"))
 	}
 	if id == "" && len(r.Methods) == 1 {
 		return r.Methods[0], nil
@@ -83,7 +83,7 @@ func (r Report) Find(id string) (Method, error) {
 	for _, m := range r.Methods {
 		unknown.Known = append(unknown.Known, m.ID)
 	}
-	return Method{}, unknown
+	return SignInMethod{}, unknown
 }
 
 // An UnknownMethodError says that an agent offers other ways to sign in, or
@@ -119,13 +119,13 @@ const (
 const maxMethods = 20
 
 // methods are those of an agent that was started by l, as they are used.
-func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []Method {
-	list := []Method{}
+func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []SignInMethod {
+	list := []SignInMethod{}
 	for _, o := range offered[:min(len(offered), maxMethods)] {
 		if o.ID == "" || Text(o.ID) != o.ID {
 			continue
 		}
-		m := Method{ID: o.ID, Name: Text(cmp.Or(o.Name, o.ID)), Description: Text(o.Description), Type: o.Kind()}
+		m := SignInMethod{ID: o.ID, Name: Text(cmp.Or(o.Name, o.ID)), Description: Text(o.Description), Type: o.Kind()}
 		switch {
 		case o.Type == TypeTerminal:
 			m.Command, m.Environment = append(slices.Clone(l.Command), o.Args...), o.Env
@@ -196,7 +196,7 @@ func CheckSignIn(ctx context.Context, l Launch, log *slog.Logger) (Report, error
 
 // report is what is known without a session.
 func (k *link) report() Report {
-	i := cmp.Or(k.Info.Info, &catalog.AgentInfo{})
+	i := cmp.Or(k.Info.Info, &domain.AgentInfo{})
 	return Report{
 		Agent: Text(cmp.Or(i.Title, i.Name)), Version: Text(i.Version), Methods: methods(k.Info.AuthMethods, k.launch, k.Env),
 		Logout: acp.Has(k.Info.Auth.Logout),
@@ -297,7 +297,7 @@ func Logout(ctx context.Context, l Launch, log *slog.Logger) error {
 
 // Terminal is the program of a method of type terminal, with its arguments and
 // its environment, to be run in a terminal. Its status tells whether that worked.
-func Terminal(l Launch, m Method) (path string, argv, env []string, err error) {
+func Terminal(l Launch, m SignInMethod) (path string, argv, env []string, err error) {
 	e := process.NewEnvironment(l.Environment, m.Environment)
 	dir, err := os.Getwd()
 	if err != nil {

@@ -88,7 +88,7 @@ func TestMethodsSayWhatTheyNeed(t *testing.T) {
 	l.Environment["HAS"] = "x"
 	report := check(t, l)
 	assert.True(t, report.Logout)
-	assert.Equal(t, []agentlink.Method{
+	assert.Equal(t, []agentlink.SignInMethod{
 		{ID: "browser", Name: "Browser", Type: agentlink.TypeAgent},
 		{ID: "tui", Name: "T", Type: agentlink.TypeTerminal, Command: []string{l.Command[0], "--login"}, Environment: map[string]string{"A": "b"}},
 		{ID: "old", Name: "O", Type: agentlink.TypeTerminal, Command: []string{"theirs", "auth", "login"}},

@@ -32,10 +32,10 @@ func TestAnAnswerIsForTheInputThatWasShown(t *testing.T) {
 // those.
 func TestAQuestionWithoutAnInputIsKnownByWhatItShows(t *testing.T) {
 	text := "x"
-	base := catalog.RequestPermissionParams{ToolName: "Edit", Title: "Edit a", Paths: []string{"a"}, Diffs: []catalog.FileDiff{{Path: "a", OldText: &text, NewText: "y"}}}
+	base := catalog.RequestPermissionParams{ToolName: "Edit", Title: "Edit a", Paths: []string{"a"}, Diffs: []domain.Diff{{Path: "a", OldText: &text, NewText: "y"}}}
 	others := map[string]func(*catalog.RequestPermissionParams){
 		"diff": func(p *catalog.RequestPermissionParams) {
-			p.Diffs = []catalog.FileDiff{{Path: "a", OldText: &text, NewText: "z"}}
+			p.Diffs = []domain.Diff{{Path: "a", OldText: &text, NewText: "z"}}
 		},
 		"none":  func(p *catalog.RequestPermissionParams) { p.Diffs = nil },
 		"path":  func(p *catalog.RequestPermissionParams) { p.Paths = []string{"b"} },
@@ -68,14 +68,14 @@ func TestAQuestionIsKnownAgainWhenTheFileHasChanged(t *testing.T) {
 	before, since := "x", "w"
 	p := catalog.RequestPermissionParams{
 		ToolName: "Write", ToolInput: json.RawMessage(`{"file_path":"a","content":"y"}`),
-		Diffs: []catalog.FileDiff{{Path: "a", OldText: &before, NewText: "y"}},
+		Diffs: []domain.Diff{{Path: "a", OldText: &before, NewText: "y"}},
 	}
 	again := p
-	again.Diffs = []catalog.FileDiff{{Path: "a", OldText: &since, NewText: "y"}}
+	again.Diffs = []domain.Diff{{Path: "a", OldText: &since, NewText: "y"}}
 	assert.Equal(t, approvalOf(p).Question, approvalOf(again).Question)
-	again.Diffs = []catalog.FileDiff{{Path: "b", OldText: &before, NewText: "y"}}
+	again.Diffs = []domain.Diff{{Path: "b", OldText: &before, NewText: "y"}}
 	assert.NotEqual(t, approvalOf(p).Question, approvalOf(again).Question)
-	again.Diffs = []catalog.FileDiff{{Path: "a", OldText: &before, NewText: "z"}}
+	again.Diffs = []domain.Diff{{Path: "a", OldText: &before, NewText: "z"}}
 	assert.NotEqual(t, approvalOf(p).Question, approvalOf(again).Question)
 }
 
@@ -85,7 +85,7 @@ func TestAQuestionIsKnownAgainByItsHunks(t *testing.T) {
 	question := func(diffs ...string) string {
 		p := catalog.RequestPermissionParams{ToolName: "Write", ToolInput: input}
 		for i := 0; i < len(diffs); i += 2 {
-			p.Diffs = append(p.Diffs, catalog.FileDiff{Path: "a", OldText: &diffs[i], NewText: diffs[i+1]})
+			p.Diffs = append(p.Diffs, domain.Diff{Path: "a", OldText: &diffs[i], NewText: diffs[i+1]})
 		}
 		return approvalOf(p).Question
 	}

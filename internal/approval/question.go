@@ -308,7 +308,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	case toolinput.IsEmpty(input): // then it is known by what was shown of it
 		a.Question = inputHash(p.ToolName+"\x00"+p.Title, asJSON(struct {
 			Paths   []string
-			Diffs   []catalog.FileDiff
+			Diffs   []domain.Diff
 			Details string `json:",omitempty"`
 		}{p.Paths, p.Diffs, p.Details}))
 	default: // an agent's input may name the file alone
@@ -316,9 +316,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 			a.Question = inputHash(p.ToolName+"\x00"+inputHash("", done), asJSON(beyond))
 		}
 	}
-	for _, d := range p.Diffs {
-		a.Diffs = append(a.Diffs, domain.Diff(d))
-	}
+	a.Diffs = p.Diffs
 	for _, o := range p.Options {
 		a.Options = append(a.Options, domain.Option{ID: o.OptionID, Name: o.Name, Kind: domain.OptionKind(o.Kind)})
 	}
@@ -331,7 +329,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 // may have changed when the question is asked again, for another conversation
 // wrote to the file meanwhile. A diff may be a hunk, whose lines are some of the input's, and there
 // is none where the file has the text already.
-func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog.FileDiff {
+func diffsBeyondInput(diffs []domain.Diff, input json.RawMessage) []domain.Diff {
 	var said []string
 	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
 		token, err := decoder.Token()
@@ -342,7 +340,7 @@ func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog
 			said = append(said, text)
 		}
 	}
-	var beyond []catalog.FileDiff
+	var beyond []domain.Diff
 	for _, d := range diffs {
 		if d.NewText != "" && slices.ContainsFunc(said, func(text string) bool { return hasLines(text, d.NewText) }) {
 			if slices.Contains(said, d.Path) {

@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A Daemon is what an executor may ask of the hub. All methods may be called
@@ -64,7 +66,7 @@ type RequestPermissionParams struct {
 	Title      string             `json:"title,omitempty" doc:"What the tool is about to do, in words."`
 	ToolKind   string             `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
-	Diffs      []FileDiff         `json:"diffs,omitempty" doc:"What it would change."`
+	Diffs      []domain.Diff      `json:"diffs,omitempty" doc:"What it would change."`
 	Plan       string             `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode."`
 	Details    string             `json:"details,omitempty" doc:"What the agent says about the tool call beside its title and input: a text for people."`
 	Options    []PermissionOption `json:"options,omitempty" doc:"The answers that the agent offers."`
@@ -86,13 +88,6 @@ type Elicitation struct {
 	Schema json.RawMessage `json:"schema,omitempty" doc:"Of a form: a flat object of JSON Schema."`
 	URL    string          `json:"url,omitempty" doc:"What is to be opened."`
 	ID     string          `json:"elicitation_id,omitempty" doc:"The agent's own id of what is to be opened."`
-}
-
-// A FileDiff is a change of a file, or of a part of it. Ours.
-type FileDiff struct {
-	Path    string  `json:"path"`
-	OldText *string `json:"old_text,omitempty" doc:"Absent for a new file."`
-	NewText string  `json:"new_text"`
 }
 
 // A PermissionOption is an answer that an agent offers. Ours; the kinds are

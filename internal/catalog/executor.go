@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // An Executor runs prompts with agents, and terminals. All methods may be
@@ -153,16 +155,7 @@ type ExecutionError struct {
 	Code    string `json:"code" doc:"In capitals, such as EXECUTOR_ERROR or TIMEOUT."`
 
 	// Ours.
-	AuthMethods []AuthMethod `json:"auth_methods,omitempty" doc:"Somebody has to sign in first: the ways that the agent offers."`
-}
-
-// An AuthMethod is a way to sign in that an agent offers. Ours; the types are
-// those of the Agent Client Protocol.
-type AuthMethod struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"Somebody has to sign in first: the ways that the agent offers."`
 }
 
 // TokenUsage is what a prompt cost.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Event types of report_message. Those of the executor catalog come first; an event of a
@@ -93,7 +95,7 @@ type ToolCall struct {
 	Input    json.RawMessage `json:"input,omitempty"`
 	Result   json.RawMessage `json:"result,omitempty" doc:"Mostly a string."`
 	Paths    []string        `json:"paths,omitempty"`
-	Diffs    []FileDiff      `json:"diffs,omitempty"`
+	Diffs    []domain.Diff   `json:"diffs,omitempty"`
 	Terminal string          `json:"terminal,omitempty" doc:"The terminal in which it runs."`
 	ParentID string          `json:"parent_id,omitempty"`
 
@@ -126,14 +128,7 @@ func (u Usage) Bounded() Usage {
 
 // Plan is the agent's plan, whole.
 type Plan struct {
-	Entries []PlanEntry `json:"entries"`
-}
-
-// PlanEntry is a step of a plan.
-type PlanEntry struct {
-	Content  string `json:"content"`
-	Priority string `json:"priority,omitempty" doc:"high, medium or low."`
-	Status   string `json:"status,omitempty" doc:"pending, in_progress or completed."`
+	Entries []domain.PlanEntry `json:"entries"`
 }
 
 // Mode is the agent's mode, and those that it has.
@@ -141,67 +136,28 @@ type Mode struct {
 	Current   string   `json:"current"`
 	Available []string `json:"available,omitempty"`
 
-	Choices []Choice `json:"choices,omitempty" doc:"Those of available, with their names."`
-}
-
-// A Choice is something that an agent can be set to.
-type Choice struct {
-	ID          string          `json:"id"`
-	Name        string          `json:"name,omitempty"`
-	Description string          `json:"description,omitempty"`
-	Group       string          `json:"group,omitempty" doc:"The heading under which it is listed."`
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"An object of what else the agent says of it."`
+	Choices []domain.Choice `json:"choices,omitempty" doc:"Those of available, with their names."`
 }
 
 // Session is what an agent tells of its session. A part that is absent did not
 // change.
 type Session struct {
-	Agent    *AgentInfo   `json:"agent,omitempty"`
-	Mode     *Selection   `json:"mode,omitempty" doc:"The mode, and those that the agent has; without choices: it has none."`
-	Model    *Selection   `json:"model,omitempty" doc:"The model, and those that the agent has; without choices: it does not say."`
-	Options  []Option     `json:"options,omitzero" doc:"All of its options, in its order; those that choose its mode and its model are among them."`
-	Commands []Command    `json:"commands,omitzero" doc:"All of its slash commands."`
-	Info     *SessionInfo `json:"info,omitempty"`
-	Takes    *PromptTakes `json:"takes,omitempty" doc:"What prompts may have beside text and links."`
+	Agent    *domain.AgentInfo     `json:"agent,omitempty"`
+	Mode     *Selection            `json:"mode,omitempty" doc:"The mode, and those that the agent has; without choices: it has none."`
+	Model    *Selection            `json:"model,omitempty" doc:"The model, and those that the agent has; without choices: it does not say."`
+	Options  []Option              `json:"options,omitzero" doc:"All of its options, in its order; those that choose its mode and its model are among them."`
+	Commands []domain.AgentCommand `json:"commands,omitzero" doc:"All of its slash commands."`
+	Info     *domain.SessionInfo   `json:"info,omitempty"`
+	Takes    *domain.PromptTakes   `json:"takes,omitempty" doc:"What prompts may have beside text and links."`
 
-	Background []BackgroundTask `json:"background,omitzero" doc:"All that the agent does in the background, told while no prompt runs."`
-	Ended      bool             `json:"ended,omitempty" doc:"The agent has ended: what it did in the background was cut short."`
-}
-
-// A BackgroundTask is something that an agent does while no prompt runs.
-type BackgroundTask struct {
-	ID    string `json:"id"`
-	Kind  string `json:"kind" doc:"tool_call, terminal or process."`
-	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
-
-	Stoppable bool `json:"stoppable,omitempty" doc:"release_session can stop it alone."`
-}
-
-// Values of BackgroundTask.Kind.
-const (
-	BackgroundToolCall = "tool_call"
-	BackgroundTerminal = "terminal"
-	BackgroundProcess  = "process"
-)
-
-// PromptTakes is what an agent takes in prompts beside text and links.
-type PromptTakes struct {
-	Image    bool `json:"image,omitempty"`
-	Audio    bool `json:"audio,omitempty"`
-	Resource bool `json:"resource,omitempty" doc:"With its bytes. Of others there is a link."`
-}
-
-// AgentInfo is which program an agent is, in its own words.
-type AgentInfo struct {
-	Name    string `json:"name,omitempty"`
-	Title   string `json:"title,omitempty"`
-	Version string `json:"version,omitempty"`
+	Background []domain.BackgroundTask `json:"background,omitzero" doc:"All that the agent does in the background, told while no prompt runs."`
+	Ended      bool                    `json:"ended,omitempty" doc:"The agent has ended: what it did in the background was cut short."`
 }
 
 // A Selection is one of the choices that there are.
 type Selection struct {
-	Current string   `json:"current,omitempty"`
-	Choices []Choice `json:"choices,omitempty"`
+	Current string          `json:"current,omitempty"`
+	Choices []domain.Choice `json:"choices,omitempty"`
 }
 
 // An Option is a setting of an agent's session.
@@ -212,22 +168,8 @@ type Option struct {
 	Category    string          `json:"category,omitempty" doc:"mode, model, thought_level, or another word."`
 	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word, of which nothing is known."`
 	Current     string          `json:"current,omitempty" doc:"Of a boolean true or false."`
-	Choices     []Choice        `json:"choices,omitempty"`
+	Choices     []domain.Choice `json:"choices,omitempty"`
 	Extra       json.RawMessage `json:"extra,omitempty" doc:"An object of what else the agent says of it."`
-}
-
-// A Command is a slash command.
-type Command struct {
-	Name        string          `json:"name" doc:"Without the slash."`
-	Description string          `json:"description,omitempty"`
-	InputHint   string          `json:"input_hint,omitempty" doc:"What may follow, in words."`
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"An object of what else the agent says of it."`
-}
-
-// SessionInfo is what an agent calls its session.
-type SessionInfo struct {
-	Title     string `json:"title,omitempty"`
-	UpdatedAt string `json:"updated_at,omitempty"`
 }
 
 // FileChange is a file that a run changed, as it was before the run and as it

@@ -492,7 +492,7 @@ func signedInText(state string) string {
 }
 
 // printMethods says how each way to sign in is gone.
-func printMethods(out io.Writer, agent string, methods []agentlink.Method) {
+func printMethods(out io.Writer, agent string, methods []agentlink.SignInMethod) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, m := range methods {
 		note := ""
@@ -555,7 +555,7 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 }
 
 // runLogin runs the program of a way to sign in, in this terminal.
-func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method agentlink.Method) error {
+func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method agentlink.SignInMethod) error {
 	if !term.IsTerminal(os.Stdin) {
 		return &agentlink.TerminalError{Agent: launch.Name, Method: method.ID}
 	}

@@ -19,12 +19,9 @@ func (w *Writer) NoteApproval(t store.Tx, run domain.Run, id, text string, note 
 
 // Plan keeps and announces the plan of a run's agent, which changes the run.
 func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
-	if plan.Entries == nil {
-		plan.Entries = []catalog.PlanEntry{}
-	}
-	whole := domain.Plan{Entries: make([]domain.PlanEntry, len(plan.Entries))}
-	for i, e := range plan.Entries {
-		whole.Entries[i] = domain.PlanEntry(e)
+	whole := domain.Plan{Entries: plan.Entries}
+	if whole.Entries == nil {
+		whole.Entries = []domain.PlanEntry{}
 	}
 	if _, err := announce(t, run, domain.PlanChanged(whole)); err != nil {
 		return err
@@ -34,7 +31,7 @@ func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
 	}
 	members := map[string]json.RawMessage{}
 	_ = json.Unmarshal(run.Metadata, &members) // absent, or ours
-	members["plan"] = encode(plan.Entries)
+	members["plan"] = encode(whole.Entries)
 	run.Metadata = encode(members)
 	return t.UpdateRun(run)
 }

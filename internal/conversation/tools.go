@@ -93,7 +93,7 @@ func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 			return err
 		}
 		for _, task := range s.Background {
-			background[task.ID] = task.Kind == catalog.BackgroundToolCall
+			background[task.ID] = task.Kind == domain.BackgroundToolCall
 		}
 	}
 	for _, item := range open {
@@ -123,7 +123,7 @@ func (w *Writer) failTool(t store.Tx, run domain.Run, item domain.Item, why stri
 // run is the last run of the agent; the tool calls may be of earlier ones.
 func (w *Writer) failBackground(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
 	for _, task := range tasks {
-		if task.Kind != catalog.BackgroundToolCall {
+		if task.Kind != domain.BackgroundToolCall {
 			continue
 		}
 		for of := run; ; {
@@ -195,7 +195,7 @@ func merge(item *domain.Item, call catalog.ToolCall, blocks []domain.Block) {
 		details.Paths = call.Paths
 	}
 	if call.Diffs != nil {
-		details.Diffs = diffsOf(call.Diffs)
+		details.Diffs = call.Diffs
 	}
 	set(&details.Terminal, call.Terminal)
 	if blocks != nil {
@@ -228,14 +228,6 @@ func patched(meta, patch json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return now
-}
-
-func diffsOf(reported []catalog.FileDiff) []domain.Diff {
-	diffs := make([]domain.Diff, len(reported))
-	for i, d := range reported {
-		diffs[i] = domain.Diff(d)
-	}
-	return diffs
 }
 
 // TextOf is a JSON string's text, or the JSON of anything else.

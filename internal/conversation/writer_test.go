@@ -245,7 +245,7 @@ func TestNotesStandOnceInAConversation(t *testing.T) {
 	b := newBook(t)
 	plan := func(status string) {
 		b.write(t, func(tx store.Tx) error {
-			return b.Plan(tx, b.run, catalog.Plan{Entries: []catalog.PlanEntry{{Content: "look", Status: status}}})
+			return b.Plan(tx, b.run, catalog.Plan{Entries: []domain.PlanEntry{{Content: "look", Status: status}}})
 		})
 	}
 	text := "new\n"
@@ -302,10 +302,10 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 		cut  bool
 	}{
 		{"nothing", catalog.ToolCall{}, nil, false},
-		{"the same", catalog.ToolCall{Diffs: []catalog.FileDiff{{Path: "/a", OldText: &short, NewText: "y"}}}, nil, false},
-		{"another text", catalog.ToolCall{Diffs: []catalog.FileDiff{{Path: "/a", NewText: "y"}}}, &domain.ToolDetails{Diffs: []domain.Diff{{Path: "/a", NewText: "y"}}}, false},
+		{"the same", catalog.ToolCall{Diffs: []domain.Diff{{Path: "/a", OldText: &short, NewText: "y"}}}, nil, false},
+		{"another text", catalog.ToolCall{Diffs: []domain.Diff{{Path: "/a", NewText: "y"}}}, &domain.ToolDetails{Diffs: []domain.Diff{{Path: "/a", NewText: "y"}}}, false},
 		{"a terminal", catalog.ToolCall{Terminal: "t"}, &domain.ToolDetails{Diffs: shown.Diffs, Terminal: "t"}, false},
-		{"more than fits", catalog.ToolCall{Diffs: []catalog.FileDiff{{Path: "/a", NewText: long}}}, nil, true},
+		{"more than fits", catalog.ToolCall{Diffs: []domain.Diff{{Path: "/a", NewText: long}}}, nil, true},
 	} {
 		tool := func(call catalog.ToolCall, ended bool) domain.ToolCallChanged {
 			b.write(t, func(tx store.Tx) error {
@@ -316,7 +316,7 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 			list := b.payloads(t)
 			return list[len(list)-1].(domain.ToolCallChanged)
 		}
-		begun := tool(catalog.ToolCall{Tool: "Edit", Diffs: []catalog.FileDiff{{Path: "/a", OldText: &short, NewText: "y"}}}, false)
+		begun := tool(catalog.ToolCall{Tool: "Edit", Diffs: []domain.Diff{{Path: "/a", OldText: &short, NewText: "y"}}}, false)
 		assert.Equal(t, &shown, begun.Details, c.name)
 		ended := tool(c.end, true)
 		assert.Equal(t, c.told, ended.Details, c.name)
@@ -328,7 +328,7 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 // fails when the agent ends, also after another run.
 func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 	b := newBook(t)
-	left := []domain.BackgroundTask{{ID: "left", Kind: catalog.BackgroundToolCall, Title: "sleep 5"}}
+	left := []domain.BackgroundTask{{ID: "left", Kind: domain.BackgroundToolCall, Title: "sleep 5"}}
 	var next domain.Run
 	b.write(t, func(tx store.Tx) error {
 		for _, id := range []string{"left", "lost"} {

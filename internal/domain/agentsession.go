@@ -31,14 +31,21 @@ type BackgroundTask struct {
 	Kind  string `json:"kind" doc:"tool_call, terminal or process."` // tool_call, terminal or process
 	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
 
-	Stoppable bool `json:"stoppable,omitempty" doc:"interruptSession can stop it alone."` // alone
+	Stoppable bool `json:"stoppable,omitempty" doc:"It can be stopped alone."` // alone
 }
+
+// Values of BackgroundTask.Kind.
+const (
+	BackgroundToolCall = "tool_call"
+	BackgroundTerminal = "terminal"
+	BackgroundProcess  = "process"
+)
 
 // PromptTakes is what an agent takes in prompts beside text and links.
 type PromptTakes struct {
 	Image    bool `json:"image,omitempty"`
 	Audio    bool `json:"audio,omitempty"`
-	Resource bool `json:"resource,omitempty"` // with its bytes: of others there is a link
+	Resource bool `json:"resource,omitempty" doc:"With its bytes. Of others there is a link."` // with its bytes: of others there is a link
 }
 
 // String says it in words.

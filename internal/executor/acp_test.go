@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
@@ -346,7 +347,7 @@ func TestHowAgentsFail(t *testing.T) {
 				assert.Contains(t, result.Error.Message, says)
 			}
 			if c.code == task.CodeAuthRequired {
-				assert.Equal(t, []catalog.AuthMethod{
+				assert.Equal(t, []domain.AuthMethod{
 					{ID: "x", Name: "Fake login", Type: "of-the-future"}, {ID: "no", Name: "Another key", Type: "env_var"}, {ID: "key", Name: "Key", Type: "env_var"},
 				}, result.Error.AuthMethods)
 			}

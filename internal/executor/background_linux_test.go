@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
@@ -31,6 +32,6 @@ func TestAnAgentThatRunsACommandInTheBackground(t *testing.T) {
 	h.Lock()
 	defer h.Unlock()
 	told := h.between[len(h.between)-1]
-	assert.Equal(t, catalog.Session{Background: []catalog.BackgroundTask{}, Ended: true}, told.Session)
+	assert.Equal(t, catalog.Session{Background: []domain.BackgroundTask{}, Ended: true}, told.Session)
 	assert.Equal(t, []string{"s", "task-1"}, []string{told.SessionID, told.TaskID})
 }

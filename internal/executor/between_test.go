@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
@@ -53,7 +54,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	h.Await(t, func() bool { return h.toldBetween().Mode != nil }, "the agent's mode")
 	assert.Equal(t, catalog.Session{
 		Mode:     &catalog.Selection{Current: "code", Choices: now(t, h).Mode.Choices},
-		Commands: []catalog.Command{{Name: "late"}}, Info: &catalog.SessionInfo{Title: "000001"},
+		Commands: []domain.AgentCommand{{Name: "late"}}, Info: &domain.SessionInfo{Title: "000001"},
 	}, h.toldBetween())
 	for _, p := range h.between {
 		assert.Equal(t, []string{"s", "task-1"}, []string{p.SessionID, p.TaskID})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
@@ -44,7 +45,7 @@ func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
 		result := execute(t, newExecutor(t, h, executor.Options{}), p)
 		if c.refused != "" {
 			assert.Equal(t, &catalog.ExecutionError{Code: task.CodeContent, Message: c.refused}, result.Error)
-			assert.Equal(t, &catalog.PromptTakes{Image: c.kind == "sighted", Audio: c.kind == "sighted", Resource: c.kind == "sighted"}, told(t, h)[0].Takes, "it is known now")
+			assert.Equal(t, &domain.PromptTakes{Image: c.kind == "sighted", Audio: c.kind == "sighted", Resource: c.kind == "sighted"}, told(t, h)[0].Takes, "it is known now")
 			continue
 		}
 		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
@@ -186,7 +187,7 @@ func TestAToolCallThatEndsAfterItsTurn(t *testing.T) {
 	p := prompt(t, "plain", "leaves")
 	execute(t, x, p)
 	h.Await(t, func() bool { return h.inBackground() != nil }, "what is open")
-	assert.Equal(t, []catalog.BackgroundTask{{ID: "left", Kind: "tool_call", Title: "Look into it"}}, h.inBackground())
+	assert.Equal(t, []domain.BackgroundTask{{ID: "left", Kind: "tool_call", Title: "Look into it"}}, h.inBackground())
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 
 	p.TaskID, p.Prompt = "task-2", "own late"
@@ -240,7 +241,7 @@ func (h *hub) usages() (list []string) {
 }
 
 // inBackground is what the agent was last said to do in the background; nil: nothing was said.
-func (h *hub) inBackground() []catalog.BackgroundTask {
+func (h *hub) inBackground() []domain.BackgroundTask {
 	h.Lock()
 	defer h.Unlock()
 	for _, p := range slices.Backward(h.between) {

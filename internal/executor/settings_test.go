@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
@@ -56,23 +57,23 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
 	got := now(t, h)
-	assert.Equal(t, &catalog.AgentInfo{Name: "choosy", Title: "Choosy", Version: "7"}, got.Agent)
-	assert.Equal(t, &catalog.Selection{Current: "ask", Choices: []catalog.Choice{
+	assert.Equal(t, &domain.AgentInfo{Name: "choosy", Title: "Choosy", Version: "7"}, got.Agent)
+	assert.Equal(t, &catalog.Selection{Current: "ask", Choices: []domain.Choice{
 		{ID: "ask", Name: "Ask", Description: "Asks first", Extra: json.RawMessage(`{"_meta":{"of":"ask"}}`)},
 		{ID: "code", Name: "Code", Description: "Edits", Extra: json.RawMessage(`{"_meta":{"of":"code"}}`)},
 	}}, got.Mode)
-	assert.Equal(t, &catalog.Selection{Current: "small", Choices: []catalog.Choice{
+	assert.Equal(t, &catalog.Selection{Current: "small", Choices: []domain.Choice{
 		{ID: "small", Name: "SMALL", Group: "The house's"}, {ID: "big", Name: "BIG", Group: "The house's"}, {ID: "alias", Name: "ALIAS", Group: "Others"},
 	}}, got.Model)
 	require.Len(t, got.Options, 4)
 	assert.Equal(t, catalog.Option{
 		ID: "thought", Name: "Thinking", Category: "thought_level", Type: "select", Current: "low",
-		Choices: []catalog.Choice{{ID: "low", Name: "LOW"}, {ID: "high", Name: "HIGH"}},
+		Choices: []domain.Choice{{ID: "low", Name: "LOW"}, {ID: "high", Name: "HIGH"}},
 	}, got.Options[1])
-	assert.Equal(t, catalog.Option{ID: "fast", Name: "Fast", Type: "boolean", Current: "false", Choices: []catalog.Choice{{ID: "true"}, {ID: "false"}}}, got.Options[2])
+	assert.Equal(t, catalog.Option{ID: "fast", Name: "Fast", Type: "boolean", Current: "false", Choices: []domain.Choice{{ID: "true"}, {ID: "false"}}}, got.Options[2])
 	assert.Equal(t, catalog.Option{ID: "colour", Name: "Colour", Type: "of-the-future", Extra: json.RawMessage(`{"currentValue":{"r":1},"palette":"x"}`)}, got.Options[3],
 		"of a type that nobody knows all is passed on")
-	assert.Equal(t, []catalog.Command{
+	assert.Equal(t, []domain.AgentCommand{
 		{Name: "review", Description: "Review it", InputHint: "what"}, {Name: "compact", Extra: json.RawMessage(`{"future":true}`)},
 	}, got.Commands, "told before the session was opened")
 }
@@ -251,7 +252,7 @@ func TestTheAgentChangesItsSettings(t *testing.T) {
 		assert.Equal(t, "code", got.Mode.Current)
 		assert.Len(t, got.Mode.Choices, 2)
 		assert.Equal(t, "big", got.Model.Current)
-		assert.Equal(t, &catalog.SessionInfo{Title: "A title"}, got.Info, "null takes away, and what is absent stays")
+		assert.Equal(t, &domain.SessionInfo{Title: "A title"}, got.Info, "null takes away, and what is absent stays")
 		assert.Equal(t, `{"current":"code"}`, h.data("mode")[1])
 		if kind == "choosy-mode" {
 			assert.Equal(t, "code", currentOptions(got)["mode"], "both say the same")

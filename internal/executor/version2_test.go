@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
@@ -643,7 +644,7 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	tasks := h.inBackground()
 	assert.True(t, strings.HasPrefix(tasks[0].ID, "term_"))
 	tasks[0].ID = "TERM"
-	assert.Equal(t, []catalog.BackgroundTask{
+	assert.Equal(t, []domain.BackgroundTask{
 		{ID: "TERM", Kind: "terminal", Title: "sleep 3"}, {ID: "c1", Kind: "tool_call", Title: "sleep 3"}, {ID: "_other", Kind: "tool_call", Title: "_other"},
 	}, tasks)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))

@@ -60,7 +60,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 
 	// What the one before says of its session is nobody's concern any more.
 	mu.Lock()
-	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Commands: []catalog.Command{{Name: "late"}}}}))
+	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Commands: []domain.AgentCommand{{Name: "late"}}}}))
 	mu.Unlock()
 
 	next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "two"})

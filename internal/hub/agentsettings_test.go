@@ -19,7 +19,7 @@ import (
 func (x *turn) in(mode string, has ...string) {
 	m := &catalog.Selection{Current: mode}
 	for _, id := range has {
-		m.Choices = append(m.Choices, catalog.Choice{ID: id})
+		m.Choices = append(m.Choices, domain.Choice{ID: id})
 	}
 	x.report(catalog.EventSession, catalog.Session{Mode: m})
 	x.report(catalog.EventMode, catalog.Mode{Current: mode, Available: has})
@@ -28,9 +28,9 @@ func (x *turn) in(mode string, has ...string) {
 // choosy is an agent that has modes, a model and an option of its own.
 func choosy(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	x.report(catalog.EventSession, catalog.Session{
-		Mode:    &catalog.Selection{Current: "ask", Choices: []catalog.Choice{{ID: "ask"}, {ID: "code"}}},
-		Model:   &catalog.Selection{Current: "small", Choices: []catalog.Choice{{ID: "small"}, {ID: "big"}}},
-		Options: []catalog.Option{{ID: "thought", Current: "low", Choices: []catalog.Choice{{ID: "low"}, {ID: "high"}}}, {ID: "free"}},
+		Mode:    &catalog.Selection{Current: "ask", Choices: []domain.Choice{{ID: "ask"}, {ID: "code"}}},
+		Model:   &catalog.Selection{Current: "small", Choices: []domain.Choice{{ID: "small"}, {ID: "big"}}},
+		Options: []catalog.Option{{ID: "thought", Current: "low", Choices: []domain.Choice{{ID: "low"}, {ID: "high"}}}, {ID: "free"}},
 	})
 	x.say("hello")
 	return completed
@@ -302,7 +302,7 @@ func TestWhoReadsAStateFindsAllAsItSays(t *testing.T) {
 // What an agent is known not to take in prompts is refused before anything is kept.
 func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		x.report(catalog.EventSession, catalog.Session{Takes: &catalog.PromptTakes{Audio: true}})
+		x.report(catalog.EventSession, catalog.Session{Takes: &domain.PromptTakes{Audio: true}})
 		return completed
 	})
 	with := func(kind string) []domain.Content {

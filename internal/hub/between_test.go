@@ -31,7 +31,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: conversation, TaskID: task, Session: told}))
 	}
 	tell(s.UUID, s.Thread.UUID, catalog.Session{
-		Mode: &catalog.Selection{Current: "code"}, Commands: []catalog.Command{{Name: "late"}}, Info: &catalog.SessionInfo{Title: "It has " + secret},
+		Mode: &catalog.Selection{Current: "code"}, Commands: []domain.AgentCommand{{Name: "late"}}, Info: &domain.SessionInfo{Title: "It has " + secret},
 	})
 	heard.until(t, func() bool { return slices.Contains(heard.kinds(), domain.EventAgentMode) })
 	all := heard.all()
@@ -56,10 +56,10 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	await(t, h, next)
 	last := h.events.Last()
 	for _, task := range []string{s.UUID, other.UUID, next.SessionID, "unheard of", ""} {
-		tell(task, s.Thread.UUID, catalog.Session{Info: &catalog.SessionInfo{Title: "another"}})
+		tell(task, s.Thread.UUID, catalog.Session{Info: &domain.SessionInfo{Title: "another"}})
 	}
 	tell(next.UUID, s.Thread.UUID, catalog.Session{})
-	tell(next.UUID, s.Thread.UUID, catalog.Session{Commands: []catalog.Command{}})
+	tell(next.UUID, s.Thread.UUID, catalog.Session{Commands: []domain.AgentCommand{}})
 	until(t, h, func() bool { return h.events.Last() > last }, "what is told last")
 	assert.Equal(t, last+1, h.events.Last())
 	seen, err = h.store.AgentSession(t.Context(), s.Run.Thread)

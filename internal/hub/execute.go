@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -191,7 +190,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	}
 	why := outcome{stop: result.StopReason}
 	if e := result.Error; e != nil {
-		why.code, why.message, why.signIn = e.Code, e.Message, intake.SignIn(e)
+		why.code, why.message, why.signIn = e.Code, e.Message, e.AuthMethods
 	}
 	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
 		// It did not take its question back: that stays, and its answer resumes

@@ -40,12 +40,12 @@ func TestIdle(t *testing.T) {
 	s = await(t, h, s)
 	requireIdle(t, h, true, "it has ended")
 
-	background := func(tasks ...catalog.BackgroundTask) {
+	background := func(tasks ...domain.BackgroundTask) {
 		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
-			SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: append([]catalog.BackgroundTask{}, tasks...)},
+			SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: append([]domain.BackgroundTask{}, tasks...)},
 		}))
 	}
-	background(catalog.BackgroundTask{ID: "b", Title: "make"})
+	background(domain.BackgroundTask{ID: "b", Title: "make"})
 	requireIdle(t, h, false, "its agent works in the background")
 	background()
 	requireIdle(t, h, true, "that has ended")

@@ -52,7 +52,7 @@ func TestABackgroundTaskIsStopped(t *testing.T) {
 	})
 	s := await(t, h, launch(t, h, "p"))
 	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
-		SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: []catalog.BackgroundTask{{ID: "b", Kind: "terminal"}}},
+		SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: []domain.BackgroundTask{{ID: "b", Kind: "terminal"}}},
 	}))
 	requireIdle(t, h, false, "its agent works in the background")
 	var asked catalog.ReleaseSessionParams

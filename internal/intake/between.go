@@ -126,7 +126,7 @@ func (in *Intake) CutBackground(t store.Tx) error {
 			err = in.opts.Conversation.BackgroundCut(t, run, s.Background)
 		}
 		if err == nil {
-			err = in.recorder.recordAgentSession(t, run, catalog.Session{Background: []catalog.BackgroundTask{}})
+			err = in.recorder.recordAgentSession(t, run, catalog.Session{Background: []domain.BackgroundTask{}})
 		}
 		if err != nil {
 			return err
@@ -216,7 +216,7 @@ func (w *recorder) recordAgentSession(t store.Tx, run domain.Run, s catalog.Sess
 
 // recordMode keeps and announces in which mode the agent of a run is.
 func (w *recorder) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error {
-	now := domain.AgentSession{Modes: &domain.Selection{Current: m.Current, Choices: choices(m.Choices)}}
+	now := domain.AgentSession{Modes: &domain.Selection{Current: m.Current, Choices: m.Choices}}
 	if len(m.Choices) == 0 {
 		for _, id := range m.Available {
 			now.Modes.Choices = append(now.Modes.Choices, domain.Choice{ID: id})
@@ -225,7 +225,7 @@ func (w *recorder) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error 
 	if _, err := w.updateAgentSession(t, &run, now); err != nil {
 		return err
 	}
-	return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available, Choices: choices(m.Choices)})
+	return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available, Choices: m.Choices})
 }
 
 // updateAgentSession keeps the parts of now that are told, and returns those that
@@ -288,29 +288,14 @@ func (w *recorder) confirm(t store.Tx, run *domain.Run, now domain.AgentSession)
 }
 
 func sessionOf(s catalog.Session) domain.AgentSession {
-	now := domain.AgentSession{Agent: (*domain.AgentInfo)(s.Agent), Modes: selection(s.Mode), Models: selection(s.Model), Takes: (*domain.PromptTakes)(s.Takes)}
+	now := domain.AgentSession{
+		Agent: s.Agent, Modes: selection(s.Mode), Models: selection(s.Model), Commands: s.Commands, Info: s.Info, Takes: s.Takes, Background: s.Background,
+	}
 	if s.Options != nil {
 		now.Options = []domain.AgentOption{}
 	}
 	for _, o := range s.Options {
-		now.Options = append(now.Options, domain.AgentOption{
-			ID: o.ID, Name: o.Name, Description: o.Description, Category: o.Category, Type: o.Type, Current: o.Current, Choices: choices(o.Choices), Extra: o.Extra,
-		})
-	}
-	if s.Commands != nil {
-		now.Commands = []domain.AgentCommand{}
-	}
-	for _, c := range s.Commands {
-		now.Commands = append(now.Commands, domain.AgentCommand(c))
-	}
-	if s.Background != nil {
-		now.Background = []domain.BackgroundTask{}
-	}
-	for _, b := range s.Background {
-		now.Background = append(now.Background, domain.BackgroundTask(b))
-	}
-	if s.Info != nil {
-		now.Info = &domain.SessionInfo{Title: s.Info.Title, Updated: s.Info.UpdatedAt}
+		now.Options = append(now.Options, domain.AgentOption(o))
 	}
 	return now
 }
@@ -319,12 +304,5 @@ func selection(s *catalog.Selection) *domain.Selection {
 	if s == nil {
 		return nil
 	}
-	return &domain.Selection{Current: s.Current, Choices: choices(s.Choices)}
-}
-
-func choices(list []catalog.Choice) (made []domain.Choice) {
-	for _, c := range list {
-		made = append(made, domain.Choice(c))
-	}
-	return made
+	return &domain.Selection{Current: s.Current, Choices: s.Choices}
 }

@@ -174,7 +174,7 @@ func TestAFailureIsKeptWithinBounds(t *testing.T) {
 	secrets.Add(key)
 	assert.Nil(t, withoutKeys(nil, &secrets))
 	long := strings.Repeat("é", maxAuthMethodText/2)
-	failure := &catalog.ExecutionError{Message: "wrong: " + key, AuthMethods: []catalog.AuthMethod{
+	failure := &catalog.ExecutionError{Message: "wrong: " + key, AuthMethods: []domain.AuthMethod{
 		{Name: "no id"},
 		{ID: long, Name: long, Description: "with " + key},
 		{ID: long + "x", Name: "its id is too long"},
@@ -182,13 +182,13 @@ func TestAFailureIsKeptWithinBounds(t *testing.T) {
 	}}
 	clean := withoutKeys(failure, &secrets)
 	assert.Equal(t, "wrong: "+redact.Mark, clean.Message)
-	assert.Equal(t, []catalog.AuthMethod{
+	assert.Equal(t, []domain.AuthMethod{
 		{ID: long, Name: long, Description: "with " + redact.Mark},
 		{ID: "cut", Name: "x" + strings.TrimSuffix(long, "é") + "…", Description: long + "…"},
 	}, clean.AuthMethods)
 	failure.AuthMethods = nil
 	for i := range maxAuthMethods + 1 {
-		failure.AuthMethods = append(failure.AuthMethods, catalog.AuthMethod{ID: fmt.Sprint(i)})
+		failure.AuthMethods = append(failure.AuthMethods, domain.AuthMethod{ID: fmt.Sprint(i)})
 	}
 	assert.Equal(t, failure.AuthMethods[:maxAuthMethods], withoutKeys(failure, &secrets).AuthMethods)
 }

@@ -269,12 +269,3 @@ func cut(text string) string {
 	}
 	return strings.ToValidUTF8(text[:maxAuthMethodText], "") + "…"
 }
-
-// SignIn are the ways to sign in that an agent offers which failed because nobody
-// is.
-func SignIn(failure *catalog.ExecutionError) (methods []domain.AuthMethod) {
-	for _, m := range failure.AuthMethods {
-		methods = append(methods, domain.AuthMethod(m))
-	}
-	return methods
-}

@@ -1,6 +1,5 @@
-// Package protocol has the events and results of the hub as clients see them
-// (docs/protocol.md): the names and members of events for HumanLayer's clients and for editors
-// (client.go, data.go, types.go), the notifications about tasks for AIWG's clients (tasks.go),
-// and the words for states and errors in each family of methods (family.go). Package handlers
-// decides which client gets what, and when.
+// Package protocol has what clients send and get (docs/protocol.md): the parameters and results
+// of each method, one file a family; the members of events (client.go, data.go, types.go); and
+// the notifications about tasks for AIWG's clients (tasknews.go). Where clients see a value as
+// it is, its type is in package domain. Package handlers has the methods.
 package protocol

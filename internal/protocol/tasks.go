@@ -1,6 +1,9 @@
 package protocol
 
 import (
+	"cmp"
+	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -117,4 +120,177 @@ func TimestampOrNull(t time.Time) *string {
 	}
 	s := Timestamp(t)
 	return &s
+}
+
+type SubmitTaskParams struct {
+	Prompt   string `json:"prompt" doc:"What the agent is to do."`
+	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	Priority *int   `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
+	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
+	Title    string `json:"title,omitempty" doc:"What to call it."`
+	PromptContent
+	Budget *RunBudget `json:"budget,omitempty" doc:"How much it may use, in the place of what is configured ([budget.run])."`
+	Gated
+}
+
+type SubmitTaskResult struct {
+	TaskID    string `json:"taskId"`
+	State     string `json:"state" doc:"running or queued."`
+	Agent     string `json:"agent" doc:"The agent that was taken."`
+	SessionID string `json:"session_id" doc:"The same under its name as a session."`
+}
+
+type ChatParams struct {
+	Message  string `json:"message" doc:"What to say."`
+	Priority *int   `json:"priority,omitempty" doc:"Higher first; 5 unless told."`
+}
+
+func (p ChatParams) Check() error { return NotEmpty("message", p.Message) }
+
+type TaskParams struct {
+	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
+}
+
+func (p TaskParams) Check() error { return NotEmpty("taskId", p.TaskID) }
+
+type TaskCancelParams struct {
+	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
+	Reason string `json:"reason,omitempty" doc:"Why, for the record."`
+}
+
+func (p TaskCancelParams) Check() error { return NotEmpty("taskId", p.TaskID) }
+
+type TaskCancelResult struct {
+	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or its end has begun."`
+}
+
+type ListTasksParams struct {
+	State  TaskState `json:"state,omitempty" doc:"Only tasks in this state."`
+	Limit  *uint     `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
+	Agent  string    `json:"agent,omitempty" doc:"Only tasks of this agent."`
+	Before string    `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
+}
+
+type TaskStats struct {
+	Total     int `json:"total"`
+	Running   int `json:"running"`
+	Queued    int `json:"queued"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Cancelled int `json:"cancelled"`
+}
+
+type TaskStatsParams struct {
+	Since *int64 `json:"since,omitempty" doc:"If this connection was not told of tasks before: first what became of them after this seq, the last that an event.task… notification had; -1: after the end of the hub before this one."`
+}
+
+// A Task is a run as AIWG shows it, and our names for it.
+type Task struct {
+	ID          string          `json:"id"`
+	Prompt      string          `json:"prompt"`
+	Agent       *string         `json:"agent"`
+	Priority    int             `json:"priority"`
+	State       string          `json:"state" doc:"queued, running, completed, failed or cancelled."`
+	CreatedAt   string          `json:"createdAt"`
+	StartedAt   *string         `json:"startedAt"`
+	CompletedAt *string         `json:"completedAt" doc:"When it ended, however it ended."`
+	PID         *int            `json:"pid" doc:"Always null: agents are none of the caller's processes."`
+	Result      *string         `json:"result" doc:"The agent's last message, once the task is completed."`
+	Error       *string         `json:"error"`
+	Output      string          `json:"output" doc:"What the agent said so far. In task.list: its last message."`
+	Metadata    json.RawMessage `json:"metadata"`
+
+	SessionID string `json:"session_id"`
+	RunID     string `json:"run_id"`
+	ThreadID  string `json:"thread_id"`
+	CWD       string `json:"cwd"`
+	Title     string `json:"title"`
+	Summary   string `json:"summary" doc:"The beginning of what a human asked for, or why the agent went on by itself."`
+	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
+	Status    string `json:"status" doc:"The state as sessions have it."`
+
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
+	Gates       *Gates              `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
+}
+
+func (t *Task) Texts() []*string {
+	list := []*string{&t.Prompt, &t.Output}
+	for _, s := range []*string{t.Result, t.Error} {
+		if s != nil {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+type SendTaskParams struct {
+	Prompt   string `json:"prompt,omitempty" doc:"What the agent is to do. This or task is needed."`
+	Task     string `json:"task,omitempty" doc:"Another name for prompt."`
+	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one, or that of the thread."`
+	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
+	Title    string `json:"title,omitempty" doc:"What to call it."`
+	Priority int    `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
+	Thread   string `json:"thread,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Tasks with the same one follow each other; absent: a new one."`
+	TaskID   string `json:"taskId,omitempty" doc:"The caller's own id of the task, by which cancelTask finds it; it must be new, and not of the form task-0001, which is ours."`
+	Gated
+}
+
+func (p SendTaskParams) Check() error {
+	return NotEmpty("prompt", cmp.Or(strings.TrimSpace(p.Prompt), p.Task))
+}
+
+type SendTaskResult struct {
+	TaskID     string `json:"taskId"`
+	SessionID  string `json:"session_id" doc:"The same under its name as a session."`
+	State      string `json:"state" doc:"completed or failed."`
+	Result     string `json:"result" doc:"What the agent said last."`
+	Error      string `json:"error,omitempty" doc:"Why it failed."`
+	ErrorCode  string `json:"error_code,omitempty" doc:"The same for programs."`
+	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
+	Agent      string `json:"agent" doc:"The agent that was taken."`
+	Gates      *Gates `json:"gates,omitempty" doc:"Of a task that has gates: where they stand."`
+}
+
+// A GateFailure is the data of the error of a task whose gates still fail.
+type GateFailure struct {
+	Kind          string              `json:"kind"`
+	Gate          string              `json:"gate"` // the first one that fails
+	Findings      []domain.Diagnostic `json:"findings"`
+	Gates         []GateResult        `json:"gates"` // all that fail
+	Reason        string              `json:"reason"`
+	Iterations    int                 `json:"iterations"`
+	MaxIterations int                 `json:"max_iterations"`
+	TaskID        string              `json:"taskId"`
+	SessionID     string              `json:"session_id"`
+	Result        string              `json:"result"`
+}
+
+type TaskIteration struct {
+	TaskID        string   `json:"taskId"`
+	SessionID     string   `json:"session_id"`
+	Iteration     int      `json:"iteration"`
+	MaxIterations int      `json:"max_iterations"`
+	Gates         []string `json:"gates"`
+}
+
+type TaskGateResult struct {
+	TaskID        string `json:"taskId"`
+	SessionID     string `json:"session_id"`
+	Iteration     int    `json:"iteration"`
+	MaxIterations int    `json:"max_iterations"`
+	GateResult
+}
+
+type TaskProgress struct {
+	TaskID    string `json:"taskId"`
+	SessionID string `json:"session_id"`
+	State     string `json:"state"`
+	Gate      string `json:"gate,omitempty"`
+}
+
+type TaskComplete struct {
+	TaskID    string `json:"taskId"`
+	SessionID string `json:"session_id"`
+	State     string `json:"state"`
+	Gates     *Gates `json:"gates,omitempty"`
 }

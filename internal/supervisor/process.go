@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -219,7 +220,7 @@ func (p *process) endBackground() {
 	}
 	p.supervisor.mu.Unlock()
 	for _, thread := range threads {
-		ended := catalog.ReportSessionParams{SessionID: thread, Session: catalog.Session{Background: []catalog.BackgroundTask{}, Ended: true}}
+		ended := catalog.ReportSessionParams{SessionID: thread, Session: catalog.Session{Background: []domain.BackgroundTask{}, Ended: true}}
 		if err := p.supervisor.opts.Daemon.ReportSession(context.Background(), ended); err != nil {
 			p.supervisor.opts.Logger.Debug("the end of an agent was not taken", "err", err)
 		}

@@ -104,6 +104,9 @@ func (as use) schema(t reflect.Type, outer []reflect.Type) *Schema {
 	default:
 		as.describe(s, t, outer)
 	}
+	if t.Kind() == reflect.Struct && s.Properties != nil || t.Implements(enumType) {
+		s.Name = t.Name()
+	}
 	if t.Implements(enumType) {
 		s.Enum = reflect.Zero(t).Interface().(Enum).Accepted()
 	}

@@ -16,6 +16,7 @@ import (
 // A nil slice or map is null in JSON, which no Schema of one allows: a handler
 // has to return an empty one.
 type Schema struct {
+	Name        string       `json:"-"`              // of the Go type, of structs and enums that have one
 	Type        string       `json:"type,omitempty"` // empty: any value
 	Nullable    bool         `json:"-"`              // or null
 	Format      string       `json:"format,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
@@ -41,7 +42,7 @@ type backgroundWork struct {
 	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
 	commands []string            // commands started with run_in_background, the latest last
 	seen     map[int]time.Time   // when each process was first seen
-	told     []catalog.BackgroundTask
+	told     []domain.BackgroundTask
 	watched  bool // watchBackground runs
 }
 
@@ -237,23 +238,23 @@ func (a *agent) cancelItem(ctx context.Context, item backgroundItem) (err error)
 }
 
 // listedTasks are the tasks that the agent lists; isListed is false if it lists none ever.
-func (a *agent) listedTasks() (tasks []catalog.BackgroundTask, isListed bool) {
+func (a *agent) listedTasks() (tasks []domain.BackgroundTask, isListed bool) {
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	tasks = []catalog.BackgroundTask{}
+	tasks = []domain.BackgroundTask{}
 	for _, item := range b.list[:min(len(b.list), maxBackground)] {
 		switch item.Type {
 		case "terminal":
-			tasks = append(tasks, catalog.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: catalog.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID), Stoppable: a.canCancel(item)})
+			tasks = append(tasks, domain.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: domain.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID), Stoppable: a.canCancel(item)})
 		case "subagent":
 			if title, isActive := a.subagents.describe(item.SessionID); isActive { // else the next list lacks it
-				tasks = append(tasks, catalog.BackgroundTask{ID: item.SessionID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(title, "sub-agent"), Stoppable: a.canCancel(item)})
+				tasks = append(tasks, domain.BackgroundTask{ID: item.SessionID, Kind: domain.BackgroundToolCall, Title: cmp.Or(title, "sub-agent"), Stoppable: a.canCancel(item)})
 			}
 		case "tool_call":
-			tasks = append(tasks, catalog.BackgroundTask{ID: item.ToolCallID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID), Stoppable: a.canCancel(item)})
+			tasks = append(tasks, domain.BackgroundTask{ID: item.ToolCallID, Kind: domain.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID), Stoppable: a.canCancel(item)})
 		default: // work all the same
-			tasks = append(tasks, catalog.BackgroundTask{ID: item.Type, Kind: catalog.BackgroundToolCall, Title: cmp.Or(item.Type, "background work")})
+			tasks = append(tasks, domain.BackgroundTask{ID: item.Type, Kind: domain.BackgroundToolCall, Title: cmp.Or(item.Type, "background work")})
 		}
 	}
 	return tasks, b.list != nil
@@ -321,15 +322,15 @@ func (b *backgroundWork) callEnded(id string) {
 
 // backgroundTasks lists the agent's background work. more reports new processes that may be
 // short-lived helpers: they count if they still run at the next check.
-func (a *agent) backgroundTasks() (tasks []catalog.BackgroundTask, more bool) {
+func (a *agent) backgroundTasks() (tasks []domain.BackgroundTask, more bool) {
 	if tasks, isListed := a.listedTasks(); isListed {
 		return tasks, false
 	}
-	tasks = []catalog.BackgroundTask{}
+	tasks = []domain.BackgroundTask{}
 	a.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(a.terminals)) {
 		if t := a.terminals[id]; !t.proc.Ended() {
-			tasks = append(tasks, catalog.BackgroundTask{ID: id, Kind: catalog.BackgroundTerminal, Title: t.command})
+			tasks = append(tasks, domain.BackgroundTask{ID: id, Kind: domain.BackgroundTerminal, Title: t.command})
 		}
 	}
 	a.mu.Unlock()
@@ -341,7 +342,7 @@ func (a *agent) backgroundTasks() (tasks []catalog.BackgroundTask, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(b.calls)) {
-		tasks = append(tasks, catalog.BackgroundTask{ID: id, Kind: catalog.BackgroundToolCall, Title: b.calls[id]})
+		tasks = append(tasks, domain.BackgroundTask{ID: id, Kind: domain.BackgroundToolCall, Title: b.calls[id]})
 	}
 	begun := make(map[int]time.Time)
 	for _, p := range running { // parents come first
@@ -358,7 +359,7 @@ func (a *agent) backgroundTasks() (tasks []catalog.BackgroundTask, more bool) {
 		switch {
 		case isPart:
 		case isCommand || time.Since(first) >= lookAtBackground/2:
-			tasks = append(tasks, catalog.BackgroundTask{ID: strconv.Itoa(p.PID), Kind: catalog.BackgroundProcess, Title: title})
+			tasks = append(tasks, domain.BackgroundTask{ID: strconv.Itoa(p.PID), Kind: domain.BackgroundProcess, Title: title})
 		default:
 			more = true
 		}
@@ -417,11 +418,11 @@ func (a *agent) watchBackground() {
 	}
 }
 
-func noTasks() (tasks []catalog.BackgroundTask, more bool) { return []catalog.BackgroundTask{}, false }
+func noTasks() (tasks []domain.BackgroundTask, more bool) { return []domain.BackgroundTask{}, false }
 
 // tellBackgroundNow reports background work if it has changed. ended says that the agent has
 // ended. It returns what now says of more.
-func (a *agent) tellBackgroundNow(now func() (tasks []catalog.BackgroundTask, more bool), ended bool) (more bool) {
+func (a *agent) tellBackgroundNow(now func() (tasks []domain.BackgroundTask, more bool), ended bool) (more bool) {
 	b := &a.background
 	b.telling.Lock()
 	defer b.telling.Unlock()

@@ -98,8 +98,8 @@ func linkTo(b catalog.ContentBlock) catalog.ContentBlock {
 }
 
 // Takes is the same in the hub's terms.
-func (c promptCapabilities) Takes() catalog.PromptTakes {
-	return catalog.PromptTakes{Image: c.Image, Audio: c.Audio, Resource: c.EmbeddedContext}
+func (c promptCapabilities) Takes() domain.PromptTakes {
+	return domain.PromptTakes{Image: c.Image, Audio: c.Audio, Resource: c.EmbeddedContext}
 }
 
 // String says in words what an agent takes in prompts.
@@ -109,7 +109,7 @@ func (c promptCapabilities) String() string { return domain.PromptTakes(c.Takes(
 // tells of its plan; nil if there is none.
 func todos(input json.RawMessage) *catalog.Plan {
 	var list struct {
-		Todos []catalog.PlanEntry `json:"todos"`
+		Todos []domain.PlanEntry `json:"todos"`
 	}
 	if json.Unmarshal(input, &list) != nil || list.Todos == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // This file knows the settings of an agent's session: its mode, its model, its
@@ -87,7 +88,7 @@ func (s *settingState) Opened(o offer, isNew bool) {
 
 // Introduced takes over which program the agent is, if it says so, and what it takes in
 // prompts.
-func (s *settingState) Introduced(info *catalog.AgentInfo, takes catalog.PromptTakes) {
+func (s *settingState) Introduced(info *domain.AgentInfo, takes domain.PromptTakes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if info != nil {
@@ -305,12 +306,12 @@ func option(options []catalog.Option, category string) *catalog.Option {
 }
 
 // has reports whether there is a choice.
-func has(choices []catalog.Choice, id string) bool {
-	return slices.ContainsFunc(choices, func(c catalog.Choice) bool { return c.ID == id })
+func has(choices []domain.Choice, id string) bool {
+	return slices.ContainsFunc(choices, func(c domain.Choice) bool { return c.ID == id })
 }
 
 // settingIDs are the ids of choices, in their order.
-func settingIDs(choices []catalog.Choice) []string {
+func settingIDs(choices []domain.Choice) []string {
 	list := make([]string, len(choices))
 	for i, c := range choices {
 		list[i] = c.ID
@@ -352,7 +353,7 @@ func unasked(agent string, now catalog.Session) string {
 	if now.Mode == nil || len(now.Mode.Choices) == 0 || asks(now, now.Mode.Current) {
 		return ""
 	}
-	i := slices.IndexFunc(now.Mode.Choices, func(c catalog.Choice) bool { return c.ID == now.Mode.Current })
+	i := slices.IndexFunc(now.Mode.Choices, func(c domain.Choice) bool { return c.ID == now.Mode.Current })
 	if i < 0 {
 		return ""
 	}
@@ -364,7 +365,7 @@ func unasked(agent string, now catalog.Session) string {
 }
 
 // named is the choice that has the name of a mode, by its id or by the end of that.
-func named(choices []catalog.Choice, name string) (id string, ok bool) {
+func named(choices []domain.Choice, name string) (id string, ok bool) {
 	for _, of := range []func(string) string{func(id string) string { return id }, catalog.ModeName} {
 		for _, c := range choices {
 			if of(c.ID) == name {
@@ -496,10 +497,10 @@ func listOf(raw json.RawMessage) (list []members, ok bool) {
 
 // choicesOf are choices whose ids are the members of a name; one without is left
 // out.
-func choicesOf(list []members, id, group string) []catalog.Choice {
-	var choices []catalog.Choice
+func choicesOf(list []members, id, group string) []domain.Choice {
+	var choices []domain.Choice
 	for _, m := range list {
-		c := catalog.Choice{ID: m.text(id), Name: m.text("name"), Description: m.text("description"), Group: group}
+		c := domain.Choice{ID: m.text(id), Name: m.text("name"), Description: m.text("description"), Group: group}
 		if c.ID == "" {
 			continue
 		}
@@ -511,9 +512,9 @@ func choicesOf(list []members, id, group string) []catalog.Choice {
 
 // An offer is what an agent says of its settings when it opens a session.
 type offer struct {
-	modes, models *catalog.Selection // nil: it says nothing
-	options       []catalog.Option   // nil: it says nothing
-	commands      []catalog.Command  // nil: it says nothing
+	modes, models *catalog.Selection    // nil: it says nothing
+	options       []catalog.Option      // nil: it says nothing
+	commands      []domain.AgentCommand // nil: it says nothing
 }
 
 // readOffer reads the result of session/new, session/load or session/resume. What is
@@ -559,7 +560,7 @@ func optionsOf(raw json.RawMessage) (options []catalog.Option, ok bool) {
 			if json.Unmarshal(m["currentValue"], &on) == nil {
 				delete(m, "currentValue")
 			}
-			o.Current, o.Choices = "false", []catalog.Choice{{ID: "true"}, {ID: "false"}}
+			o.Current, o.Choices = "false", []domain.Choice{{ID: "true"}, {ID: "false"}}
 			if on {
 				o.Current = "true"
 			}
@@ -574,7 +575,7 @@ func optionsOf(raw json.RawMessage) (options []catalog.Option, ok bool) {
 }
 
 // valuesOf are the values of an option, also those in groups.
-func valuesOf(list []members) (choices []catalog.Choice) {
+func valuesOf(list []members) (choices []domain.Choice) {
 	for _, m := range list {
 		if grouped, ok := m.list("options"); ok {
 			heading := m.text("name")
@@ -590,14 +591,14 @@ func valuesOf(list []members) (choices []catalog.Choice) {
 }
 
 // commandsOf are slash commands; not ok if that is no list.
-func commandsOf(raw json.RawMessage) (commands []catalog.Command, ok bool) {
+func commandsOf(raw json.RawMessage) (commands []domain.AgentCommand, ok bool) {
 	list, ok := listOf(raw)
 	if !ok {
 		return nil, false
 	}
-	commands = []catalog.Command{}
+	commands = []domain.AgentCommand{}
 	for _, m := range list {
-		c := catalog.Command{Name: m.text("name"), Description: m.text("description")}
+		c := domain.AgentCommand{Name: m.text("name"), Description: m.text("description")}
 		if c.Name == "" {
 			continue
 		}
@@ -615,13 +616,13 @@ func commandsOf(raw json.RawMessage) (commands []catalog.Command, ok bool) {
 
 // infoAfter is what a session is called after an update, of which an absent member
 // changes nothing and null takes away.
-func infoAfter(before *catalog.SessionInfo, raw json.RawMessage) *catalog.SessionInfo {
-	var info catalog.SessionInfo
+func infoAfter(before *domain.SessionInfo, raw json.RawMessage) *domain.SessionInfo {
+	var info domain.SessionInfo
 	if before != nil {
 		info = *before
 	}
 	m := membersOf(raw)
-	for name, field := range map[string]*string{"title": &info.Title, "updatedAt": &info.UpdatedAt} {
+	for name, field := range map[string]*string{"title": &info.Title, "updatedAt": &info.Updated} {
 		if _, there := m[name]; there {
 			*field = m.text(name)
 		}

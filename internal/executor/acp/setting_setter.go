@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A setter sets an agent's session by calls that the agent answers. One may be used
@@ -304,7 +305,7 @@ func (s *settingState) SpokenMode(kind string, raw []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !found || s.now.Mode == nil ||
-		!slices.ContainsFunc(s.now.Mode.Choices, func(c catalog.Choice) bool { return c.ID == mode }) {
+		!slices.ContainsFunc(s.now.Mode.Choices, func(c domain.Choice) bool { return c.ID == mode }) {
 		return nil
 	}
 	update, _ := json.Marshal(map[string]string{"sessionUpdate": "current_mode_update", "currentModeId": mode})

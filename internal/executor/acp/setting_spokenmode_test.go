@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Gemini CLI says in a message in which mode it is now. Of other agents, and of modes
@@ -20,7 +20,7 @@ func TestAModeThatIsSaid(t *testing.T) {
 	} {
 		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
 			var s settingState
-			s.Introduced(&catalog.AgentInfo{Name: c.agent}, catalog.PromptTakes{})
+			s.Introduced(&domain.AgentInfo{Name: c.agent}, domain.PromptTakes{})
 			s.Opened(readOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
 			update := s.SpokenMode("agent_message_chunk", fmt.Appendf(nil, said, c.mode))
 			assert.Equal(t, c.becomes != "plan", update != nil)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -50,7 +51,7 @@ func TestSettingsThatNobodyWasTold(t *testing.T) {
 	require.Len(t, hub.events, 2)
 	var told catalog.Session
 	require.NoError(t, json.Unmarshal(hub.events[0].EventData, &told))
-	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []catalog.Command{{Name: "review"}}}, told)
+	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []domain.AgentCommand{{Name: "review"}}}, told)
 	assert.Equal(t, catalog.EventMode, hub.events[1].EventType)
 	a.reportChanged()
 	assert.Len(t, hub.events, 2, "it is told once")
@@ -61,7 +62,7 @@ func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
 	hub := &reports{}
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	a := &agent{}
-	a.settings.Introduced(&catalog.AgentInfo{Name: "gemini-cli"}, catalog.PromptTakes{})
+	a.settings.Introduced(&domain.AgentInfo{Name: "gemini-cli"}, domain.PromptTakes{})
 	a.settings.Opened(readOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
 	a.current.Store(turn)
 	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] default"}}`), false)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -38,7 +39,7 @@ type toolCall struct {
 	title, kind string
 	input       json.RawMessage
 	paths       []string
-	diffs       []catalog.FileDiff
+	diffs       []domain.Diff
 	text        string            // what it shows until it runs: of a plan the plan, else what the agent says about the call
 	running     bool              // its last status is in_progress
 	todo        bool              // it is opencode's todowrite, by its first title: later ones count what is done
@@ -432,7 +433,7 @@ func (u *toolUpdate) call() catalog.ToolCall {
 		switch b := &u.Content[i]; b.Type {
 		case "diff":
 			c.Paths = appendNew(c.Paths, b.Path)
-			c.Diffs = append(c.Diffs, catalog.FileDiff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
+			c.Diffs = append(c.Diffs, domain.Diff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
 		case touched:
 			c.Paths = appendNew(c.Paths, b.Path)
 		case "terminal":

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -222,7 +223,7 @@ const maxPlans = 100
 // A namedPlan is one of the plans of an agent, by its id; "" is that of an agent with one plan.
 type namedPlan struct {
 	PlanID  string
-	Entries []catalog.PlanEntry
+	Entries []domain.PlanEntry
 }
 
 // plan reports a plan: its entries, the lines of its Markdown, or the file that has it. For Duet
@@ -242,7 +243,7 @@ func (t *turn) plan(raw json.RawMessage) bool {
 	case said.Content != nil:
 		p.Entries = markdownPlan(*said.Content)
 	case said.URI != "":
-		p.Entries = []catalog.PlanEntry{{Content: said.URI}}
+		p.Entries = []domain.PlanEntry{{Content: said.URI}}
 	default:
 		return false
 	}
@@ -265,8 +266,8 @@ var listMark = lazyregexp.New(`^(?:[-*+]|\d+[.)])\s+(?:\[([ xX])\]\s+)?`)
 
 // markdownPlan returns the lines of a Markdown plan that are not empty, as entries. Those of a task
 // list have the status that their box says.
-func markdownPlan(text string) []catalog.PlanEntry {
-	entries := []catalog.PlanEntry{}
+func markdownPlan(text string) []domain.PlanEntry {
+	entries := []domain.PlanEntry{}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
@@ -275,7 +276,7 @@ func markdownPlan(text string) []catalog.PlanEntry {
 			entries[maxPlanLines-1].Content = "…"
 			break
 		}
-		e := catalog.PlanEntry{Content: line}
+		e := domain.PlanEntry{Content: line}
 		if mark := listMark().FindStringSubmatch(line); mark != nil && len(mark[0]) < len(line) {
 			e.Content = line[len(mark[0]):]
 			switch mark[1] {
@@ -301,7 +302,7 @@ func (t *turn) planRemoved(raw json.RawMessage) bool {
 }
 
 func (t *turn) reportPlan() {
-	entries := []catalog.PlanEntry{}
+	entries := []domain.PlanEntry{}
 	for _, p := range t.plans {
 		entries = append(entries, p.Entries...)
 	}

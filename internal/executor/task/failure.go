@@ -8,6 +8,7 @@ import (
 	"os/exec"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Error codes of results and reports that are the executor's own.
@@ -35,7 +36,7 @@ const (
 // A Failure is why a task failed: a code, and words for people.
 type Failure struct {
 	Code, Message string
-	SignIn        []catalog.AuthMethod // of [CodeAuthRequired]: the ways that the agent offers
+	SignIn        []domain.AuthMethod // of [CodeAuthRequired]: the ways that the agent offers
 }
 
 // StartFailure says why an agent's program could not be started.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 const (
@@ -61,13 +62,13 @@ func NewChanges(w *Workspace, log *slog.Logger, report func(catalog.FileChange))
 }
 
 // Mention notes that a tool call of that kind and status touches files.
-func (c *Changes) Mention(kind, status string, paths []string, diffs []catalog.FileDiff) {
+func (c *Changes) Mention(kind, status string, paths []string, diffs []domain.Diff) {
 	if c == nil {
 		return
 	}
 	writes := kind == "edit" || kind == "delete" || kind == "move"
 	for _, path := range paths {
-		var own []catalog.FileDiff
+		var own []domain.Diff
 		for _, d := range diffs {
 			if d.Path == path {
 				own = append(own, d)
@@ -82,7 +83,7 @@ func (c *Changes) Mention(kind, status string, paths []string, diffs []catalog.F
 // Track remembers what the file holds, unless it is known. If the tool is done
 // already, or was faster than this, what was there before is derived from what
 // it says it did.
-func (c *Changes) Track(path string, done bool, diffs []catalog.FileDiff) {
+func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 	path = c.workspace.Absolute(path)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *Changes) Track(path string, done bool, diffs []catalog.FileDiff) {
 
 // undo is the content before the edit, if after has it. done tells that the
 // edit has surely been made.
-func undo(after content, d catalog.FileDiff, done bool) content {
+func undo(after content, d domain.Diff, done bool) content {
 	switch {
 	case after.binary:
 		return after

@@ -11,18 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 func TestFileChanges(t *testing.T) {
 	old, empty := "old", ""
-	diff := func(before *string, after string) []catalog.FileDiff {
-		return []catalog.FileDiff{{OldText: before, NewText: after}}
+	diff := func(before *string, after string) []domain.Diff {
+		return []domain.Diff{{OldText: before, NewText: after}}
 	}
 	for _, c := range []struct {
 		name          string
 		there         *string // before the tool is heard of
 		status        string
-		diffs         []catalog.FileDiff
+		diffs         []domain.Diff
 		then          func(path string) error
 		before, after string // "-": absent
 		binary        bool
