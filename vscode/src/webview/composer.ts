@@ -1,14 +1,12 @@
 // The prompt box with all that helps to write in it: completion, earlier prompts, images and files.
 import type { Draft, PromptContent } from "../panel/protocol";
-import { CompletionList } from "./completionlist";
-import { commandsFor } from "./completion";
+import { chips, contentOf, stillNamed } from "./attachments";
+import { commandsFor, CompletionList } from "./completion";
 import type { Candidate, Completable } from "./completion";
 import { make } from "./dom";
 import type { Host } from "./host";
 import type { Data } from "./json";
-import { chips, contentOf, stillNamed } from "./promptcontent";
 import { PromptBox } from "./promptbox";
-import { PromptHistory } from "./prompthistory";
 
 /** How long typing has to pause before the extension keeps the draft, in milliseconds. */
 const pause = 400;
@@ -185,5 +183,45 @@ export class Composer {
   private add({ content, refused }: { content: PromptContent[]; refused: string[] }): void {
     if (content.length > 0) this.box.setContent([...this.box.draft.content, ...content]);
     this.box.fail(refused.join(". "));
+  }
+}
+
+export class PromptHistory {
+  private at = -1;
+  private draft = "";
+
+  /** prompts: the newest first. */
+  constructor(private prompts: string[] = []) {}
+
+  set(prompts: readonly string[]): void {
+    this.prompts = [...prompts];
+    this.reset();
+  }
+
+  /** Takes a prompt that was sent. */
+  add(prompt: string): void {
+    if (prompt.trim() !== "") this.prompts = [prompt, ...this.prompts.filter((other) => other !== prompt)];
+    this.reset();
+  }
+
+  /** Something else was typed: what is there is the draft again. */
+  reset(): void {
+    this.at = -1;
+  }
+
+  /** The next older prompt for what stands in the box; undefined: there is none. */
+  older(current: string): string | undefined {
+    if (this.at === -1) this.draft = current;
+    let next = this.at + 1;
+    if (this.at === -1) while (this.prompts[next] !== undefined && this.prompts[next] === current) next++;
+    if (this.prompts[next] === undefined) return undefined;
+    this.at = next;
+    return this.prompts[next];
+  }
+
+  newer(): string | undefined {
+    if (this.at === -1) return undefined;
+    this.at--;
+    return this.at === -1 ? this.draft : this.prompts[this.at];
   }
 }

@@ -3,16 +3,14 @@
 // takes what has changed (takeChanges) whenever there is time to draw.
 import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
-import { Entries, newEntry, toolKey } from "./entries";
-import type { Entry, EntryKind } from "./entry";
-import { gatesAfter, gatesOf } from "./gates";
-import type { Gates } from "./gates";
+import { Entries, newEntry, newTool, planOf, tellTool, toolKey } from "./entries";
+import type { Entry, EntryKind } from "./entries";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { Questions } from "./questions";
 import type { OpenQuestion, Outcome } from "./questions";
-import { Runs } from "./runs";
-import { newTool, planOf, tellTool } from "./tool";
+import { gatesAfter, gatesOf, Runs } from "./runs";
+import type { Gates } from "./runs";
 
 /** What the agent tells of its session, see the event agent_session. */
 export interface AgentSession {

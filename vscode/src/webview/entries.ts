@@ -1,5 +1,121 @@
-// The entries of a conversation in their order, some of them part of others, and what of them has changed.
-import type { Entry, EntryKind } from "./entry";
+// The entries of a conversation: what each is, what is known of a tool call, and their order.
+import { objectOf, objectsOf, stringOf, stringsOf } from "./json";
+import type { Data } from "./json";
+
+/** What an entry is. content and sketch: what an agent says or thinks that is no text. */
+export type EntryKind = "prompt" | "text" | "thinking" | "content" | "sketch" | "system" | "error" | "tool" | "plan" | "diff" | "answer";
+
+/** Something in a conversation that has a place of its own. */
+export interface Entry {
+  /** No other entry of the conversation has it. */
+  readonly key: string;
+  readonly kind: EntryKind;
+  /** The session (one prompt and its execution) that it belongs to. */
+  readonly run: string;
+  /** The key of the tool call that it is part of, such as that of a sub-agent. */
+  parent: string | undefined;
+  readonly created: string;
+  /** The number of the last event that changed it. */
+  seq: number;
+  /** It is still being written, or the tool still runs. */
+  open: boolean;
+  text: string;
+  /** Of a message: cancelled, if the agent was not given it. */
+  status: string | undefined;
+  attachments: Data[];
+  /** Not all of its text came. */
+  truncated: boolean;
+  /** Of a plan: its entries. */
+  plan: PlanStep[];
+  /** Of a diff, an answer or an error: what the event, or the conversation, has of it. */
+  data: Data;
+  tool: ToolCall | undefined;
+}
+
+export interface PlanStep {
+  content: string;
+  /** pending, in_progress or completed. */
+  status: string;
+}
+
+/** A change of a file, as the agent tells it: whole texts. */
+export interface FileDiff {
+  path: string;
+  /** undefined: the file is new. */
+  before: string | undefined;
+  after: string;
+}
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** What it does, in words. */
+  title: string;
+  /** read, edit, delete, move, search, execute, think, fetch or other. */
+  kind: string;
+  /** pending, in_progress, completed or failed. */
+  status: string;
+  /** undefined: not known; a string: no JSON. */
+  input: unknown;
+  result: string;
+  paths: string[];
+  diffs: FileDiff[];
+  terminal: string | undefined;
+  approval: string | undefined;
+  /** Who did not let it run, and why. */
+  refusedBy: string | undefined;
+  refusal: string | undefined;
+}
+
+export function newTool(id: string): ToolCall {
+  return {
+    id, name: "", title: "", kind: "other", status: "pending", input: undefined, result: "", paths: [], diffs: [],
+    terminal: undefined, approval: undefined, refusedBy: undefined, refusal: undefined,
+  };
+}
+
+/**
+ * Takes into a tool call what an event conversation_updated, or an item of getConversation, has of it.
+ * What they do not have stays as it was. Returns the attachments, where they are told.
+ */
+export function tellTool(call: ToolCall, data: Data): Data[] | undefined {
+  call.name = stringOf(data["tool_name"]) ?? call.name;
+  call.title = stringOf(data["tool_title"]) ?? stringOf(data["title"]) ?? call.title;
+  call.kind = stringOf(data["tool_kind"]) ?? call.kind;
+  call.status = stringOf(data["tool_status"]) ?? stringOf(data["status"]) ?? call.status;
+  const result = stringOf(data["tool_result_content"]);
+  // An event's text may be cut where all of it is known.
+  if (result !== undefined && !(data["truncated"] === true && call.result.startsWith(result))) call.result = result;
+  call.approval = stringOf(data["approval_id"]) ?? call.approval;
+  call.refusedBy = stringOf(data["refused_by"]) ?? call.refusedBy;
+  call.refusal = stringOf(data["refusal"]) ?? call.refusal;
+  call.input = data["tool_input"] ?? parsed(stringOf(data["tool_input_json"])) ?? call.input;
+  const more = data["tool_data"] ?? (stringOf(data["tool_result_for_id"]) === undefined ? data["data"] : undefined);
+  if (more === undefined || more === null) return undefined;
+  const details = objectOf(more);
+  call.paths = stringsOf(details["paths"]);
+  call.diffs = objectsOf(details["diffs"]).map(diffOf);
+  call.terminal = stringOf(details["terminal"]);
+  return objectsOf(details["attachments"]);
+}
+
+export function planOf(data: Data): PlanStep[] {
+  return objectsOf(data["entries"]).map((step) => ({ content: stringOf(step["content"]) ?? "", status: stringOf(step["status"]) ?? "pending" }));
+}
+
+function diffOf(diff: Data): FileDiff {
+  const before = diff["old_text"];
+  return { path: stringOf(diff["path"]) ?? "", before: typeof before === "string" ? before : undefined, after: stringOf(diff["new_text"]) ?? "" };
+}
+
+function parsed(json: string | undefined): unknown {
+  if (json === undefined) return undefined;
+  try {
+    return JSON.parse(json) as unknown;
+  } catch {
+    return json;
+  }
+}
 
 export class Entries {
   private readonly byKey = new Map<string, Entry>();

@@ -1,26 +1,15 @@
 // How an entry of a conversation is shown.
-import type { Actions } from "./actions";
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
-import type { Entry } from "./entry";
-import { nameOf } from "./filediff";
-import { objectOf, stringOf } from "./json";
-import { remedyOf } from "./remedy";
+import type { Entry } from "./entries";
+import { objectOf, objectsOf, stringOf } from "./json";
+import { nameOf } from "./output";
 import { MarkdownStream } from "./stream";
 import { ToolView } from "./toolview";
-
-/** A part of the transcript. */
-export interface View {
-  readonly element: HTMLElement;
-  /**
-   * Called whenever its entry, or what is part of that, has changed. What takes long is drawn until a time (that of
-   * performance.now); true: there is more, and it is to be called again.
-   */
-  update(until?: number): boolean | undefined;
-}
+import type { Actions, EntryViews, View } from "./view";
 
 /** Shows entries, also those that are part of others, and knows where each is. */
-export class Views {
+export class Views implements EntryViews {
   private readonly byKey = new Map<string, View>();
 
   constructor(readonly actions: Actions) {}
@@ -246,5 +235,26 @@ class NoteView implements View {
 
   update(): undefined {
     setLongText(this.element, this.entry.text);
+  }
+}
+
+export function remedyOf(code: string | undefined, methods: unknown): string {
+  switch (code) {
+    case "AGENT_AUTH_REQUIRED": {
+      const names = objectsOf(methods).map((method) => stringOf(method["name"]) ?? stringOf(method["id"]) ?? "");
+      return `Sign in to the agent in a terminal (duet-rpc agents login)${names.length > 0 ? `; it offers: ${names.join(", ")}` : ""}. Then send the prompt again.`;
+    }
+    case "AGENT_NOT_FOUND":
+      return "Install the agent's program, or name another one in the configuration; duet-rpc doctor says what it looks for.";
+    case "AGENT_CONTEXT_OVERFLOW":
+      return "The conversation no longer fits into the model's context: fork it from an earlier prompt, or begin a new session.";
+    case "STORE_FULL":
+      return "The disk is full: make room, then send the prompt again.";
+    case "TIMEOUT":
+      return "It took longer than it may. Send a prompt to go on from here.";
+    case "SETTING_REFUSED":
+      return "Choose another mode or model below, then send the prompt again.";
+    default:
+      return "Send a prompt to go on from here. The log says more.";
   }
 }

@@ -2,8 +2,8 @@
 // agent writes becomes markup, a style or a script; HTML stays the text that it is.
 import MarkdownIt from "markdown-it";
 import type { MarkdownIt as Parser, StateInline, Token } from "markdown-it";
-import { codeBlock } from "./codeblock";
 import { fill, make } from "./dom";
+import { codeBlock } from "./output";
 import { fileOf, linkOf, pieces } from "./references";
 import type { Target } from "./references";
 
@@ -176,7 +176,7 @@ function image(token: Token): HTMLElement {
   return fillWith(linkElement(linkOf(source)), token.content || source);
 }
 
-/** linkElement is a link that the panel opens (links.ts): one with an address would be followed by the webview, too. */
+/** linkElement is a link that the panel opens (openLinks): one with an address would be followed by the webview, too. */
 function linkElement(target: Target | undefined): HTMLElement {
   const link = make("span", { class: "link" });
   if (!target) return link;

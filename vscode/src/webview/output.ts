@@ -1,13 +1,97 @@
-// What a tool got and gave back: long texts by their first and last lines, with their colours.
+// Long texts in a monospaced font, shown in part at first: blocks of code, the output of tools, and changes of files.
 import Anser from "anser";
-import { visible } from "../hub/groups";
-import { copyButton } from "./codeblock";
-import { cutBefore, fill, inTurns, loadButton, make } from "./dom";
+import { structuredPatch } from "diff";
+import { clipped, visible } from "../hub/groups";
+import { button, cutBefore, fill, inTurns, loadButton, make, piecesOf } from "./dom";
+import type { FileDiff } from "./entries";
+import type { Actions } from "./view";
+
+/** How much of a block, and of a line of it, is shown at first, in characters. */
+const longestBlock = 200_000;
+const longestCodeLine = 5_000;
+
+export interface CodeBlock {
+  element: HTMLElement;
+  /** Puts more text behind what it has. */
+  append(text: string): void;
+}
+
+export function codeBlock(content: string, language: string): CodeBlock {
+  let whole = "";
+  let shown = 0;
+  let lineLength = 0;
+  let showsAll = false;
+  const code = make("code");
+  const all = button({
+    class: "text-button", label: "Show all",
+    press: () => {
+      all.hidden = true;
+      showsAll = true;
+      code.replaceChildren();
+      inTurns(piecesOf(whole.replace(/\n$/, "")), code, (piece) => make("span", { text: piece }));
+    },
+  });
+  all.hidden = true;
+  /** Shows what may be shown of more text. The browser would stand still over a very long line. */
+  const show = (text: string): void => {
+    if (showsAll) return fill(code, text);
+    let part = "";
+    for (let at = 0; at < text.length && shown < longestBlock; ) {
+      const newline = text.indexOf("\n", at);
+      const end = newline === -1 ? text.length : newline;
+      const last = cutBefore(text, Math.min(end, at + Math.max(0, longestCodeLine - lineLength)));
+      part += text.slice(at, last);
+      if (newline !== -1) part += "\n";
+      if (last < end) all.hidden = false;
+      lineLength = newline === -1 ? lineLength + end - at : 0;
+      shown += last - at + 1;
+      at = end + 1;
+    }
+    fill(code, ...piecesOf(part));
+    if (shown >= longestBlock) all.hidden = false;
+  };
+  const element = make(
+    "div",
+    { class: "code-block" },
+    make("div", { class: "code-head" }, make("span", { class: "code-language", text: language }), copyButton(() => whole, "Copy code")),
+    make("pre", { is: { tabindex: "0" } }, code),
+    all,
+  );
+  whole = content;
+  show(content.replace(/\n$/, ""));
+  return {
+    element,
+    append: (text) => {
+      whole += text;
+      show(text);
+    },
+  };
+}
+
+/** A button that copies a text, and says that it did. */
+export function copyButton(text: () => string, name: string): HTMLButtonElement {
+  const copy = button({
+    icon: "copy", name, class: "icon-button copy",
+    press: () => {
+      navigator.clipboard.writeText(text()).then(
+        () => said("Copied"),
+        () => said("Could not copy"),
+      );
+    },
+  });
+  const note = make("span", { class: "copy-note", is: { role: "status" } });
+  const said = (what: string): void => {
+    note.textContent = what;
+    setTimeout(() => (note.textContent = ""), 2_000);
+  };
+  copy.append(note);
+  return copy;
+}
 
 const headLines = 8;
 const tailLines = 12;
 /** No line is shown longer than this at first. */
-const longestLine = 2_000;
+const longestOutputLine = 2_000;
 /** Lines and characters that are drawn at once when all is asked for. */
 const linesAtOnce = 2_000;
 const charactersAtOnce = 20_000;
@@ -36,7 +120,7 @@ export function output(text: string, options: OutputOptions): HTMLElement {
   };
   const cut = lines.length > headLines + tailLines + 3;
   const shown = cut ? [...lines.slice(0, headLines), ...lines.slice(-tailLines)] : lines;
-  const shorter = shown.map((line) => (line.length > longestLine ? `${line.slice(0, longestLine)}… (${line.length - longestLine} more characters)` : line));
+  const shorter = shown.map((line) => (line.length > longestOutputLine ? `${line.slice(0, longestOutputLine)}… (${line.length - longestOutputLine} more characters)` : line));
   const showAll = (): void => {
     element.replaceChildren(copy);
     inTurns(blocksOf(lines), element, block);
@@ -119,4 +203,77 @@ function coloured(to: Element, text: string): void {
     if (part.bg_truecolor && part.bg?.endsWith("truecolor")) span.style.backgroundColor = `rgb(${part.bg_truecolor})`;
     to.append(span);
   }
+}
+
+/** Characters of both texts; what is longer is shown in the editor alone. */
+const longestDiff = 400_000;
+const firstDiffLines = 60;
+/** No line is shown longer than this at first. */
+const longestDiffLine = 2_000;
+
+export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "openFile">): HTMLElement {
+  const lines = diffLines(diff);
+  const head = make(
+    "div",
+    { class: "diff-head" },
+    button({ class: "text-button diff-path", label: nameOf(diff.path), tip: diff.path, press: () => actions.openFile(diff.path) }),
+    lines && make("span", { class: "added", text: `+${countOf(lines, "+")}` }),
+    lines && make("span", { class: "removed", text: `−${countOf(lines, "-")}` }),
+    diff.before === undefined && make("span", { class: "tag", text: "new" }),
+    button({ icon: "diff", name: `Show the change of ${nameOf(diff.path)} in the diff editor`, tip: "Open in the diff editor", press: () => actions.openDiff(diff) }),
+  );
+  return make("div", { class: "file-diff" }, head, lines ? unified(lines) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
+}
+
+/** A unified diff that somebody else has made, such as that of a question. */
+export function unifiedDiff(text: string): HTMLElement {
+  return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)));
+}
+
+function diffLines({ path, before, after }: FileDiff): string[] | undefined {
+  if ((before?.length ?? 0) + after.length > longestDiff) return undefined;
+  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 2, timeout: 40 });
+  return patch?.hunks.flatMap((hunk, i) => [...(i > 0 || hunk.oldStart > 1 ? [`@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`] : []), ...hunk.lines.filter((line) => !line.startsWith("\\"))]);
+}
+
+function countOf(lines: readonly string[], sign: string): number {
+  return lines.filter((line) => line.startsWith(sign)).length;
+}
+
+function unified(lines: readonly string[]): HTMLElement {
+  const pre = make("pre", { class: "diff-lines", is: { tabindex: "0", "aria-label": "Changed lines" } });
+  const write = (part: readonly string[]): void => {
+    for (const line of part) {
+      const kind = line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span";
+      const element = make(kind, { class: line.startsWith("@@") ? "hunk" : "line", text: line === "" ? " " : clipped(line, longestDiffLine) });
+      fill(pre, element);
+      if (clipped(line, longestDiffLine) === line) continue;
+      const whole = button({
+        class: "text-button", label: "Show the whole line",
+        press: () => {
+          whole.remove();
+          element.replaceChildren();
+          inTurns(piecesOf(line), element, (piece) => make("span", { text: piece }));
+        },
+      });
+      pre.append(whole);
+    }
+  };
+  write(lines.slice(0, firstDiffLines));
+  if (lines.length > firstDiffLines) {
+    const more = button({
+      class: "text-button", label: `Show ${lines.length - firstDiffLines} more lines`,
+      press: () => {
+        more.remove();
+        write(lines.slice(firstDiffLines));
+      },
+    });
+    pre.append(more);
+  }
+  return pre;
+}
+
+/** The last part of a path. */
+export function nameOf(path: string): string {
+  return path.split(/[\\/]/).filter((part) => part !== "").at(-1) ?? path;
 }

@@ -1,29 +1,26 @@
 // A panel: what the extension says becomes a conversation, and that is drawn once a frame.
-import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import type { EventParams } from "../hub/events";
 import type { Choice } from "../hub/questions";
+import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
 import { RPCError } from "../rpc/index";
-import type { Actions, Answered } from "./actions";
-import { Announcer } from "./announcer";
 import { Composer } from "./composer";
 import { Conversation } from "./conversation";
 import { button, make } from "./dom";
-import { Head } from "./head";
-import type { Entry } from "./entry";
+import type { Entry } from "./entries";
+import { deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
-import { objectOf } from "./json";
-import { openLinks } from "./links";
-import { Pages } from "./pages";
-import { QuestionBar } from "./questionbar";
+import { objectOf, stringOf } from "./json";
 import type { OpenQuestion, Outcome } from "./questions";
+import { QuestionBar, questionTitle } from "./questionview";
 import { Queue } from "./queue";
 import type { Saved } from "./queue";
-import { deliveredWords, sendPrompt } from "./sending";
-import { sessionOf, stateWords } from "./session";
+import { openLinks } from "./references";
+import { Head, sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
-import { SettingsBar } from "./settingsbar";
-import { settingsOf } from "./settings";
+import { SettingsBar, settingsOf } from "./settings";
 import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
+import type { Actions, Answered } from "./view";
 
 /** What VS Code keeps for a page while it is hidden, and over a reload. */
 export interface Kept {
@@ -364,5 +361,35 @@ export class Panel implements Actions {
     this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);
     if (this.session) this.settings.update(settingsOf(this.session, this.conversation.told));
     this.announcer.state(stateWords(session, now), this.conversation.questions);
+  }
+}
+
+export class Announcer {
+  readonly element = make("div", { class: "unseen", is: { "aria-live": "polite", role: "status" } });
+  private last: string | undefined;
+  private readonly told = new Set<string>();
+
+  say(text: string): void {
+    this.element.append(make("p", { text }));
+    while (this.element.childElementCount > 3) this.element.firstElementChild!.remove();
+  }
+
+  /** Says that the agent goes on without a prompt, if an event tells so. */
+  event({ event: { type, data } }: EventParams): void {
+    const text = stringOf(data["content"]);
+    if (type === "conversation_updated" && data["subtype"] === "went_on" && text !== undefined) this.say(text);
+  }
+
+  /** Says what is new of a state, and of the questions. */
+  state(state: { id: string; text: string }, questions: readonly OpenQuestion[]): void {
+    for (const question of questions) {
+      if (this.told.has(question.id)) continue;
+      this.told.add(question.id);
+      this.say(`Question: ${questionTitle(question)}`);
+    }
+    const before = this.last;
+    this.last = state.id;
+    if (before === undefined || before === state.id) return;
+    if (state.id === "done" || state.id === "failed") this.say(`The agent's work ${state.id === "done" ? "is " : ""}${state.text}`);
   }
 }

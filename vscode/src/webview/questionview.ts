@@ -1,15 +1,14 @@
-// A question, where it was asked: what it is about, and a button for each answer.
+// A question, where it was asked and in a bar above the prompt box: what it is about, and a button for each answer.
+import type { Question } from "../hub/model";
 import { choicesOf, titleOf } from "../hub/questions";
 import type { Choice } from "../hub/questions";
-import type { Question } from "../hub/model";
-import type { Actions } from "./actions";
 import { button, icon, make, setText } from "./dom";
 import type { IconName } from "./dom";
-import { unifiedDiff } from "./filediff";
 import { objectOf, stringOf, stringsOf } from "./json";
 import { renderMarkdown } from "./markdown";
-import { output } from "./output";
+import { output, unifiedDiff } from "./output";
 import type { OpenQuestion } from "./questions";
+import type { Actions } from "./view";
 
 /** The longest plan that is shown as Markdown, in characters: all of it is read at once. */
 const longestPlan = 50_000;
@@ -138,4 +137,42 @@ function detailsOf(choices: readonly Choice[]): string[] {
   const labels = new Map<string, string[]>();
   for (const { label, detail } of choices) if (detail !== undefined) labels.set(detail, [...(labels.get(detail) ?? []), label]);
   return [...labels].map(([detail, of]) => `${of.join(", ")}: ${detail}`);
+}
+
+export class QuestionBar {
+  readonly element = make("div", { class: "question-bar", is: { role: "region", "aria-label": "Open questions" } });
+  private shown = "";
+
+  constructor(
+    private readonly actions: Actions,
+    private readonly show: (id: string) => void,
+  ) {
+    this.element.hidden = true;
+  }
+
+  update(sees: (id: string) => boolean): void {
+    const open = this.actions.conversation.questions;
+    const first = open.some(({ id }) => sees(id)) ? undefined : open[0];
+    const now = first ? `${first.id} ${first.partial} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
+    if (now === this.shown) return;
+    this.shown = now;
+    const hadFocus = this.element.contains(document.activeElement);
+    this.element.hidden = first === undefined;
+    if (!first) {
+      this.element.replaceChildren();
+      if (hadFocus) this.actions.focusPrompt();
+      return;
+    }
+    const failure = make("p", { class: "failure", is: { role: "alert" } });
+    // Here stands what needs nothing but a look at the title; the rest is at its place.
+    const choices = (first.partial ? [] : choicesOf(questionOf(first))).filter(({ needs }) => needs === undefined).slice(0, 4);
+    const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
+    row.update(choices);
+    this.element.replaceChildren(
+      make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(first) }), open.length > 1 && make("span", { class: "note", text: `1 of ${open.length}` }), button({ class: "text-button", label: "Show", name: "Show the question", press: () => this.show(first.id) })),
+      row.element,
+      failure,
+    );
+    if (hadFocus) this.element.querySelector<HTMLElement>(".choices button")?.focus();
+  }
 }

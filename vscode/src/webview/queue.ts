@@ -1,7 +1,7 @@
 // The prompts that wait for their turn. A person edits, moves or takes back each of them.
 import { clipped, visible } from "../hub/groups";
 import { button, make, setText } from "./dom";
-import type { Entry } from "./entry";
+import type { Entry } from "./entries";
 
 /** What came of an edit. begun: the prompt does not wait any more. */
 export type Saved = "saved" | "begun" | "failed";

@@ -1,4 +1,5 @@
-// What in an agent's text names a file or an address: only that becomes a link.
+// Links: what in an agent's text names a file or an address, and how it is opened.
+import type { Actions } from "./view";
 
 /** Where a link leads to. */
 export type Target = { url: string } | { path: string; line?: number; column?: number };
@@ -87,4 +88,19 @@ function decoded(href: string): string {
   } catch {
     return href;
   }
+}
+
+export function openLinks(root: HTMLElement, actions: Actions): void {
+  const follow = (event: Event): void => {
+    const link = event.target instanceof Element ? event.target.closest<HTMLElement>("[role=link]") : null;
+    if (!link) return;
+    event.preventDefault();
+    const { url, path, line, column } = link.dataset;
+    if (url !== undefined) actions.openLink(url);
+    else if (path !== undefined) actions.openFile(path, line === undefined ? undefined : Number(line), column === undefined ? undefined : Number(column));
+  };
+  root.addEventListener("click", follow);
+  root.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") follow(event);
+  });
 }

@@ -1,9 +1,9 @@
 // A text that grows. Blocks that can no longer change stay as they are: only the last ones are
 // read and drawn again.
-import { codeBlock } from "./codeblock";
-import type { CodeBlock } from "./codeblock";
 import { button, inTurns, make, piecesOf, setText } from "./dom";
 import { blocksOf, renderBlock, renderMarkdown } from "./markdown";
+import { codeBlock } from "./output";
+import type { CodeBlock } from "./output";
 
 /** A last block longer than twice this is cut where a reader sees no harm, so that drawing it again stays cheap. */
 const longBlock = 3_000;

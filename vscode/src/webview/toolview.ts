@@ -3,11 +3,10 @@ import { clipped } from "../hub/groups";
 import { attachments } from "./attachments";
 import { icon, loadButton, make, setText } from "./dom";
 import type { IconName } from "./dom";
-import type { Entry, ToolCall } from "./entry";
-import type { View, Views } from "./entryview";
-import { fileDiff, nameOf } from "./filediff";
+import type { Entry, ToolCall } from "./entries";
 import { objectOf, stringOf } from "./json";
-import { output } from "./output";
+import { fileDiff, nameOf, output } from "./output";
+import type { EntryViews, View } from "./view";
 
 /** How much of a title is shown: the input is there as a whole. */
 const longestTitle = 500;
@@ -36,7 +35,7 @@ export class ToolView implements View {
 
   constructor(
     private readonly entry: Entry,
-    private readonly views: Views,
+    private readonly views: EntryViews,
   ) {
     const summary = make("summary", { on: { click: () => (this.chosen = true) } }, icon("chevron"), this.mark, this.title, this.subject, this.status);
     this.details = make("details", { on: { toggle: () => this.drawBody() } }, summary, this.body, this.parts);

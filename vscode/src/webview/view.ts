@@ -1,8 +1,26 @@
-// What a part of the page may ask for beyond drawing itself.
-import type { Entry, FileDiff } from "./entry";
+// What the parts of the page know of each other: a view of an entry, and what it may ask the panel for.
 import type { Choice } from "../hub/questions";
 import type { Conversation } from "./conversation";
+import type { Entry, FileDiff } from "./entries";
 import type { OpenQuestion, Outcome } from "./questions";
+
+/** The view of an entry, a part of the transcript. */
+export interface View {
+  readonly element: HTMLElement;
+  /**
+   * Called whenever its entry, or what is part of that, has changed. What takes long is drawn until a time (that of
+   * performance.now); true: there is more, and it is to be called again.
+   */
+  update(until?: number): boolean | undefined;
+}
+
+/** The views of all entries: that of a tool call shows the entries that are part of it. */
+export interface EntryViews {
+  readonly actions: Actions;
+  /** The view of an entry, made if there is none: one that has to be updated yet. */
+  of(entry: Entry): View;
+  known(key: string): View | undefined;
+}
 
 /** What came of an answer. */
 export interface Answered {
@@ -11,6 +29,7 @@ export interface Answered {
   why?: string;
 }
 
+/** What a part of the page may ask for beyond drawing itself. */
 export interface Actions {
   readonly conversation: Conversation;
   openFile(path: string, line?: number, column?: number): void;
