@@ -1,18 +1,19 @@
 // What VS Code calls: it puts the parts together, and ends them.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
+import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
 import { Documents } from "./documents";
-import { notifications } from "./notifications";
+import { notifications, statusBar } from "./notifications";
 import { Drafts } from "./panel/drafts";
-import { Panels } from "./panel/panels";
+import { Panels } from "./panel/panel";
 import { handlersOf } from "./panel/requests";
+import { Previews } from "./preview/panel";
 import { Projects } from "./projects";
-import { registerTools } from "./tools";
-import { InboxTree } from "./views/inbox";
-import { SessionsTree } from "./views/sessions";
-import { statusBar } from "./views/status";
+import { Keys } from "./secrets";
+import { Terminals } from "./terminals";
+import { InboxTree, OtherProjectsTree, SessionsTree } from "./views";
 
 let projects: Projects | undefined;
 let drafts: Drafts | undefined;
@@ -50,11 +51,13 @@ export function activate(context: vscode.ExtensionContext): void {
   const told = new Set<string>();
   const stop = all.onChange(follow);
   follow();
+  const [builds, problems, terminals] = [new BuildCommand(), new Problems(all), new Terminals(note)];
+  const [keys, previews, others] = [new Keys(all, context, note), new Previews(all, context, note), new OtherProjectsTree(all)];
   context.subscriptions.push(
-    log, all, documents, changes, panels, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
+    log, all, documents, changes, panels, new SessionsTree(all), new InboxTree(all), others, statusBar(all), { dispose: stop },
+    previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
-    ...registerCommands({ projects: all, documents, panels, changes, log, attempt }),
-    ...registerTools({ projects: all, context, log, attempt }),
+    ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, others, log, attempt }),
   );
 }
 

@@ -4,15 +4,11 @@ import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { createMessageConnection, ErrorCodes, ResponseError, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import type { CancellationToken, MessageConnection } from "vscode-jsonrpc/node";
 import type { Method, Params, Result } from "../protocol";
-import { ErrorCode } from "../rpc/error";
+import { ErrorCode } from "../rpc/messages";
 import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
-import { Emitter } from "./emitter";
-import { followedEvents } from "./events";
-import type { EventParams, HubNotification, TerminalEvent } from "./events";
-import { Following } from "./following";
-import type { Followed, FollowListener } from "./following";
-import { RestartRule } from "./restart";
+import { Emitter, followedEvents, Following } from "./events";
+import type { EventParams, Followed, FollowListener, HubNotification, TerminalEvent } from "./events";
 
 /**
  * The state of the process. stopped: it was not started, or it was stopped; starting: also after a crash;
@@ -396,4 +392,27 @@ const repeatable = /^(get|list|fetch|search)[A-Z]|\.list$|^(sendDecision|interru
 function mayRetry(method: Method, error: unknown): boolean {
   if (!isAnswer(error) || (error.data as { retry?: unknown } | undefined)?.retry !== true) return false;
   return error.code !== ErrorCode.HubLost || repeatable.test(method);
+}
+
+/** How many crashes within how many milliseconds are too many: the fifth within three minutes. */
+const tooMany = 5;
+const within = 3 * 60_000;
+
+/** RestartRule decides whether a process that has died is started again. Stopping it on purpose is not a crash. */
+export class RestartRule {
+  private crashes: number[] = [];
+
+  constructor(private readonly now: () => number = Date.now) {}
+
+  /** Notes a crash. False: there were too many, do not start it again. */
+  crashed(): boolean {
+    const now = this.now();
+    this.crashes = [...this.crashes.filter((at) => now - at < within), now];
+    return this.crashes.length < tooMany;
+  }
+
+  /** Forgets all crashes, since a person wants it started. */
+  forget(): void {
+    this.crashes = [];
+  }
 }

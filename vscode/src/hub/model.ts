@@ -2,7 +2,7 @@
 // is told by events; what it is now is asked for.
 import type { Result } from "../protocol";
 import type { HubConnection } from "./connection";
-import { Emitter } from "./emitter";
+import { Emitter } from "./events";
 import type { EventParams } from "./events";
 import { wholeQuestions } from "./questions";
 

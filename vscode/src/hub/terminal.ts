@@ -1,6 +1,6 @@
 // A terminal of the hub, as a view shows it. It needs no VS Code.
 import type { HubConnection } from "./connection";
-import { Emitter } from "./emitter";
+import { Emitter } from "./events";
 import type { TerminalEvent } from "./events";
 
 export interface Size {

@@ -1,11 +1,10 @@
 // Between the page of a panel and duet-rpc: it hands methods and events of one conversation on, and nothing else.
 import type { HubConnection } from "../hub/connection";
-import type { EventParams } from "../hub/events";
 import { conversationEvents } from "../hub/events";
+import type { EventParams, Following } from "../hub/events";
 import { wholeQuestions } from "../hub/questions";
-import type { Following } from "../hub/following";
 import { JSONRPCClient } from "../rpc/client";
-import { ErrorCode, RPCError } from "../rpc/error";
+import { ErrorCode, RPCError } from "../rpc/messages";
 import { JSONRPCServer } from "../rpc/server";
 import { webviewTransport } from "../rpc/transport";
 import type { WebviewTarget } from "../rpc/transport";

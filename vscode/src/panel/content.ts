@@ -1,4 +1,4 @@
-// Files as content of a prompt.
+// Files for a prompt: as its content, and which ones fit what is typed behind @. It needs no VS Code.
 import { readFile, stat } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -33,4 +33,52 @@ export async function readUris(uris: readonly string[], pathOf: (uri: string) =>
     }
   }
   return { content, refused };
+}
+
+/** The most that a page is told of. */
+export const mostFiles = 50;
+
+/**
+ * The paths that have the letters of a query in their order, the best first. Letters side by side, at the beginning of
+ * a word and in the name of the file count more; of the same, a path that is preferred, then a short one.
+ */
+export function rank(query: string, paths: Iterable<string>, preferred: ReadonlySet<string> = new Set()): string[] {
+  const wanted = query.trim().toLowerCase().replaceAll("\\", "/");
+  const found: Array<{ path: string; score: number }> = [];
+  for (const path of paths) {
+    const score = scoreOf(wanted, path);
+    if (score !== undefined) found.push({ path, score: score + (preferred.has(path) ? (wanted === "" ? 1_000 : 6) : 0) });
+  }
+  found.sort((a, b) => b.score - a.score || a.path.length - b.path.length || (a.path < b.path ? -1 : 1));
+  return found.slice(0, mostFiles).map(({ path }) => path);
+}
+
+/** scoreOf is undefined where a letter is missing. */
+function scoreOf(wanted: string, path: string): number | undefined {
+  if (wanted === "") return 0;
+  const lower = path.toLowerCase();
+  const name = lower.lastIndexOf("/") + 1;
+  // All of it in one piece is better than anything else, best in the name.
+  const inName = lower.indexOf(wanted, name);
+  if (inName === name) return 1_000 + (lower.length === name + wanted.length ? 500 : 0);
+  if (inName > 0) return 700 + (isStart(path, inName) ? 100 : 0);
+  const whole = lower.indexOf(wanted);
+  if (whole >= 0) return 500 + (isStart(path, whole) ? 100 : 0);
+  // Backwards, so that letters are found in the name rather than in its folders.
+  let [score, at, last] = [0, lower.length, lower.length];
+  for (let i = wanted.length - 1; i >= 0; i--) {
+    at = lower.lastIndexOf(wanted[i]!, at - 1);
+    if (at < 0) return undefined;
+    score += 1 + (at === last - 1 ? 4 : 0) + (isStart(path, at) ? 6 : 0) + (at >= name ? 3 : 0);
+    last = at;
+    if (at === 0 && i > 0) return undefined;
+  }
+  return Math.min(score, 400);
+}
+
+/** isStart tells whether a word begins there: behind a sign, or with a capital letter. */
+function isStart(path: string, at: number): boolean {
+  if (at === 0) return true;
+  const [before, here] = [path[at - 1]!, path[at]!];
+  return /[^\p{L}\p{N}]/u.test(before) || (/\p{Ll}/u.test(before) && /\p{Lu}/u.test(here));
 }

@@ -41,6 +41,7 @@ ${body}
 `;
 }
 
-function escaped(text: string): string {
+/** A text for HTML, in an element or in an attribute. */
+export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

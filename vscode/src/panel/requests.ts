@@ -5,7 +5,7 @@ import { answer } from "../answer";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
 import { choicesOf, wholeQuestions } from "../hub/questions";
-import { ErrorCode, RPCError } from "../rpc/error";
+import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
 import type { Drafts } from "./drafts";

@@ -1,6 +1,6 @@
 // What belongs to the conversation of a panel: a page is answered about that alone.
 import type { Method, Params, Result } from "../protocol";
-import { ErrorCode, RPCError } from "../rpc/error";
+import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PassedMethod } from "./protocol";
 
 export type Request = <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;

@@ -6,12 +6,11 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { describe, nameOf } from "../hub/groups";
 import { projectRoot } from "../hub/root";
-import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
-import { pickProject } from "../projects";
+import { escaped } from "../panel/html";
 import type { Project, Projects } from "../projects";
+import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
 import { promptOf } from "./entries";
-import { PreviewServer } from "./server";
-import { Trails } from "./trails";
+import { PreviewServer, Trails } from "./server";
 
 const viewType = "duet.preview";
 
@@ -93,12 +92,6 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
   }
 }
 
-/** previewOf shows the preview of a project that the person chooses. */
-export async function showPreview(projects: Projects, previews: Previews): Promise<void> {
-  const project = await pickProject(projects);
-  if (project) await previews.show(project);
-}
-
 interface Place {
   url: string;
   line?: number;
@@ -129,8 +122,4 @@ async function send(project: Project, report: string): Promise<void> {
   const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "What the page says is put behind your words.", value: "The page in the preview says this. Find out why, and mend it.", ignoreFocusOut: true });
   if (words === undefined) return;
   await project.connection.request("continueSession", { session_id: session.id, query: promptOf(words, report) });
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -1,8 +1,10 @@
-// Serves the project's pages to an iframe, as the hub's method fetch has them. It needs no VS Code.
-import { randomBytes } from "node:crypto";
+// The parts of the preview that need no VS Code: the server of the project's pages, and the trails that it has kept.
+import { createHash, randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 
 export interface Page {
   status: number;
@@ -90,4 +92,52 @@ export function withScript(page: Buffer): Buffer {
 function refuse(response: ServerResponse, status: number, text: string): void {
   if (!response.headersSent) response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" });
   response.end(text);
+}
+
+/** The addresses that a preview has been to, and which of them it shows. */
+export interface Kept {
+  urls?: string[];
+  at?: number;
+}
+
+/** A file for each project, in a folder. Of two windows with the same project the one that moved last counts. */
+export class Trails {
+  private last: Promise<void> = Promise.resolve();
+
+  constructor(private readonly folder: string, private readonly onError: (error: unknown) => void) {}
+
+  /** What was kept of a project; nothing where that is nothing, or cannot be read. */
+  async of(project: string): Promise<Kept> {
+    try {
+      return keptOf(JSON.parse(await readFile(this.path(project), "utf8")));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") this.onError(error);
+      return {};
+    }
+  }
+
+  keep(project: string, kept: unknown): void {
+    this.last = this.last.then(() => this.write(project, keptOf(kept))).catch(this.onError);
+  }
+
+  /** Resolves when all is on the disk. */
+  async written(): Promise<void> {
+    await this.last;
+  }
+
+  private async write(project: string, kept: Kept): Promise<void> {
+    const path = this.path(project);
+    await mkdir(this.folder, { recursive: true });
+    await writeFile(`${path}.new`, JSON.stringify(kept), { mode: 0o600 });
+    await rename(`${path}.new`, path);
+  }
+
+  private path(project: string): string {
+    return join(this.folder, `${createHash("sha256").update(project).digest("hex").slice(0, 16)}.json`);
+  }
+}
+
+function keptOf(value: unknown): Kept {
+  const { urls, at } = (value ?? {}) as Kept;
+  return Array.isArray(urls) && urls.every((url) => typeof url === "string") && Number.isInteger(at) && urls[at!] !== undefined ? { urls, at: at! } : {};
 }

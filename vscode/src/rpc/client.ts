@@ -1,5 +1,5 @@
-import { ErrorCode, RPCClosedError, RPCError, RPCTimeoutError } from "./error.js";
-import type { JSONRPCErrorObject, JSONRPCId, JSONRPCMessage, JSONRPCNotification, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./types.js";
+import { ErrorCode, RPCClosedError, RPCError, RPCTimeoutError } from "./messages.js";
+import type { JSONRPCErrorObject, JSONRPCId, JSONRPCMessage, JSONRPCNotification, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./messages.js";
 
 export interface JSONRPCClientOptions {
   /** How long a request waits for its answer, in milliseconds; 10,000 unless given; 0: without end. */

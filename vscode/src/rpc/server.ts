@@ -1,5 +1,5 @@
-import { ErrorCode, RPCError, errorObject } from "./error.js";
-import type { JSONRPCId, JSONRPCMessage, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./types.js";
+import { ErrorCode, errorObject, RPCError } from "./messages.js";
+import type { JSONRPCId, JSONRPCMessage, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./messages.js";
 
 /** What a handler may want to know of the request beside its params. */
 export interface RequestContext {

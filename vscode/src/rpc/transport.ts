@@ -1,5 +1,5 @@
-import { isJSONRPC } from "./types.js";
-import type { JSONRPCMessage, RPCTransport } from "./types.js";
+import { isJSONRPC } from "./messages.js";
+import type { JSONRPCMessage, RPCTransport } from "./messages.js";
 
 // What a listener gets depends on the type of the event, and on who tells of it.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
