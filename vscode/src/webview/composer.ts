@@ -8,9 +8,6 @@ import type { Host } from "./host";
 import type { Data } from "./json";
 import { PromptBox } from "./promptbox";
 
-/** How long typing has to pause before the extension keeps the draft, in milliseconds. */
-const pause = 400;
-
 /** How long typing has to pause before files are looked for, in milliseconds. */
 const searchPause = 60;
 
@@ -21,7 +18,6 @@ export class Composer {
   private readonly chips = make("ul", { class: "attached-list", is: { "aria-label": "Attached" } });
   /** Addresses of files that the text names by @. */
   private readonly named = new Set<string>();
-  private keeping: ReturnType<typeof setTimeout> | undefined;
   private searching: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -107,8 +103,6 @@ export class Composer {
     if (content.length !== draft.content.length) return this.box.setContent(content);
     this.drawChips();
     this.options.keep(draft);
-    clearTimeout(this.keeping);
-    this.keeping = setTimeout(() => void this.host.request("panel.keepDraft", this.box.draft).catch(() => undefined), pause);
   }
 
   private drawChips(): void {

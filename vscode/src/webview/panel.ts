@@ -22,10 +22,11 @@ import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
 import type { Actions, Answered } from "./view";
 
-/** What VS Code keeps for a page while it is hidden, and over a reload. */
+/** Keeps what is written in the prompt box while the page is hidden, and over a reload. */
 export interface Kept {
-  get(): unknown;
-  set(state: unknown): void;
+  /** The draft from before; undefined: this window has none. */
+  readonly draft: Draft | undefined;
+  keep(draft: Draft): void;
 }
 
 /** Events after which getSessionState, or fetchApprovals, tells more than they do. */
@@ -73,7 +74,7 @@ export class Panel implements Actions {
     this.composer = new Composer(host, {
       commands: () => this.conversation.told.commands ?? this.session?.agent_session?.commands ?? [],
       send: (draft, now) => this.send(draft, now),
-      keep: (draft) => kept.set(draft),
+      keep: (draft) => kept.keep(draft),
     });
     this.queue = new Queue({
       takeBack: (entry) => this.takeBack(entry),
@@ -121,8 +122,7 @@ export class Panel implements Actions {
       this.banner.replaceChildren(make("p", { text: `The panel could not be opened: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.open() }));
       return;
     }
-    const kept = this.kept.get() as Draft | undefined;
-    this.composer.setDraft(kept?.text !== undefined && Array.isArray(kept.content) ? kept : this.start.draft);
+    this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
     await this.connected(this.start.connection);
     this.changed();
