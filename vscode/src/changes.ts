@@ -6,7 +6,7 @@ import { nameOf, short } from "./hub/groups";
 import type { Session } from "./hub/model";
 import type { Project, Projects, ProjectSession } from "./projects";
 
-export const changeScheme = "duet-change";
+const changeScheme = "duet-change";
 
 /** What the address of a side says. */
 interface Place {

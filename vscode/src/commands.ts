@@ -200,7 +200,7 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
 const usual = 5;
 
 /** Asks for gates, for turns and for a prompt, and begins the session in a folder; its id, or nothing if the person has thought better of it. */
-export async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder, agent: string): Promise<string | undefined> {
+async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder, agent: string): Promise<string | undefined> {
   let gates: string[] | undefined;
   try {
     gates = await pickGates(project);

@@ -45,7 +45,7 @@ interface Row {
 }
 
 /** The dot of each group. */
-export const icons: Record<GroupId, [icon: string, colour: string]> = {
+const icons: Record<GroupId, [icon: string, colour: string]> = {
   waiting: ["circle-filled", "charts.yellow"],
   working: ["circle-filled", "charts.blue"],
   queued: ["circle-outline", "charts.blue"],

@@ -22,7 +22,7 @@ export function stateWords({ state }: Pick<Hunk, "state">): string {
 }
 
 /** Where a hunk is on a side, without the lines around it: its first line, from 0, and how many it has there. */
-export interface Extent {
+interface Extent {
   line: number;
   count: number;
 }

@@ -1,7 +1,7 @@
 // The events of the hub, as far as the extension knows them (docs/protocol.md, "Events"), and how they reach listeners.
 
 /** What is said of an event that belongs to a run. */
-export interface RunIds {
+interface RunIds {
   session_id?: string;
   run_id?: string;
   task_id?: string;

@@ -23,7 +23,7 @@ export interface KeyUser {
 }
 
 /** How long the hub waits for a key, in milliseconds. */
-export const askedFor = 25_000;
+const askedFor = 25_000;
 
 /** The requests of one project, each answered at most once. */
 export class KeyRequests {

@@ -79,7 +79,7 @@ export interface OtherProject {
 const most = 300;
 
 /** Takes the projects out of what the program has printed, but for those that are open. Throws if that is something else. */
-export function othersOf(printed: string, open: readonly string[]): OtherProject[] {
+function othersOf(printed: string, open: readonly string[]): OtherProject[] {
   const { projects } = JSON.parse(printed) as { projects: OtherProject[] };
   return projects.filter(({ root, sessions, error }) => !open.includes(root) && (sessions.length > 0 || error)).map((project) => {
     const threads = new Map<string, Session>();

@@ -151,7 +151,7 @@ function isNotFound(error: unknown): boolean {
   return (error as { data?: { kind?: unknown } }).data?.kind === "session_not_found";
 }
 
-export const panelType = "duet.session";
+const panelType = "duet.session";
 
 export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly all = new Map<string, Panel>();

@@ -20,7 +20,7 @@ export interface Entry extends Said {
 export type Level = "error" | "warn" | "other";
 
 /** How many are kept. */
-export const mostEntries = 500;
+const mostEntries = 500;
 
 export function levelOf({ kind, level }: Said): Level {
   if (kind === "error" || level === "error") return "error";

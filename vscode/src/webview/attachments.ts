@@ -35,7 +35,7 @@ function chip(name: string, attachment: Data, actions: Actions): HTMLElement {
 }
 
 /** A size in bytes, in few characters. */
-export function sizeOf(bytes: number): string {
+function sizeOf(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${Math.round(bytes / 1_000)} kB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;

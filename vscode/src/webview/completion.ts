@@ -39,7 +39,7 @@ export function commandsFor(query: string, commands: ReadonlyArray<Record<string
   return fits.sort((a, b) => begins(a.name) - begins(b.name) || (a.name < b.name ? -1 : 1)).map(({ name, detail }) => ({ label: `/${name}`, detail, insert: `/${name} ` }));
 }
 
-export interface CompletionSource {
+interface CompletionSource {
   candidates(of: Completable): Candidate[] | Promise<Candidate[]>;
   chosen(candidate: Candidate): void;
 }

@@ -46,7 +46,6 @@ export class Conversation {
   private sessionChanged = false;
   private agentSession: AgentSession = {};
   private gatesNow: Gates | undefined;
-  private lastSeq = 0;
 
   /** What is not part of another entry, the oldest first. */
   get entries(): readonly Entry[] {
@@ -70,11 +69,6 @@ export class Conversation {
   /** Where the gates of its work stand; undefined: it has none. */
   get gates(): Readonly<Gates> | undefined {
     return this.gatesNow;
-  }
-
-  /** The number of the last event, to go on after it with since. */
-  get seq(): number {
-    return this.lastSeq;
   }
 
   entry(key: string): Entry | undefined {
@@ -141,7 +135,6 @@ export class Conversation {
     const { type, timestamp } = event;
     const data: Data = event.data;
     const run = stringOf(data["session_id"]) ?? "";
-    this.lastSeq = Math.max(this.lastSeq, seq);
     switch (type) {
       case "message_delta":
         return this.delta("text", run, data, seq, timestamp);
@@ -190,7 +183,6 @@ export class Conversation {
   private loadItem(item: Item): void {
     const [run, seq, data] = [item.session_id, item.seq ?? 0, objectOf(item.data)];
     const created = item.created_at;
-    this.lastSeq = Math.max(this.lastSeq, seq);
     switch (item.event_type) {
       case "tool_call":
       case "tool_result":

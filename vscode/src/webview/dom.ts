@@ -158,9 +158,7 @@ const outlines = {
   diff: "M8 3v6M5 6h6M5 12.500h6",
   paperclip: "M12.500 7 7.500 12a3 3 0 0 1-4.200-4.200l5.500-5.500a2 2 0 0 1 2.900 2.900L6.500 10.400a1 1 0 0 1-1.400-1.400L9.500 4.600",
   link: "M9 3h4v4M13 3 7.500 8.500M11 9.500V13H3V5h3.500",
-  clock: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 4.500V8l2.500 1.500",
   list: "M5.500 4H13M5.500 8H13M5.500 12H13M2.500 4h.5M2.500 8h.5M2.500 12h.5",
-  more: "M3.500 8h.5M8 8h.5M12.500 8h.5",
 } as const;
 
 export type IconName = keyof typeof outlines;

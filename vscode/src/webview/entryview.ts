@@ -238,7 +238,7 @@ class NoteView implements View {
   }
 }
 
-export function remedyOf(code: string | undefined, methods: unknown): string {
+function remedyOf(code: string | undefined, methods: unknown): string {
   switch (code) {
     case "AGENT_AUTH_REQUIRED": {
       const names = objectsOf(methods).map((method) => stringOf(method["name"]) ?? stringOf(method["id"]) ?? "");

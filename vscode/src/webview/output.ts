@@ -69,7 +69,7 @@ export function codeBlock(content: string, language: string): CodeBlock {
 }
 
 /** A button that copies a text, and says that it did. */
-export function copyButton(text: () => string, name: string): HTMLButtonElement {
+function copyButton(text: () => string, name: string): HTMLButtonElement {
   const copy = button({
     icon: "copy", name, class: "icon-button copy",
     press: () => {

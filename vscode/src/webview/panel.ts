@@ -364,7 +364,7 @@ export class Panel implements Actions {
   }
 }
 
-export class Announcer {
+class Announcer {
   readonly element = make("div", { class: "unseen", is: { "aria-live": "polite", role: "status" } });
   private last: string | undefined;
   private readonly told = new Set<string>();

@@ -15,7 +15,7 @@ const longestPlan = 50_000;
 
 const choiceIcons: Record<string, IconName> = { check: "check", "check-all": "check", close: "close", comment: "edit", edit: "edit", "link-external": "link" };
 
-export function questionOf(open: OpenQuestion): Question {
+function questionOf(open: OpenQuestion): Question {
   return open.data as unknown as Question;
 }
 
@@ -25,7 +25,7 @@ export function questionTitle(open: OpenQuestion): string {
 }
 
 /** Buttons for the answers; the one that is pressed sends it. */
-export class ChoiceRow {
+class ChoiceRow {
   readonly element = make("div", { class: "choices", is: { role: "group", "aria-label": "Answers" } });
   private readonly buttons = new Map<string, HTMLButtonElement>();
   private readonly choices = new Map<string, Choice>();

@@ -5,7 +5,7 @@ import type { Actions } from "./view";
 export type Target = { url: string } | { path: string; line?: number; column?: number };
 
 /** A piece of text, with where it leads to if it does. */
-export interface Piece {
+interface Piece {
   text: string;
   target?: Target;
 }

@@ -318,7 +318,7 @@ function goesUp(event: KeyboardEvent): boolean {
 /** Entries of a stretch. */
 const stretchSize = 16;
 
-export class Stretches {
+class Stretches {
   constructor(private readonly log: HTMLElement) {}
 
   /** Begins to put entries into their order, from the last one on. */
@@ -334,7 +334,7 @@ export class Stretches {
 }
 
 /** Entries that stand where they should stay untouched: who has selected something there keeps it. */
-export class Arrangement {
+class Arrangement {
   private stretch: Element | null;
   /** What was put last, before which the next one comes. */
   private next: Element | null = null;
