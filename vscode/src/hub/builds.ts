@@ -1,4 +1,4 @@
-// Builds and gates of a project: their lists, their runs, what they find, and the places in files that their output names.
+// Builds and gates of a project: lists them, runs them, and reads the findings and file positions in their output.
 import type { CancellationToken } from "vscode-jsonrpc/node";
 import { isAbsolute, join } from "node:path";
 import type { Result } from "../protocol";
@@ -7,9 +7,9 @@ import type { HubEvent, HubNotification } from "./events";
 
 export type Buildable = Result<"listBuilds">["builds"][number];
 
-/** What is told while something is built. */
+/** Receives the progress of a build. */
 export interface BuildListener {
-  /** Another build of that name has to end first. */
+  /** The build waits until another build of the same name ends. */
   onWaiting?: () => void;
   onStarted?: (command: string[], directory: string) => void;
   /** Whole lines. */
@@ -26,7 +26,8 @@ interface Progress {
 }
 
 /**
- * Builds one thing at a time of each name: what is said of a build names it, and not who has asked for it.
+ * Runs the builds of a project, one at a time for each name: progress notifications carry the name of a build, not the
+ * request that started it.
  */
 export class Builds {
   private readonly last = new Map<string, Promise<unknown>>();
@@ -38,8 +39,8 @@ export class Builds {
   }
 
   /**
-   * Builds what has a name, and resolves when that has succeeded. It rejects with the error of the hub, also when token
-   * has cancelled it.
+   * Runs the build with this name and resolves when it has succeeded. Rejects with the hub's error, also after token was
+   * cancelled.
    */
   async run(name: string, listener: BuildListener, token?: CancellationToken): Promise<Result<"build">> {
     const before = this.last.get(name);
@@ -73,13 +74,13 @@ export class Builds {
 
 export interface Gate {
   name: string;
-  /** Nothing is told of the command of one that waits for trust. */
+  /** Empty while the gate waits for trust. */
   command: string[];
-  /** It stands in a project's file that nobody trusts yet. */
+  /** The user has not trusted the project's configuration file yet. */
   waitsForTrust: boolean;
 }
 
-/** Rejects as HubConnection.request does: also where the workspace is not trusted. */
+/** Lists the gates. Rejects as HubConnection.request does, also if the workspace is not trusted. */
 export async function listGates(connection: HubConnection): Promise<Gate[]> {
   const { gates, waiting } = await connection.request("listGates", {});
   return [
@@ -88,13 +89,13 @@ export async function listGates(connection: HubConnection): Promise<Gate[]> {
   ];
 }
 
-/** The exit status of a gate: that of its command, else 1 if it did not pass. */
+/** The exit status of a gate's command. It is 1 if the gate failed without a status. */
 export function statusOf({ passed, reason }: Pick<Result<"checkGate">, "passed" | "reason">): number {
   if (passed) return 0;
   return Number(/^exit status (\d{1,3})$/.exec(reason ?? "")?.[1] ?? 1);
 }
 
-/** Runs a gate by its name, or a line for the shell, and resolves at its end, passed or not. print gets whole lines. */
+/** Runs a gate, given by name or as a shell command, and resolves when it has ended, passed or failed. print gets whole lines. */
 export async function checkGate(connection: HubConnection, gate: string, print: (text: string) => void, token: CancellationToken): Promise<Result<"checkGate">> {
   const stop = connection.onNotification(({ method, params }) => {
     if (method !== "gateProgress") return;
@@ -108,22 +109,22 @@ export async function checkGate(connection: HubConnection, gate: string, print: 
   }
 }
 
-/** Something wrong in a file, as builds and gates tell it. */
+/** A problem in a file, reported by a build or a gate. */
 export type Finding = Result<"build">["warnings"][number];
 
-/** The problems of one build, or of one gate: those of its last run. */
+/** The findings of the last run of one build or gate. */
 export interface Report {
-  /** What was run: build or gate, and its name. */
+  /** "build NAME" or "gate NAME". */
   source: string;
   findings: Finding[];
 }
 
-/** Where a finding's file is: findings name files relative to the project's directory. */
+/** Returns the path of a finding's file. Findings name files relative to the root of the project. */
 export function pathOf(finding: Finding, root: string): string {
   return isAbsolute(finding.file) ? finding.file : join(root, finding.file);
 }
 
-/** What a finding says where: two that say the same are one. */
+/** keyOf identifies a finding. Findings with the same key are duplicates. */
 function keyOf({ file, line, column, severity, message }: Finding): string {
   return JSON.stringify([file, line, column, severity, message]);
 }
@@ -136,24 +137,24 @@ interface BuildProgress {
 }
 
 /**
- * The findings of a project's builds and gates. A new run of a build, or a new check of a gate, takes the place of the one
- * before. take returns what is otherwise than it was, if anything is.
+ * The findings of a project's builds and gates. A new run replaces the findings of the one before. The take methods return
+ * the changed report, if there is one.
  */
 export class Findings {
   private readonly builds = new Map<string, { id: string; seen: Set<string>; report: Report }>();
 
-  /** Takes a notification that the builds of this connection send. */
+  /** Takes a notification about a build that this connection started. */
   takeNotification({ method, params }: HubNotification): Report | undefined {
     if (method !== "buildWarning") return undefined;
     const { build_id, name, ...finding } = params as Finding & { build_id: string; name: string };
     return this.add(name, build_id, [finding]);
   }
 
-  /** Takes an event: builds that anybody has asked for, and gates. */
+  /** Takes an event about a build of any client, or about a gate. */
   takeEvent({ type, data }: HubEvent): Report | undefined {
     if (type === "build_progress") {
       const { name, build_id, stage, diagnostics } = data as unknown as BuildProgress;
-      // One that was cancelled has not looked at everything: what it has found until then counts.
+      // A cancelled build has no diagnostics. Its findings until then stay.
       return stage === "started" || diagnostics ? this.add(name, build_id, diagnostics ?? []) : undefined;
     }
     if (type === "gate_result") {
@@ -183,18 +184,19 @@ export interface Location {
   /** From 1. */
   line: number;
   column?: number;
-  /** Where its name begins and ends in the text. */
+  /** The offsets of the whole reference in the text. */
   start: number;
   end: number;
 }
 
-/** How many places are looked for: more are of no use to anybody, and each asks the disk for its file. */
+/** The most locations of one text. Each costs a look at the disk. */
 const mostLocations = 2_000;
 
-// One expression for path and placePattern would read a long line anew from each of its characters.
+// One expression for path and position would read a long line again from each of its characters.
 const pathPattern = /[\w@+~./\\-]+/g;
 const placePattern = /:(\d+)(?::(\d+))?|\((\d+)(?:,(\d+))?\)/y;
 
+/** Finds the positions in files that a tool's output names: FILE:LINE, FILE:LINE:COLUMN and FILE(LINE,COLUMN). */
 export function locations(text: string): Location[] {
   const found: Location[] = [];
   for (pathPattern.lastIndex = 0; found.length < mostLocations; ) {
@@ -216,7 +218,7 @@ export function locations(text: string): Location[] {
   return found;
 }
 
-/** startOf is where the path begins that a pathPattern of its characters is, with its drive; undefined: it belongs to what is before. */
+/** startOf returns where the path in a run of path characters begins, with its drive. undefined: the run belongs to the text before it. */
 function startOf(text: string, from: number, to: number): number | undefined {
   if (text[from - 1] !== ":") return from;
   const isDrive = /[\\/]/.test(text[from]!) && /[A-Za-z]/.test(text[from - 2] ?? "") && !/[\w/\\.:-]/.test(text[from - 3] ?? " ");
@@ -225,7 +227,7 @@ function startOf(text: string, from: number, to: number): number | undefined {
   return undefined;
 }
 
-/** Whether the end of a pathPattern is the end of a name: two characters at least, with a dot between them or none. */
+/** Reports whether a run ends as a file name does: with two name characters, and at most one dot between them. */
 function endsAsName(text: string, from: number, to: number): boolean {
   return /[\w-]\.?[\w-]$/.test(text.slice(Math.max(from, to - 3), to));
 }

@@ -1,6 +1,6 @@
-// The events of the hub, as far as the extension knows them (docs/protocol.md, "Events"), and how they reach listeners.
+// The events of the hub that the extension handles (docs/protocol.md, "Events"), and how they reach listeners.
 
-/** What is said of an event that belongs to a run. */
+/** The ids that an event of a run carries. */
 interface RunIds {
   session_id?: string;
   run_id?: string;
@@ -21,18 +21,18 @@ export interface EventParams {
   event: HubEvent;
 }
 
-/** What a terminal has printed, or its end. */
+/** Output of a terminal, or its exit. */
 export type TerminalEvent =
   | { type: "terminal_output"; data: { terminal_id: string; data?: string; encoding?: "utf-8" | "base64"; dropped_bytes?: number } }
   | { type: "terminal_exit"; data: { terminal_id: string; exit_code: number; signal?: string } };
 
-/** A notification that is no event. */
+/** A notification other than "event". */
 export interface HubNotification {
   method: string;
   params: unknown;
 }
 
-/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations; builds and gates; keys that are needed. */
+/** The event types that the extension subscribes to: changes of sessions, questions and conversations, builds and gates, requests for keys. */
 export const followedEvents = [
   "conversation_updated",
   "session_status_changed",
@@ -53,7 +53,7 @@ export const followedEvents = [
   "change_decided",
 ];
 
-/** The types of events of one conversation that its panel follows. */
+/** The event types of a conversation that its panel subscribes to. */
 export const conversationEvents = [
   "conversation_updated",
   "message_delta",
@@ -82,13 +82,13 @@ export const conversationEvents = [
   "log_damaged",
 ];
 
-/** Tells any number of listeners. What one of them throws does not keep the others from hearing. */
+/** Calls any number of listeners. If one throws, the others are still called. */
 export class Emitter<T> {
   private readonly listeners = new Set<(value: T) => void>();
 
   constructor(private readonly onError: (error: unknown) => void = (error) => console.error(error)) {}
 
-  /** Calls listener from now on; the function that is returned ends that. */
+  /** Adds a listener. The returned function removes it. */
   readonly on = (listener: (value: T) => void): (() => void) => {
     const own = (value: T): void => listener(value);
     this.listeners.add(own);
@@ -110,24 +110,24 @@ export class Emitter<T> {
   }
 }
 
-/** What is followed. */
+/** The parameters of a subscription. */
 export interface Followed {
-  /** Any id of a session: its events; the id of a conversation: those of all its sessions. */
+  /** The id of a session, or of a conversation for the events of all its sessions. */
   session_id: string;
   event_types: string[];
 }
 
 export interface FollowListener {
-  /** An event. They come in order, also those that happened while there was no server. */
+  /** Called for each event, in order, also for those that happened while no server ran. */
   event: (params: EventParams) => void;
-  /** It cannot go on where it was, since the hub refuses that: nothing more comes. */
+  /** Called if the hub refuses to continue the subscription. No more events follow. */
   lost: (error: Error) => void;
 }
 
-/** Sends a request to the server that is there. */
+/** Sends a request to the current server. */
 type Send = (method: "Subscribe" | "Unsubscribe", params: Record<string, unknown>) => Promise<{ subscription_id?: string; seq?: number }>;
 
-/** A subscription that outlives servers. Its owner ends it with stop. */
+/** The subscription of one conversation, including its text deltas. It outlives servers. Its owner ends it with stop. */
 export class Following {
   private id: string | undefined;
   private send: Send | undefined;
@@ -140,22 +140,22 @@ export class Following {
     private readonly forget: (following: Following) => void,
   ) {}
 
-  /** The number of the last event that has come, or of the one after which they begin. */
+  /** The number of the last received event, or of the event before the first one. */
   get seq(): number {
     return this.last ?? 0;
   }
 
-  /** Whether the server that is there sends its events. */
+  /** Whether the current server sends its events. */
   get isSubscribed(): boolean {
     return this.id !== undefined;
   }
 
-  /** Whether events with this id of a subscription are its own. */
+  /** Whether this is the id of this subscription. */
   is(subscription: string): boolean {
     return this.id === subscription;
   }
 
-  /** Goes on with a server: after the last event that has come. */
+  /** Continues with a server, after the last received event. */
   async subscribe(send: Send): Promise<void> {
     if (this.stopped) return;
     const { subscription_id: id, seq } = await send("Subscribe", { ...this.followed, ...(this.last === undefined ? {} : { since: this.last }) });
@@ -169,7 +169,7 @@ export class Following {
     this.send = send;
   }
 
-  /** The server is gone. */
+  /** Notes that the server is gone. */
   serverGone(): void {
     this.id = this.send = undefined;
   }
@@ -180,7 +180,7 @@ export class Following {
     this.listener.event(params);
   }
 
-  /** Ends it, since a server has refused it. */
+  /** Ends the subscription, because a server refused it. */
   lose(error: Error): void {
     if (this.stopped) return;
     this.stopped = true;
@@ -188,7 +188,7 @@ export class Following {
     this.listener.lost(error);
   }
 
-  /** Ends it: no event is handed on any more. Resolves when the server knows. */
+  /** Ends the subscription: the listener gets no more events. Resolves when the server has answered. */
   async stop(): Promise<void> {
     if (this.stopped) return;
     this.stopped = true;
@@ -199,7 +199,7 @@ export class Following {
     try {
       await send?.("Unsubscribe", { subscription_id: id });
     } catch {
-      // A server that is gone sends nothing either.
+      // A server that is gone sends no events.
     }
   }
 }

@@ -1,4 +1,4 @@
-// Where projects are: the root of a folder's project, its state directory, its worktrees, the other projects of this machine.
+// Finds projects: the root of a folder's project, its state directory, its worktrees, and the other projects of this machine.
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -6,10 +6,10 @@ import { basename, dirname, isAbsolute, join, sep } from "node:path";
 import { execFile } from "node:child_process";
 import type { Session } from "./model";
 
-/** What the root of a project contains, as duet-rpc looks for it. */
+/** The files that mark the root of a project, as in duet-rpc. */
 const markers = [".duet.toml", ".git"];
 
-/** Directories that hold projects, and are none. */
+/** Directories that contain projects and are never projects themselves. */
 const reserved = new Set([homedir(), tmpdir(), "/", "/tmp", "/var/tmp", "/home"]);
 
 /** The root of the project that a folder is in: the nearest directory with a marker, else the folder. */
@@ -26,12 +26,12 @@ export function usesDuet(folder: string, exists: (path: string) => boolean = exi
   return exists(join(root, ".duet.toml")) || hasState(root, exists);
 }
 
-/** Whether sessions are kept of the project at a root, which is absolute and without symbolic links. */
+/** Whether the project at a root has stored sessions. The root is absolute and has no symbolic links. */
 function hasState(root: string, exists: (path: string) => boolean): boolean {
   return exists(join(stateDirectory(root), "project.json"));
 }
 
-/** The directory in which duet-rpc keeps the sessions of the project at a root. */
+/** The directory in which duet-rpc stores the sessions of the project at a root. */
 export function stateDirectory(root: string, env: NodeJS.ProcessEnv = process.env): string {
   const xdg = env.XDG_STATE_HOME !== undefined && isAbsolute(env.XDG_STATE_HOME) ? env.XDG_STATE_HOME : join(homedir(), ".local", "state");
   const home = env.DUET_STATE_HOME ? env.DUET_STATE_HOME : join(xdg, "duet");
@@ -49,7 +49,7 @@ export function byRoot<F>(folders: readonly F[], pathOf: (folder: F) => string, 
   return roots;
 }
 
-/** The folder that contains a file, or is it: the innermost of several. undefined if there is none. */
+/** The innermost folder that contains a file or is the file. undefined: there is none. */
 export function folderWith<F>(folders: readonly F[], pathOf: (folder: F) => string, file: string): F | undefined {
   const inside = (path: string): boolean => file === path || file.startsWith(path.endsWith(sep) ? path : path + sep);
   return folders.filter((folder) => inside(pathOf(folder))).sort((a, b) => pathOf(b).length - pathOf(a).length)[0];
@@ -67,18 +67,18 @@ export function realPath(path: string): string {
 /** A project that is not open in this window. */
 export interface OtherProject {
   root: string;
-  /** A hub runs there; else it is what was kept. */
+  /** Whether a hub runs there. Else the sessions are from the store. */
   hub: boolean;
-  /** Of each conversation the last session, those first in which something happened last. */
+  /** The last session of each conversation, the most recently active first. */
   sessions: Session[];
-  /** Why its sessions cannot be told. */
+  /** Why the sessions cannot be listed. */
   error?: string;
 }
 
-/** How many sessions are asked for. */
+/** The most sessions that the program lists. */
 const most = 300;
 
-/** Takes the projects out of what the program has printed, but for those that are open. Throws if that is something else. */
+/** Parses the program's list of projects and leaves out the open ones. Throws if the list is malformed. */
 function othersOf(printed: string, open: readonly string[]): OtherProject[] {
   const { projects } = JSON.parse(printed) as { projects: OtherProject[] };
   return projects.filter(({ root, sessions, error }) => !open.includes(root) && (sessions.length > 0 || error)).map((project) => {
@@ -88,7 +88,7 @@ function othersOf(printed: string, open: readonly string[]): OtherProject[] {
   });
 }
 
-/** Asks the program, in a folder of the window. */
+/** Runs `duet-rpc session list --all-projects` in a folder of the window. */
 export function listOthers(program: string, folder: string, open: readonly string[], env: NodeJS.ProcessEnv): Promise<OtherProject[]> {
   return new Promise((resolve, reject) => {
     execFile(program, ["session", "list", "--all-projects", "--json", "--limit", String(most)], { cwd: folder, env, timeout: 30_000, windowsHide: true, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
@@ -102,10 +102,10 @@ export function listOthers(program: string, folder: string, open: readonly strin
   });
 }
 
-/** The name of the worktree of git that a session works in, where that is not the project's own directory. */
+/** The name of the git worktree that a session works in. undefined: it works in the project's own directory. */
 export function worktreeOf(workingDirectory: string | undefined, root: string): string | undefined {
   if (!workingDirectory || workingDirectory === root) return undefined;
-  // In a worktree .git is a file that names the repository.
+  // In a worktree, .git is a file that names the repository.
   const file = join(workingDirectory, ".git");
   return existsSync(file) && statSync(file).isFile() ? basename(workingDirectory) : undefined;
 }

@@ -1,9 +1,9 @@
-// The messages of JSON-RPC 2.0 (https://www.jsonrpc.org/specification), their errors, and what carries them.
+// The messages and errors of JSON-RPC 2.0 (https://www.jsonrpc.org/specification), and the transport that carries them.
 
-/** A number or a string that a caller has chosen: the response to a request has the same. */
+/** The id of a request, chosen by the caller. The response has the same id. */
 export type JSONRPCId = number | string;
 
-/** What a method gets: members by name, or values by position. */
+/** The parameters of a method: members by name, or values by position. */
 export type JSONRPCParams = Record<string, unknown> | unknown[];
 
 export interface JSONRPCRequest {
@@ -13,7 +13,7 @@ export interface JSONRPCRequest {
   id: JSONRPCId;
 }
 
-/** A request without an id: nobody answers it. */
+/** A request without an id. It gets no response. */
 export interface JSONRPCNotification {
   jsonrpc: "2.0";
   method: string;
@@ -35,7 +35,7 @@ export interface JSONRPCErrorObject {
 export interface JSONRPCErrorResponse {
   jsonrpc: "2.0";
   error: JSONRPCErrorObject;
-  /** Null: nobody knows which request it is about. */
+  /** Null: the server could not read the id of the request. */
   id: JSONRPCId | null;
 }
 
@@ -44,28 +44,28 @@ export type JSONRPCMessage = JSONRPCRequest | JSONRPCNotification | JSONRPCRespo
 
 /** Carries messages between two contexts. A client and a server can share one. */
 export interface RPCTransport {
-  /** Throws if the message cannot be sent, as one with a function in it. */
+  /** Throws if the message cannot be sent, such as one that contains a function. */
   send(message: JSONRPCMessage): void;
   /**
-   * Calls handler with each message from now on. Any number of handlers may
-   * listen; the function that is returned takes this one away.
+   * Calls handler with each further message. Any number of handlers may
+   * listen. The returned function removes this one.
    */
   onMessage(handler: (message: JSONRPCMessage) => void): () => void;
-  /** Calls handler once when the other side is known to be gone, where that can be known. */
+  /** Calls handler once when the peer is gone. Absent if the transport cannot detect that. */
   onClose?(handler: (reason: Error) => void): () => void;
-  /** Stops listening, and closes what is the transport's own. */
+  /** Stops listening and closes the resources of the transport. */
   destroy?(): void;
 }
 
 /**
- * Tells whether a value is a message of JSON-RPC 2.0. Other messages that go
- * through the same window, worker or port are not ours, and are left alone.
+ * Reports whether a value is a message of JSON-RPC 2.0. Transports ignore all other
+ * messages of the same window, worker or port.
  */
 export function isJSONRPC(value: unknown): value is JSONRPCMessage {
   return typeof value === "object" && value !== null && (value as { jsonrpc?: unknown }).jsonrpc === "2.0";
 }
 
-/** The codes of JSON-RPC 2.0, and those that Duet's hub and the pages that it serves use. */
+/** The error codes of JSON-RPC 2.0, of Duet's hub and of the pages that it serves. */
 export const ErrorCode = {
   ParseError: -32700,
   InvalidRequest: -32600,
@@ -80,13 +80,13 @@ export const ErrorCode = {
   NavigationFailed: -32006,
   MCPServerError: -32007,
   ContextOverflow: -32008,
-  /** The hub, or the process that leads to it, has ended before it answered: the request may have been carried out. */
+  /** The hub, or the relay to it, ended before it answered. It may have carried out the request. */
   HubLost: -32042,
-  /** The caller has taken the request back. */
+  /** The caller has cancelled the request. */
   RequestCancelled: -32800,
 } as const;
 
-/** An error that a server answers with, or has answered with. */
+/** The error of a response. A handler may throw it. */
 export class RPCError extends Error {
   override readonly name = "RPCError";
 
@@ -99,7 +99,7 @@ export class RPCError extends Error {
   }
 }
 
-/** No answer came in time. The request may still be carried out. */
+/** No response came in time. The server may still carry out the request. */
 export class RPCTimeoutError extends Error {
   override readonly name = "RPCTimeoutError";
 
@@ -111,16 +111,16 @@ export class RPCTimeoutError extends Error {
   }
 }
 
-/** The client was destroyed, or its other side has gone, before the answer came. */
+/** The client was destroyed, or the peer ended, before the response came. */
 export class RPCClosedError extends Error {
   override readonly name = "RPCClosedError";
 }
 
-/** errorObject is what a response tells of something that was thrown. */
+/** errorObject makes the error of a response from a thrown value. */
 export function errorObject(thrown: unknown): JSONRPCErrorObject {
   const { code, message, data } = typeof thrown === "object" && thrown !== null ? (thrown as Record<string, unknown>) : {};
   const error: JSONRPCErrorObject = {
-    // Other errors have codes, too, such as "ENOENT".
+    // Other errors also have codes, such as "ENOENT".
     code: Number.isInteger(code) ? (code as number) : ErrorCode.InternalError,
     message: typeof message === "string" && message !== "" ? message : "Internal error",
   };
