@@ -1,4 +1,4 @@
-// Builds and gates in VS Code: the command that builds, tasks, and the list of problems.
+// Builds and gates in VS Code: the build command, tasks and the Problems list.
 import * as vscode from "vscode";
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
@@ -12,11 +12,11 @@ import type { Result } from "./protocol";
 
 const language = "duet-build";
 
-/** Builds what a person chooses, and shows its output. */
+/** Runs a build that the user picks, and shows its output. */
 export class BuildCommand implements vscode.Disposable {
   private readonly output = vscode.window.createOutputChannel("Duet Build", language);
   private readonly links = vscode.languages.registerDocumentLinkProvider({ language }, { provideDocumentLinks: (document) => linksOf(document, this.directories) });
-  /** Where what was built lately ran: what it prints names files from there. */
+  /** The directory of the last build. Paths in its output are relative to it. */
   private directories: string[] = [];
   private readonly builds = new Map<Project, Builds>();
 
@@ -50,7 +50,7 @@ export class BuildCommand implements vscode.Disposable {
       const say = (line: string): void => this.output.appendLine(line);
       try {
         const { duration_ms } = await this.of(project).run(name, {
-          onWaiting: () => progress.report({ message: "another build of it has to end first" }),
+          onWaiting: () => progress.report({ message: "waiting for another build of it to end" }),
           onStarted: (command, directory) => {
             progress.report({ message: "" });
             if (directory) this.directories = [isAbsolute(directory) ? directory : join(root, directory), root];
@@ -77,7 +77,7 @@ export class BuildCommand implements vscode.Disposable {
 }
 
 async function chooseBuild(list: Buildable[]): Promise<Buildable | undefined> {
-  if (list.length === 0) throw new Error("nothing says how this project is built: write [[builds]] with a name and a command into its .duet.toml");
+  if (list.length === 0) throw new Error("this project has no builds: add [[builds]] with a name and a command to its .duet.toml");
   if (list.length === 1) return list[0];
   const items = list.map((build) => ({
     label: build.name,
@@ -85,10 +85,10 @@ async function chooseBuild(list: Buildable[]): Promise<Buildable | undefined> {
     detail: build.command.join(" "),
     build,
   }));
-  return (await vscode.window.showQuickPick(items, { title: "What is to be built?", matchOnDetail: true }))?.build;
+  return (await vscode.window.showQuickPick(items, { title: "Which build?", matchOnDetail: true }))?.build;
 }
 
-/** linksOf are the places that what was printed names, as far as their files are there. */
+/** linksOf returns a link for each location in a build's output whose file exists. */
 async function linksOf(document: vscode.TextDocument, directories: string[]): Promise<vscode.DocumentLink[]> {
   const found = locations(document.getText());
   const files = new Map<string, string | undefined>();
@@ -113,7 +113,7 @@ interface Definition extends vscode.TaskDefinition {
   gate?: string;
 }
 
-/** A part of a task's life: it prints, and returns its status. signal ends it. */
+/** The work of a task: prints, and resolves with an exit status. signal cancels it. */
 type Work = (print: (text: string) => void, signal: AbortSignal) => Promise<number>;
 
 export class Tasks implements vscode.TaskProvider, vscode.Disposable {
@@ -180,7 +180,7 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
       const cancel = new vscode.CancellationTokenSource();
       signal.addEventListener("abort", () => cancel.cancel());
       await this.builds.of(project).run(name, {
-        onWaiting: () => print("another build of it has to end first\n"),
+        onWaiting: () => print("waiting for another build of it to end\n"),
         onStarted: (command) => print(`$ ${command.join(" ")}\n`),
         onOutput: print,
       }, cancel.token);
@@ -189,10 +189,10 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   }
 }
 
-/** For how long VS Code takes a terminal to be launched, in milliseconds, and a little more. */
+/** The time after which VS Code counts a terminal as launched, in milliseconds, plus a margin. */
 const launching = 700;
 
-/** terminalOf shows what a work prints, and how it has ended. */
+/** terminalOf shows the output of a task's work, and how it ended. */
 function terminalOf(work: Work): vscode.Pseudoterminal {
   const written = new vscode.EventEmitter<string>();
   const closed = new vscode.EventEmitter<number>();
@@ -208,7 +208,7 @@ function terminalOf(work: Work): vscode.Pseudoterminal {
       status = 1;
       print(`\u001b[31m${error instanceof Error ? error.message : String(error)}\u001b[0m\n`);
     }
-    // VS Code says of what ends with an error sooner that it failed to launch.
+    // If a task fails sooner, VS Code reports that it failed to launch.
     const wait = status === 0 ? 0 : Math.max(0, launching - (performance.now() - began));
     setTimeout(() => closed.fire(status), wait);
   };
@@ -244,12 +244,12 @@ export class Problems implements vscode.Disposable {
     ];
   }
 
-  /** Takes what a gate has found that was run here: no event tells of it. */
+  /** Takes the findings of a gate that this window has run. They come in no event. */
   takeCheck(project: Project, { gate, findings }: Result<"checkGate">): void {
     this.show(project, { source: `gate ${gate}`, findings });
   }
 
-  /** Takes all problems off the list. */
+  /** Removes all problems from the list. */
   clear(): void {
     for (const project of [...this.collections.keys()]) this.forget(project);
   }
@@ -289,7 +289,7 @@ export class Problems implements vscode.Disposable {
 }
 
 function diagnosticOf(finding: Finding, source: string): vscode.Diagnostic {
-  // Without a column it is the whole line; with one, VS Code takes the word that is there.
+  // Without a column, mark the whole line. With one, VS Code marks the word there.
   const line = Math.max(0, (finding.line ?? 1) - 1);
   const range = finding.column ? new vscode.Range(line, finding.column - 1, line, finding.column - 1) : new vscode.Range(line, 0, line, Number.MAX_SAFE_INTEGER);
   const diagnostic = new vscode.Diagnostic(range, visible(finding.message), severities[finding.severity] ?? vscode.DiagnosticSeverity.Error);

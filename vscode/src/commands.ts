@@ -1,4 +1,4 @@
-// What a person can do, by the palette, the lists and the keyboard.
+// The commands of the extension, for the palette, the lists and the keyboard.
 import * as vscode from "vscode";
 import { answer } from "./answer";
 import type { BuildCommand, Problems } from "./builds";
@@ -76,7 +76,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     command("addSelection", () => addSelection(projects, panels)),
     command("answer", async (of?: ProjectQuestion, choice?: unknown) => {
       const question = of ?? (await pickQuestion(projects));
-      // The list of VS Code gives other things behind the row that was pressed.
+      // VS Code passes further arguments after the row that was pressed.
       if (question) await answer(question, typeof choice === "string" ? choice : undefined);
     }),
     command("approve", async (of: ProjectQuestion) => void (await answer(of, "approve"))),
@@ -118,7 +118,7 @@ async function fork({ project, session }: ProjectSession, panels: Panels): Promi
   await openWhenListed(project, session_id, panels);
 }
 
-/** addSelection puts what is selected into the prompt of the panel in which somebody was last. */
+/** addSelection puts the selection into the prompt of the panel that was used last. */
 async function addSelection(projects: Projects, panels: Panels): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (!editor) {
@@ -141,18 +141,18 @@ async function archive({ project, session }: ProjectSession, archived: boolean):
   await project.connection.request("archiveSession", { session_id: session.id, archived });
 }
 
-/** openWhenListed shows a conversation. The hub has told of the session before it answered, or is about to. */
+/** openWhenListed opens the conversation of a new session. */
 async function openWhenListed(project: Project, id: string, panels: Panels): Promise<void> {
   const { session } = await project.connection.request("getSessionState", { session_id: id });
   panels.open({ project, session });
 }
 
-/** given is the session that a command was given; the bar of an editor gives an address instead. */
+/** given returns the session argument of a command. The title bar of an editor passes a URI instead. */
 function given(of: unknown): ProjectSession | undefined {
   return typeof of === "object" && of !== null && "project" in of && "session" in of ? (of as ProjectSession) : undefined;
 }
 
-/** ofPanel is the session of the panel that has the keyboard, if it is one that is wanted. */
+/** ofPanel returns the session of the active panel, if the command applies to it. */
 async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
   const of = await panels.active?.askSession();
   return of && which(of) ? of : undefined;
@@ -163,7 +163,7 @@ async function prompt(title: string, placeHolder: string): Promise<string | unde
   return text === undefined || text.trim() === "" ? undefined : text;
 }
 
-/** pickAgent is the agent that is configured, or the only one that is installed, else the one that the person chooses. */
+/** pickAgent returns the configured agent, or the only installed one. Else it asks the user. */
 async function pickAgent(project: Project, folder: vscode.WorkspaceFolder): Promise<{ name: string; title: string } | undefined> {
   const configured = vscode.workspace.getConfiguration("duet", folder.uri).get("agent", "");
   if (configured !== "") return { name: configured, title: configured };
@@ -196,10 +196,10 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
   return (await vscode.window.showQuickPick(items, { title: "Which question?" }))?.of;
 }
 
-/** How many turns there are where the person says nothing: as the hub has it. */
+/** The default number of turns, as in the hub. */
 const usual = 5;
 
-/** Asks for gates, for turns and for a prompt, and begins the session in a folder; its id, or nothing if the person has thought better of it. */
+/** Asks for gates, turns and a prompt, and launches the session in a folder. Returns its id; undefined if the user cancelled. */
 async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder, agent: string): Promise<string | undefined> {
   let gates: string[] | undefined;
   try {

@@ -1,4 +1,4 @@
-// What VS Code calls: it puts the parts together, and ends them.
+// The entry point of the extension: creates its parts, and ends them.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { BuildCommand, Problems, Tasks } from "./builds";
@@ -28,12 +28,12 @@ export function activate(context: vscode.ExtensionContext): void {
     log.error(message);
     void vscode.window.showErrorMessage(`Duet: ${message}`);
   };
-  /** attempt carries an action out, and says what went wrong. */
+  /** attempt runs an action and shows its error. */
   const attempt = (action: () => Promise<void>): void => void action().catch(tell);
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const documents = new Documents(all);
   const changes = new Changes(all, tell);
-  // vscode.env.sessionId is not enough: a window that was copied has the same.
+  // vscode.env.sessionId is not enough: a duplicated window has the same one.
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
   drafts = kept;
@@ -43,12 +43,12 @@ export function activate(context: vscode.ExtensionContext): void {
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);
     for (const reason of all.reasons) {
-      if (!told.has(reason)) attempt(() => tellFailure(reason, log));
-      told.add(reason);
+      if (!shown.has(reason)) attempt(() => showFailure(reason, log));
+      shown.add(reason);
     }
-    if (all.state === "ready") told.clear();
+    if (all.state === "ready") shown.clear();
   };
-  const told = new Set<string>();
+  const shown = new Set<string>();
   const stop = all.onChange(follow);
   follow();
   const [builds, problems, terminals] = [new BuildCommand(), new Problems(all), new Terminals(note)];
@@ -61,7 +61,7 @@ export function activate(context: vscode.ExtensionContext): void {
   );
 }
 
-async function tellFailure(reason: string, log: vscode.LogOutputChannel): Promise<void> {
+async function showFailure(reason: string, log: vscode.LogOutputChannel): Promise<void> {
   const [again, settings, showLog] = ["Try Again", "Open Settings", "Show Log"];
   const pressed = await vscode.window.showErrorMessage(`Duet: ${reason}`, again, settings, showLog);
   if (pressed === again) await projects?.restart();
@@ -69,7 +69,7 @@ async function tellFailure(reason: string, log: vscode.LogOutputChannel): Promis
   else if (pressed === showLog) log.show();
 }
 
-/** Stops the window's processes. VS Code waits for it, a few seconds at most. Work in the projects' daemons goes on. */
+/** Stops the window's processes. VS Code waits for it, at most a few seconds. Sessions in the daemons continue. */
 export async function deactivate(): Promise<void> {
   await Promise.all([projects?.stop(), drafts?.written()]);
 }

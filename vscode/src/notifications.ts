@@ -1,4 +1,4 @@
-// Tells of questions and of sessions that have ended, wherever the person looks: notifications and the status bar.
+// Notifications of questions and of ended sessions, and the status bar.
 import * as vscode from "vscode";
 import { answer } from "./answer";
 import { isAlive, nameOf } from "./hub/groups";
@@ -8,11 +8,11 @@ import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 export interface NotificationActions {
   attempt: (action: () => Promise<void>) => void;
   open: (session: ProjectSession) => void;
-  /** A person has the conversation before the eyes. */
+  /** Whether the user sees the conversation. */
   isShown: (session: ProjectSession) => boolean;
 }
 
-/** More questions than these that come at once are told together. */
+/** If more questions come at once, one notification is for all of them. */
 const atOnce = 3;
 
 export function notifications(projects: Projects, { attempt, open, isShown }: NotificationActions): vscode.Disposable {
@@ -24,7 +24,7 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
   const stops = [
     projects.onQuestions((questions) => {
       if (!wanted("questions")) return;
-      // Who has the conversation before the eyes sees its question there.
+      // The panel of a visible conversation shows the question itself.
       const unseen = questions.filter(({ project, question }) => {
         const session = project.model.conversationOf(question);
         return !session || !isShown({ project, session });
@@ -44,7 +44,7 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
   ];
 
   async function tell(of: ProjectQuestion): Promise<void> {
-    // The first answers stand in the notification, all of them behind the last button.
+    // The notification has the first answers. Its last button leads to all of them.
     const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
     const more = "More…";
     const session = of.project.model.conversationOf(of.question);
@@ -63,7 +63,7 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
     const { session } = of;
     const show = "Open Conversation";
     const failed = session.status === "failed";
-    if (session.status === "interrupted" || isShown(of)) return; // a person did that, or sees it
+    if (session.status === "interrupted" || isShown(of)) return; // the user did that, or sees it
     const message = failed ? `${nameOf(session)} has failed${session.error_message ? `: ${session.error_message}` : ""}` : `${nameOf(session)} is done`;
     const pressed = failed ? await vscode.window.showWarningMessage(message, show) : await vscode.window.showInformationMessage(message, show);
     if (pressed === show) open(of);
@@ -72,7 +72,7 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
   return new vscode.Disposable(() => stops.forEach((stop) => stop()));
 }
 
-/** What the status bar says: whether anybody waits for a person, and how many agents work. */
+/** The item in the status bar: the number of open questions, else of working sessions. */
 export function statusBar(projects: Projects): vscode.Disposable {
   const item = vscode.window.createStatusBarItem("duet.status", vscode.StatusBarAlignment.Left, 0);
   item.name = "Duet";
@@ -102,7 +102,7 @@ export function statusBar(projects: Projects): vscode.Disposable {
       item.tooltip = working === 1 ? "1 session works" : `${working} sessions work`;
     } else {
       item.text = "$(comment-discussion) Duet";
-      item.tooltip = state === "stopped" ? "Duet: duet-rpc was stopped" : "Duet: nobody works, nobody waits for you";
+      item.tooltip = state === "stopped" ? "Duet: duet-rpc was stopped" : "Duet: no session works or waits for you";
     }
     item.accessibilityInformation = { label: typeof item.tooltip === "string" ? item.tooltip : "Duet", role: "button" };
     item.show();

@@ -11,13 +11,13 @@ import type { OtherProject } from "./hub/root";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 /**
- * The commands of the rows of a list, one without arguments for each row. A command with arguments would not do: VS Code
- * forgets them when it draws the row anew, and answers a click at that moment with an error.
+ * Gives each row of a list a command of its own without arguments. VS Code forgets the arguments of a row's command when
+ * it redraws the row, so a click at that moment would fail.
  */
 class RowCommands implements vscode.Disposable {
   private readonly registered = new Map<string, vscode.Disposable>();
 
-  /** Registers the commands of the rows that are shown, each with its action, and removes all others. */
+  /** Registers the commands of the shown rows with their actions, and removes the commands of all others. */
   show(rows: ReadonlyArray<readonly [command: string, action: () => unknown]>): void {
     for (const [command, action] of rows) if (!this.registered.has(command)) this.registered.set(command, vscode.commands.registerCommand(command, action));
     const shown = new Set(rows.map(([command]) => command));
@@ -36,7 +36,7 @@ class RowCommands implements vscode.Disposable {
 /** A row of the list: a group, or a session of one. */
 type SessionNode = { group: Group; sessions: ProjectSession[] } | ProjectSession;
 
-/** A row as it is drawn. */
+/** A row and its drawn text, to find the rows that changed. */
 interface Row {
   node: SessionNode;
   id: string;
@@ -44,7 +44,7 @@ interface Row {
   drawn: string;
 }
 
-/** The dot of each group. */
+/** The icon of each group, and its colour. */
 const icons: Record<GroupId, [icon: string, colour: string]> = {
   waiting: ["circle-filled", "charts.yellow"],
   working: ["circle-filled", "charts.blue"],
@@ -62,7 +62,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
   private readonly view: vscode.TreeView<SessionNode>;
   private readonly subscriptions: vscode.Disposable[];
   private shown: Row[] = [];
-  /** What VS Code has for a conversation: always the same object, so that a row can be drawn anew by itself. */
+  /** The object of each conversation for VS Code. It stays the same, so that VS Code can redraw a single row. */
   private readonly nodes = new Map<string, ProjectSession>();
   private readonly commands = new RowCommands();
 
@@ -73,7 +73,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
       vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("duet") && this.refresh()),
       this.view.onDidChangeVisibility(({ visible }) => {
         if (visible) projects.start();
-        this.refresh(); // ages have changed meanwhile
+        this.refresh(); // update the ages
       }),
     ];
     if (this.view.visible) projects.start();
@@ -115,16 +115,16 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     return item;
   }
 
-  /** refresh draws what is otherwise than it was drawn last, and nothing else: what is drawn anew under a click loses it. */
+  /** refresh redraws only the rows that changed: a row that is redrawn during a click loses the click. */
   private refresh(): void {
-    // The list stays as it was; why it may not be so any more stands above it.
-    // An empty list says what to do, which a message would hide.
+    // The list stays, with a message above it that says why it may be outdated.
+    // An empty list has a welcome text, which a message would hide.
     this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
     const [before, now] = [this.shown, this.rows()];
     this.shown = now;
     this.commands.show(now.flatMap(({ node }) => ("group" in node ? [] : [[openCommand(node.session.thread_id), () => vscode.commands.executeCommand("duet.openSession", node)]])));
     const moved = before.length !== now.length || now.some(({ id, parent }, i) => before[i]!.id !== id || before[i]!.parent !== parent);
-    // Of groups VS Code has other objects than these.
+    // The objects of groups are new each time, so VS Code does not know these.
     const changed = now.filter(({ drawn }, i) => before[i]?.drawn !== drawn);
     if (moved || changed.some(({ node }) => "group" in node)) this.changed.fire(undefined);
     else if (changed.length > 0) this.changed.fire(changed.map(({ node }) => node));
@@ -140,7 +140,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     return Object.assign(known, { project, session });
   }
 
-  /** rows are all rows as they are to be shown. */
+  /** rows returns all rows of the list. */
   private rows(): Row[] {
     const row = (node: SessionNode, parent: string): Row => {
       const { id, label, description, contextValue, iconPath, tooltip } = this.getTreeItem(node);
@@ -163,7 +163,7 @@ function openCommand(thread: string): string {
 /** A row of the inbox: a question, or an answer to one. */
 type InboxNode = ProjectQuestion | { of: ProjectQuestion; choice: Choice };
 
-/** The questions that wait, each with its answers. The badge has their number. */
+/** The open questions, each with its answers. The badge shows their number. */
 export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
@@ -176,7 +176,7 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     this.view = vscode.window.createTreeView("duet.inbox", { treeDataProvider: this });
     this.view.onDidChangeVisibility(({ visible }) => visible && projects.start());
     this.stop = projects.onChange(() => {
-      // What is drawn anew under a click loses it.
+      // A row that is redrawn during a click loses the click.
       const now = JSON.stringify(this.rows().map((row) => [row.id, row.label, row.description]));
       if (now === this.shown) return;
       this.shown = now;
@@ -214,11 +214,11 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
     item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
-    item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: no command in it runs
+    item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands
     return item;
   }
 
-  /** rows are all rows as they are to be shown. */
+  /** rows returns all rows of the list. */
   private rows(): vscode.TreeItem[] {
     const all = this.projects.questions.flatMap((question): InboxNode[] => [question, ...this.getChildren(question)]);
     return all.map((node) => this.getTreeItem(node));
@@ -238,7 +238,7 @@ function answerCommand({ question }: ProjectQuestion, { id }: Choice): string {
 
 type OtherNode = OtherProject | { root: string; session: Session };
 
-/** The sessions of projects that are not open here. They are asked for when the list is opened, and on request. */
+/** The sessions of projects that are not open in this window. The list loads when it becomes visible, and on request. */
 export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
@@ -302,7 +302,7 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
   }
 }
 
-/** Opens another project, in this window or in another one. */
+/** Opens another project, in this window or in a new one. */
 export async function openProject({ root }: { root: string }): Promise<void> {
   const [fresh, here] = ["Open in New Window", "Open in This Window"];
   const pressed = await vscode.window.showInformationMessage(`Duet: open ${root}?`, { modal: true }, fresh, here);

@@ -10,7 +10,7 @@ import type { PanelHandlers } from "./bridge";
 import { messageHtml, pageHtml } from "./html";
 import type { PromptContent } from "./protocol";
 
-/** What has to be known of a panel to show it again; the page keeps it. */
+/** The data that restores a panel. The page keeps it. */
 export interface PanelPlace {
   folder: string;
   thread: string;
@@ -19,11 +19,11 @@ export interface PanelPlace {
 }
 
 export interface PanelParts {
-  /** What no other window has, nor this one after it was loaded again. */
+  /** An id of this window that is new after a reload. */
   window: string;
   projects: Projects;
   extension: vscode.Uri;
-  /** Makes what the extension does for the page. */
+  /** Creates the extension's own methods for the page. */
   handlers: (panel: Panel) => PanelHandlers;
   onError: (error: unknown) => void;
 }
@@ -51,7 +51,7 @@ export class Panel implements vscode.Disposable {
     });
     this.subscriptions = [
       view.onDidChangeViewState(() => {
-        if (!view.visible) this.bridge.pause(); // its page is gone, and is loaded again when it is seen
+        if (!view.visible) this.bridge.pause(); // the page is gone; VS Code loads it again when the panel is visible
       }),
       view.onDidDispose(() => this.dispose()),
       new vscode.Disposable(parts.projects.onChange(() => this.follow())),
@@ -65,12 +65,12 @@ export class Panel implements vscode.Disposable {
     if (project.connection.state.is === "ready") void this.verify().catch(parts.onError);
   }
 
-  /** The last session of the conversation, as it is known. */
+  /** The last session of the conversation, from the list. */
   get session(): Session | undefined {
     return this.project.model.sessions.find(({ thread_id }) => thread_id === this.thread);
   }
 
-  /** The same, asked for where it is not in the list. */
+  /** The last session of the conversation, from the hub if it is not in the list. */
   async askSession(): Promise<ProjectSession> {
     const session = this.session ?? (await this.project.connection.request("getSessionState", { session_id: this.thread })).session;
     return { project: this.project, session };
@@ -108,7 +108,7 @@ export class Panel implements vscode.Disposable {
     return vscode.Uri.joinPath(this.parts.extension, "dist");
   }
 
-  /** load has the page begin anew. */
+  /** load loads the page, or reloads it. */
   private load(): void {
     const { webview } = this.view;
     const address = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.dist, name)).toString();
@@ -118,7 +118,7 @@ export class Panel implements vscode.Disposable {
     });
   }
 
-  /** verify looks whether the conversation is still there; if not, the panel says so. */
+  /** verify reports whether the conversation exists. If it was deleted, the panel says so. */
   private async verify(): Promise<boolean> {
     if (this.gone || this.disposed) return false;
     try {
@@ -134,7 +134,7 @@ export class Panel implements vscode.Disposable {
     return false;
   }
 
-  /** follow has the tab say how the session is. */
+  /** follow updates the tab's title and icon. */
   private follow(): void {
     const { session } = this;
     if (!session && this.shown !== "") return;
@@ -156,7 +156,7 @@ const panelType = "duet.session";
 export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly all = new Map<string, Panel>();
   private readonly subscriptions: vscode.Disposable[];
-  /** The panel in which somebody was last. */
+  /** The panel that was active last. */
   private last: Panel | undefined;
 
   constructor(
@@ -166,7 +166,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     this.subscriptions = [vscode.window.registerWebviewPanelSerializer(panelType, this)];
   }
 
-  /** Shows a conversation, where it is already, else in a column. */
+  /** Shows a conversation: reveals its panel, or opens one in a column. */
   open({ project, session }: ProjectSession, column = vscode.ViewColumn.Active): Panel {
     project.model.add(session);
     const open = this.all.get(session.thread_id);
@@ -178,22 +178,22 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     return this.add(view, { folder: project.folder.uri.fsPath, thread: session.thread_id, session: session.id, title: nameOf(session) })!;
   }
 
-  /** Whether a person has a conversation before the eyes. */
+  /** Whether the user sees a conversation. */
   isShown({ session }: ProjectSession): boolean {
     return vscode.window.state.focused && this.all.get(session.thread_id)?.view.visible === true;
   }
 
-  /** The panel that has the keyboard. */
+  /** The active panel. */
   get active(): Panel | undefined {
     return [...this.all.values()].find(({ view }) => view.active);
   }
 
-  /** The panel in which somebody was last, if it is still open. */
+  /** The panel that was active last, if it is still open; else any panel. */
   get recent(): Panel | undefined {
     return this.active ?? this.last ?? [...this.all.values()].at(-1);
   }
 
-  /** Called by VS Code for each panel that was open before the window was loaded again. */
+  /** VS Code calls this for each panel that was open before a reload. */
   deserializeWebviewPanel(view: vscode.WebviewPanel, state: unknown): Promise<void> {
     this.projects.start();
     this.restore(view, state);
@@ -209,7 +209,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
   private restore(view: vscode.WebviewPanel, state: unknown): void {
     const place = (state as { place?: Partial<PanelPlace> } | undefined)?.place;
     if (typeof place?.folder !== "string" || typeof place.thread !== "string" || typeof place.session !== "string" || typeof place.title !== "string") {
-      view.webview.html = messageHtml(view.title, "It is not known which conversation this panel has shown. Open it from the list of sessions.");
+      view.webview.html = messageHtml(view.title, "The conversation of this panel is unknown. Open it from the list of sessions.");
       return;
     }
     const twin = this.all.get(place.thread);
