@@ -1,4 +1,4 @@
-// Images, files and other things beside text: those of a conversation, and those that go with a prompt.
+// Attachments: images, files and other content beside text, of a conversation and of a prompt.
 import type { PromptContent } from "../panel/protocol";
 import { button, icon, make } from "./dom";
 import { stringOf } from "./json";
@@ -6,7 +6,7 @@ import type { Data } from "./json";
 import { nameOf } from "./output";
 import type { Actions } from "./view";
 
-/** Types that are shown as pictures, and that a prompt takes. SVG is a document, and not among them. */
+/** The image types that are shown, and that a prompt accepts. SVG is a document with scripts, so it is not among them. */
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export function attachments(all: readonly Data[], actions: Actions): HTMLElement[] {
@@ -34,18 +34,18 @@ function chip(name: string, attachment: Data, actions: Actions): HTMLElement {
   return make("span", { class: "chip" }, icon("paperclip"), make("span", { text: typeof size === "number" ? `${name} · ${sizeOf(size)}` : name }));
 }
 
-/** A size in bytes, in few characters. */
+/** A size in bytes, in short form. */
 function sizeOf(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${Math.round(bytes / 1_000)} kB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** Bytes of one image, and of all: more is not taken by continueSession. */
+/** The limits of continueSession for one image and for all images, in bytes. */
 const mostOfOne = 10 << 20;
 const mostOfAll = 20 << 20;
 
-/** Files as content; what cannot be taken is told, with why. */
+/** Reads files as content. refused says for each other file why. */
 export async function contentOf(files: readonly File[], already: readonly PromptContent[]): Promise<{ content: PromptContent[]; refused: string[] }> {
   const [content, refused]: [PromptContent[], string[]] = [[], []];
   let total = already.reduce((sum, block) => sum + bytesOf(block), 0);
@@ -62,16 +62,16 @@ export async function contentOf(files: readonly File[], already: readonly Prompt
   return { content, refused };
 }
 
-/** The content of which the text still speaks: a file that was named by @ goes with its name. */
+/** The content without the files that the text no longer names by @. */
 export function stillNamed(text: string, content: readonly PromptContent[], named: ReadonlySet<string>): PromptContent[] {
   return content.filter(({ type, uri, name }) => type !== "resource_link" || uri === undefined || !named.has(uri) || text.includes(`@${name ?? ""}`));
 }
 
-/** Chips for what goes with a prompt, each with a button that takes it away. */
+/** Chips for the attachments of a prompt, each with a button that removes it. */
 export function chips(content: readonly PromptContent[], named: ReadonlySet<string>, remove: (block: PromptContent) => void): HTMLElement[] {
   return content.flatMap((block, i) => {
     if (block.type === "resource_link" && block.uri !== undefined && named.has(block.uri)) return []; // the text has it
-    const uri = block.uri ?? block.resource?.uri; // lines that were selected come with their text
+    const uri = block.uri ?? block.resource?.uri; // selected lines have their text
     const name = block.name ?? (uri === undefined ? (block.type === "image" ? `Image ${i + 1}` : block.type) : nameOf(uri));
     const away = button({ icon: "close", name: `Remove ${name}`, press: () => remove(block) });
     const isPicture = block.type === "image" && block.data !== undefined && pictures.has(block.mimeType ?? "");

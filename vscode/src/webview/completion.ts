@@ -1,15 +1,15 @@
-// Completes what is typed at the cursor of the prompt box: a slash command at the beginning of a prompt, a file behind @.
+// Completion in the prompt box: of a slash command at the beginning of the prompt, and of a file name after @.
 import { make } from "./dom";
 
 export interface Completable {
   kind: "command" | "file";
-  /** Where the sign stands, / or @. */
+  /** The offset of the sign, / or @. */
   from: number;
-  /** What was typed behind it. */
+  /** The text after the sign. */
   query: string;
 }
 
-/** What is being typed in front of the cursor; undefined: nothing that can be completed. */
+/** Returns the completable text before the cursor. undefined: there is none. */
 export function completableAt(text: string, cursor: number): Completable | undefined {
   const before = text.slice(0, cursor);
   const command = /^\s*\/(\S*)$/.exec(before);
@@ -18,17 +18,17 @@ export function completableAt(text: string, cursor: number): Completable | undef
   return file ? { kind: "file", from: cursor - file[1]!.length - 1, query: file[1]! } : undefined;
 }
 
-/** Something to choose. */
+/** An item of the list. */
 export interface Candidate {
   label: string;
   detail: string;
-  /** What stands in the prompt instead of what was typed. */
+  /** The text that replaces the typed text. */
   insert: string;
-  /** Of a file: its address. */
+  /** The URI of a file. */
   uri?: string;
 }
 
-/** The commands that fit, those first whose name begins with what was typed. */
+/** The commands that match a query. Those whose name begins with it are first. */
 export function commandsFor(query: string, commands: ReadonlyArray<Record<string, unknown>>): Candidate[] {
   const typed = query.toLowerCase();
   const of = (name: unknown): string => (typeof name === "string" ? name : "");
@@ -50,7 +50,7 @@ export class CompletionList {
   private selected = 0;
   private of: Completable | undefined;
   private asked = 0;
-  /** Where the person has closed the list: it stays closed until something else is typed. */
+  /** Where the user closed the list. It stays closed there. */
   private closedAt: string | undefined;
 
   constructor(
@@ -64,7 +64,7 @@ export class CompletionList {
     text.addEventListener("click", () => void this.look());
     text.addEventListener("keyup", (event) => /^(?:Arrow(?:Left|Right)|Home|End)$/.test(event.key) && void this.look());
     text.addEventListener("blur", () => this.close());
-    // The box keeps the keyboard when the pointer chooses.
+    // A click in the list does not take the focus from the box.
     this.element.addEventListener("mousedown", (event) => event.preventDefault());
     this.element.addEventListener("click", (event) => {
       const option = event.target instanceof Element ? event.target.closest<HTMLElement>("[role=option]") : null;
@@ -72,7 +72,7 @@ export class CompletionList {
     });
   }
 
-  /** Takes a key while the list is there; false: it is not one of the list's. */
+  /** Handles a key while the list is open. Returns false if the list does not use it. */
   key(event: KeyboardEvent): boolean {
     if (this.element.hidden || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return false;
     const { length } = this.candidates;
@@ -112,10 +112,10 @@ export class CompletionList {
     if (!this.of) this.closedAt = undefined;
     if (!this.of || this.closedAt === this.signature()) return this.close();
     const found = await this.source.candidates(this.of);
-    if (asked !== this.asked) return; // something else was typed meanwhile
+    if (asked !== this.asked) return; // the user typed meanwhile
     this.candidates = found.slice(0, 50);
     const [first] = this.candidates;
-    // What is there already needs no completion.
+    // A complete command needs no completion.
     if (!first || (this.candidates.length === 1 && first.label.slice(1) === this.of.query && this.of.kind === "command")) return this.close();
     this.draw();
   }

@@ -1,4 +1,4 @@
-// The prompt box with all that helps to write in it: completion, earlier prompts, images and files.
+// The prompt box together with completion, earlier prompts, images and files.
 import type { Draft, PromptContent } from "../panel/protocol";
 import { chips, contentOf, stillNamed } from "./attachments";
 import { commandsFor, CompletionList } from "./completion";
@@ -8,7 +8,7 @@ import type { Host } from "./host";
 import type { Data } from "./json";
 import { PromptBox } from "./promptbox";
 
-/** How long typing has to pause before files are looked for, in milliseconds. */
+/** How long typing has to pause before a search for files, in milliseconds. */
 const searchPause = 60;
 
 export class Composer {
@@ -16,7 +16,7 @@ export class Composer {
   private readonly history = new PromptHistory();
   private readonly list: CompletionList;
   private readonly chips = make("ul", { class: "attached-list", is: { "aria-label": "Attached" } });
-  /** Addresses of files that the text names by @. */
+  /** The URIs of files that the text names by @. */
   private readonly named = new Set<string>();
   private searching: Promise<unknown> = Promise.resolve();
 
@@ -24,9 +24,9 @@ export class Composer {
     private readonly host: Host,
     private readonly options: {
       commands: () => readonly Data[];
-      /** Resolves with what a person is told of it. With now an agent that works gets it in the middle of its turn. */
+      /** Sends a prompt, and resolves with a note for the user. With now, a working agent gets it in the middle of its turn. */
       send: (draft: Draft, now: boolean) => Promise<string>;
-      /** Called at once when what is written is otherwise. */
+      /** Called at each change of the draft. */
       keep: (draft: Draft) => void;
     },
   ) {
@@ -56,14 +56,14 @@ export class Composer {
     this.drawChips();
   }
 
-  /** Puts a prompt into the box that was taken back, unless something else is being written there. */
+  /** Puts a prompt that was taken back into the box, if the box is empty. */
   takeBack(text: string): void {
     this.history.add(text);
     if (this.box.draft.text.trim() === "") this.box.insert(text);
     this.box.focus();
   }
 
-  /** Puts an edited text that the queue refused behind what is written in the box, with a note that says why. */
+  /** Appends an edited text that the queue refused to the box, with a note that says why. */
   keepEdited(text: string, why: string, focus: boolean): void {
     this.history.add(text);
     this.box.append(text);
@@ -78,7 +78,7 @@ export class Composer {
   private async files(query: string): Promise<Candidate[]> {
     const mine = (this.searching = new Promise((resolve) => setTimeout(resolve, searchPause)));
     await mine;
-    if (mine !== this.searching) return []; // more was typed meanwhile
+    if (mine !== this.searching) return []; // the user typed meanwhile
     try {
       const { files } = await this.host.request("panel.findFiles", { query });
       return files.map(({ path, uri }) => {
@@ -114,7 +114,7 @@ export class Composer {
     );
   }
 
-  /** recall goes through earlier prompts, at the first and at the last line of what is written. */
+  /** recall goes through earlier prompts, if the cursor is in the first or the last line. */
   private recall(event: KeyboardEvent): boolean {
     if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return false;
     const { text } = this.box;
@@ -122,7 +122,7 @@ export class Composer {
     if (from !== to) return false;
     const up = event.key === "ArrowUp" && !value.slice(0, from).includes("\n");
     const down = event.key === "ArrowDown" && !value.slice(from).includes("\n");
-    // In a long line the keys go through its rows first.
+    // In a wrapped line, the keys first move through its rows.
     if ((up && from > 0 && text.clientHeight > 48) || (down && to < value.length && text.clientHeight > 48)) return false;
     const prompt = up ? this.history.older(value) : down ? this.history.newer() : undefined;
     if (prompt === undefined) return false;
@@ -192,18 +192,18 @@ export class PromptHistory {
     this.reset();
   }
 
-  /** Takes a prompt that was sent. */
+  /** Adds a sent prompt. */
   add(prompt: string): void {
     if (prompt.trim() !== "") this.prompts = [prompt, ...this.prompts.filter((other) => other !== prompt)];
     this.reset();
   }
 
-  /** Something else was typed: what is there is the draft again. */
+  /** Leaves the history: the text in the box is the draft again. */
   reset(): void {
     this.at = -1;
   }
 
-  /** The next older prompt for what stands in the box; undefined: there is none. */
+  /** The next older prompt, given the text in the box. undefined: there is none. */
   older(current: string): string | undefined {
     if (this.at === -1) this.draft = current;
     let next = this.at + 1;

@@ -1,7 +1,7 @@
-// Makes elements. Text goes in as text alone, and what is not seen in it is written out.
+// Creates elements. Text is never markup, and its invisible characters are written out.
 import { clipped, longestShown, visible } from "../hub/groups";
 
-/** How much of a text a tip or another attribute has, in characters. */
+/** The longest text of a tooltip or another attribute, in characters. */
 const longestTip = 2_000;
 
 export type Child = Node | string | undefined | false;
@@ -9,7 +9,7 @@ export type Child = Node | string | undefined | false;
 export interface ElementOptions {
   class?: string;
   text?: string;
-  /** Shown beside the pointer. */
+  /** The tooltip. */
   tip?: string;
   /** Attributes, such as those of ARIA. */
   is?: Record<string, string>;
@@ -27,7 +27,7 @@ export function make<K extends keyof HTMLElementTagNameMap>(tag: K, options: Ele
   return element;
 }
 
-/** Appends to an element. */
+/** Appends children to an element. */
 export function fill(element: Element, ...children: Child[]): void {
   for (const child of children) {
     if (child === undefined || child === false) continue;
@@ -35,7 +35,7 @@ export function fill(element: Element, ...children: Child[]): void {
   }
 }
 
-/** Sets the text of an element, unless it has it: a screen reader would read it again. The browser would stand still over a very long one. */
+/** Sets the text of an element if it has changed: a screen reader reads a new text again. A very long text would block the browser, so it is cut. */
 export function setText(element: Element, text: string): void {
   const shown = visible(clipped(text));
   if (element.textContent !== shown) element.textContent = shown;
@@ -59,7 +59,7 @@ export function setLongText(element: HTMLElement, text: string): void {
 
 const longTexts = new WeakMap<Element, string>();
 
-/** piecesOf cuts a text into pieces that can be shown. */
+/** piecesOf cuts a text into pieces that the browser can show. */
 export function piecesOf(text: string): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length; ) {
@@ -70,15 +70,15 @@ export function piecesOf(text: string): string[] {
   return pieces;
 }
 
-/** cutBefore is where a text can be cut: not within a character. */
+/** cutBefore returns the offset at or before at that is not within a character. */
 export function cutBefore(text: string, at: number): number {
   return at < text.length && /[\udc00-\udfff]/.test(text[at]!) ? at - 1 : Math.min(at, text.length);
 }
 
-/** How many parts are shown at first; a button shows as many again. */
+/** The number of parts shown at first, and again for each press of the button. */
 const partsOfPress = 50;
 
-/** Draws parts, each when there is time, so that nothing stands still. More than a person reads at once wait behind a button. */
+/** Draws parts one by one, without blocking the page. After some of them a button shows more. */
 export function inTurns<T>(parts: readonly T[], into: Element, draw: (part: T) => HTMLElement): void {
   const next = (at: number, until: number): void => {
     if (at > 0 && !into.isConnected) return;
@@ -100,7 +100,7 @@ export function inTurns<T>(parts: readonly T[], into: Element, draw: (part: T) =
   next(0, partsOfPress);
 }
 
-/** A button with an icon, a label or both; without a label it needs a name for those who do not see it. */
+/** A button with an icon, a label or both. Without a label it needs a name for screen readers. */
 export function button(options: { label?: string; icon?: IconName; name?: string; class?: string; tip?: string; press: (event: MouseEvent) => void }): HTMLButtonElement {
   const is: Record<string, string> = { type: "button" };
   const name = options.name ?? (options.label === undefined ? options.tip : undefined);
@@ -114,7 +114,7 @@ export function button(options: { label?: string; icon?: IconName; name?: string
   );
 }
 
-/** Says that a text is cut, with a button that gets all of it. */
+/** A note that a text is cut, with a button that loads all of it. */
 export function loadButton(words: string, load: () => Promise<void>): HTMLElement {
   const note = make("span", { class: "note", is: { role: "status" }, text: words });
   let busy = false;
@@ -163,7 +163,7 @@ const outlines = {
 
 export type IconName = keyof typeof outlines;
 
-/** An icon, which says nothing to a screen reader. */
+/** An icon. Screen readers ignore it. */
 export function icon(name: IconName): SVGSVGElement {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");

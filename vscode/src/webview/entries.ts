@@ -1,33 +1,33 @@
-// The entries of a conversation: what each is, what is known of a tool call, and their order.
+// The entries of a conversation: their types, the data of tool calls, and their order.
 import { objectOf, objectsOf, stringOf, stringsOf } from "./json";
 import type { Data } from "./json";
 
-/** What an entry is. content and sketch: what an agent says or thinks that is no text. */
+/** The kinds of entries. content and sketch are an agent's message or thought other than text. */
 export type EntryKind = "prompt" | "text" | "thinking" | "content" | "sketch" | "system" | "error" | "tool" | "plan" | "diff" | "answer";
 
-/** Something in a conversation that has a place of its own. */
+/** An entry of a conversation: a message, a tool call, a plan, an error. */
 export interface Entry {
-  /** No other entry of the conversation has it. */
+  /** Unique in the conversation. */
   readonly key: string;
   readonly kind: EntryKind;
-  /** The session (one prompt and its execution) that it belongs to. */
+  /** The session (one prompt and its execution) of the entry. */
   readonly run: string;
-  /** The key of the tool call that it is part of, such as that of a sub-agent. */
+  /** The key of the tool call that the entry is part of, such as a sub-agent's. */
   parent: string | undefined;
   readonly created: string;
   /** The number of the last event that changed it. */
   seq: number;
-  /** It is still being written, or the tool still runs. */
+  /** The text still grows, or the tool still runs. */
   open: boolean;
   text: string;
-  /** Of a message: cancelled, if the agent was not given it. */
+  /** Of a message: cancelled, if the agent never got it. */
   status: string | undefined;
   attachments: Data[];
-  /** Not all of its text came. */
+  /** The text is cut. */
   truncated: boolean;
-  /** Of a plan: its entries. */
+  /** Of a plan: its steps. */
   plan: PlanStep[];
-  /** Of a diff, an answer or an error: what the event, or the conversation, has of it. */
+  /** Of a diff, an answer or an error: the data of the event or the item. */
   data: Data;
   tool: ToolCall | undefined;
 }
@@ -38,7 +38,7 @@ export interface PlanStep {
   status: string;
 }
 
-/** A change of a file, as the agent tells it: whole texts. */
+/** A change of a file, reported by the agent as whole texts. */
 export interface FileDiff {
   path: string;
   /** undefined: the file is new. */
@@ -49,20 +49,20 @@ export interface FileDiff {
 export interface ToolCall {
   id: string;
   name: string;
-  /** What it does, in words. */
+  /** A description for the user. */
   title: string;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
   kind: string;
   /** pending, in_progress, completed or failed. */
   status: string;
-  /** undefined: not known; a string: no JSON. */
+  /** undefined: unknown. A string: not JSON. */
   input: unknown;
   result: string;
   paths: string[];
   diffs: FileDiff[];
   terminal: string | undefined;
   approval: string | undefined;
-  /** Who did not let it run, and why. */
+  /** The user, rule or mode that refused the call. */
   refusedBy: string | undefined;
   refusal: string | undefined;
 }
@@ -75,16 +75,16 @@ export function newTool(id: string): ToolCall {
 }
 
 /**
- * Takes into a tool call what an event conversation_updated, or an item of getConversation, has of it.
- * What they do not have stays as it was. Returns the attachments, where they are told.
+ * Updates a tool call from an event conversation_updated or an item of getConversation. Missing members
+ * stay unchanged. Returns the attachments, if there are any in the data.
  */
-export function tellTool(call: ToolCall, data: Data): Data[] | undefined {
+export function updateTool(call: ToolCall, data: Data): Data[] | undefined {
   call.name = stringOf(data["tool_name"]) ?? call.name;
   call.title = stringOf(data["tool_title"]) ?? stringOf(data["title"]) ?? call.title;
   call.kind = stringOf(data["tool_kind"]) ?? call.kind;
   call.status = stringOf(data["tool_status"]) ?? stringOf(data["status"]) ?? call.status;
   const result = stringOf(data["tool_result_content"]);
-  // An event's text may be cut where all of it is known.
+  // An event may cut a text that is known in full.
   if (result !== undefined && !(data["truncated"] === true && call.result.startsWith(result))) call.result = result;
   call.approval = stringOf(data["approval_id"]) ?? call.approval;
   call.refusedBy = stringOf(data["refused_by"]) ?? call.refusedBy;
@@ -124,7 +124,7 @@ export class Entries {
   private changedKeys = new Set<string>();
   private orderChanged = false;
 
-  /** What is not part of another entry, the oldest first. */
+  /** The entries that are not part of another one, the oldest first. */
   get list(): readonly Entry[] {
     return this.entries;
   }
@@ -156,7 +156,7 @@ export class Entries {
     this.orderChanged = true;
   }
 
-  /** What add adds to the end meanwhile stands before everything that was there. */
+  /** Calls add, and puts the entries that it adds before all others. */
   before(add: () => void): void {
     const later = this.entries;
     this.entries = [];
@@ -166,14 +166,14 @@ export class Entries {
     this.orderChanged = true;
   }
 
-  /** Puts an entry behind all others, and has the entries arranged anew. */
+  /** Moves an entry to the end, and marks the order as changed. */
   toEnd(entry: Entry): void {
     if (!this.entries.includes(entry)) return;
     if (this.entries.at(-1) !== entry) this.entries = [...this.entries.filter((other) => other !== entry), entry];
     this.orderChanged = true;
   }
 
-  /** Has the entries arranged anew: some of them are shown elsewhere now. */
+  /** Marks the order as changed, because some entries are now shown elsewhere. */
   rearrange(): void {
     this.orderChanged = true;
   }
@@ -190,7 +190,7 @@ export class Entries {
     this.changedKeys.add(this.outermost(parent).key);
   }
 
-  /** adopt puts entries under the call that they are part of, where that was on an older page. */
+  /** adopt moves entries into their tool call, if it was on an older page. */
   private adopt(): void {
     const orphans = this.entries.filter(({ parent }) => parent !== undefined && this.byKey.has(parent));
     if (orphans.length === 0) return;
@@ -199,7 +199,7 @@ export class Entries {
     for (const orphan of orphans) this.partOf(this.byKey.get(orphan.parent!)!, orphan);
   }
 
-  /** outermost is the entry of the list in which another stands. */
+  /** outermost returns the entry of the list that contains another one. */
   private outermost(entry: Entry): Entry {
     const seen = new Set<Entry>();
     for (let at = entry; !seen.has(at); ) {
@@ -217,5 +217,5 @@ export function newEntry(key: string, kind: EntryKind, run: string, created: str
 }
 
 export function toolKey(run: string, id: string): string {
-  return `${run}/${id}`; // an agent may use an id again in each run
+  return `${run}/${id}`; // an agent may reuse an id in another run
 }

@@ -1,4 +1,4 @@
-// How an entry of a conversation is shown.
+// The views of the entries of a conversation.
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
 import type { Entry } from "./entries";
@@ -8,13 +8,13 @@ import { MarkdownStream } from "./stream";
 import { ToolView } from "./toolview";
 import type { Actions, EntryViews, View } from "./view";
 
-/** Shows entries, also those that are part of others, and knows where each is. */
+/** Creates and finds the views of entries, also of those that are part of others. */
 export class Views implements EntryViews {
   private readonly byKey = new Map<string, View>();
 
   constructor(readonly actions: Actions) {}
 
-  /** The view of an entry, made if there is none: one that has to be updated yet. */
+  /** The view of an entry. A new one still needs a call of update. */
   of(entry: Entry): View {
     let view = this.byKey.get(entry.key);
     if (!view) {
@@ -77,7 +77,7 @@ class PromptView implements View {
   }
 }
 
-/** showCut says that not all of a text came, if it is so. */
+/** showCut shows a note if the text of an entry is cut. */
 function showCut(into: HTMLElement, entry: Entry, actions: Actions): void {
   if ((into.childElementCount > 0) === entry.truncated) return;
   into.replaceChildren(...(entry.truncated ? [loadButton("Only the beginning of this text is here.", () => actions.whole(entry))] : []));
@@ -99,7 +99,7 @@ class TextView implements View {
 
   update(until?: number): boolean {
     const { entry } = this;
-    // Of what is no text the words say only that it is there.
+    // The text of an attachment only says that there is one.
     const more = this.stream.show(entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(entry.text.trim()) ? "" : entry.text, !entry.open, until);
     this.element.classList.toggle("open", entry.open);
     showCut(this.cut, entry, this.actions);

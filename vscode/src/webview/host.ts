@@ -1,4 +1,4 @@
-// What the page asks the extension for: requests of src/panel/protocol.ts, the pages of a conversation, the sending of a prompt.
+// The page's requests to the extension (src/panel/protocol.ts): loads the pages of a conversation, and sends prompts.
 import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
@@ -10,7 +10,7 @@ import { UnknownOutcome } from "./promptbox";
 import type { SessionState } from "./session";
 import type { Transcript } from "./transcript";
 
-/** How long an answer may take, in milliseconds; 0: without end, since a person is asked, or an agent. */
+/** The time limits of requests, in milliseconds. 0: no limit, because a user or an agent answers. */
 const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
   "panel.answer": 0,
   "panel.openLink": 0,
@@ -43,18 +43,18 @@ type Events = PanelResult<"getConversation">["events"];
 /** Items of a page. */
 const pageSize = 150;
 
-/** Items that are asked for twice, since one may have got another place meanwhile. */
+/** Items that two pages share, because an item may have moved meanwhile. */
 const overlap = 10;
 
-/** Items that are asked for at once when one is looked for: each may be long. */
+/** Items of one request in a search. Each may be long. */
 const searched = 10;
 
-/** The longest picture that is shown, in bytes. */
+/** The largest picture that is shown, in bytes. */
 const longestPicture = 20 << 20;
 
 export class Pages {
   private thread = "";
-  /** How many items are older than those that are there; undefined: none is there yet. */
+  /** The number of older items that are not loaded. undefined: nothing is loaded yet. */
   private before: number | undefined;
   private loading: Promise<void> | undefined;
   private readonly pictures = new Map<string, Promise<string | undefined>>();
@@ -66,7 +66,7 @@ export class Pages {
     private readonly changed: () => void,
   ) {}
 
-  /** Loads the newest page, unless it is there, and what a reconnection may have changed. */
+  /** Loads the newest page once, and refreshes the states after each reconnection. */
   async load(thread: string): Promise<SessionState> {
     this.thread = thread;
     if (this.before === undefined) {
@@ -78,7 +78,7 @@ export class Pages {
     return this.refresh(thread);
   }
 
-  /** The newest items, as the hub has them; nothing is shown of them. */
+  /** Requests the newest items, without showing them. */
   async newest(count: number): Promise<Events> {
     return this.items(Math.max(0, (await this.total()) - count), Number.POSITIVE_INFINITY);
   }
@@ -87,7 +87,7 @@ export class Pages {
     return this.before !== undefined;
   }
 
-  /** Asks for the state of the sessions, and for the questions. */
+  /** Requests the states of the sessions, the questions and the queue. */
   async refresh(thread: string): Promise<SessionState> {
     const known = this.conversation.questions;
     const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("fetchApprovals", {})]);
@@ -97,27 +97,27 @@ export class Pages {
     return session;
   }
 
-  /** Loads the page before those that are there, if there is one. */
+  /** Loads the next older page, if there is one. */
   older(): Promise<void> {
     if (this.before === undefined || this.before === 0) return Promise.resolve();
     return (this.loading ??= this.loadOlder().finally(() => (this.loading = undefined)));
   }
 
-  /** Loads all of an entry of which an event told a part. It is looked for from the end: what events tell is new. */
+  /** Loads all of an entry that an event cut. It searches from the end, because such an entry is new. */
   async whole({ key, run, tool }: Entry): Promise<void> {
     const isOf = (item: Events[number]): boolean => (tool ? item.session_id === run && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
     for (let to = await this.total(); to > 0; to -= searched) {
-      const items = await this.items(Math.max(0, to - searched), to + (tool ? 1 : 0)); // its result is behind a call
+      const items = await this.items(Math.max(0, to - searched), to + (tool ? 1 : 0)); // the result follows the call
       const found = items.filter(isOf);
       if (found.length === 0) continue;
       this.conversation.load(found);
-      // A call may be the last item of the pages before.
+      // The call itself may be the last item of the page before.
       if (!tool || found.some(({ tool_id }) => tool_id === tool.id)) return;
     }
-    throw new Error("duet-rpc does not have it any more");
+    throw new Error("duet-rpc no longer has it");
   }
 
-  /** The address of a picture's bytes; undefined: they are too many, or not there. */
+  /** The data URL of a picture. undefined: it is too large, or cannot be loaded. */
   picture(id: string, type: string): Promise<string | undefined> {
     let picture = this.pictures.get(id);
     if (!picture) this.pictures.set(id, (picture = this.bytes(id, type).catch(() => undefined)));
@@ -146,7 +146,7 @@ export class Pages {
     return (await this.host.request("getConversation", { session_id: this.thread, limit: 1 })).total;
   }
 
-  /** items has those from one number on and before another: as many answers as it takes. */
+  /** items requests the items from one offset to another, in as many requests as it takes. */
   private async items(from: number, to: number): Promise<Events> {
     const items: Events = [];
     for (let offset: number | undefined = from; offset !== undefined && offset < to; ) {
@@ -157,7 +157,7 @@ export class Pages {
     return items;
   }
 
-  /** states asks for the last session, and, while those are queued, for the ones before. */
+  /** states requests the last session and, while they are queued, the ones before. */
   private async states(thread: string): Promise<SessionState> {
     const { session: last } = await this.host.request("getSessionState", { session_id: thread });
     const all = [last];
@@ -169,7 +169,7 @@ export class Pages {
     return last;
   }
 
-  /** queue asks which queued prompts can be edited, unless that is known of all. */
+  /** queue requests which queued prompts can be edited, unless that is known for all of them. */
   private async queue(thread: string): Promise<void> {
     const { runs } = this.conversation;
     if (runs.queued.every((run) => runs.isEditable(run) !== undefined)) return;
@@ -177,7 +177,7 @@ export class Pages {
       const { queued } = await this.host.request("session.queue", { session_id: thread });
       runs.setEditable(queued);
     } catch {
-      // The prompts can still be taken back, and the next refresh asks again.
+      // Prompts can still be taken back, and the next refresh tries again.
     }
   }
 
@@ -189,22 +189,22 @@ export class Pages {
       parts.push(part.data);
       offset = part.next_offset;
     }
-    // Each part is base64 of its own, and may end in the middle of three bytes.
+    // Each part is base64 on its own, so parts cannot be joined as text.
     const whole = parts.length === 1 ? parts[0]! : btoa(parts.map((part) => atob(part)).join(""));
     return `data:${type};base64,${whole}`;
   }
 }
 
-/** How many of the newest items are looked at for a prompt. Each has its own, and its agent may have begun to answer. */
+/** How many of the newest items are searched for a sent prompt. The agent may have begun to answer it. */
 const looked = 50;
 
-/** What became of a prompt: the agent that works has it, it waits for its turn, or it began a turn. */
+/** The delivery of a prompt: into the current turn, into the queue, or as a new turn. */
 export type Delivered = "injected" | "queued" | "started";
 
 /**
- * Sends a prompt, and resolves when the hub has it, with what became of it. With now an agent that
- * works gets it in the middle of its turn, if it can take it. It rejects when the hub does not have
- * it, and with an UnknownOutcome when nobody can tell.
+ * Sends a prompt, and resolves with its delivery when the hub has it. With now, a working agent gets it
+ * in the middle of its turn, if the agent supports that. Rejects if the hub does not have the prompt, and
+ * with an UnknownOutcome if that cannot be determined.
  */
 export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, thread: string, { text, content }: Draft, now = false): Promise<Delivered | undefined> {
   const runs = new Set(conversation.runs.ids);
@@ -214,15 +214,15 @@ export async function sendPrompt(host: Host, conversation: Conversation, pages: 
     if (delivered !== "injected") conversation.loadSession({ id, state: conversation.runs.state(id) ?? "queued" });
     return delivered as Delivered;
   } catch (error) {
-    // No hub carries out what it has not kept, so that the next one knows.
+    // A hub stores a prompt before it runs it, so the next hub knows it.
     if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
-    // What an agent gets while it works is a new message in a run that is known.
+    // A prompt that was injected into a turn is a new message in a known run.
     if (!(await arrived(pages, text, (run, key) => runs.has(run) && (!now || messages.has(key))))) throw error;
     return undefined;
   }
 }
 
-/** What a person is told of a prompt that was sent; empty: nothing. */
+/** The note for the user after a prompt was sent. Empty: none. */
 export function deliveredWords(delivered: Delivered | undefined, { now, working, content }: { now: boolean; working: boolean; content: boolean }): string {
   switch (delivered) {
     case "injected":
@@ -235,12 +235,12 @@ export function deliveredWords(delivered: Delivered | undefined, { now, working,
   }
 }
 
-/** arrived tells whether a message that was not known yet has this text. */
+/** arrived reports whether a message that was not known before has this text. */
 async function arrived(pages: Pages, text: string, known: (run: string, key: string) => boolean): Promise<boolean> {
   try {
     const items = await pages.newest(looked);
     return items.some((item) => item.event_type === "message" && item.role === "user" && item.content?.trim() === text.trim() && !known(stringOf(item.session_id) ?? "", item.key ?? ""));
   } catch (error) {
-    throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look whether it stands in the conversation before you send it again.`);
+    throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look for it in the conversation before you send it again.`);
   }
 }

@@ -1,4 +1,4 @@
-// Long texts in a monospaced font, shown in part at first: blocks of code, the output of tools, and changes of files.
+// Long monospaced texts, first shown in part: code blocks, output of tools, and diffs.
 import Anser from "anser";
 import { structuredPatch } from "diff";
 import { clipped, visible } from "../hub/groups";
@@ -6,16 +6,17 @@ import { button, cutBefore, fill, inTurns, loadButton, make, piecesOf } from "./
 import type { FileDiff } from "./entries";
 import type { Actions } from "./view";
 
-/** How much of a block, and of a line of it, is shown at first, in characters. */
+/** How much of a code block, and of each of its lines, is shown at first, in characters. */
 const longestBlock = 200_000;
 const longestCodeLine = 5_000;
 
 export interface CodeBlock {
   element: HTMLElement;
-  /** Puts more text behind what it has. */
+  /** Appends text. */
   append(text: string): void;
 }
 
+/** A block of code, with a button that copies it as it was written. */
 export function codeBlock(content: string, language: string): CodeBlock {
   let whole = "";
   let shown = 0;
@@ -32,7 +33,7 @@ export function codeBlock(content: string, language: string): CodeBlock {
     },
   });
   all.hidden = true;
-  /** Shows what may be shown of more text. The browser would stand still over a very long line. */
+  /** Shows more text, up to the limits. A very long line would block the browser. */
   const show = (text: string): void => {
     if (showsAll) return fill(code, text);
     let part = "";
@@ -68,7 +69,7 @@ export function codeBlock(content: string, language: string): CodeBlock {
   };
 }
 
-/** A button that copies a text, and says that it did. */
+/** A button that copies a text and confirms it. */
 function copyButton(text: () => string, name: string): HTMLButtonElement {
   const copy = button({
     icon: "copy", name, class: "icon-button copy",
@@ -90,22 +91,22 @@ function copyButton(text: () => string, name: string): HTMLButtonElement {
 
 const headLines = 8;
 const tailLines = 12;
-/** No line is shown longer than this at first. */
+/** How much of a line is shown at first, in characters. */
 const longestOutputLine = 2_000;
-/** Lines and characters that are drawn at once when all is asked for. */
+/** Lines and characters that are drawn at once after "Show all". */
 const linesAtOnce = 2_000;
 const charactersAtOnce = 20_000;
 
 export interface OutputOptions {
   name: string;
   colours?: boolean;
-  /** Gets all of a text of which only the beginning is there, and has it drawn anew. */
+  /** Loads all of a text that is cut, and draws it again. */
   load?: () => Promise<void>;
-  /** It is to be shown whole at once. */
+  /** Shows all of the text at once. */
   all?: boolean;
 }
 
-/** A text of a tool's, which can be shown whole. */
+/** The input or output of a tool: the first and last lines, with a button that shows all of it. */
 export function output(text: string, options: OutputOptions): HTMLElement {
   const element = make("div", { class: "output" });
   const lines = linesOf(text);
@@ -146,7 +147,7 @@ export function output(text: string, options: OutputOptions): HTMLElement {
   return element;
 }
 
-/** blocksOf puts lines together that are drawn at once. A longer line is cut into several. */
+/** blocksOf groups lines that are drawn at once. It cuts a longer line into several. */
 function blocksOf(lines: readonly string[]): string[][] {
   const blocks: string[][] = [[]];
   let characters = 0;
@@ -165,7 +166,7 @@ function blocksOf(lines: readonly string[]): string[][] {
   return blocks;
 }
 
-/** partEnd is where the part of a long line ends that begins at from: within no character, and within no colour. */
+/** partEnd returns the end of the part of a long line that begins at from. It is not within a character or an escape sequence. */
 function partEnd(line: string, from: number): number {
   const end = cutBefore(line, from + charactersAtOnce);
   const escape = line.lastIndexOf("\u001b", end - 1);
@@ -179,12 +180,12 @@ export function linesOf(text: string): string[] {
   return lines;
 }
 
-/** overwritten is what a terminal would show of a line, whose beginning may be written anew. */
+/** overwritten returns the last version of a line that carriage returns overwrite. */
 function overwritten(line: string): string {
   return line.slice(line.lastIndexOf("\r", line.length - 2) + 1);
 }
 
-/** withoutCursor leaves out what moves a cursor: it moves nowhere here. */
+/** withoutCursor removes the escape sequences that move the cursor. */
 function withoutCursor(text: string): string {
   return text
     .replace(/\r\n/g, "\n")
@@ -194,7 +195,7 @@ function withoutCursor(text: string): string {
 
 function coloured(to: Element, text: string): void {
   if (!text.includes("\u001b")) return fill(to, text);
-  // Of what is no colour Anser reads each line again and again.
+  // Anser reads a line again for each escape sequence that is no colour.
   const known = text.replace(/\u001b(?!\[[\d;]*m)/g, visible);
   for (const part of Anser.ansiToJson(known, { use_classes: true, remove_empty: true })) {
     const classes = [part.fg, part.bg && part.bg.replace("ansi-", "ansi-bg-"), ...part.decorations.map((decoration) => `ansi-${decoration}`)].filter((name) => /^[a-z-]+$/.test(name ?? "") && !name.includes("palette") && !name.includes("truecolor"));
@@ -205,12 +206,13 @@ function coloured(to: Element, text: string): void {
   }
 }
 
-/** Characters of both texts; what is longer is shown in the editor alone. */
+/** The limit for both texts of a diff together, in characters. Only the editor shows a longer one. */
 const longestDiff = 400_000;
 const firstDiffLines = 60;
-/** No line is shown longer than this at first. */
+/** How much of a line is shown at first, in characters. */
 const longestDiffLine = 2_000;
 
+/** A change of a file: the changed lines with some context, and a button for the diff editor. */
 export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "openFile">): HTMLElement {
   const lines = diffLines(diff);
   const head = make(
@@ -225,7 +227,7 @@ export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "op
   return make("div", { class: "file-diff" }, head, lines ? unified(lines) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
 }
 
-/** A unified diff that somebody else has made, such as that of a question. */
+/** Shows a given unified diff, such as that of a question. */
 export function unifiedDiff(text: string): HTMLElement {
   return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)));
 }

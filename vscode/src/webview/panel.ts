@@ -1,4 +1,4 @@
-// A panel: what the extension says becomes a conversation, and that is drawn once a frame.
+// The panel: connects the extension's messages with the model of the conversation and its views, which it draws once per frame.
 import type { EventParams } from "../hub/events";
 import type { Choice } from "../hub/questions";
 import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
@@ -29,16 +29,16 @@ export interface Kept {
   keep(draft: Draft): void;
 }
 
-/** Events after which getSessionState, or fetchApprovals, tells more than they do. */
+/** Events after which getSessionState or fetchApprovals has more data than the event. */
 const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
 
-/** The longest time between two drawings, in milliseconds. */
+/** The longest pause between two drawings, in milliseconds. */
 const longestRest = 200;
 
-/** How long such events are collected, in milliseconds. */
+/** How long to collect these events before a refresh, in milliseconds. */
 const collect = 150;
 
-/** Whether the hub refuses a change of a queued prompt since that has begun. */
+/** Whether the hub refused to change a queued prompt because it has begun. */
 function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
 }
@@ -72,7 +72,7 @@ export class Panel implements Actions {
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
     this.composer = new Composer(host, {
-      commands: () => this.conversation.told.commands ?? this.session?.agent_session?.commands ?? [],
+      commands: () => this.conversation.agent.commands ?? this.session?.agent_session?.commands ?? [],
       send: (draft, now) => this.send(draft, now),
       keep: (draft) => kept.keep(draft),
     });
@@ -114,7 +114,7 @@ export class Panel implements Actions {
     setInterval(() => this.drawHead(), 1_000);
   }
 
-  /** Asks for what is to be shown, and shows it. */
+  /** Loads and shows the conversation. */
   async open(): Promise<void> {
     try {
       this.start = await this.host.request("panel.start", {});
@@ -167,7 +167,7 @@ export class Panel implements Actions {
       const { success, error } = await this.host.request("sendDecision", { approval_id: question.id, ...decision });
       if (success) return { done: true };
       this.own.delete(question.id);
-      return { done: false, why: `It was answered already: ${error ?? "somebody else was quicker"}` };
+      return { done: false, why: `It was answered already: ${error ?? "another client was quicker"}` };
     } catch (error) {
       this.own.delete(question.id);
       return { done: false, why: `The answer did not get there: ${(error as Error).message}` };
@@ -210,7 +210,7 @@ export class Panel implements Actions {
     this.changed();
   }
 
-  /** refresh asks soon for what only a request tells: modes, sums, and rules that an answer could make. */
+  /** refresh soon requests the data that events lack: modes, sums, and the rules that an answer could make. */
   private refresh(): void {
     this.refreshing ??= setTimeout(() => {
       this.refreshing = undefined;
@@ -220,7 +220,7 @@ export class Panel implements Actions {
           this.session = session;
           this.changed();
         },
-        () => undefined, // what is shown stays, and the next event asks again
+        () => undefined, // keep the current data; the next event tries again
       );
     }, collect);
   }
@@ -242,10 +242,10 @@ export class Panel implements Actions {
     }
   }
 
-  /** send resolves with what a person is told of the prompt. */
+  /** send sends a prompt, and resolves with a note for the user. */
   private async send(draft: Draft, now: boolean): Promise<string> {
     if (!this.start) throw new Error("the panel is not ready yet");
-    // While it is being started the extension keeps what it is asked, until it is ready.
+    // While duet-rpc starts, the extension holds requests until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
     const { active } = this.conversation.runs;
     const delivered = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
@@ -254,7 +254,7 @@ export class Panel implements Actions {
     return deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
   }
 
-  /** Interrupts the run that an agent works on, or what it does in the background after the last one. */
+  /** Interrupts the active run, or background work after the last one. */
   private async interrupt(run = this.conversation.runs.active ?? this.session?.id ?? this.conversation.runs.last): Promise<void> {
     if (run === undefined) return;
     try {
@@ -274,7 +274,7 @@ export class Panel implements Actions {
     }
   }
 
-  /** wholeQueued loads all of a queued prompt's text; false: it cannot be loaded. */
+  /** wholeQueued loads all of a queued prompt's text. Returns false if that fails. */
   private async wholeQueued(entry: Entry): Promise<boolean> {
     try {
       if (entry.truncated) await this.whole(entry);
@@ -311,7 +311,7 @@ export class Panel implements Actions {
     }
   }
 
-  /** set changes a setting of the agent; what it says is for the person. */
+  /** set changes a setting of the agent, and resolves with a note for the user. */
   private async set(setting: Setting, value: string): Promise<string> {
     if (!this.start) return "";
     const { live, session } = await this.host.request("session.set", { session_id: this.start.thread, ...setting.change(value) });
@@ -324,7 +324,7 @@ export class Panel implements Actions {
     this.host.request(method, params).catch((error: unknown) => this.composer.box.fail((error as Error).message));
   }
 
-  /** changed has the page drawn in the next frame, or after a rest, so that keys and clicks get through. */
+  /** changed draws the page in the next frame, or after a pause that lets keys and clicks through. */
   private changed(): void {
     if (this.frame !== 0 || this.resting !== undefined) return;
     const rest = this.restUntil - performance.now();
@@ -359,32 +359,33 @@ export class Panel implements Actions {
     this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
     this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);
-    if (this.session) this.settings.update(settingsOf(this.session, this.conversation.told));
+    if (this.session) this.settings.update(settingsOf(this.session, this.conversation.agent));
     this.announcer.state(stateWords(session, now), this.conversation.questions);
   }
 }
 
+/** Announces to a screen reader what the user has to know: open questions, work without a prompt, the end of a run. Streaming text is not announced. */
 class Announcer {
   readonly element = make("div", { class: "unseen", is: { "aria-live": "polite", role: "status" } });
   private last: string | undefined;
-  private readonly told = new Set<string>();
+  private readonly announced = new Set<string>();
 
   say(text: string): void {
     this.element.append(make("p", { text }));
     while (this.element.childElementCount > 3) this.element.firstElementChild!.remove();
   }
 
-  /** Says that the agent goes on without a prompt, if an event tells so. */
+  /** Announces that the agent continues without a prompt, if the event says so. */
   event({ event: { type, data } }: EventParams): void {
     const text = stringOf(data["content"]);
     if (type === "conversation_updated" && data["subtype"] === "went_on" && text !== undefined) this.say(text);
   }
 
-  /** Says what is new of a state, and of the questions. */
+  /** Announces new questions, and the end of a run. */
   state(state: { id: string; text: string }, questions: readonly OpenQuestion[]): void {
     for (const question of questions) {
-      if (this.told.has(question.id)) continue;
-      this.told.add(question.id);
+      if (this.announced.has(question.id)) continue;
+      this.announced.add(question.id);
       this.say(`Question: ${questionTitle(question)}`);
     }
     const before = this.last;

@@ -1,4 +1,4 @@
-// The head of a panel: what the conversation is called, who works on it, how it is and what it has cost.
+// The head of a panel: the title of the conversation, its agent, its state and its usage.
 import { backgroundWords, visible } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
@@ -12,20 +12,20 @@ export type SessionState = PanelResult<"getSessionState">["session"];
 
 export interface Session {
   agent: string;
-  /** The state of the run that works, else of the last one. */
+  /** The state of the active run, else of the last one. */
   state: string;
-  /** An agent works, or waits for a person. */
+  /** An agent works, or waits for the user. */
   working: boolean;
-  /** Since when it works, in milliseconds since 1970. */
+  /** The start of the run, in milliseconds since 1970. */
   since: number | undefined;
-  /** How long the last run took, in milliseconds. */
+  /** The duration of the last run, in milliseconds. */
   took: number | undefined;
   /** Since when the agent is silent. */
   silent: string | undefined;
-  /** The titles of what the agent does in the background, while it works on no prompt. */
+  /** The titles of the agent's background tasks. Empty while it works on a prompt. */
   background: string[];
   questions: number;
-  /** Where its gates stand, in words; empty: it has none. */
+  /** The state of the gates, as text. Empty: there are none. */
   gates: string;
   tokens: number;
   contextUsed: number;
@@ -33,14 +33,15 @@ export interface Session {
   cost: number;
 }
 
+/** Combines the result of getSessionState with the later events. */
 export function sessionOf(known: SessionState | undefined, conversation: Conversation): Session {
   const { runs } = conversation;
   const run = runs.active ?? known?.id ?? runs.last ?? "";
   const isKnown = known?.id === run;
   const used: Data = runs.usageOf(run);
   const number = (name: string, byState: number | undefined): number => {
-    const told = used[name];
-    return typeof told === "number" ? told : isKnown ? (byState ?? 0) : 0;
+    const byEvent = used[name];
+    return typeof byEvent === "number" ? byEvent : isKnown ? (byState ?? 0) : 0;
   };
   const began = runs.began(run) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
   return {
@@ -50,7 +51,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     since: began === undefined ? undefined : Date.parse(began),
     took: runs.active === undefined && isKnown ? known.duration_ms : undefined,
     silent: runs.silent,
-    background: runs.active === undefined ? objectsOf(conversation.told.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
+    background: runs.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: conversation.questions.length,
     gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
@@ -60,7 +61,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
   };
 }
 
-/** What a state is called, with what goes on in the background, and what stands for it in the style sheet. */
+/** The text of a state, including background work, and its id for the style sheet. */
 export function stateWords(session: Session, now: number): { id: string; text: string } {
   const { id, text } = ownStateWords(session, now);
   return { id, text: [text, backgroundWords(session.background.length)].filter((part) => part !== "").join("; ") };

@@ -1,4 +1,4 @@
-// What the parts of the page know of each other: a view of an entry, and what it may ask the panel for.
+// The interfaces between the parts of the page: views of entries, and the actions of the panel.
 import type { Choice } from "../hub/questions";
 import type { Conversation } from "./conversation";
 import type { Entry, FileDiff } from "./entries";
@@ -8,28 +8,28 @@ import type { OpenQuestion, Outcome } from "./questions";
 export interface View {
   readonly element: HTMLElement;
   /**
-   * Called whenever its entry, or what is part of that, has changed. What takes long is drawn until a time (that of
-   * performance.now); true: there is more, and it is to be called again.
+   * Called when the entry, or a part of it, has changed. Draws until a deadline on the clock of performance.now. Returns
+   * true if there is more to draw: call update again.
    */
   update(until?: number): boolean | undefined;
 }
 
-/** The views of all entries: that of a tool call shows the entries that are part of it. */
+/** The views of all entries. The view of a tool call uses it for the entries that are part of the call. */
 export interface EntryViews {
   readonly actions: Actions;
-  /** The view of an entry, made if there is none: one that has to be updated yet. */
+  /** The view of an entry. A new one still needs a call of update. */
   of(entry: Entry): View;
   known(key: string): View | undefined;
 }
 
-/** What came of an answer. */
+/** The result of an answer. */
 export interface Answered {
   done: boolean;
-  /** Why not, in words for a person. */
+  /** Why it failed, for the user. */
   why?: string;
 }
 
-/** What a part of the page may ask for beyond drawing itself. */
+/** The actions of the panel, for its parts. */
 export interface Actions {
   readonly conversation: Conversation;
   openFile(path: string, line?: number, column?: number): void;
@@ -38,13 +38,13 @@ export interface Actions {
   openLink(url: string): void;
   command(command: "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.showChanges"): void;
   answer(question: OpenQuestion, choice: Choice): Promise<Answered>;
-  /** What is said where a question stood; undefined: nothing, since it was answered here. */
+  /** The note in the place of an ended question. undefined: none, because it was answered here. */
   endOf(id: string, outcome: Outcome | undefined): string | undefined;
   focusPrompt(): void;
-  /** Asks the hub for all of an entry whose text was cut, and has it drawn. Rejects if it is not to be had. */
+  /** Loads all of an entry whose text is cut, and draws it. Rejects if that fails. */
   whole(entry: Entry): Promise<void>;
-  /** The address of an attachment's bytes, for an image; undefined: it cannot be shown. */
+  /** The data URL of an image. undefined: it cannot be shown. */
   picture(id: string, type: string): Promise<string | undefined>;
-  /** Says to a screen reader what has happened. */
+  /** Announces a text to screen readers. */
   announce(text: string): void;
 }

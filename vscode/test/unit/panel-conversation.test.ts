@@ -204,8 +204,8 @@ test("what the agent tells of its session is newer than the reply that it overta
   const conversation = loaded();
   conversation.apply(event(1, "agent_session", { mode: { current: "plan", available: [] } }));
   conversation.loadSession({ id: "run", state: "running", agent_session: { mode: { current: "default" }, commands: [{ name: "init" }] } });
-  assert.equal(conversation.told.mode!["current"], "plan");
-  assert.deepEqual(conversation.told.commands, [{ name: "init" }]);
+  assert.equal(conversation.agent.mode!["current"], "plan");
+  assert.deepEqual(conversation.agent.commands, [{ name: "init" }]);
 });
 
 test("an error that the conversation tells itself stands there once", () => {
