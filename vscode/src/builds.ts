@@ -6,7 +6,7 @@ import { Builds, checkGate, Findings, listGates, locations, pathOf, statusOf } f
 import type { Buildable, Finding, Report } from "./hub/builds";
 import { visible } from "./hub/groups";
 import { projectRoot } from "./hub/root";
-import { kindOf, tellUntrusted } from "./projects";
+import { kindOf, showUntrusted } from "./projects";
 import type { Project, Projects } from "./projects";
 import type { Result } from "./protocol";
 
@@ -32,7 +32,7 @@ export class BuildCommand implements vscode.Disposable {
       const chosen = await chooseBuild(list);
       if (chosen) await this.build(project, chosen);
     } catch (error) {
-      if (!(await tellUntrusted(project, error))) throw error;
+      if (!(await showUntrusted(project, error))) throw error;
     }
   }
 

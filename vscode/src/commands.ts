@@ -10,7 +10,7 @@ import { titleOf } from "./hub/questions";
 import { selected } from "./panel/files";
 import type { Panels } from "./panel/panel";
 import type { Previews } from "./preview/panel";
-import { clickedResource, pickProject, startFolder, tellUntrusted } from "./projects";
+import { clickedResource, pickProject, startFolder, showUntrusted } from "./projects";
 import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
 import type { Keys } from "./secrets";
 import type { Terminals } from "./terminals";
@@ -186,7 +186,7 @@ async function pickSession(projects: Projects, which: (of: ProjectSession) => bo
 async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undefined> {
   const { questions } = projects;
   if (questions.length <= 1) {
-    if (questions.length === 0) void vscode.window.showInformationMessage("Duet: nobody waits for you");
+    if (questions.length === 0) void vscode.window.showInformationMessage("Duet: no question waits for you");
     return questions[0];
   }
   const items = questions.map((of) => {
@@ -205,7 +205,7 @@ async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder,
   try {
     gates = await pickGates(project);
   } catch (error) {
-    if (await tellUntrusted(project, error)) return undefined;
+    if (await showUntrusted(project, error)) return undefined;
     throw error;
   }
   if (!gates) return undefined;
@@ -221,7 +221,7 @@ async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder,
     const { session_id } = await project.connection.request("launchSession", { query, agent, working_dir: folder.uri.fsPath, gates, max_iterations: Number(turns) });
     return session_id;
   } catch (error) {
-    if (await tellUntrusted(project, error)) return undefined;
+    if (await showUntrusted(project, error)) return undefined;
     throw error;
   }
 }

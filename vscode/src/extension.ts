@@ -23,16 +23,16 @@ export function activate(context: vscode.ExtensionContext): void {
   const program = process.platform === "win32" ? "duet-rpc.exe" : "duet-rpc";
   const all = new Projects(log, vscode.Uri.joinPath(context.extensionUri, "server", program).fsPath);
   projects = all;
-  const tell = (error: unknown): void => {
+  const showError = (error: unknown): void => {
     const message = error instanceof Error ? error.message : String(error);
     log.error(message);
     void vscode.window.showErrorMessage(`Duet: ${message}`);
   };
   /** attempt runs an action and shows its error. */
-  const attempt = (action: () => Promise<void>): void => void action().catch(tell);
+  const attempt = (action: () => Promise<void>): void => void action().catch(showError);
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const documents = new Documents(all);
-  const changes = new Changes(all, tell);
+  const changes = new Changes(all, showError);
   // vscode.env.sessionId is not enough: a duplicated window has the same one.
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);

@@ -29,21 +29,21 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
         const session = project.model.conversationOf(question);
         return !session || !isShown({ project, session });
       });
-      if (unseen.length > atOnce) attempt(() => tellMany(unseen.length));
-      else for (const question of unseen) attempt(() => tell(question));
+      if (unseen.length > atOnce) attempt(() => notifyMany(unseen.length));
+      else for (const question of unseen) attempt(() => notify(question));
     }),
     projects.onChange(() => {
       for (const { project, session } of projects.sessions) {
         if (isAlive(session)) {
           alive.add(session.id);
         } else if (alive.delete(session.id) && wanted("ends")) {
-          attempt(() => tellEnd({ project, session }));
+          attempt(() => notifyEnd({ project, session }));
         }
       }
     }),
   ];
 
-  async function tell(of: ProjectQuestion): Promise<void> {
+  async function notify(of: ProjectQuestion): Promise<void> {
     // The notification has the first answers. Its last button leads to all of them.
     const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
     const more = "More…";
@@ -54,12 +54,12 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
     else if (pressed !== undefined) await answer(of, direct.find(({ label }) => label === pressed)?.id);
   }
 
-  async function tellMany(count: number): Promise<void> {
+  async function notifyMany(count: number): Promise<void> {
     const show = "Show";
     if ((await vscode.window.showInformationMessage(`${count} questions wait for you`, show)) === show) await vscode.commands.executeCommand("duet.inbox.focus");
   }
 
-  async function tellEnd(of: ProjectSession): Promise<void> {
+  async function notifyEnd(of: ProjectSession): Promise<void> {
     const { session } = of;
     const show = "Open Conversation";
     const failed = session.status === "failed";

@@ -203,7 +203,7 @@ export function kindOf(error: unknown): string | undefined {
 }
 
 /** Shows a not_trusted error, with a button that grants trust. Returns false for any other error. */
-export async function tellUntrusted(project: Project, error: unknown): Promise<boolean> {
+export async function showUntrusted(project: Project, error: unknown): Promise<boolean> {
   if (kindOf(error) !== "not_trusted" || !(error instanceof Error)) return false;
   if (!vscode.workspace.isTrusted) {
     const manage = "Manage Workspace Trust";

@@ -55,7 +55,7 @@ export class Keys implements vscode.Disposable {
         await this.setServices([...new Set([...this.services(), service])].sort());
       },
       ask: (request, known, signal) => this.ask(project, request, known, signal),
-      tell: (message) => void vscode.window.showWarningMessage(`Duet: ${message}`),
+      warn: (message) => void vscode.window.showWarningMessage(`Duet: ${message}`),
     };
   }
 

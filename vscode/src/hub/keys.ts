@@ -19,7 +19,7 @@ export interface KeyUser {
    * answer would come too late.
    */
   ask: (request: KeyRequest, known: boolean, signal: AbortSignal) => Promise<{ use: "given"; key: string; remember: boolean } | { use: "stored" | "none" } | undefined>;
-  tell: (message: string) => void;
+  warn: (message: string) => void;
 }
 
 /** How long the hub waits for a key, in milliseconds. */
@@ -53,12 +53,12 @@ export class KeyRequests {
       if (answer?.use === "given" && answer.remember) await this.user.store(request.service, answer.key);
       if (late.signal.aborted) {
         // A stored key that came too late is there for the next request.
-        this.user.tell(`the key for ${request.service} came too late: the agent waits ${Math.round(this.patience / 1_000)} seconds. Continue the session to be asked again.`);
+        this.user.warn(`the key for ${request.service} came too late: the agent waits ${Math.round(this.patience / 1_000)} seconds. Continue the session to be asked again.`);
       } else if (answer) {
         const secret = answer.use === "given" ? answer.key : answer.use === "stored" ? (kept ?? "") : "";
         await this.provide(request, secret).catch((error: unknown) => {
           // Another window may have answered, or the agent no longer waits.
-          this.user.tell(`the key for ${request.service} was not taken: ${error instanceof Error ? error.message : String(error)}`);
+          this.user.warn(`the key for ${request.service} was not taken: ${error instanceof Error ? error.message : String(error)}`);
         });
       }
     } finally {

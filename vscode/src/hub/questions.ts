@@ -58,7 +58,7 @@ function permissionsOf(question: Question): Choice[] {
     }
   }
   choices.push({ id: "deny", label: "Deny", icon: "close", decision: { decision: "deny", comment: plainDenial } });
-  choices.push({ id: "deny-why", label: "Deny and Say Why…", icon: "comment", decision: { decision: "deny" }, needs: { words: "Why not? The agent is told." } });
+  choices.push({ id: "deny-why", label: "Deny and Say Why…", icon: "comment", decision: { decision: "deny" }, needs: { words: "Why not? The agent gets the reason." } });
   return choices;
 }
 

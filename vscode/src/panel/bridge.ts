@@ -103,10 +103,10 @@ export class Bridge {
     if (hub.state.is === "ready") await this.follow(generation);
     const start = await handlers["panel.start"]();
     this.scope.noteSession(start.session);
-    if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has begun anew");
+    if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has started again");
     this.started = true;
     // After the response, with which the page fills its prompt box.
-    setImmediate(() => this.later.splice(0).forEach((tell) => tell()));
+    setImmediate(() => this.later.splice(0).forEach((notify) => notify()));
     // The hub may have become ready meanwhile.
     if (hub.state.is === "ready" && !this.following) this.caughtUp(generation).catch(this.options.onError);
     return { thread, ...start, connection: this.connection() };

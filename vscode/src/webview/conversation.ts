@@ -160,7 +160,7 @@ export class Conversation {
         this.sessionChanged = true;
         return;
       case "agent_session":
-        return this.tell(data);
+        return this.setAgent(data);
       case "agent_silent":
         this.runs.setSilent(data);
         this.sessionChanged = true;
@@ -330,7 +330,7 @@ export class Conversation {
     this.all.changed(entry, seq);
   }
 
-  private tell(data: Data): void {
+  private setAgent(data: Data): void {
     for (const part of ["agent", "mode", "model", "info"] as const) if (part in data) this.agentSession[part] = objectOf(data[part]);
     for (const part of ["options", "commands", "background"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
     this.sessionChanged = true;

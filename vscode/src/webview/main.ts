@@ -28,7 +28,7 @@ const pause = 400;
  */
 class KeptDraft implements Kept {
   private kept: Draft | undefined;
-  private telling: ReturnType<typeof setTimeout> | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly api: Api,
@@ -39,7 +39,7 @@ class KeptDraft implements Kept {
     // The state counts in the same window only. After that window has ended, VS Code may have an older state than the extension.
     if (before?.place.window === place.window && isDraft(before.kept)) this.kept = before.kept;
     this.save();
-    if (this.kept) this.tell(this.kept);
+    if (this.kept) this.store(this.kept);
   }
 
   get draft(): Draft | undefined {
@@ -49,17 +49,17 @@ class KeptDraft implements Kept {
   keep(draft: Draft): void {
     this.kept = draft;
     this.save();
-    clearTimeout(this.telling);
+    clearTimeout(this.timer);
     // VS Code ends a hidden page without a warning, so the extension gets a short draft at once.
-    if (draft.content.length === 0) this.tell(draft);
-    else this.telling = setTimeout(() => this.tell(draft), pause);
+    if (draft.content.length === 0) this.store(draft);
+    else this.timer = setTimeout(() => this.store(draft), pause);
   }
 
   private save(): void {
     this.api.setState({ place: this.place, ...(this.kept ? { kept: this.kept } : {}) } satisfies PageState);
   }
 
-  private tell(draft: Draft): void {
+  private store(draft: Draft): void {
     this.host.request("panel.keepDraft", draft).catch(() => undefined); // the page's state still has it
   }
 }

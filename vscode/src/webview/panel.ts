@@ -133,23 +133,23 @@ export class Panel implements Actions {
   }
 
   openFile(path: string, line?: number, column?: number): void {
-    this.tell("panel.openFile", { path, ...(line === undefined ? {} : { line }), ...(column === undefined ? {} : { column }) });
+    this.call("panel.openFile", { path, ...(line === undefined ? {} : { line }), ...(column === undefined ? {} : { column }) });
   }
 
   openDiff({ path, before, after }: { path: string; before: string | undefined; after: string }): void {
-    this.tell("panel.openDiff", { path, before: before ?? null, after });
+    this.call("panel.openDiff", { path, before: before ?? null, after });
   }
 
   openChanges(path?: string): void {
-    this.tell("panel.openChanges", path === undefined ? {} : { path });
+    this.call("panel.openChanges", path === undefined ? {} : { path });
   }
 
   openLink(url: string): void {
-    this.tell("panel.openLink", { url });
+    this.call("panel.openLink", { url });
   }
 
   command(command: Parameters<Actions["command"]>[0]): void {
-    this.tell("panel.command", { command });
+    this.call("panel.command", { command });
   }
 
   focusPrompt(): void {
@@ -320,7 +320,7 @@ export class Panel implements Actions {
     return live || !this.conversation.runs.active ? "" : `${setting.name}: it counts from the next prompt on.`;
   }
 
-  private tell<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
+  private call<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
     this.host.request(method, params).catch((error: unknown) => this.composer.box.fail((error as Error).message));
   }
 

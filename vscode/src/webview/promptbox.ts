@@ -142,9 +142,9 @@ export class PromptBox {
     this.changed();
   }
 
-  private changed(tell = true): void {
+  private changed(notify = true): void {
     this.grow();
-    if (tell) this.onChange(this.draft);
+    if (notify) this.onChange(this.draft);
   }
 
   private grow(): void {

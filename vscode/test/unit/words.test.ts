@@ -59,7 +59,7 @@ test("a permission can be given once, as a rule, or denied with a reason", () =>
     ["approve", { decision: "approve" }, undefined],
     ["approve-session", { decision: "approve", scope: "session" }, undefined],
     ["deny", { decision: "deny", comment: "Denied in VS Code" }, undefined],
-    ["deny-why", { decision: "deny" }, { words: "Why not? The agent is told." }],
+    ["deny-why", { decision: "deny" }, { words: "Why not? The agent gets the reason." }],
   ]);
 });
 
