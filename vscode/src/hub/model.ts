@@ -1,10 +1,9 @@
 // The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
 // current state.
-import type { Result } from "../protocol";
+import type { Method, Params, Result } from "../protocol";
 import type { HubConnection } from "./connection";
 import { Emitter } from "./events";
 import type { EventParams } from "./events";
-import { wholeQuestions } from "./questions";
 
 /** The last session of a conversation, a result of getSessionLeaves. */
 export type Session = Result<"getSessionLeaves">["sessions"][number] & {
@@ -202,4 +201,9 @@ export class ProjectModel {
     for (const question of fresh) this.seen.add(question.id);
     if (fresh.length > 0) this.questionEmitter.fire(fresh);
   }
+}
+
+/** Completes questions: fetchApprovals cuts texts that are too long for one message, getApproval returns them whole. */
+export async function wholeQuestions(request: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>, questions: readonly Question[]): Promise<Question[]> {
+  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
 }

@@ -1,5 +1,5 @@
 // Questions: their titles and details, the possible answers, and the decisions that answers become.
-import type { Method, Params, Result } from "../protocol";
+import type { Params } from "../protocol";
 import type { Question } from "./model";
 import { clipped, short, visible } from "./groups";
 import { fenceFor } from "./transcript";
@@ -38,11 +38,6 @@ export interface FormField {
 
 /** The reason in a denial without the user's own. An agent always gets a reason. */
 const plainDenial = "Denied in VS Code";
-
-/** Completes questions: fetchApprovals cuts texts that are too long for one message, getApproval returns them whole. */
-export async function wholeQuestions(request: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>, questions: readonly Question[]): Promise<Question[]> {
-  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
-}
 
 /** The possible answers to a question. The one that lets the agent continue is first. */
 export function choicesOf(question: Question): Choice[] {

@@ -2,7 +2,7 @@
 import type { HubConnection } from "../hub/connection";
 import { conversationEvents } from "../hub/events";
 import type { EventParams, Following } from "../hub/events";
-import { wholeQuestions } from "../hub/questions";
+import { wholeQuestions } from "../hub/model";
 import { JSONRPCClient } from "../rpc/client";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import { JSONRPCServer } from "../rpc/server";

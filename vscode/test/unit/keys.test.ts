@@ -88,7 +88,7 @@ test("in an untrusted workspace a key that is kept is not given without a word",
   assert.equal(await ask(), "the right key");
 });
 
-test("who answers too late is warnings", async (t) => {
+test("an answer that comes too late leads to a warning", async (t) => {
   const { connection, asked, warnings } = await start(t, {
     patience: 1, answer: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ use: "given", key: wantedKey, remember: false }))),
   });
