@@ -116,6 +116,7 @@ interface Definition extends vscode.TaskDefinition {
 /** The work of a task: prints, and resolves with an exit status. signal cancels it. */
 type Work = (print: (text: string) => void, signal: AbortSignal) => Promise<number>;
 
+/** The builds and gates of all projects as tasks of VS Code. */
 export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   private readonly registration = vscode.tasks.registerTaskProvider("duet", this);
 
@@ -229,6 +230,7 @@ const severities: Record<string, vscode.DiagnosticSeverity> = {
   note: vscode.DiagnosticSeverity.Information,
 };
 
+/** Shows the findings of builds and gates in the Problems list. */
 export class Problems implements vscode.Disposable {
   private readonly findings = new Map<Project, Findings>();
   private readonly collections = new Map<Project, Map<string, vscode.DiagnosticCollection>>();

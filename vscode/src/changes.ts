@@ -26,6 +26,7 @@ const labels: Record<Decision, { icon: string; hunk: string; file: string }> = {
 /** The most sessions of a conversation that are searched for changes. */
 const longestWay = 50;
 
+/** Shows the changes of sessions in the diff editor, and sends the user's decisions to the hub. */
 export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeLensProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   private readonly lensesChanged = new vscode.EventEmitter<void>();

@@ -17,6 +17,7 @@ import type { Terminals } from "./terminals";
 import { openProject } from "./views";
 import type { OtherProjectsTree } from "./views";
 
+/** The parts of the extension that commands use. */
 export interface CommandContext {
   projects: Projects;
   documents: Documents;
@@ -32,6 +33,7 @@ export interface CommandContext {
   attempt: (action: () => Promise<void>) => void;
 }
 
+/** Registers all commands, except those of the diff editor (changes.ts) and of rows (views.ts). */
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
   const { projects, documents, panels, changes, builds, problems, terminals, keys, previews, others, log } = context;
   const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void> | void): vscode.Disposable =>

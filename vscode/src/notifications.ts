@@ -5,6 +5,7 @@ import { isAlive, nameOf } from "./hub/groups";
 import { choicesOf, titleOf } from "./hub/questions";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 
+/** The actions that notifications need. */
 export interface NotificationActions {
   attempt: (action: () => Promise<void>) => void;
   open: (session: ProjectSession) => void;
@@ -15,6 +16,7 @@ export interface NotificationActions {
 /** If more questions come at once, one notification is for all of them. */
 const atOnce = 3;
 
+/** Shows a notification for each new question and for each session that ends, as the setting duet.notifications says. */
 export function notifications(projects: Projects, { attempt, open, isShown }: NotificationActions): vscode.Disposable {
   const alive = new Set<string>();
   const wanted = (which: "questions" | "ends"): boolean => {

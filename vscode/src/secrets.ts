@@ -8,6 +8,7 @@ import type { Project, Projects } from "./projects";
 /** The services with a stored key, in the global state. The secret storage cannot list them. */
 const knownKey = "duet.services";
 
+/** Answers the key requests of all projects, and manages the stored keys. */
 export class Keys implements vscode.Disposable {
   private readonly requests = new Map<Project, KeyRequests>();
   private readonly stop: () => void;

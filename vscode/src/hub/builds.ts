@@ -5,6 +5,7 @@ import type { Result } from "../protocol";
 import type { HubConnection } from "./connection";
 import type { HubEvent, HubNotification } from "./events";
 
+/** A build of the project's configuration. */
 export type Buildable = Result<"listBuilds">["builds"][number];
 
 /** Receives the progress of a build. */
@@ -72,6 +73,7 @@ export class Builds {
   }
 }
 
+/** A gate of the configuration. */
 export interface Gate {
   name: string;
   /** Empty while the gate waits for trust. */
@@ -179,6 +181,7 @@ export class Findings {
   }
 }
 
+/** A position in a file, named by the output of a tool. */
 export interface Location {
   path: string;
   /** From 1. */

@@ -16,6 +16,7 @@ import type { EventParams, Followed, FollowListener, HubNotification, TerminalEv
  */
 export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string };
 
+/** The log of the connection: vscode.LogOutputChannel, or that of a test. */
 export interface Log {
   trace(message: string): void;
   info(message: string): void;

@@ -117,6 +117,7 @@ export interface Followed {
   event_types: string[];
 }
 
+/** The callbacks of a subscription. */
 export interface FollowListener {
   /** Called for each event, in order, also for those that happened while no server ran. */
   event: (params: EventParams) => void;

@@ -20,6 +20,7 @@ const labels: Record<GroupId, string> = {
   archived: "Archived",
 };
 
+/** The group of a session in the list. */
 export function groupOf(session: Session): GroupId {
   if (session.archived) return "archived";
   if (session.waits) return "waiting";

@@ -18,6 +18,7 @@ export interface PanelPlace {
   title: string;
 }
 
+/** The parts that all panels share. */
 export interface PanelParts {
   /** An id of this window that is new after a reload. */
   window: string;
@@ -28,6 +29,7 @@ export interface PanelParts {
   onError: (error: unknown) => void;
 }
 
+/** The panel of one conversation. */
 export class Panel implements vscode.Disposable {
   readonly thread: string;
   private readonly bridge: Bridge;
@@ -153,6 +155,7 @@ function isNotFound(error: unknown): boolean {
 
 const panelType = "duet.session";
 
+/** The panels of a window, by conversation. */
 export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly all = new Map<string, Panel>();
   private readonly subscriptions: vscode.Disposable[];

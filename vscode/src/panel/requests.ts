@@ -15,6 +15,7 @@ import type { Panel } from "./panel";
 import { panelCommands } from "./protocol";
 import type { Draft, PanelCommand } from "./protocol";
 
+/** The parts of the extension that the methods use. */
 export interface RequestParts {
   drafts: Drafts;
   documents: Documents;
@@ -28,6 +29,7 @@ const longestHistory = 100;
 /** The longest of these prompts, in characters. */
 const longestPrompt = 20_000;
 
+/** Creates the methods for the page of a panel. */
 export function handlersOf(panel: Panel, { drafts, documents, changes, onError }: RequestParts): PanelHandlers {
   const { project, thread } = panel;
   const { connection } = project;

@@ -17,6 +17,7 @@ const viewType = "duet.preview";
 /** The directories in which a page's source is searched: those that the preview serves by default, then those of sources. */
 const directories = ["dist", "build", "out", "_site", "public", ".", "src"];
 
+/** The preview panels, one for each project. */
 export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly open = new Map<Project, vscode.WebviewPanel>();
   private readonly trails: Trails;

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
+/** A response of the hub's method fetch. */
 export interface Page {
   status: number;
   headers: Record<string, string>;
@@ -13,6 +14,7 @@ export interface Page {
   body: string;
 }
 
+/** The sources of the server's content. */
 export interface PreviewOptions {
   /** Gets the page at a URL. Rejects if there is none. */
   fetch: (url: string) => Promise<Page>;

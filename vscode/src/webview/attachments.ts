@@ -9,6 +9,7 @@ import type { Actions } from "./view";
 /** The image types that are shown, and that a prompt accepts. SVG is a document with scripts, so it is not among them. */
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
+/** The elements for the attachments of a message or a tool call: pictures, and chips for anything else. */
 export function attachments(all: readonly Data[], actions: Actions): HTMLElement[] {
   return all.map((attachment) => {
     const type = stringOf(attachment["mime_type"]) ?? "";

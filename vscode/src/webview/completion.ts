@@ -1,6 +1,7 @@
 // Completion in the prompt box: of a slash command at the beginning of the prompt, and of a file name after @.
 import { make } from "./dom";
 
+/** A completable text before the cursor. */
 export interface Completable {
   kind: "command" | "file";
   /** The offset of the sign, / or @. */
@@ -44,6 +45,7 @@ interface CompletionSource {
   chosen(candidate: Candidate): void;
 }
 
+/** The list of completions. The focus stays in the prompt box. */
 export class CompletionList {
   readonly element = make("ul", { class: "completions", is: { role: "listbox", id: "completions", "aria-label": "Completions" } });
   private candidates: Candidate[] = [];

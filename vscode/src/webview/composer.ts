@@ -11,6 +11,7 @@ import { PromptBox } from "./promptbox";
 /** How long typing has to pause before a search for files, in milliseconds. */
 const searchPause = 60;
 
+/** The prompt box with its completion list, history and attachments. */
 export class Composer {
   readonly box: PromptBox;
   private readonly history = new PromptHistory();
@@ -180,6 +181,7 @@ export class Composer {
   }
 }
 
+/** Earlier prompts: up to older ones, down to the draft. */
 export class PromptHistory {
   private at = -1;
   private draft = "";

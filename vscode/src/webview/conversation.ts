@@ -37,6 +37,7 @@ export interface Changes {
 /** Codes of task_error that have an entry in the conversation as well. */
 const codesWithEntry = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
+/** The model of one conversation. */
 export class Conversation {
   private readonly all = new Entries();
   private readonly asked = new Questions();

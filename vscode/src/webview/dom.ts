@@ -16,6 +16,7 @@ export interface ElementOptions {
   on?: { [E in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[E]) => void };
 }
 
+/** Creates an element. */
 export function make<K extends keyof HTMLElementTagNameMap>(tag: K, options: ElementOptions = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   if (options.class !== undefined) element.className = options.class;

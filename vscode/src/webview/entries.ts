@@ -32,6 +32,7 @@ export interface Entry {
   tool: ToolCall | undefined;
 }
 
+/** A step of a plan. */
 export interface PlanStep {
   content: string;
   /** pending, in_progress or completed. */
@@ -46,6 +47,7 @@ export interface FileDiff {
   after: string;
 }
 
+/** A call of a tool by the agent. */
 export interface ToolCall {
   id: string;
   name: string;
@@ -117,6 +119,7 @@ function parsed(json: string | undefined): unknown {
   }
 }
 
+/** The entries of a conversation in order, and the changes since they were last drawn. */
 export class Entries {
   private readonly byKey = new Map<string, Entry>();
   private readonly parts = new Map<string, Entry[]>();

@@ -19,6 +19,7 @@ const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
 };
 const timeout = 60_000;
 
+/** The connection to the extension. */
 export class Host {
   private readonly client: JSONRPCClient;
   private readonly server: JSONRPCServer;
@@ -52,6 +53,7 @@ const searched = 10;
 /** The largest picture that is shown, in bytes. */
 const longestPicture = 20 << 20;
 
+/** Loads a conversation: the newest page first, older ones on request, and the states of its sessions. */
 export class Pages {
   private thread = "";
   /** The number of older items that are not loaded. undefined: nothing is loaded yet. */

@@ -10,6 +10,7 @@ import type { Actions } from "./view";
 const longestBlock = 200_000;
 const longestCodeLine = 5_000;
 
+/** A code block that can grow. */
 export interface CodeBlock {
   element: HTMLElement;
   /** Appends text. */
@@ -97,6 +98,7 @@ const longestOutputLine = 2_000;
 const linesAtOnce = 2_000;
 const charactersAtOnce = 20_000;
 
+/** The options of output. */
 export interface OutputOptions {
   name: string;
   colours?: boolean;

@@ -43,6 +43,7 @@ function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
 }
 
+/** The panel of one conversation. */
 export class Panel implements Actions {
   readonly conversation = new Conversation();
   private readonly transcript: Transcript;

@@ -8,6 +8,7 @@ const tallest = 0.4;
 /** It is not known whether a prompt was sent. The message is for the user. */
 export class UnknownOutcome extends Error {}
 
+/** The text area of a prompt, with its buttons and notes. */
 export class PromptBox {
   readonly element: HTMLElement;
   readonly text: HTMLTextAreaElement;

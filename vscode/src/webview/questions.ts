@@ -21,6 +21,7 @@ export interface Outcome {
   by: string;
 }
 
+/** The open questions of a conversation, and the outcomes of the others. */
 export class Questions {
   private readonly waiting = new Map<string, OpenQuestion>();
   private readonly outcomes = new Map<string, Outcome>();

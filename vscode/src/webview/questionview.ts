@@ -73,6 +73,7 @@ class ChoiceRow {
   }
 }
 
+/** A question in the transcript. */
 export class QuestionView {
   readonly element: HTMLElement;
   private readonly failure = make("p", { class: "failure", is: { role: "alert" } });

@@ -19,6 +19,7 @@ export interface QueueActions {
   focusPrompt(): void;
 }
 
+/** The list of queued prompts. */
 export class Queue {
   readonly element = make("ul", { class: "queue", is: { "aria-label": "Queued prompts" } });
   private rows: readonly Row[] = [];
@@ -55,6 +56,7 @@ interface Place {
   before: string | undefined;
 }
 
+/** The row of a queued prompt. */
 class Row {
   readonly element = make("li");
   private readonly text = make("span", { class: "queued-text" });

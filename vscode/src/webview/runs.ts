@@ -5,6 +5,7 @@ import type { Data } from "./json";
 const active = new Set(["starting", "running", "waiting_input", "interrupting"]);
 const ended = new Set(["completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"]);
 
+/** The runs of a conversation, by session id. */
 export class Runs {
   private readonly states = new Map<string, string>();
   private readonly usage = new Map<string, Data>();

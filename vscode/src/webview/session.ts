@@ -8,8 +8,10 @@ import type { Data } from "./json";
 import { gatesWords } from "./runs";
 import type { Actions } from "./view";
 
+/** A session in the result of getSessionState. */
 export type SessionState = PanelResult<"getSessionState">["session"];
 
+/** The data in the head of a panel. */
 export interface Session {
   agent: string;
   /** The state of the active run, else of the last one. */
@@ -116,6 +118,7 @@ export function money(dollars: number): string {
   return dollars < 0.01 ? "< $0.01" : `$${dollars.toFixed(2)}`;
 }
 
+/** The head of a panel. */
 export class Head {
   readonly element: HTMLElement;
   private readonly title = make("h1", {});

@@ -5,6 +5,7 @@ import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import type { SessionState } from "./session";
 
+/** A value of a setting. */
 export interface SettingValue {
   id: string;
   name: string;
@@ -24,6 +25,7 @@ export interface Setting {
   change(value: string): Omit<PanelParams<"session.set">, "session_id">;
 }
 
+/** Reads the settings of a session: from its state, and from the latest agent_session. */
 export function settingsOf(session: SessionState, agent: { model?: Data; options?: Data[] }): Setting[] {
   const settings: Setting[] = [];
   const known = objectOf(session.agent_session);
@@ -55,6 +57,7 @@ function withCurrent(values: SettingValue[], current: string): SettingValue[] {
   return values.some(({ id }) => id === current) ? values : [{ id: current, name: current || "as the agent has it", description: "", group: values[0]?.group ?? "" }, ...values];
 }
 
+/** Select boxes for the settings, below the prompt box. */
 export class SettingsBar {
   readonly element = make("div", { class: "settings" });
   private readonly boxes = new Map<string, HTMLSelectElement>();

@@ -58,6 +58,7 @@ interface Rest {
   count: HTMLElement;
 }
 
+/** The view of a Markdown text that grows. */
 export class MarkdownStream {
   readonly element = make("div", { class: "markdown" });
   /** The part that gets further blocks. The browser lays out only the parts near the view. */

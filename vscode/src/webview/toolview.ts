@@ -15,6 +15,7 @@ const kindIcons: Record<string, IconName> = { read: "file", edit: "edit", delete
 
 const statusNames: Record<string, string> = { pending: "waiting", in_progress: "running", completed: "done", failed: "failed" };
 
+/** The view of a tool call. */
 export class ToolView implements View {
   readonly element: HTMLElement;
   /** The place of a question that this call waits for. */

@@ -21,6 +21,7 @@ const settling = 1_000;
 /** The distance from the beginning, in pixels, at which older pages are loaded. */
 const nearTop = 400;
 
+/** The list of entries and questions, and its scroll position. */
 export class Transcript {
   readonly element: HTMLElement;
   private readonly log = make("div", { class: "log", is: { role: "log", "aria-label": "Conversation", "aria-live": "off", "aria-relevant": "additions" } });
