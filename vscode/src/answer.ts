@@ -1,11 +1,11 @@
-// Asks a person what an answer needs, and gives it to the hub.
+// Asks the user for the input that an answer needs, and sends the decision to the hub.
 import * as vscode from "vscode";
 import { visible } from "./hub/groups";
 import { choicesOf, titleOf, valueOf } from "./hub/questions";
 import type { Choice, FormField } from "./hub/questions";
 import type { ProjectQuestion } from "./projects";
 
-/** Answers a question by one of its choices; without one, the person chooses. False: it was not answered by this. */
+/** Answers a question with one of its choices. Without a choice, the user picks one. Returns false if this sent no answer. */
 export async function answer(of: ProjectQuestion, choiceId?: string): Promise<boolean> {
   const choices = choicesOf(of.question);
   const choice = choiceId === undefined ? await pick(of, choices) : choices.find(({ id }) => id === choiceId);
@@ -21,7 +21,7 @@ async function pick(of: ProjectQuestion, choices: Choice[]): Promise<Choice | un
   return (await vscode.window.showQuickPick(items, { title: titleOf(of.question), placeHolder: "Your answer" }))?.choice;
 }
 
-/** completed is a choice's decision with what it needs; nothing if the person has thought better of it. */
+/** completed returns a choice's decision with the input that it needs. undefined: the user cancelled. */
 async function completed({ question }: ProjectQuestion, { decision, needs }: Choice): Promise<Choice["decision"] | undefined> {
   if (!needs) return decision;
   if ("words" in needs) {
@@ -36,7 +36,7 @@ async function completed({ question }: ProjectQuestion, { decision, needs }: Cho
   return opened ? decision : undefined;
 }
 
-/** fill asks for one field after the other. */
+/** fill asks for the fields of a form, one after the other. */
 async function fill(title: string, fields: FormField[]): Promise<Record<string, unknown> | undefined> {
   const content: Record<string, unknown> = {};
   for (const [i, field] of fields.entries()) {
@@ -48,7 +48,7 @@ async function fill(title: string, fields: FormField[]): Promise<Record<string, 
   return content;
 }
 
-/** ask gets a field's value, undefined for one that is left out; nothing at all if the person has pressed Escape. */
+/** ask gets the value of a field. A field that is left out has the value undefined. Returns undefined if the user pressed Escape. */
 async function ask(field: FormField, step: { title: string; ignoreFocusOut: boolean }): Promise<{ is: unknown } | undefined> {
   const prompt = [visible(field.label), visible(field.description), field.required ? "" : "(optional)"].filter((part) => part !== "").join(" — ");
   const leaveOut = { label: "$(dash) Leave out", value: undefined as unknown };
@@ -56,7 +56,7 @@ async function ask(field: FormField, step: { title: string; ignoreFocusOut: bool
     case "boolean":
     case "choice": {
       const choices = field.kind === "boolean" ? [{ label: "Yes", value: true as unknown }, { label: "No", value: false as unknown }] : field.choices.map(({ value, label }) => ({ label: visible(label), value: value }));
-      // What the agent takes by itself comes first: Enter is it.
+      // The default comes first, so that Enter takes it.
       const first = choices.filter(({ value }) => value === field.default).map((item) => ({ ...item, description: "the default" }));
       const items = [...first, ...choices.filter(({ value }) => value !== field.default)];
       const picked = await vscode.window.showQuickPick(field.required ? items : [...items, leaveOut], { ...step, placeHolder: prompt });

@@ -1,4 +1,4 @@
-// What sessions have changed, in VS Code's editor for diffs, where each hunk can be accepted and reverted.
+// The changes of sessions in VS Code's diff editor, where the user accepts and reverts each hunk.
 import * as vscode from "vscode";
 import { decisionsFor, extents, hunkAt, progressOf, stateWords } from "./hub/changes";
 import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
@@ -6,9 +6,9 @@ import { nameOf, short } from "./hub/groups";
 import type { Session } from "./hub/model";
 import type { Project, Projects, ProjectSession } from "./projects";
 
-export const changeScheme = "duet-change";
+const changeScheme = "duet-change";
 
-/** What the address of a side says. */
+/** The content of the URI of a side. */
 interface Place {
   /** The folder of the project. */
   folder: string;
@@ -23,9 +23,10 @@ const labels: Record<Decision, { icon: string; hunk: string; file: string }> = {
   reopen: { icon: "history", hunk: "Take Back", file: "Take Back for All of the File" },
 };
 
-/** How many sessions of a conversation are looked at for a file that has changed. */
+/** The most sessions of a conversation that are searched for changes. */
 const longestWay = 50;
 
+/** Shows the changes of sessions in the diff editor, and sends the user's decisions to the hub. */
 export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeLensProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   private readonly lensesChanged = new vscode.EventEmitter<void>();
@@ -48,7 +49,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       vscode.workspace.registerTextDocumentContentProvider(changeScheme, this),
       vscode.languages.registerCodeLensProvider({ scheme: changeScheme }, this),
       vscode.window.onDidChangeVisibleTextEditors(() => this.mark()),
-      // Where several files are shown VS Code itself does not tell keys in which of them the cursor is.
+      // In the editor for several files, VS Code does not expose to keybindings which file has the cursor.
       vscode.window.onDidChangeActiveTextEditor((editor) => void vscode.commands.executeCommand("setContext", "duet.inChange", placeOf(editor?.document.uri) !== undefined)),
       new vscode.Disposable(projects.onEvent(({ project, params: { event } }) => {
         const { session_id: id } = event.data;
@@ -61,7 +62,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     ];
   }
 
-  /** Shows what a session has changed: one file, or all; undefined of path: all. */
+  /** Shows the changes of a session in one file. Without a path: in all files. */
   async open(of: ProjectSession, path?: string): Promise<void> {
     const found = await this.find(of, path);
     if (!found) {
@@ -78,7 +79,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     if (snapshot) {
       if (snapshot.binary) throw new Error(`${snapshot.file_path} is binary: its change cannot be shown`);
       const place = { folder, session, file: snapshot.file_path };
-      // A file that is new, or gone, has an empty side.
+      // A created or deleted file has an empty side.
       await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${vscode.workspace.asRelativePath(snapshot.file_path)} (${short(nameOf(of.session), 40)})`);
       return;
     }
@@ -111,7 +112,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     this.lensesChanged.dispose();
   }
 
-  /** find is the last session of a conversation that has changed a file, or anything. */
+  /** find returns the last session of a conversation that changed a file. Without a path: any file. */
   private async find({ project, session }: ProjectSession, path?: string): Promise<{ session: string; snapshots: Snapshot[] } | undefined> {
     let [id, parent]: [string, string | undefined] = [session.id, session.parent_session_id];
     for (let i = 0; i < longestWay; i++) {
@@ -145,7 +146,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     this.bySession.delete(keyOf(folder.uri.fsPath, session));
   }
 
-  /** refresh has what is shown of a session read again. */
+  /** refresh reloads the shown changes of a session. */
   private refresh(project: Project, session: string): void {
     const folder = project.folder.uri.fsPath;
     if (!this.bySession.has(keyOf(folder, session))) return;
@@ -179,9 +180,9 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const snapshot = await this.snapshot(place);
     const editor = vscode.window.activeTextEditor;
     const hunk = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0, (editor?.document.lineCount ?? 1) - 1) : snapshot.hunks.find((hunk) => hunk.id === id));
-    if (!hunk && snapshot && id === undefined) throw new Error("there is no change at the cursor: put it into one");
-    if (!hunk) throw new Error("this change is not there any more");
-    if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is ${hunk.state} already`);
+    if (!hunk && snapshot && id === undefined) throw new Error("there is no change at the cursor: move the cursor into a change");
+    if (!hunk) throw new Error("this change no longer exists");
+    if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is already ${hunk.state}`);
     await this.decide(place, decision, hunk);
   }
 
@@ -191,17 +192,17 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
 
   private async decide({ folder, session, file }: Place, decision: Decision, hunk?: Hunk): Promise<void> {
     const project = this.projects.at(folder);
-    if (!project) throw new Error(`the folder ${folder} is not open any more`);
+    if (!project) throw new Error(`the folder ${folder} is no longer open`);
     const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
     this.refresh(project, session);
     const progress = progressOf(hunks);
     vscode.window.setStatusBarMessage(`Duet: ${vscode.workspace.asRelativePath(file)}: ${progress === "" ? "nothing is decided" : progress}`, 5_000);
   }
 
-  /** placeHere is what an address says, or that of the editor with the cursor. */
+  /** placeHere reads the place from a URI, or from the active editor. */
   private placeHere(uri?: vscode.Uri): Place {
     const place = placeOf(uri) ?? placeOf(vscode.window.activeTextEditor?.document.uri);
-    if (!place) throw new Error("put the cursor into a change that a session has made: Duet: Show Changes shows them");
+    if (!place) throw new Error("there is no change of a session here: open one with Duet: Show Changes");
     return place;
   }
 
@@ -222,7 +223,7 @@ function placeOf(uri: vscode.Uri | undefined): Place | undefined {
   return uri?.scheme === changeScheme ? (JSON.parse(uri.query) as Place) : undefined;
 }
 
-/** isAt finds a file by its path, whole or from the directory of the session. */
+/** isAt matches a file by its path, absolute or relative to the working directory of the session. */
 function isAt({ working_dir }: Session, path: string): (snapshot: Snapshot) => boolean {
   const whole = vscode.Uri.joinPath(vscode.Uri.file(working_dir), path).fsPath;
   return ({ file_path }) => file_path === path || file_path === whole;

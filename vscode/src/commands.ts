@@ -1,36 +1,55 @@
-// What a person can do, by the palette, the lists and the keyboard.
+// The commands of the extension, for the palette, the lists and the keyboard.
 import * as vscode from "vscode";
 import { answer } from "./answer";
+import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
 import type { Documents } from "./documents";
-import { launchWithGates } from "./gatesession";
+import { listGates } from "./hub/builds";
 import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
 import { titleOf } from "./hub/questions";
-import type { Panels } from "./panel/panels";
-import { selected } from "./panel/selection";
-import { clickedResource, pickProject, startFolder } from "./projects";
+import { selected } from "./panel/files";
+import type { Panels } from "./panel/panel";
+import type { Previews } from "./preview/panel";
+import { clickedResource, pickProject, startFolder, showUntrusted } from "./projects";
 import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
+import type { Keys } from "./secrets";
+import type { Terminals } from "./terminals";
+import { openProject } from "./views";
+import type { OtherProjectsTree } from "./views";
 
+/** The parts of the extension that commands use. */
 export interface CommandContext {
   projects: Projects;
   documents: Documents;
   panels: Panels;
   changes: Changes;
+  builds: BuildCommand;
+  problems: Problems;
+  terminals: Terminals;
+  keys: Keys;
+  previews: Previews;
+  others: OtherProjectsTree;
   log: vscode.LogOutputChannel;
   attempt: (action: () => Promise<void>) => void;
 }
 
+/** Registers all commands, except those of the diff editor (changes.ts) and of rows (views.ts). */
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
-  const { projects, documents, panels, changes, log } = context;
-  const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void>): vscode.Disposable =>
+  const { projects, documents, panels, changes, builds, problems, terminals, keys, previews, others, log } = context;
+  const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void> | void): vscode.Disposable =>
     vscode.commands.registerCommand(`duet.${name}`, (...args: A) => {
       projects.start();
-      context.attempt(() => action(...args));
+      context.attempt(async () => action(...args));
     });
-  const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession) => Promise<void>): vscode.Disposable =>
+  const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession) => Promise<void> | void): vscode.Disposable =>
     command(name, async (of?: unknown) => {
       const chosen = given(of) ?? (await ofPanel(panels, which)) ?? (await pickSession(projects, which));
       if (chosen) await action(chosen);
+    });
+  const inProject = (name: string, action: (project: Project) => Promise<void> | void): vscode.Disposable =>
+    command(name, async () => {
+      const project = await pickProject(projects);
+      if (project) await action(project);
     });
   return [
     command("newSession", (argument?: unknown) => newSession(projects, panels, clickedResource(argument))),
@@ -42,7 +61,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       const id = agent && (await launchWithGates(project, folder!, agent.name));
       if (id !== undefined) await openWhenListed(project!, id, panels);
     }),
-    ofSession("continue", () => true, (of) => openAndWrite(of, panels)),
+    ofSession("continue", () => true, (of) => panels.open(of).focus()),
     ofSession("fork", () => true, (of) => fork(of, panels)),
     ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
       await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
@@ -53,20 +72,31 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       const chosen = given(of) ?? (await pickSession(projects, () => true));
       if (chosen) panels.open(chosen);
     }),
-    ofSession("openSessionBeside", () => true, (of) => Promise.resolve(void panels.open(of, vscode.ViewColumn.Beside))),
+    ofSession("openSessionBeside", () => true, (of) => void panels.open(of, vscode.ViewColumn.Beside)),
     ofSession("openText", () => true, (of) => documents.openConversationOf(of)),
     ofSession("showChanges", () => true, (of) => changes.open(of)),
     command("addSelection", () => addSelection(projects, panels)),
     command("answer", async (of?: ProjectQuestion, choice?: unknown) => {
       const question = of ?? (await pickQuestion(projects));
-      // The list of VS Code gives other things behind the row that was pressed.
+      // VS Code passes further arguments after the row that was pressed.
       if (question) await answer(question, typeof choice === "string" ? choice : undefined);
     }),
     command("approve", async (of: ProjectQuestion) => void (await answer(of, "approve"))),
     command("deny", async (of: ProjectQuestion) => void (await answer(of, "deny"))),
     command("showQuestion", (of: ProjectQuestion) => documents.openQuestion(of)),
+    command("refreshProjects", () => others.refresh()),
+    command("openProject", (of: { root: string }) => openProject(of)),
+    inProject("build", (project) => builds.run(project)),
+    command("clearProblems", () => problems.clear()),
+    inProject("newTerminal", (project) => terminals.create(project)),
+    command("watchTerminal", async (of?: ProjectSession) => {
+      const project = of?.project ?? (await pickProject(projects));
+      if (project) await terminals.watch(project, of?.session);
+    }),
+    command("forgetKeys", () => keys.forget()),
+    inProject("preview", (project) => previews.show(project)),
     command("restart", () => projects.restart()),
-    command("showLog", () => Promise.resolve(log.show())),
+    command("showLog", () => log.show()),
     command("openSettings", async () => void (await vscode.commands.executeCommand("workbench.action.openSettings", "duet."))),
   ];
 }
@@ -83,11 +113,6 @@ async function newSession(projects: Projects, panels: Panels, clicked?: vscode.U
   await openWhenListed(project, session_id, panels);
 }
 
-function openAndWrite(of: ProjectSession, panels: Panels): Promise<void> {
-  panels.open(of).focus();
-  return Promise.resolve();
-}
-
 async function fork({ project, session }: ProjectSession, panels: Panels): Promise<void> {
   const query = await prompt(nameOf(session), "What is to be done, in a conversation of its own?");
   if (query === undefined) return;
@@ -95,7 +120,7 @@ async function fork({ project, session }: ProjectSession, panels: Panels): Promi
   await openWhenListed(project, session_id, panels);
 }
 
-/** addSelection puts what is selected into the prompt of the panel in which somebody was last. */
+/** addSelection puts the selection into the prompt of the panel that was used last. */
 async function addSelection(projects: Projects, panels: Panels): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (!editor) {
@@ -118,18 +143,18 @@ async function archive({ project, session }: ProjectSession, archived: boolean):
   await project.connection.request("archiveSession", { session_id: session.id, archived });
 }
 
-/** openWhenListed shows a conversation. The hub has told of the session before it answered, or is about to. */
+/** openWhenListed opens the conversation of a new session. */
 async function openWhenListed(project: Project, id: string, panels: Panels): Promise<void> {
   const { session } = await project.connection.request("getSessionState", { session_id: id });
   panels.open({ project, session });
 }
 
-/** given is the session that a command was given; the bar of an editor gives an address instead. */
+/** given returns the session argument of a command. The title bar of an editor passes a URI instead. */
 function given(of: unknown): ProjectSession | undefined {
   return typeof of === "object" && of !== null && "project" in of && "session" in of ? (of as ProjectSession) : undefined;
 }
 
-/** ofPanel is the session of the panel that has the keyboard, if it is one that is wanted. */
+/** ofPanel returns the session of the active panel, if the command applies to it. */
 async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
   const of = await panels.active?.askSession();
   return of && which(of) ? of : undefined;
@@ -140,7 +165,7 @@ async function prompt(title: string, placeHolder: string): Promise<string | unde
   return text === undefined || text.trim() === "" ? undefined : text;
 }
 
-/** pickAgent is the agent that is configured, or the only one that is installed, else the one that the person chooses. */
+/** pickAgent returns the configured agent, or the only installed one. Else it asks the user. */
 async function pickAgent(project: Project, folder: vscode.WorkspaceFolder): Promise<{ name: string; title: string } | undefined> {
   const configured = vscode.workspace.getConfiguration("duet", folder.uri).get("agent", "");
   if (configured !== "") return { name: configured, title: configured };
@@ -163,7 +188,7 @@ async function pickSession(projects: Projects, which: (of: ProjectSession) => bo
 async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undefined> {
   const { questions } = projects;
   if (questions.length <= 1) {
-    if (questions.length === 0) void vscode.window.showInformationMessage("Duet: nobody waits for you");
+    if (questions.length === 0) void vscode.window.showInformationMessage("Duet: no question waits for you");
     return questions[0];
   }
   const items = questions.map((of) => {
@@ -171,4 +196,52 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
     return { label: titleOf(of.question), description: session ? nameOf(session) : "", of };
   });
   return (await vscode.window.showQuickPick(items, { title: "Which question?" }))?.of;
+}
+
+/** The default number of turns, as in the hub. */
+const usual = 5;
+
+/** Asks for gates, turns and a prompt, and launches the session in a folder. Returns its id; undefined if the user cancelled. */
+async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder, agent: string): Promise<string | undefined> {
+  let gates: string[] | undefined;
+  try {
+    gates = await pickGates(project);
+  } catch (error) {
+    if (await showUntrusted(project, error)) return undefined;
+    throw error;
+  }
+  if (!gates) return undefined;
+  const title = `New session, until ${gates.join(" and ")} ${gates.length === 1 ? "passes" : "pass"}`;
+  const turns = await vscode.window.showInputBox({
+    title, value: String(usual), prompt: "How many turns may the agent take? The first one counts.", ignoreFocusOut: true,
+    validateInput: (text) => (/^\s*([1-9]\d?|100)\s*$/.test(text) ? undefined : "A number from 1 to 100"),
+  });
+  if (turns === undefined) return undefined;
+  const query = await vscode.window.showInputBox({ title, placeHolder: "What is to be done?", ignoreFocusOut: true, prompt: "Press Enter to begin, or Escape to leave it." });
+  if (query === undefined || query.trim() === "") return undefined;
+  try {
+    const { session_id } = await project.connection.request("launchSession", { query, agent, working_dir: folder.uri.fsPath, gates, max_iterations: Number(turns) });
+    return session_id;
+  } catch (error) {
+    if (await showUntrusted(project, error)) return undefined;
+    throw error;
+  }
+}
+
+async function pickGates(project: Project): Promise<string[] | undefined> {
+  const typed = "$(edit) A command…";
+  const configured = await listGates(project.connection);
+  const items = [
+    ...configured.map(({ name, command, waitsForTrust }) => ({ label: name, detail: command.join(" "), description: waitsForTrust ? "waits for your trust" : "" })),
+    { label: typed, detail: "A line for the shell, such as make test", description: "" },
+  ];
+  const picked = configured.length === 0 ? [{ label: typed }] : await vscode.window.showQuickPick(items, { title: "What has to succeed?", canPickMany: true, matchOnDetail: true, ignoreFocusOut: true });
+  if (!picked || picked.length === 0) return undefined;
+  const gates = picked.map(({ label }) => label).filter((label) => label !== typed);
+  if (gates.length === picked.length) return gates;
+  const line = await vscode.window.showInputBox({
+    title: "What has to succeed?", prompt: "A line for the shell, run after each turn where the agent works", placeHolder: "make test", ignoreFocusOut: true,
+    validateInput: (text) => (text.trim() === "" ? "Type a command, or press Escape" : undefined),
+  });
+  return line === undefined ? undefined : [...gates, line.trim()];
 }

@@ -1,4 +1,4 @@
-// Conversations, questions and changes as documents that can be read, and not changed.
+// Conversations, questions and proposed changes as read-only documents.
 import * as vscode from "vscode";
 import { nameOf, short } from "./hub/groups";
 import { detailsOf, titleOf } from "./hub/questions";
@@ -8,12 +8,12 @@ import type { Project, ProjectQuestion, Projects, ProjectSession } from "./proje
 
 const scheme = "duet";
 
-/** Serves documents of the scheme duet. An open conversation follows what is said in it. */
+/** Serves documents of the scheme duet. An open conversation updates as it grows. */
 export class Documents implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.changed.event;
   private readonly subscriptions: vscode.Disposable[];
-  /** What is shown in a diff, by its address. */
+  /** The texts of open diffs, by URI. */
   private readonly sides = new Map<string, string>();
   private readonly stops: Array<() => void>;
   private readonly pending = new Set<string>();
@@ -56,7 +56,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await this.show(`${fileName(titleOf(question))}.md`, { kind: "question", id: question.id });
   }
 
-  /** Shows two texts in the editor for diffs. */
+  /** Shows two texts in the diff editor. */
   async openDiff(path: string, before: string, after: string): Promise<void> {
     const id = String(this.sides.size);
     const side = (kind: string, text: string): vscode.Uri => {
@@ -82,7 +82,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     return vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === scheme && uri.query === JSON.stringify({ kind: "conversation", id: thread }));
   }
 
-  /** refreshSoon has an open conversation read again; what comes meanwhile is in what is read then. */
+  /** refreshSoon reloads an open conversation after a short delay, once for all events in between. */
   private refreshSoon(thread: string): void {
     if (this.pending.has(thread)) return;
     this.pending.add(thread);
@@ -94,7 +94,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   }
 }
 
-/** conversation reads all pages. */
+/** conversation loads all pages of a conversation. */
 async function conversation({ project, session }: { project: Project; session: { id: string } }): Promise<Item[]> {
   const items: Item[] = [];
   let offset: number | undefined = 0;

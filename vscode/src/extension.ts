@@ -1,18 +1,19 @@
-// What VS Code calls: it puts the parts together, and ends them.
+// The entry point of the extension: creates its parts, and ends them.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
+import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
 import { Documents } from "./documents";
-import { notifications } from "./notifications";
+import { notifications, statusBar } from "./notifications";
 import { Drafts } from "./panel/drafts";
-import { Panels } from "./panel/panels";
+import { Panels } from "./panel/panel";
 import { handlersOf } from "./panel/requests";
+import { Previews } from "./preview/panel";
 import { Projects } from "./projects";
-import { registerTools } from "./tools";
-import { InboxTree } from "./views/inbox";
-import { SessionsTree } from "./views/sessions";
-import { statusBar } from "./views/status";
+import { Keys } from "./secrets";
+import { Terminals } from "./terminals";
+import { InboxTree, OtherProjectsTree, SessionsTree } from "./views";
 
 let projects: Projects | undefined;
 let drafts: Drafts | undefined;
@@ -22,17 +23,17 @@ export function activate(context: vscode.ExtensionContext): void {
   const program = process.platform === "win32" ? "duet-rpc.exe" : "duet-rpc";
   const all = new Projects(log, vscode.Uri.joinPath(context.extensionUri, "server", program).fsPath);
   projects = all;
-  const tell = (error: unknown): void => {
+  const showError = (error: unknown): void => {
     const message = error instanceof Error ? error.message : String(error);
     log.error(message);
     void vscode.window.showErrorMessage(`Duet: ${message}`);
   };
-  /** attempt carries an action out, and says what went wrong. */
-  const attempt = (action: () => Promise<void>): void => void action().catch(tell);
+  /** attempt runs an action and shows its error. */
+  const attempt = (action: () => Promise<void>): void => void action().catch(showError);
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const documents = new Documents(all);
-  const changes = new Changes(all, tell);
-  // vscode.env.sessionId is not enough: a window that was copied has the same.
+  const changes = new Changes(all, showError);
+  // vscode.env.sessionId is not enough: a duplicated window has the same one.
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
   drafts = kept;
@@ -42,23 +43,25 @@ export function activate(context: vscode.ExtensionContext): void {
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);
     for (const reason of all.reasons) {
-      if (!told.has(reason)) attempt(() => tellFailure(reason, log));
-      told.add(reason);
+      if (!shown.has(reason)) attempt(() => showFailure(reason, log));
+      shown.add(reason);
     }
-    if (all.state === "ready") told.clear();
+    if (all.state === "ready") shown.clear();
   };
-  const told = new Set<string>();
+  const shown = new Set<string>();
   const stop = all.onChange(follow);
   follow();
+  const [builds, problems, terminals] = [new BuildCommand(), new Problems(all), new Terminals(note)];
+  const [keys, previews, others] = [new Keys(all, context, note), new Previews(all, context, note), new OtherProjectsTree(all)];
   context.subscriptions.push(
-    log, all, documents, changes, panels, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
+    log, all, documents, changes, panels, new SessionsTree(all), new InboxTree(all), others, statusBar(all), { dispose: stop },
+    previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
-    ...registerCommands({ projects: all, documents, panels, changes, log, attempt }),
-    ...registerTools({ projects: all, context, log, attempt }),
+    ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, others, log, attempt }),
   );
 }
 
-async function tellFailure(reason: string, log: vscode.LogOutputChannel): Promise<void> {
+async function showFailure(reason: string, log: vscode.LogOutputChannel): Promise<void> {
   const [again, settings, showLog] = ["Try Again", "Open Settings", "Show Log"];
   const pressed = await vscode.window.showErrorMessage(`Duet: ${reason}`, again, settings, showLog);
   if (pressed === again) await projects?.restart();
@@ -66,7 +69,7 @@ async function tellFailure(reason: string, log: vscode.LogOutputChannel): Promis
   else if (pressed === showLog) log.show();
 }
 
-/** Stops the window's processes. VS Code waits for it, a few seconds at most. Work in the projects' daemons goes on. */
+/** Stops the window's processes. VS Code waits for it, at most a few seconds. Sessions in the daemons continue. */
 export async function deactivate(): Promise<void> {
   await Promise.all([projects?.stop(), drafts?.written()]);
 }

@@ -1,14 +1,17 @@
 // The projects of the workspace, each with a connection to its hub.
 import * as vscode from "vscode";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ResponseError } from "vscode-jsonrpc/node";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
-import { Emitter } from "./hub/emitter";
+import { Emitter } from "./hub/events";
 import type { EventParams, HubNotification } from "./hub/events";
 import { ProjectModel } from "./hub/model";
-import { byRoot, folderWith, projectRoot, realPath, usesDuet } from "./hub/root";
 import type { Question, Session } from "./hub/model";
+import { byRoot, folderWith, projectRoot, realPath, usesDuet } from "./hub/root";
 
-/** A project with folders of the workspace, and what its hub has. */
+/** A project with folders in the workspace, its connection and its lists. */
 export interface Project {
   name: string;
   /** The first of its folders. */
@@ -19,22 +22,22 @@ export interface Project {
   model: ProjectModel;
 }
 
-/** A session and where it is. */
+/** A session and its project. */
 export interface ProjectSession {
   project: Project;
   session: Session;
 }
 
-/** A question and where it is. */
+/** A question and its project. */
 export interface ProjectQuestion {
   project: Project;
   question: Question;
 }
 
-/** The projects of the workspace. Folders come and go. */
+/** The projects of the workspace. It follows the workspace's folders. */
 export class Projects implements vscode.Disposable {
   private readonly byRoot = new Map<string, Project>();
-  /** Whether the projects are connected: at once where one uses Duet, else when a person uses the extension. */
+  /** Whether to connect the projects: at once if one of them uses Duet, else when the user first uses the extension. */
   private wanted = false;
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionsEmitter = new Emitter<ProjectQuestion[]>();
@@ -66,12 +69,12 @@ export class Projects implements vscode.Disposable {
     return [...this.byRoot.values()];
   }
 
-  /** The project of a folder, if it is open. */
+  /** The open project of a folder. */
   at(folder: string): Project | undefined {
     return this.all.find((project) => project.folder.uri.fsPath === folder) ?? this.byRoot.get(projectRoot(realPath(folder)));
   }
 
-  /** Connects the projects, unless they are: a person uses the extension. */
+  /** Connects the projects, because the user uses the extension. */
   start(): void {
     if (this.wanted) return;
     this.wanted = true;
@@ -86,13 +89,13 @@ export class Projects implements vscode.Disposable {
     return this.all.flatMap((project) => project.model.questions.map((question) => ({ project, question })));
   }
 
-  /** The state of all connections together: failed if one has failed, else starting or stopped if one is. */
+  /** The combined state of all connections: failed if one has failed, else starting or stopped if one is. */
   get state(): "stopped" | "starting" | "ready" | "failed" {
     const states = this.all.map(({ connection }) => connection.state.is);
     return (["failed", "starting", "stopped"] as const).find((state) => states.includes(state)) ?? (states.length > 0 ? "ready" : "stopped");
   }
 
-  /** Why connections have failed. */
+  /** The reasons of failed connections. */
   get reasons(): string[] {
     return this.all.flatMap(({ connection }) => (connection.state.is === "failed" ? [connection.state.reason] : []));
   }
@@ -101,7 +104,7 @@ export class Projects implements vscode.Disposable {
     await Promise.all(this.all.map(({ connection }) => connection.restart()));
   }
 
-  /** Stops the window's processes, and resolves when they have ended. Work in the daemons goes on. */
+  /** Stops the window's processes and resolves when they have ended. Sessions in the daemons continue. */
   async stop(): Promise<void> {
     const all = this.all;
     this.byRoot.clear();
@@ -180,7 +183,7 @@ export function clickedResource(argument: unknown): vscode.Uri | undefined {
   return argument instanceof vscode.Uri ? argument : undefined;
 }
 
-/** Asks in which project, unless the user clicked a resource of one; nothing if there is none, or the person has thought better of it. */
+/** Returns the project of the clicked resource, or the only project. Else it asks the user. undefined: no project, or cancelled. */
 export async function pickProject(projects: Projects, clicked?: vscode.Uri): Promise<Project | undefined> {
   const { all } = projects;
   const within = clicked && all.find(({ folders }) => folderWith(folders, ({ uri }) => uri.fsPath, clicked.fsPath));
@@ -192,4 +195,26 @@ export async function pickProject(projects: Projects, clicked?: vscode.Uri): Pro
   if (all.length === 1) return all[0];
   const items = all.map((project) => ({ label: project.name, description: project.folder.uri.fsPath, project }));
   return (await vscode.window.showQuickPick(items, { title: "In which folder?" }))?.project;
+}
+
+/** The kind of an error of the hub. undefined: it has none, or is not an error of the hub. */
+export function kindOf(error: unknown): string | undefined {
+  return error instanceof ResponseError ? (error.data as { kind?: string } | undefined)?.kind : undefined;
+}
+
+/** Shows a not_trusted error, with a button that grants trust. Returns false for any other error. */
+export async function showUntrusted(project: Project, error: unknown): Promise<boolean> {
+  if (kindOf(error) !== "not_trusted" || !(error instanceof Error)) return false;
+  if (!vscode.workspace.isTrusted) {
+    const manage = "Manage Workspace Trust";
+    if ((await vscode.window.showErrorMessage(`Duet: ${error.message}`, manage)) === manage) await vscode.commands.executeCommand("workbench.trust.manage");
+    return true;
+  }
+  // The configuration file has changed since the workspace was trusted.
+  const file = [".duet.toml"].map((name) => join(projectRoot(project.folder.uri.fsPath), name)).find((path) => existsSync(path));
+  const [look, trust] = ["Look at It", "Trust It as It Is Now"];
+  const pressed = await vscode.window.showErrorMessage(`Duet: ${error.message}`, ...(file ? [look] : []), trust);
+  if (pressed === look && file) await vscode.window.showTextDocument(vscode.Uri.file(file));
+  else if (pressed === trust) await project.connection.trustChanged();
+  return true;
 }

@@ -1,13 +1,14 @@
-// Keys that agents need: from VS Code's store of secrets, where a person has put them, else from the person.
+// Keys that agents request: from VS Code's secret storage, else from the user.
 import * as vscode from "vscode";
 import { KeyRequests } from "./hub/keys";
 import type { KeyRequest, KeyUser } from "./hub/keys";
 import { nameOf, visible } from "./hub/groups";
 import type { Project, Projects } from "./projects";
 
-/** Which services have a key in the store: the store itself lists none. */
+/** The services with a stored key, in the global state. The secret storage cannot list them. */
 const knownKey = "duet.services";
 
+/** Answers the key requests of all projects, and manages the stored keys. */
 export class Keys implements vscode.Disposable {
   private readonly requests = new Map<Project, KeyRequests>();
   private readonly stop: () => void;
@@ -22,7 +23,7 @@ export class Keys implements vscode.Disposable {
     });
   }
 
-  /** Forgets keys that the person chooses. */
+  /** Deletes the keys that the user picks. */
   async forget(): Promise<void> {
     const services = this.services();
     if (services.length === 0) {
@@ -55,7 +56,7 @@ export class Keys implements vscode.Disposable {
         await this.setServices([...new Set([...this.services(), service])].sort());
       },
       ask: (request, known, signal) => this.ask(project, request, known, signal),
-      tell: (message) => void vscode.window.showWarningMessage(`Duet: ${message}`),
+      warn: (message) => void vscode.window.showWarningMessage(`Duet: ${message}`),
     };
   }
 
@@ -63,7 +64,7 @@ export class Keys implements vscode.Disposable {
     const { service, agent, session_id } = request;
     const session = project.model.session(session_id);
     const about = `${visible(agent)} needs a key for ${visible(service)}${session ? `, in “${nameOf(session)}”` : ""}${this.projects.all.length > 1 ? ` (${project.name})` : ""}`;
-    // A notification that asks first keeps what is typed elsewhere out of a box that comes by itself.
+    // A notification asks first. An input box that opened by itself could catch what the user is typing elsewhere.
     const [once, remember, kept, no] = ["Give It Once", "Give and Remember", "Use the Kept Key", "No"];
     const pressed = await until(signal, vscode.window.showWarningMessage(`Duet: ${about}`, ...(known ? [kept] : []), remember, once, no));
     if (pressed === kept) return { use: "stored" };
@@ -93,7 +94,7 @@ function storedAs(service: string): string {
   return `duet.key.${service}`;
 }
 
-/** until is what a promise becomes, or nothing when signal comes first. */
+/** until resolves as a promise does, or with undefined when signal aborts first. */
 function until<T>(signal: AbortSignal, promise: PromiseLike<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     signal.addEventListener("abort", () => resolve(undefined));

@@ -1,4 +1,4 @@
-// Terminals of the hub as terminals of VS Code.
+// Shows terminals of the hub as terminals of VS Code.
 import * as vscode from "vscode";
 import { nameOf, visible } from "./hub/groups";
 import { HubTerminal } from "./hub/terminal";
@@ -9,18 +9,18 @@ import type { Project, ProjectSession } from "./projects";
 
 type Listed = Result<"terminal.list">["terminals"][number];
 
-/** Opens terminals, and ends their views with the extension. */
+/** Opens terminals, and closes their views with the extension. */
 export class Terminals implements vscode.Disposable {
   private readonly shown = new Set<HubTerminal>();
 
   constructor(private readonly onError: (error: unknown) => void) {}
 
-  /** A shell of one's own in the project, in the folder of the active editor. */
+  /** Opens a new shell in the project, in the folder of the active editor. */
   create(project: Project): void {
     this.show(project, { spawn: { cwd: startFolder(project).uri.fsPath } }, "Duet", "terminal");
   }
 
-  /** Watches a terminal that the person chooses; of a session, one of its agent's. */
+  /** Watches a terminal that the user picks. With a session: one of its agent's terminals. */
   async watch(project: Project, session?: ProjectSession["session"]): Promise<void> {
     const { terminals } = await project.connection.request("terminal.list", {});
     const of = session ? terminals.filter(({ session_id, task_id }) => session_id === session.id || (task_id !== undefined && task_id === session.task_id)) : terminals;
@@ -61,7 +61,7 @@ export class Terminals implements vscode.Disposable {
         terminal.close().catch(this.onError);
       },
       handleInput: (data) => {
-        if (ended) closed.fire(0); // what it has ended with stands there
+        if (ended) closed.fire(0); // the reason is on the screen
         else terminal.write(data).catch(this.onError);
       },
       setDimensions: ({ columns, rows }) => void terminal.resize({ cols: columns, rows }).catch(this.onError),

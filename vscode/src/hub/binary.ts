@@ -1,38 +1,37 @@
-// Where the program duet-rpc is, and whether it is one that this extension knows.
+// Finds the program duet-rpc and checks its version.
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
 
-/** The first two numbers of the versions of duet-rpc that this extension is for. */
+/** The major and minor version of duet-rpc that this extension supports. */
 export const wantedVersion = "0.1";
 
 export interface BinaryOptions {
-  /** Where names and folders are looked up: DUET_RPC_BIN, PATH and HOME. */
+  /** The environment: DUET_RPC_BIN, PATH and HOME. */
   env: NodeJS.ProcessEnv;
   /** The setting duet.executable; empty: not set. */
   setting: string;
-  /** The program that came with the extension, where one did. */
+  /** The program in the extension's own directory. It may be absent. */
   bundled: string;
   platform: NodeJS.Platform;
 }
 
 export interface Binary {
   path: string;
-  /** Where it was found, in words. */
+  /** Where it was found, for a message. */
   source: string;
   version: string;
 }
 
-/** No program was found, or none that runs. The message says where it was looked for. */
+/** No usable program was found. The message lists the places that were searched. */
 export class BinaryError extends Error {
   override readonly name = "BinaryError";
 }
 
 /**
- * Finds the program, and asks it for its version. What a person has named, by the
- * environment or by the setting, is taken or is an error: another one in its place
- * would be a surprise.
+ * Finds the program and asks it for its version. If the environment or the setting names
+ * a program that does not work, this is an error. No other program replaces it.
  */
 export async function findBinary(options: BinaryOptions): Promise<Binary> {
   const { env, setting, bundled } = options;
@@ -53,7 +52,7 @@ export async function findBinary(options: BinaryOptions): Promise<Binary> {
   throw new BinaryError("The program duet-rpc was not found: it is not in PATH, and neither the setting duet.executable nor DUET_RPC_BIN names one");
 }
 
-/** Tells what to say of a version that this extension is not for; nothing if it is. */
+/** Returns a warning if this extension does not support the program's version. */
 export function versionWarning(binary: Binary): string | undefined {
   if (binary.version.startsWith(`${wantedVersion}.`)) return undefined;
   return `${binary.path} is version ${binary.version}, and this extension is for ${wantedVersion}: update the older one`;
@@ -67,7 +66,7 @@ function expandHome(path: string, env: NodeJS.ProcessEnv): string {
 async function lookUp(name: string, { env, platform }: BinaryOptions): Promise<string | undefined> {
   const ends = platform === "win32" ? ["", ".exe"] : [""];
   for (const folder of (env["PATH"] ?? env["Path"] ?? "").split(delimiter)) {
-    // An empty or relative folder would be one of the workspace, and run what lies there.
+    // An empty or relative entry of PATH would run a program of the workspace.
     if (!isAbsolute(folder)) continue;
     for (const end of ends) {
       const path = join(folder, name + end);

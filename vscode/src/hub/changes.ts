@@ -1,44 +1,44 @@
-// What a session has changed, piece by piece, and what a person has decided of each.
+// The changes of a session, hunk by hunk, and the user's decision on each.
 import type { Params, Result } from "../protocol";
 
 /** A file that a session has changed. */
 export type Snapshot = Result<"getSessionSnapshots">["snapshots"][number];
 
-/** A piece of a change. Lines count from 1; of a side without lines, start is the line before. */
+/** A hunk. Lines count from 1. If a side has no lines, its start is the line before. */
 export type Hunk = Snapshot["hunks"][number];
 
 export type Decision = Params<"session.decideChange">["decision"];
 
 export type Side = "before" | "after";
 
-/** What can be done with a hunk. */
+/** The decisions that a hunk allows. */
 export function decisionsFor({ state }: Pick<Hunk, "state">): Decision[] {
   return state === "open" ? ["accept", "revert"] : ["reopen"];
 }
 
-/** What is to be seen of what was decided of a hunk; empty: nothing was. */
+/** The label of a hunk's decision. Empty: it is open. */
 export function stateWords({ state }: Pick<Hunk, "state">): string {
   return state === "accepted" ? "Accepted" : state === "reverted" ? "Reverted" : "";
 }
 
-/** Where a hunk is on a side, without the lines around it: its first line, from 0, and how many it has there. */
-export interface Extent {
+/** The changed lines of a hunk on one side, without context: the first line, from 0, and the number of lines. */
+interface Extent {
   line: number;
   count: number;
 }
 
-/** The hunks of a file, each with where it is on a side. */
+/** The hunks of a file, each with its extent on one side. */
 export function extents({ hunks, diff }: Pick<Snapshot, "hunks" | "diff">, side: Side): Array<{ hunk: Hunk; extent: Extent }> {
   const around = contexts(diff);
   return hunks.map((hunk, i) => {
     const [start, count] = side === "before" ? [hunk.old_start, hunk.old_lines] : [hunk.new_start, hunk.new_lines];
     const { before, after } = around[i] ?? { before: 0, after: 0 };
-    // Of a side without lines start is the line before; so it is where none is left.
+    // If a side has no lines, start is the line before.
     return { hunk, extent: { line: Math.max(0, start - 1 + before), count: Math.max(0, count - before - after) } };
   });
 }
 
-/** The hunk in which a line is, from 0. last is the last line of the side: what is gone from its end stands there. */
+/** The hunk at a line, from 0. last is the last line of the side: lines deleted at the end of the file count as this line. */
 export function hunkAt(snapshot: Pick<Snapshot, "hunks" | "diff">, side: Side, line: number, last = Number.POSITIVE_INFINITY): Hunk | undefined {
   const found = extents(snapshot, side).find(({ extent: { line: from, count } }) => {
     const first = Math.min(from, last);
@@ -47,7 +47,7 @@ export function hunkAt(snapshot: Pick<Snapshot, "hunks" | "diff">, side: Side, l
   return found?.hunk;
 }
 
-/** contexts are how many lines of a unified diff's hunks stand before and after what has changed. */
+/** contexts counts the context lines before and after the change in each hunk of a unified diff. */
 function contexts(diff: string): Array<{ before: number; after: number }> {
   const all: Array<{ before: number; after: number }> = [];
   let changed = false;
@@ -65,7 +65,7 @@ function contexts(diff: string): Array<{ before: number; after: number }> {
   return all;
 }
 
-/** How much of a file is decided, in words; empty: nothing. */
+/** How many hunks of a file are decided, for a message. Empty: none. */
 export function progressOf(hunks: readonly Hunk[]): string {
   const count = (state: string): number => hunks.filter((hunk) => hunk.state === state).length;
   const [accepted, reverted] = [count("accepted"), count("reverted")];

@@ -4,22 +4,19 @@ import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { createMessageConnection, ErrorCodes, ResponseError, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import type { CancellationToken, MessageConnection } from "vscode-jsonrpc/node";
 import type { Method, Params, Result } from "../protocol";
-import { ErrorCode } from "../rpc/error";
+import { ErrorCode } from "../rpc/messages";
 import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
-import { Emitter } from "./emitter";
-import { followedEvents } from "./events";
-import type { EventParams, HubNotification, TerminalEvent } from "./events";
-import { Following } from "./following";
-import type { Followed, FollowListener } from "./following";
-import { RestartRule } from "./restart";
+import { Emitter, followedEvents, Following } from "./events";
+import type { EventParams, Followed, FollowListener, HubNotification, TerminalEvent } from "./events";
 
 /**
- * The state of the process. stopped: it was not started, or it was stopped; starting: also after a crash;
- * ready: events come; failed: a person must start it, and reason says why.
+ * The state of the process. stopped: not started, or stopped. starting: also after a crash. ready: events arrive.
+ * failed: only the user can start it again, and reason says why.
  */
 export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string };
 
+/** The log of the connection: vscode.LogOutputChannel, or that of a test. */
 export interface Log {
   trace(message: string): void;
   info(message: string): void;
@@ -30,7 +27,7 @@ export interface Log {
 export interface ConnectionOptions {
   /** A folder of the workspace. The hub is the daemon of its project. */
   folder: string;
-  /** Asked at each start, so that a setting that was changed counts. */
+  /** Called at each start, so that a changed setting takes effect. */
   findBinary: () => Promise<Binary>;
   /** Whether the user trusts the workspace. */
   trusted: () => boolean;
@@ -39,18 +36,18 @@ export interface ConnectionOptions {
   rule?: RestartRule;
 }
 
-/** How long the process may take to end after each step of stopping it, in milliseconds. */
+/** The time limit of each step that stops the process, in milliseconds. */
 const patience = 2_000;
 
-/** How long it is waited for the last words of a process that has ended, in milliseconds. */
+/** How long to wait for the remaining output of a process that has ended, in milliseconds. */
 const lastWordsTime = 500;
 
-/** A request failed since there is no server, or it went away meanwhile. */
+/** A request failed because there is no server, or because it ended meanwhile. */
 export class NotConnectedError extends Error {
   override readonly name = "NotConnectedError";
 }
 
-/** A server ended before it answered: the request may have been carried out. */
+/** The server ended before it answered. It may have carried out the request. */
 class AnswerLostError extends NotConnectedError {
   readonly code = ErrorCode.HubLost;
   readonly data = { kind: "hub_lost" };
@@ -65,16 +62,16 @@ interface Server {
   connection: MessageConnection;
   /** Settled when the process has ended. */
   ended: Promise<void>;
-  /** Somebody ends it on purpose. */
+  /** The connection stops the process, so its end is not a crash. */
   stopping: boolean;
   /** The id of the subscription that the lists follow. */
   subscription?: string;
 }
 
 /**
- * HubConnection runs one process duet-rpc at a time, and starts it again when it dies. That process relays to the
- * project's daemon, which runs the agents: work goes on there without the process. After a restart the subscriptions
- * continue behind the last event that came, so that no event is lost.
+ * HubConnection runs one process duet-rpc at a time, and restarts it when it dies. The process relays to the project's
+ * daemon, which runs the agents and keeps running without it. After a restart the subscriptions continue after the last
+ * received event, so no event is lost.
  */
 export class HubConnection {
   private readonly stateEmitter = new Emitter<ConnectionState>();
@@ -90,18 +87,18 @@ export class HubConnection {
   private lastSeq: number | undefined;
   private warned: string | undefined;
   private readonly followings = new Set<Following>();
-  /** Counts starts and stops, so that a start that took long notices that it is over. */
+  /** Counts starts and stops. A slow start compares it and gives up if another one began. */
   private generation = 0;
 
   readonly onState = this.stateEmitter.on;
   readonly onEvent = this.eventEmitter.on;
-  /** What terminals print that this connection watches, and their ends. */
+  /** Output and exits of the terminals that this connection watches. */
   readonly onTerminal = this.terminalEmitter.on;
-  /** Every other notification: of builds, of the preview. */
+  /** All other notifications: builds and the preview. */
   readonly onNotification = this.notificationEmitter.on;
-  /** Something that a person should know, though all works. */
+  /** A warning for the user, such as an unsupported version of duet-rpc. */
   readonly onWarning = this.warningEmitter.on;
-  /** What the daemon has for the user, once: that sessions went on while no client was there. */
+  /** The daemon's notice to the user, sent once: sessions continued while no client was connected. */
   readonly onNotice = this.noticeEmitter.on;
 
   constructor(private readonly options: ConnectionOptions) {
@@ -116,17 +113,17 @@ export class HubConnection {
     return this.current;
   }
 
-  /** The id of the process that relays to the daemon, while there is one. */
+  /** The id of the process that relays to the daemon. undefined: it does not run. */
   get pid(): number | undefined {
     return this.server?.process.pid;
   }
 
-  /** Where the program is, for what is run beside the server. Rejects with a BinaryError. */
+  /** The path of the program, for commands beside the server. Rejects with a BinaryError. */
   async program(): Promise<string> {
     return (await this.options.findBinary()).path;
   }
 
-  /** Starts the server, if it was not. Resolves when it is ready, or has failed: see state. */
+  /** Starts the server unless it runs. Resolves when state is ready or failed. */
   start(): Promise<void> {
     if (this.current.is === "ready") return Promise.resolve();
     this.starting ??= this.launchUntilSettled().finally(() => (this.starting = undefined));
@@ -135,17 +132,17 @@ export class HubConnection {
 
   private async launchUntilSettled(): Promise<void> {
     do await this.launch();
-    while (this.current.is === "starting"); // it has crashed meanwhile, and may be tried again
+    while (this.current.is === "starting"); // it crashed meanwhile, and the rule allows another try
   }
 
-  /** Stops the process, if there is one, and starts another. Work in the daemon goes on. */
+  /** Stops the process, if it runs, and starts another. Sessions in the daemon continue. */
   async restart(): Promise<void> {
     await this.stop();
     this.rule.forget();
     await this.start();
   }
 
-  /** Stops the process, and resolves when it has ended. Work in the daemon goes on. */
+  /** Stops the process and resolves when it has ended. Sessions in the daemon continue. */
   async stop(): Promise<void> {
     this.generation++;
     const server = this.server;
@@ -155,22 +152,22 @@ export class HubConnection {
     await this.starting;
   }
 
-  /** Tells the server whether the user trusts the workspace, after that has changed. */
+  /** Sends the new workspace trust to the server. */
   async trustChanged(): Promise<void> {
     if (this.server) await this.server.connection.sendRequest("initialize", this.hello());
   }
 
   /**
-   * Sends a request, as soon as the server that is being started is ready. It rejects with
-   * a ResponseError if that is the answer, and with a NotConnectedError if nobody has started a
-   * server. What a hub that went away has not carried out is sent again, to the next one.
+   * Sends a request, after a server that is starting is ready. Rejects with a ResponseError if the hub
+   * answers with an error, and with a NotConnectedError if no server runs. If the hub ended and did not
+   * carry out the request, it is sent again to the next hub.
    */
   async request<M extends Method>(method: M, params: Params<M>, token?: CancellationToken): Promise<Result<M>> {
     await this.starting;
     refuseOversize(method, params);
     const send = (): Promise<Result<M>> => {
       if (!this.server) throw new NotConnectedError(this.current.is === "failed" ? this.current.reason : "duet-rpc does not run");
-      // vscode-jsonrpc takes an object that is given last for a token.
+      // vscode-jsonrpc would send an undefined token as a second parameter.
       return token ? this.server.connection.sendRequest(method, params, token) : this.server.connection.sendRequest(method, params);
     };
     try {
@@ -182,18 +179,18 @@ export class HubConnection {
   }
 
   /**
-   * Follows a conversation by a subscription of its own, which goes on with each server: whoever hears that the
-   * state is ready again has it again, too. Rejects as request does.
+   * Follows a conversation by a subscription of its own. It continues with each new server, before the state is ready.
+   * Rejects as request does.
    */
   async follow(followed: Followed, listener: FollowListener): Promise<Following> {
     const following = new Following(followed, listener, (ended) => this.followings.delete(ended));
     this.followings.add(following);
     try {
-      await this.starting; // which subscribes it
+      await this.starting; // the start subscribes it
       if (!this.server) throw new NotConnectedError(this.current.is === "failed" ? this.current.reason : "duet-rpc does not run");
       if (!following.isSubscribed) await following.subscribe(this.sender(this.server));
     } catch (error) {
-      void following.stop(); // the next server may have it already
+      void following.stop(); // a new server may have subscribed it already
       throw isAnswer(error) || error instanceof NotConnectedError ? error : new AnswerLostError("Subscribe");
     }
     return following;
@@ -230,9 +227,9 @@ export class HubConnection {
       await Promise.all([...this.followings].map((following) => this.resume(following, server)));
       if (server === this.server) this.enter({ is: "ready", version: serverInfo.version });
     } catch (error) {
-      if (server !== this.server) return; // its end was noticed, or wanted
+      if (server !== this.server) return; // its end was handled, or requested
       if (!isAnswer(error)) {
-        // It is dying, or cannot be spoken with. Its end counts as a crash.
+        // The server is dying, or does not speak JSON-RPC. Its end counts as a crash.
         const killed = setTimeout(() => server.process.kill("SIGKILL"), patience);
         await server.ended;
         clearTimeout(killed);
@@ -260,14 +257,14 @@ export class HubConnection {
 
   private spawn(binary: Binary): Server {
     const { log, folder } = this.options;
-    // With this variable of the editor's, programs that are made with Electron do not start.
+    // The editor sets this variable. Programs made with Electron do not start with it.
     const env = { ...this.options.env };
     delete env["ELECTRON_RUN_AS_NODE"];
     const child = spawn(binary.path, ["--stdio"], { cwd: folder, env, windowsHide: true });
     const writer = new StreamMessageWriter(child.stdin);
     const write = writer.write.bind(writer);
-    // That nobody reads any more is noticed by the end of the process, which rejects what is pending.
-    // A rejection here would be one that nobody can handle: vscode-jsonrpc throws it out of a promise's executor.
+    // If the process no longer reads, its end rejects the pending requests. A rejection here could not be handled:
+    // vscode-jsonrpc throws it out of a promise's executor.
     writer.write = (message) => write(message).catch(() => {});
     const connection = createMessageConnection(new StreamMessageReader(child.stdout), writer, {
       error: (message) => log.error(message),
@@ -282,7 +279,7 @@ export class HubConnection {
       lastWords = (lastWords + text).slice(-1_000);
       for (const line of text.split("\n")) if (line.trim() !== "") log.info(line);
     });
-    // Who writes to a process that has just died hears of it by its end.
+    // The end of the process reports a failed write.
     child.stdin.on("error", () => {});
     let over = false;
     const end = (how: string): void => {
@@ -294,7 +291,7 @@ export class HubConnection {
     };
     child.on("error", (error) => end(`duet-rpc could not be started: ${error.message}`));
     child.on("exit", (code, signal) => {
-      // What it has said last is still to be read; but a process that it left behind may keep its pipes open.
+      // Its last output is still unread. But a process that it left behind may keep the pipes open.
       const how = `duet-rpc has ended (${signal ?? `status ${code ?? "unknown"}`})`;
       const waited = setTimeout(() => end(how), lastWordsTime);
       child.on("close", () => {
@@ -304,13 +301,13 @@ export class HubConnection {
     });
     connection.onError(([error]) => log.warn(`what duet-rpc says cannot be read: ${error.message}`));
     connection.onNotification("event", (given: Omit<EventParams, "seq"> & { seq?: number }) => {
-      const params: EventParams = { ...given, seq: given.seq ?? 0 }; // what the log does not keep has no number
+      const params: EventParams = { ...given, seq: given.seq ?? 0 }; // an event that the log does not keep has no number
       if (params.event.type === "terminal_output" || params.event.type === "terminal_exit") {
         this.terminalEmitter.fire(params.event as unknown as TerminalEvent);
         return;
       }
-      // The id of a subscription is known before its first event is read: messages are handled one by one, with what
-      // waits for them in between. Events of one that has been ended may still come, and are nobody's.
+      // The id of a subscription is known before its first event: vscode-jsonrpc handles messages one by one and runs
+      // their continuations in between. Late events of an ended subscription match no id and are dropped.
       const { subscription_id: id } = params;
       if (id !== server.subscription) {
         for (const following of this.followings) if (following.is(id)) following.take(params);
@@ -365,7 +362,7 @@ export class HubConnection {
   }
 }
 
-/** The longest message that the hub reads, in bytes, less what stands around the params. */
+/** The longest message that the hub reads, in bytes, minus the space for the rest of the message. */
 const maxParams = 10 * 1024 * 1024 - 1000;
 
 /** refuseOversize throws for params over the hub's limit. The hub answers such a request without its id. */
@@ -376,7 +373,7 @@ function refuseOversize(method: Method, params: unknown): void {
   throw new ResponseError(ErrorCodes.InvalidRequest, `cannot send ${method}: it has ${mebibytes} MiB, and the limit is 10 MiB; shorten the text or attach less`);
 }
 
-/** isAnswer tells an error of the hub from those that vscode-jsonrpc makes when a connection ends. */
+/** isAnswer reports whether an error is the hub's, and not one that vscode-jsonrpc makes when a connection ends. */
 function isAnswer(error: unknown): error is ResponseError<unknown> {
   const own: number[] = [ErrorCodes.MessageWriteError, ErrorCodes.MessageReadError, ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
   return error instanceof ResponseError && !own.includes(error.code);
@@ -386,14 +383,37 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Requests that may be carried out twice: the second time they change nothing. */
+/** Methods that are safe to repeat: the second time they change nothing. */
 const repeatable = /^(get|list|fetch|search)[A-Z]|\.list$|^(sendDecision|interruptSession|archiveSession|session\.(queue|editQueued|moveQueued)|terminal\.attach)$/;
 
 /**
- * mayRetry tells whether another hub can carry a request out. One that was pending when its
- * hub died (-32042) may have been carried out.
+ * mayRetry reports whether to send a request to the next hub. A request that was pending when its hub died (-32042) may
+ * have been carried out.
  */
 function mayRetry(method: Method, error: unknown): boolean {
   if (!isAnswer(error) || (error.data as { retry?: unknown } | undefined)?.retry !== true) return false;
   return error.code !== ErrorCode.HubLost || repeatable.test(method);
+}
+
+/** Five crashes within three minutes are too many. */
+const tooMany = 5;
+const within = 3 * 60_000;
+
+/** RestartRule decides whether to restart a process that has died. An intended stop is not a crash. */
+export class RestartRule {
+  private crashes: number[] = [];
+
+  constructor(private readonly now: () => number = Date.now) {}
+
+  /** Counts a crash. Returns false if there were too many: do not restart. */
+  crashed(): boolean {
+    const now = this.now();
+    this.crashes = [...this.crashes.filter((at) => now - at < within), now];
+    return this.crashes.length < tooMany;
+  }
+
+  /** Forgets all crashes, because the user starts the process. */
+  forget(): void {
+    this.crashes = [];
+  }
 }

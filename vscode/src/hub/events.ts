@@ -1,7 +1,7 @@
-// The events of Subscribe, as far as the extension knows them (docs/protocol.md, "Events").
+// The events of the hub that the extension handles (docs/protocol.md, "Events"), and how they reach listeners.
 
-/** What is said of an event that belongs to a run. */
-export interface RunIds {
+/** The ids that an event of a run carries. */
+interface RunIds {
   session_id?: string;
   run_id?: string;
   task_id?: string;
@@ -21,18 +21,18 @@ export interface EventParams {
   event: HubEvent;
 }
 
-/** What a terminal has printed, or its end. */
+/** Output of a terminal, or its exit. */
 export type TerminalEvent =
   | { type: "terminal_output"; data: { terminal_id: string; data?: string; encoding?: "utf-8" | "base64"; dropped_bytes?: number } }
   | { type: "terminal_exit"; data: { terminal_id: string; exit_code: number; signal?: string } };
 
-/** A notification that is no event. */
+/** A notification other than "event". */
 export interface HubNotification {
   method: string;
   params: unknown;
 }
 
-/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations; builds and gates; keys that are needed. */
+/** The event types that the extension subscribes to: changes of sessions, questions and conversations, builds and gates, requests for keys. */
 export const followedEvents = [
   "conversation_updated",
   "session_status_changed",
@@ -53,7 +53,7 @@ export const followedEvents = [
   "change_decided",
 ];
 
-/** The types of events of one conversation that its panel follows. */
+/** The event types of a conversation that its panel subscribes to. */
 export const conversationEvents = [
   "conversation_updated",
   "message_delta",
@@ -81,3 +81,126 @@ export const conversationEvents = [
   "hub_answers",
   "log_damaged",
 ];
+
+/** Calls any number of listeners. If one throws, the others are still called. */
+export class Emitter<T> {
+  private readonly listeners = new Set<(value: T) => void>();
+
+  constructor(private readonly onError: (error: unknown) => void = (error) => console.error(error)) {}
+
+  /** Adds a listener. The returned function removes it. */
+  readonly on = (listener: (value: T) => void): (() => void) => {
+    const own = (value: T): void => listener(value);
+    this.listeners.add(own);
+    return () => void this.listeners.delete(own);
+  };
+
+  fire(value: T): void {
+    for (const listener of [...this.listeners]) {
+      try {
+        listener(value);
+      } catch (error) {
+        this.onError(error);
+      }
+    }
+  }
+
+  clear(): void {
+    this.listeners.clear();
+  }
+}
+
+/** The parameters of a subscription. */
+export interface Followed {
+  /** The id of a session, or of a conversation for the events of all its sessions. */
+  session_id: string;
+  event_types: string[];
+}
+
+/** The callbacks of a subscription. */
+export interface FollowListener {
+  /** Called for each event, in order, also for those that happened while no server ran. */
+  event: (params: EventParams) => void;
+  /** Called if the hub refuses to continue the subscription. No more events follow. */
+  lost: (error: Error) => void;
+}
+
+/** Sends a request to the current server. */
+type Send = (method: "Subscribe" | "Unsubscribe", params: Record<string, unknown>) => Promise<{ subscription_id?: string; seq?: number }>;
+
+/** The subscription of one conversation, including its text deltas. It outlives servers. Its owner ends it with stop. */
+export class Following {
+  private id: string | undefined;
+  private send: Send | undefined;
+  private last: number | undefined;
+  private stopped = false;
+
+  constructor(
+    private readonly followed: Followed,
+    private readonly listener: FollowListener,
+    private readonly forget: (following: Following) => void,
+  ) {}
+
+  /** The number of the last received event, or of the event before the first one. */
+  get seq(): number {
+    return this.last ?? 0;
+  }
+
+  /** Whether the current server sends its events. */
+  get isSubscribed(): boolean {
+    return this.id !== undefined;
+  }
+
+  /** Whether this is the id of this subscription. */
+  is(subscription: string): boolean {
+    return this.id === subscription;
+  }
+
+  /** Continues with a server, after the last received event. */
+  async subscribe(send: Send): Promise<void> {
+    if (this.stopped) return;
+    const { subscription_id: id, seq } = await send("Subscribe", { ...this.followed, ...(this.last === undefined ? {} : { since: this.last }) });
+    this.last ??= seq;
+    if (id === undefined) return;
+    if (this.stopped) {
+      await send("Unsubscribe", { subscription_id: id });
+      return;
+    }
+    this.id = id;
+    this.send = send;
+  }
+
+  /** Notes that the server is gone. */
+  serverGone(): void {
+    this.id = this.send = undefined;
+  }
+
+  take(params: EventParams): void {
+    if (this.stopped) return;
+    if (params.seq > (this.last ?? -1)) this.last = params.seq;
+    this.listener.event(params);
+  }
+
+  /** Ends the subscription, because a server refused it. */
+  lose(error: Error): void {
+    if (this.stopped) return;
+    this.stopped = true;
+    this.forget(this);
+    this.listener.lost(error);
+  }
+
+  /** Ends the subscription: the listener gets no more events. Resolves when the server has answered. */
+  async stop(): Promise<void> {
+    if (this.stopped) return;
+    this.stopped = true;
+    this.forget(this);
+    const { id, send } = this;
+    this.serverGone();
+    if (id === undefined) return;
+    try {
+      await send?.("Unsubscribe", { subscription_id: id });
+    } catch {
+      // A server that is gone sends no events.
+    }
+  }
+}

@@ -1,4 +1,4 @@
-// How sessions are grouped and called in a list.
+// The groups of sessions in a list, their names and states, and text that is safe to show.
 import type { Session } from "./model";
 
 /** A group of sessions, in the order in which the list has them. */
@@ -20,6 +20,7 @@ const labels: Record<GroupId, string> = {
   archived: "Archived",
 };
 
+/** The group of a session in the list. */
 export function groupOf(session: Session): GroupId {
   if (session.archived) return "archived";
   if (session.waits) return "waiting";
@@ -42,73 +43,73 @@ export function groupOf(session: Session): GroupId {
   }
 }
 
-/** The groups that have sessions; these stay in their order. */
+/** The non-empty groups. Sessions keep their order. */
 export function grouped(sessions: readonly Session[]): Group[] {
   return (Object.keys(labels) as GroupId[])
     .map((id) => ({ id, label: labels[id], sessions: sessions.filter((session) => groupOf(session) === id) }))
     .filter((group) => group.sessions.length > 0);
 }
 
-/** Whether a session's agent works, or is about to: it can be interrupted. */
+/** Whether a session's agent works or is about to, so that it can be interrupted. */
 export function isAlive({ archived, status }: Session): boolean {
   return !archived && ["starting", "running", "interrupting", "waiting_input"].includes(status);
 }
 
-/** The titles of what a session's agent does in the background, while it works on no prompt. */
+/** The titles of a session's background tasks. Empty while the agent works on a prompt. */
 export function backgroundOf(session: Session): string[] {
   if (isAlive(session) || session.archived) return [];
   return (session.background ?? []).map(({ title, kind }) => short(title || kind));
 }
 
-/** What is said of work in the background; empty: there is none. */
+/** A phrase for a number of background tasks. Empty: there are none. */
 export function backgroundWords(count: number): string {
   return count === 0 ? "" : `works in the background: ${count} task${count === 1 ? "" : "s"}`;
 }
 
-/** Whether a session's agent does something that can be ended. */
+/** Whether a session's agent works, on a prompt or in the background. */
 export function isInterruptible(session: Session): boolean {
   return isAlive(session) || backgroundOf(session).length > 0;
 }
 
-/** How a conversation is, in words. */
+/** The state of a conversation, as a phrase. */
 export function statusWords(session: Session): string {
   if (groupOf(session) === "waiting") return "waits for you";
   return session.ahead === undefined ? session.status.replace("_", " ") : "works, and a prompt is queued";
 }
 
-/** What a session is called: its title, else the beginning of its prompt. */
+/** The name of a session: its title, else the beginning of its prompt. */
 export function nameOf(session: Session): string {
   const name = session.title || session.conversation_title || session.summary || session.query;
   return short(name) || session.task_id;
 }
 
-/** The first line of a text, at most length characters of it, and nothing in it that is not seen. */
+/** The first line of a text, at most length characters, with invisible characters written out. */
 export function short(text: string, length = 80): string {
   const start = text.trimStart();
-  // A character has two units at most, and one more tells that there is more.
+  // A character has at most two UTF-16 units. One more character shows that the text goes on.
   const line = visible(start.slice(0, 2 * length + 2).split("\n", 1)[0] ?? "").trimEnd();
   const characters = Array.from(line);
   return characters.length > length ? `${characters.slice(0, length - 1).join("")}…` : line;
 }
 
 /**
- * A text with what steers the direction of others, or is not seen at all, written out: what an
- * agent or a file has written must not look like something else.
+ * A text with invisible and direction-changing characters written out, such as <U+202E>. Text of an
+ * agent or a file must not look like something else.
  */
 export function visible(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, (character) =>
     `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
 }
 
-/** How much of a text is shown where nothing else cuts it, in characters. */
+/** The length at which clipped cuts a text, in characters. */
 export const longestShown = 10_000;
 
-/** The beginning of a long text, and how much is left out. */
+/** The beginning of a long text, and the number of characters left out. */
 export function clipped(text: string, length = longestShown): string {
   return text.length > length + 100 ? `${text.slice(0, length)}… (${text.length - length} more characters)` : text;
 }
 
-/** How long ago a time was, in few characters: now, 5m, 3h, 2d. */
+/** The age of a time, in short form: now, 5m, 3h, 2d. */
 export function age(time: string, now: number): string {
   const seconds = Math.max(0, (now - Date.parse(time)) / 1000);
   if (Number.isNaN(seconds)) return "";
@@ -118,7 +119,7 @@ export function age(time: string, now: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** What stands beside a session's name: its agent, how it is, since when. */
+/** The text beside a session's name: its agent, its age and its state. */
 export function describe(session: Session, now: number): string {
   const parts = [session.agent, age(session.last_activity_at, now)];
   if (session.status === "interrupting") parts.push("is being interrupted");

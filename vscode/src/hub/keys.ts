@@ -1,7 +1,7 @@
 // Answers the hub's requests for keys. Nothing here writes a key to a log, or into an error.
 import type { HubConnection } from "./connection";
 
-/** What the event secret_requested says. */
+/** The data of the event secret_requested. */
 export interface KeyRequest {
   request_id: string;
   service: string;
@@ -9,21 +9,21 @@ export interface KeyRequest {
   session_id: string;
 }
 
-/** The person, and where keys are kept. */
+/** The user, and the store of keys. */
 export interface KeyUser {
   trusted: () => boolean;
   stored: (service: string) => Promise<string | undefined>;
   store: (service: string, key: string) => Promise<void>;
   /**
-   * Asks the person. known: a key is kept. Nothing is returned where the person has not answered; signal comes when an
-   * answer is of no use any more.
+   * Asks the user. known: the store has a key. Resolves with undefined if the user does not answer. signal aborts when an
+   * answer would come too late.
    */
   ask: (request: KeyRequest, known: boolean, signal: AbortSignal) => Promise<{ use: "given"; key: string; remember: boolean } | { use: "stored" | "none" } | undefined>;
-  tell: (message: string) => void;
+  warn: (message: string) => void;
 }
 
 /** How long the hub waits for a key, in milliseconds. */
-export const askedFor = 25_000;
+const askedFor = 25_000;
 
 /** The requests of one project, each answered at most once. */
 export class KeyRequests {
@@ -35,14 +35,14 @@ export class KeyRequests {
     private readonly patience = askedFor,
   ) {}
 
-  /** Answers a request. What is kept is given silently in a workspace alone that the person trusts. */
+  /** Answers a request. Only in a trusted workspace does a stored key go out without a question to the user. */
   async take(data: Record<string, unknown>): Promise<void> {
     const request = data as unknown as KeyRequest;
     if (this.taken.has(request.request_id)) return;
     this.taken.add(request.request_id);
     const kept = await this.user.stored(request.service);
     if (kept !== undefined && this.user.trusted()) {
-      // Another window may have given it, too: that is nothing to tell of.
+      // Another window may have answered already. That is no error.
       await this.provide(request, kept).catch(() => {});
       return;
     }
@@ -52,13 +52,13 @@ export class KeyRequests {
       const answer = await this.user.ask(request, kept !== undefined, late.signal);
       if (answer?.use === "given" && answer.remember) await this.user.store(request.service, answer.key);
       if (late.signal.aborted) {
-        // What was remembered in time for nobody is there when it is asked for again.
-        this.user.tell(`the key for ${request.service} came too late: the agent waits ${Math.round(this.patience / 1_000)} seconds. Continue the session to be asked again.`);
+        // A stored key that came too late is there for the next request.
+        this.user.warn(`the key for ${request.service} came too late: the agent waits ${Math.round(this.patience / 1_000)} seconds. Continue the session to be asked again.`);
       } else if (answer) {
         const secret = answer.use === "given" ? answer.key : answer.use === "stored" ? (kept ?? "") : "";
         await this.provide(request, secret).catch((error: unknown) => {
-          // Another window may have answered, or nobody waits any more.
-          this.user.tell(`the key for ${request.service} was not taken: ${error instanceof Error ? error.message : String(error)}`);
+          // Another window may have answered, or the agent no longer waits.
+          this.user.warn(`the key for ${request.service} was not taken: ${error instanceof Error ? error.message : String(error)}`);
         });
       }
     } finally {

@@ -1,36 +1,35 @@
-// The sessions and the questions of a project, as the hub has them. What has changed
-// is told by events; what it is now is asked for.
-import type { Result } from "../protocol";
+// The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
+// current state.
+import type { Method, Params, Result } from "../protocol";
 import type { HubConnection } from "./connection";
-import { Emitter } from "./emitter";
+import { Emitter } from "./events";
 import type { EventParams } from "./events";
-import { wholeQuestions } from "./questions";
 
-/** The last session of a conversation, as getSessionLeaves has it. */
+/** The last session of a conversation, a result of getSessionLeaves. */
 export type Session = Result<"getSessionLeaves">["sessions"][number] & {
-  /** The conversation waits for a person, whatever the last session does. */
+  /** The conversation waits for the user, whatever the last session does. */
   waits?: boolean;
-  /** A session before this one that is still at work: this one is queued behind it. */
+  /** The working session that this one is queued behind. */
   ahead?: Pick<Session, "id" | "status" | "state">;
 };
 
-/** A question that waits for an answer, as fetchApprovals has it. */
+/** An open question, a result of fetchApprovals. */
 export type Question = Result<"fetchApprovals">["approvals"][number];
 
-/** How many queued sessions of a conversation are looked at. */
+/** The most queued sessions of a conversation that are searched for a working one. */
 const longestQueue = 50;
 
-/** Whether a session's agent works, or waits for a person. */
+/** Whether a session's agent works, or waits for the user. */
 function isWorking({ status, state }: Session): boolean {
   return state !== "queued" && ["starting", "running", "interrupting", "waiting_input"].includes(status);
 }
 
-/** The lists of a project. They are empty until its hub is ready, and stay while it is started again. */
+/** The lists of a project. They are empty until its hub is ready, and keep their items while it restarts. */
 export class ProjectModel {
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionEmitter = new Emitter<Question[]>();
   private readonly byThread = new Map<string, Session>();
-  /** Of conversations whose last session is queued: the one that works. */
+  /** The working session of each conversation, by thread. */
   private readonly ahead = new Map<string, Session>();
   private waiting: Question[] = [];
   private readonly changedSessions = new Set<string>();
@@ -40,14 +39,14 @@ export class ProjectModel {
   private readonly seen = new Set<string>();
   private readonly stopListening: Array<() => void>;
 
-  /** Something in the lists is otherwise than before. */
+  /** The lists, or the state of the connection, have changed. */
   readonly onChange = this.changeEmitter.on;
-  /** Questions have come that were not there before. */
+  /** New questions have come. */
   readonly onQuestions = this.questionEmitter.on;
 
   constructor(
     readonly connection: HubConnection,
-    /** How many conversations are asked for. */
+    /** The most conversations in the list. */
     private readonly limit = 300,
     private readonly onError: (error: unknown) => void = () => {},
   ) {
@@ -63,7 +62,7 @@ export class ProjectModel {
     ];
   }
 
-  /** The conversations, each by its last session, those first in which something happened last. */
+  /** The last session of each conversation, the most recently active first. */
   get sessions(): Session[] {
     const asked = new Set(this.waiting.map(({ thread_id }) => thread_id));
     const all = [...this.byThread.values()].map((session): Session => {
@@ -78,7 +77,7 @@ export class ProjectModel {
     return this.waiting;
   }
 
-  /** The session of an id, if it is the last one of its conversation. */
+  /** The session with an id, if it is the last one of its conversation. */
   session(id: string): Session | undefined {
     return this.sessions.find((session) => session.id === id);
   }
@@ -88,7 +87,7 @@ export class ProjectModel {
     return this.sessions.find(({ thread_id }) => thread_id === question.thread_id);
   }
 
-  /** Puts a session into the list that its event has not brought yet. */
+  /** Adds a session to the list, possibly before its event comes. */
   add(session: Session): void {
     const known = this.byThread.get(session.thread_id);
     this.noteAhead(session);
@@ -98,7 +97,7 @@ export class ProjectModel {
     this.changeEmitter.fire(undefined);
   }
 
-  /** noteAhead keeps a session while it works, for the one that may be queued behind it. */
+  /** noteAhead keeps a working session, for one that may be queued behind it. */
   private noteAhead(session: Session): void {
     if (isWorking(session)) this.ahead.set(session.thread_id, session);
     else if (this.ahead.get(session.thread_id)?.id === session.id) this.ahead.delete(session.thread_id);
@@ -114,7 +113,7 @@ export class ProjectModel {
     const { type, data } = event;
     switch (type) {
       case "conversation_updated":
-        return; // the lists are as they were
+        return; // it does not change the lists
       case "new_approval":
       case "approval_resolved":
         this.questionsChanged = true;
@@ -134,14 +133,14 @@ export class ProjectModel {
     this.refresh();
   }
 
-  /** refresh asks for what has changed; what changes meanwhile is asked for after that. */
+  /** refresh requests the changed sessions and questions. Changes meanwhile cause another round. */
   private refresh(): void {
     this.refreshing ??= this.catchUp().finally(() => (this.refreshing = undefined));
   }
 
   private async catchUp(): Promise<void> {
     while (this.everythingChanged || this.questionsChanged || this.changedSessions.size > 0) {
-      if (this.connection.state.is !== "ready") return; // all is asked for when it is
+      if (this.connection.state.is !== "ready") return; // then everything is requested
       const [everything, questions, sessions] = [this.everythingChanged, this.questionsChanged, [...this.changedSessions]];
       this.everythingChanged = this.questionsChanged = false;
       this.changedSessions.clear();
@@ -167,7 +166,7 @@ export class ProjectModel {
     await Promise.all(sessions.filter(({ state }) => state === "queued").map((session) => this.askForAhead(session)));
   }
 
-  /** askForAhead looks for the session that works, behind which others are queued. */
+  /** askForAhead finds the working session that others are queued behind. */
   private async askForAhead({ parent_session_id: parent }: Session): Promise<void> {
     for (let [id, way] = [parent, 0]; id && way < longestQueue; way++) {
       const { session } = await this.connection.request("getSessionState", { session_id: id });
@@ -182,7 +181,7 @@ export class ProjectModel {
     try {
       ({ session } = await this.connection.request("getSessionState", { session_id: id }));
     } catch (error) {
-      // It may have been deleted since; the event that says so comes, too.
+      // The session may have been deleted. Its event follows.
       this.onError(error);
       return;
     }
@@ -195,11 +194,16 @@ export class ProjectModel {
   }
 
   private async askForQuestions(): Promise<void> {
-    const { approvals: told } = await this.connection.request("fetchApprovals", {});
-    const approvals = await wholeQuestions((method, params) => this.connection.request(method, params), told);
+    const fetched = await this.connection.request("fetchApprovals", {});
+    const approvals = await wholeQuestions((method, params) => this.connection.request(method, params), fetched.approvals);
     this.waiting = approvals;
     const fresh = approvals.filter((question) => !this.seen.has(question.id));
     for (const question of fresh) this.seen.add(question.id);
     if (fresh.length > 0) this.questionEmitter.fire(fresh);
   }
+}
+
+/** Completes questions: fetchApprovals cuts texts that are too long for one message, getApproval returns them whole. */
+export async function wholeQuestions(request: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>, questions: readonly Question[]): Promise<Question[]> {
+  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
 }

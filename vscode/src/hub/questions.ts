@@ -1,29 +1,29 @@
-// What can be answered to a question, and how that is put to the hub.
-import type { Method, Params, Result } from "../protocol";
+// Questions: their titles and details, the possible answers, and the decisions that answers become.
+import type { Params } from "../protocol";
 import type { Question } from "./model";
 import { clipped, short, visible } from "./groups";
 import { fenceFor } from "./transcript";
 
 type Decision = Omit<Params<"sendDecision">, "approval_id">;
 
-/** What a person has to be asked for before an answer is whole. */
+/** The input that an answer needs from the user. */
 export type Needs =
-  | { words: string } // a prompt for some words, which become the comment
-  | { form: FormField[] } // values, which become the content
-  | { open: string }; // an address, which is to be opened first
+  | { words: string } // a prompt for text, which becomes the comment
+  | { form: FormField[] } // fields, whose values become the content
+  | { open: string }; // a URL to open first
 
-/** An answer that a person can choose. */
+/** A possible answer. */
 export interface Choice {
   id: string;
   label: string;
-  /** What it holds for, where that is more than this once. */
+  /** The scope of the answer, if it is more than this question. */
   detail?: string;
   icon: string;
   decision: Decision;
   needs?: Needs;
 }
 
-/** A value of a form. */
+/** A field of a form. */
 export interface FormField {
   name: string;
   label: string;
@@ -32,19 +32,14 @@ export interface FormField {
   required: boolean;
   default?: unknown;
   choices: Array<{ value: string; label: string }>;
-  /** Of a number: its least and its greatest value. Of a text: how many characters it has. */
+  /** The range of a number, or of a text's length in characters. */
   limits?: { least?: number; most?: number };
 }
 
-/** What a denial says where the person says nothing: an agent is always given a reason. */
+/** The reason in a denial without the user's own. An agent always gets a reason. */
 const plainDenial = "Denied in VS Code";
 
-/** Questions with all that they have: fetchApprovals may leave out what is too long for one message, and getApproval tells it. */
-export async function wholeQuestions(request: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>, questions: readonly Question[]): Promise<Question[]> {
-  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
-}
-
-/** The answers to a question, the one that lets its agent go on first. */
+/** The possible answers to a question. The one that lets the agent continue is first. */
 export function choicesOf(question: Question): Choice[] {
   return question.type === "human_contact" ? answersOf(question) : permissionsOf(question);
 }
@@ -58,7 +53,7 @@ function permissionsOf(question: Question): Choice[] {
     }
   }
   choices.push({ id: "deny", label: "Deny", icon: "close", decision: { decision: "deny", comment: plainDenial } });
-  choices.push({ id: "deny-why", label: "Deny and Say Why…", icon: "comment", decision: { decision: "deny" }, needs: { words: "Why not? The agent is told." } });
+  choices.push({ id: "deny-why", label: "Deny and Say Why…", icon: "comment", decision: { decision: "deny" }, needs: { words: "Why not? The agent gets the reason." } });
   return choices;
 }
 
@@ -89,7 +84,7 @@ function optionsOf(question: Question): Array<{ id: string; label: string }> {
   });
 }
 
-/** The fields of a form: a flat object of JSON Schema, as the Agent Client Protocol has it for elicitation. */
+/** The fields of a form. The schema is a flat JSON Schema object, as in the Agent Client Protocol's elicitation. */
 export function fieldsOf(schema: unknown): FormField[] {
   const { properties, required } = object(schema);
   const needed = Array.isArray(required) ? required : [];
@@ -129,14 +124,14 @@ function limitsOf(least: unknown, most: unknown): { least?: number; most?: numbe
   return { ...(typeof least === "number" ? { least } : {}), ...(typeof most === "number" ? { most } : {}) };
 }
 
-/** within throws, in words, unless a number is between the limits of a field. */
+/** within throws an error for the user unless a number is between the limits of a field. */
 function within(of: number, { label, limits: { least = -Infinity, most = Infinity } = {} }: FormField, unit = ""): void {
   if (of >= least && of <= most) return;
   const words = least === -Infinity ? `at most ${most}` : most === Infinity ? `at least ${least}` : `from ${least} to ${most}`;
   throw new Error(unit === "" ? `${label} has to be ${words}` : `${label} has to have ${words} ${unit}`);
 }
 
-/** The value of a field for what a person has typed; undefined: it is left out. Throws if it is none. */
+/** Parses the typed value of a field. undefined: the field is left out. Throws if the value is invalid. */
 export function valueOf(field: FormField, typed: string): unknown {
   if (typed.trim() === "" && !(field.required && field.kind === "text")) {
     if (field.required) throw new Error(`${field.label} is needed`);
@@ -162,12 +157,12 @@ export function valueOf(field: FormField, typed: string): unknown {
   }
 }
 
-/** What a question asks, in one line. */
+/** The title of a question, in one line. */
 export function titleOf(question: Question): string {
   return short(question.title || question.human_contact?.spec.msg || question.tool_name, 120);
 }
 
-/** What a person should know of a question before answering, as Markdown that shows all as it is. */
+/** The details of a question, as Markdown in which third-party text is escaped. */
 export function detailsOf(question: Question): string {
   const parts: string[] = [];
   if (question.title) parts.push(code(question.title));
@@ -182,10 +177,10 @@ export function detailsOf(question: Question): string {
   return parts.join("\n\n");
 }
 
-/** How much of a text a block has, in characters: the panel shows all of it. */
+/** The longest text of a code block, in characters. The panel shows the whole text. */
 const longestCode = 20_000;
 
-/** code is a fenced block that its text cannot end. */
+/** code returns a fenced block that its text cannot end. */
 function code(of: string, language = ""): string {
   const shown = clipped(of, longestCode);
   const fence = fenceFor(shown);

@@ -1,13 +1,15 @@
-// Where the project of a folder is.
+// Finds projects: the root of a folder's project, its state directory, its worktrees, and the other projects of this machine.
 import { createHash } from "node:crypto";
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join, sep } from "node:path";
+import { execFile } from "node:child_process";
+import type { Session } from "./model";
 
-/** What the root of a project contains, as duet-rpc looks for it. */
+/** The files that mark the root of a project, as in duet-rpc. */
 const markers = [".duet.toml", ".git"];
 
-/** Directories that hold projects, and are none. */
+/** Directories that contain projects and are never projects themselves. */
 const reserved = new Set([homedir(), tmpdir(), "/", "/tmp", "/var/tmp", "/home"]);
 
 /** The root of the project that a folder is in: the nearest directory with a marker, else the folder. */
@@ -24,12 +26,12 @@ export function usesDuet(folder: string, exists: (path: string) => boolean = exi
   return exists(join(root, ".duet.toml")) || hasState(root, exists);
 }
 
-/** Whether sessions are kept of the project at a root, which is absolute and without symbolic links. */
+/** Whether the project at a root has stored sessions. The root is absolute and has no symbolic links. */
 function hasState(root: string, exists: (path: string) => boolean): boolean {
   return exists(join(stateDirectory(root), "project.json"));
 }
 
-/** The directory in which duet-rpc keeps the sessions of the project at a root. */
+/** The directory in which duet-rpc stores the sessions of the project at a root. */
 export function stateDirectory(root: string, env: NodeJS.ProcessEnv = process.env): string {
   const xdg = env.XDG_STATE_HOME !== undefined && isAbsolute(env.XDG_STATE_HOME) ? env.XDG_STATE_HOME : join(homedir(), ".local", "state");
   const home = env.DUET_STATE_HOME ? env.DUET_STATE_HOME : join(xdg, "duet");
@@ -47,7 +49,7 @@ export function byRoot<F>(folders: readonly F[], pathOf: (folder: F) => string, 
   return roots;
 }
 
-/** The folder that contains a file, or is it: the innermost of several. undefined if there is none. */
+/** The innermost folder that contains a file or is the file. undefined: there is none. */
 export function folderWith<F>(folders: readonly F[], pathOf: (folder: F) => string, file: string): F | undefined {
   const inside = (path: string): boolean => file === path || file.startsWith(path.endsWith(sep) ? path : path + sep);
   return folders.filter((folder) => inside(pathOf(folder))).sort((a, b) => pathOf(b).length - pathOf(a).length)[0];
@@ -60,4 +62,50 @@ export function realPath(path: string): string {
   } catch {
     return path;
   }
+}
+
+/** A project that is not open in this window. */
+export interface OtherProject {
+  root: string;
+  /** Whether a hub runs there. Else the sessions are from the store. */
+  hub: boolean;
+  /** The last session of each conversation, the most recently active first. */
+  sessions: Session[];
+  /** Why the sessions cannot be listed. */
+  error?: string;
+}
+
+/** The most sessions that the program lists. */
+const most = 300;
+
+/** Parses the program's list of projects and leaves out the open ones. Throws if the list is malformed. */
+function othersOf(printed: string, open: readonly string[]): OtherProject[] {
+  const { projects } = JSON.parse(printed) as { projects: OtherProject[] };
+  return projects.filter(({ root, sessions, error }) => !open.includes(root) && (sessions.length > 0 || error)).map((project) => {
+    const threads = new Map<string, Session>();
+    for (const session of project.sessions) if (!session.archived && !threads.has(session.thread_id)) threads.set(session.thread_id, session);
+    return { ...project, sessions: [...threads.values()] };
+  });
+}
+
+/** Runs `duet-rpc session list --all-projects` in a folder of the window. */
+export function listOthers(program: string, folder: string, open: readonly string[], env: NodeJS.ProcessEnv): Promise<OtherProject[]> {
+  return new Promise((resolve, reject) => {
+    execFile(program, ["session", "list", "--all-projects", "--json", "--limit", String(most)], { cwd: folder, env, timeout: 30_000, windowsHide: true, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
+      try {
+        if (error) throw new Error(stderr.trim() || error.message);
+        resolve(othersOf(stdout, open));
+      } catch (failure) {
+        reject(failure);
+      }
+    });
+  });
+}
+
+/** The name of the git worktree that a session works in. undefined: it works in the project's own directory. */
+export function worktreeOf(workingDirectory: string | undefined, root: string): string | undefined {
+  if (!workingDirectory || workingDirectory === root) return undefined;
+  // In a worktree, .git is a file that names the repository.
+  const file = join(workingDirectory, ".git");
+  return existsSync(file) && statSync(file).isFile() ? basename(workingDirectory) : undefined;
 }

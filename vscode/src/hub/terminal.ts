@@ -1,6 +1,6 @@
-// A terminal of the hub, as a view shows it. It needs no VS Code.
+// A view of a terminal of the hub. It needs no VS Code.
 import type { HubConnection } from "./connection";
-import { Emitter } from "./emitter";
+import { Emitter } from "./events";
 import type { TerminalEvent } from "./events";
 
 export interface Size {
@@ -8,12 +8,12 @@ export interface Size {
   rows: number;
 }
 
-/** Which terminal: a new one, or one that is there, perhaps an agent's. */
+/** A new terminal, or the id of an existing one, perhaps an agent's. */
 export type Which = { spawn: { cwd?: string } } | { attach: string };
 
 /**
- * Watches one terminal, again when duet-rpc was started anew. Output is told as text; bytes that are no whole characters
- * wait for the rest of them.
+ * Watches one terminal, and continues after duet-rpc has restarted. Output is text: the bytes of a partial character wait
+ * for the rest.
  */
 export class HubTerminal {
   private readonly outputEmitter = new Emitter<string>();
@@ -22,18 +22,18 @@ export class HubTerminal {
   private decoder = new TextDecoder();
   private id: string | undefined;
   private size: Size | undefined;
-  /** What was told before the answer that names the terminal had come. */
+  /** Events from before the response with the terminal's id. */
   private early: TerminalEvent[] = [];
-  /** What was typed before the terminal could be written to. */
+  /** Input from before the terminal was ready. undefined: it is ready. */
   private typed: string | undefined = "";
   private over = false;
   private attaching: Promise<void> | undefined;
   private lost = false;
 
   readonly onOutput = this.outputEmitter.on;
-  /** The program has ended, or cannot be watched any more. */
+  /** The program has ended, or the terminal can no longer be watched. */
   readonly onEnd = this.endEmitter.on;
-  /** It can be watched, and no more: it is an agent's. */
+  /** An agent owns the terminal: it takes no input. */
   readOnly = false;
 
   constructor(private readonly connection: HubConnection, private readonly which: Which) {
@@ -50,7 +50,7 @@ export class HubTerminal {
     ];
   }
 
-  /** Begins to show it, with a size if that is known. */
+  /** Starts or attaches the terminal, with a size if that is known. */
   async open(size: Size | undefined): Promise<void> {
     this.size = size;
     try {
@@ -60,7 +60,7 @@ export class HubTerminal {
       } else {
         await this.attach(this.which.attach);
       }
-      if (this.over) { // its view was closed meanwhile
+      if (this.over) { // the view was closed meanwhile
         if (this.id !== undefined) await this.leave(this.id);
         return;
       }
@@ -73,7 +73,7 @@ export class HubTerminal {
     }
   }
 
-  /** Types data. It waits until the terminal is there; a terminal of an agent takes none. */
+  /** Sends input. It waits until the terminal is ready. An agent's terminal ignores it. */
   async write(data: string): Promise<void> {
     if (this.over || this.readOnly) return;
     if (this.id === undefined || this.typed !== undefined) {
@@ -89,7 +89,7 @@ export class HubTerminal {
     await this.connection.request("terminal.resize", { terminal_id: this.id, ...size });
   }
 
-  /** Ends the view: what this has started is closed with it, what was there before goes on. */
+  /** Ends the view. Closes a terminal that the view started, and detaches from any other. */
   async close(): Promise<void> {
     const { id, over } = this;
     this.dispose();
@@ -100,7 +100,7 @@ export class HubTerminal {
     await this.connection.request("spawn" in this.which ? "terminal.close" : "terminal.detach", { terminal_id: id });
   }
 
-  /** Ends the view without a word to the hub: the terminal goes on. */
+  /** Ends the view without a request to the hub. The terminal continues. */
   dispose(): void {
     this.over = true;
     for (const stop of this.stops) stop();
@@ -116,11 +116,11 @@ export class HubTerminal {
 
   private attachAgain(id: string): void {
     this.decoder = new TextDecoder();
-    this.outputEmitter.fire("\u001bc"); // what was printed lately comes again
+    this.outputEmitter.fire("\u001bc"); // reset the screen: recent output comes again
     this.attaching = this.attach(id).catch((error: unknown) => this.end(undefined, `duet-rpc was started again, and the terminal is not there any more: ${error instanceof Error ? error.message : String(error)}`));
   }
 
-  /** Resolves when an attempt to watch it again is over. */
+  /** Resolves when an attempt to attach again is over. */
   async settled(): Promise<void> {
     await this.attaching;
   }
@@ -156,7 +156,7 @@ export class HubTerminal {
   }
 }
 
-/** reasonOf says why a program has ended. The relay reports "hub gone" for the terminals of a daemon that has died. */
+/** reasonOf says why a program has ended. The relay reports "hub gone" for the terminals of a dead daemon. */
 function reasonOf(code: number, signal?: string): string {
   if (signal === "hub gone") return "ended with the daemon of duet-rpc";
   return signal ? `ended by ${signal}` : `ended with status ${code}`;

@@ -1,12 +1,12 @@
-// A conversation as Markdown, for a person to read. Each text stands in a quotation or in a code
-// block of its own: no text passes for another author's, or for a part of the document.
+// A conversation as Markdown. Each text is in a quotation or a code block of its own, so it cannot look like another
+// author's text or a part of the document.
 import type { Result } from "../protocol";
 import { visible } from "./groups";
 
-/** What was said or done, as getConversation has it. */
+/** An item of getConversation. */
 export type Item = Result<"getConversation">["events"][number];
 
-/** How much of a tool's input or output is shown, in characters. */
+/** The longest input or output of a tool in the document, in characters. */
 const longest = 4_000;
 
 /** The whole conversation. */
@@ -48,7 +48,7 @@ function statusOf(item: Item): string {
   return item.status ?? (item.is_completed ? "completed" : "running");
 }
 
-/** What a tool got: its command, if it has one, else all of it. */
+/** The input of a tool: its command if it has one, else all of it. */
 function inputOf(item: Item): string {
   if (!item.tool_input_json) return "";
   try {
@@ -68,7 +68,7 @@ function oneLine(text: string): string {
   return visible(text).replace(/\s+/g, " ").replace(/([*_`[\]<])/g, "\\$1").trim();
 }
 
-/** A fence that a text has not. */
+/** A fence that does not occur in a text. */
 export function fenceFor(text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);

@@ -1,11 +1,10 @@
-// Between the page of a panel and duet-rpc: it hands methods and events of one conversation on, and nothing else.
+// Connects the page of a panel with duet-rpc: passes on the methods and events of one conversation, and nothing else.
 import type { HubConnection } from "../hub/connection";
-import type { EventParams } from "../hub/events";
 import { conversationEvents } from "../hub/events";
-import { wholeQuestions } from "../hub/questions";
-import type { Following } from "../hub/following";
+import type { EventParams, Following } from "../hub/events";
+import { wholeQuestions } from "../hub/model";
 import { JSONRPCClient } from "../rpc/client";
-import { ErrorCode, RPCError } from "../rpc/error";
+import { ErrorCode, RPCError } from "../rpc/messages";
 import { JSONRPCServer } from "../rpc/server";
 import { webviewTransport } from "../rpc/transport";
 import type { WebviewTarget } from "../rpc/transport";
@@ -15,7 +14,7 @@ import { Scope } from "./scope";
 
 export type PanelHub = Pick<HubConnection, "request" | "follow" | "state" | "onState">;
 
-/** What the extension itself does for a page; panel.start without what only the bridge knows. */
+/** The extension's own methods for a page. The bridge adds thread and connection to the result of panel.start. */
 export type PanelHandlers = {
   [M in Exclude<PanelMethod, "panel.start">]: (params: PanelMethods[M]["params"]) => PanelMethods[M]["result"] | Promise<PanelMethods[M]["result"]>;
 } & { "panel.start": () => Promise<Omit<PanelStart, "thread" | "connection">> };
@@ -26,22 +25,22 @@ export interface BridgeOptions {
   /** The conversation. */
   thread: string;
   handlers: PanelHandlers;
-  /** The hub tells no more of where the page is: it has to begin anew. */
+  /** Called if the hub no longer has the events that the page needs. The page has to reload. */
   onLost: () => void;
   onError: (error: unknown) => void;
 }
 
-/** How long it is waited for the events that were missed, in milliseconds. */
+/** How long to wait for missed events, in milliseconds. */
 const patience = 2_000;
 
-/** The extension's side of a panel. Its owner disposes of it. */
+/** The extension's side of a panel. Its owner disposes it. */
 export class Bridge {
   readonly scope: Scope;
   private readonly server: JSONRPCServer;
   private readonly client: JSONRPCClient;
   private readonly stopListening: () => void;
   private following: Following | undefined;
-  /** Counts what begins and ends to follow, so that what took long notices that it is over. */
+  /** Counts starts and stops. A slow start compares it and gives up if another one began. */
   private generation = 0;
   private started = false;
   private readonly waiting = new Set<() => void>();
@@ -69,18 +68,18 @@ export class Bridge {
     this.stopListening = hub.onState(() => this.stateChanged());
   }
 
-  /** Tells the page something, if there is one. */
+  /** Notifies the page, if it has started. */
   notify<M extends keyof PanelNotifications>(method: M, params: PanelNotifications[M]): void {
     if (this.started) this.client.notify(method, params as Record<string, unknown>);
   }
 
-  /** Tells the page something as soon as there is one. */
+  /** Notifies the page, now or after its start. */
   post<M extends "panel.insert" | "panel.focus">(method: M, params: PanelNotifications[M]): void {
     if (this.started) this.notify(method, params);
     else this.later.push(() => this.notify(method, params));
   }
 
-  /** The page is gone, as that of a panel that nobody sees. The next one begins with panel.start. */
+  /** Stops following: the page is gone, such as that of a hidden panel. The next page begins with panel.start. */
   pause(): void {
     this.generation++;
     this.started = false;
@@ -104,18 +103,18 @@ export class Bridge {
     if (hub.state.is === "ready") await this.follow(generation);
     const start = await handlers["panel.start"]();
     this.scope.noteSession(start.session);
-    if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has begun anew");
+    if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has started again");
     this.started = true;
-    // Behind the answer, with which a page fills its prompt box.
-    setImmediate(() => this.later.splice(0).forEach((tell) => tell()));
-    // It may have become ready meanwhile.
+    // After the response, with which the page fills its prompt box.
+    setImmediate(() => this.later.splice(0).forEach((notify) => notify()));
+    // The hub may have become ready meanwhile.
     if (hub.state.is === "ready" && !this.following) this.caughtUp(generation).catch(this.options.onError);
     return { thread, ...start, connection: this.connection() };
   }
 
   private connection(): PanelConnection {
     const { state } = this.options.hub;
-    // Without its events a conversation would stand still.
+    // Without events the page would not update.
     if (state.is === "ready" && !this.following) return { is: "starting" };
     return state.is === "failed" ? { is: "failed", reason: state.reason } : { is: state.is };
   }
@@ -126,7 +125,7 @@ export class Bridge {
     else this.notify("panel.connection", this.connection());
   }
 
-  /** caughtUp tells the page that all is well, once it has what happened meanwhile. */
+  /** caughtUp reports the connection as ready, after the page has the missed events. */
   private async caughtUp(generation: number): Promise<void> {
     if (this.following) await this.missed();
     else await this.follow(generation);
@@ -134,8 +133,8 @@ export class Bridge {
   }
 
   /**
-   * missed waits until the last event has come that the conversation has items of. Nothing says where a
-   * replay ends; the conversation says how far it has come.
+   * missed waits for the event of the conversation's last item. A replay has no end marker, so the number of that
+   * event marks its end.
    */
   private async missed(): Promise<void> {
     const { hub, thread } = this.options;
@@ -171,7 +170,7 @@ export class Bridge {
   private forward(params: EventParams): void {
     const { type, data } = params.event;
     if (data.session_id) this.scope.noteSession(data.session_id);
-    if (!type.endsWith("_delta")) this.scope.note(data); // text names nothing, and there is much of it
+    if (!type.endsWith("_delta")) this.scope.note(data); // deltas name no ids, and there are many
     this.client.notify("event", params as unknown as Record<string, unknown>);
     for (const look of [...this.waiting]) look();
   }

@@ -1,16 +1,16 @@
-// Files as content of a prompt.
+// Files for a prompt: as content blocks, and ranked for what is typed after @. It needs no VS Code.
 import { readFile, stat } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { PromptContent } from "./protocol";
 
-/** The longest image that goes with a prompt as it is, in bytes: what duet-rpc takes. */
+/** The longest image that duet-rpc accepts in a prompt, in bytes. */
 export const longestImage = 10 << 20;
 
-/** The images that agents take. */
+/** The image types that agents accept. */
 const images: Record<string, string> = { ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp" };
 
-/** A file as a content block: an image as it is, anything else and a long image as a link. Throws if it is not there. */
+/** A file as a content block: an image with its data; a longer image, or any other file, as a link. Throws if it does not exist. */
 export async function contentOf(path: string): Promise<PromptContent> {
   const found = await stat(path);
   if (!found.isFile() && !found.isDirectory()) throw new Error("it is neither a file nor a folder");
@@ -21,7 +21,7 @@ export async function contentOf(path: string): Promise<PromptContent> {
   return { type: "resource_link", uri, name, size: found.size, ...(mimeType ? { mimeType } : {}) };
 }
 
-/** What dropped addresses are as content; refused says of each other one why not. */
+/** Reads dropped URIs as content. refused says for each failed one why. */
 export async function readUris(uris: readonly string[], pathOf: (uri: string) => string): Promise<{ content: PromptContent[]; refused: string[] }> {
   const [content, refused]: [PromptContent[], string[]] = [[], []];
   for (const uri of uris) {
@@ -33,4 +33,52 @@ export async function readUris(uris: readonly string[], pathOf: (uri: string) =>
     }
   }
   return { content, refused };
+}
+
+/** The most files that a page gets. */
+export const mostFiles = 50;
+
+/**
+ * The paths that contain the letters of a query in order, the best match first. Adjacent letters, letters at the start of
+ * a word and letters in the file name score higher, and so does a preferred path. Of equal matches the shorter path is first.
+ */
+export function rank(query: string, paths: Iterable<string>, preferred: ReadonlySet<string> = new Set()): string[] {
+  const wanted = query.trim().toLowerCase().replaceAll("\\", "/");
+  const found: Array<{ path: string; score: number }> = [];
+  for (const path of paths) {
+    const score = scoreOf(wanted, path);
+    if (score !== undefined) found.push({ path, score: score + (preferred.has(path) ? (wanted === "" ? 1_000 : 6) : 0) });
+  }
+  found.sort((a, b) => b.score - a.score || a.path.length - b.path.length || (a.path < b.path ? -1 : 1));
+  return found.slice(0, mostFiles).map(({ path }) => path);
+}
+
+/** scoreOf rates a match. undefined: a letter is missing. */
+function scoreOf(wanted: string, path: string): number | undefined {
+  if (wanted === "") return 0;
+  const lower = path.toLowerCase();
+  const name = lower.lastIndexOf("/") + 1;
+  // The whole query in one piece is the best match, above all in the file name.
+  const inName = lower.indexOf(wanted, name);
+  if (inName === name) return 1_000 + (lower.length === name + wanted.length ? 500 : 0);
+  if (inName > 0) return 700 + (isStart(path, inName) ? 100 : 0);
+  const whole = lower.indexOf(wanted);
+  if (whole >= 0) return 500 + (isStart(path, whole) ? 100 : 0);
+  // Search backwards, to prefer letters in the file name over its folders.
+  let [score, at, last] = [0, lower.length, lower.length];
+  for (let i = wanted.length - 1; i >= 0; i--) {
+    at = lower.lastIndexOf(wanted[i]!, at - 1);
+    if (at < 0) return undefined;
+    score += 1 + (at === last - 1 ? 4 : 0) + (isStart(path, at) ? 6 : 0) + (at >= name ? 3 : 0);
+    last = at;
+    if (at === 0 && i > 0) return undefined;
+  }
+  return Math.min(score, 400);
+}
+
+/** isStart reports whether a word begins there: after punctuation, or with a capital letter. */
+function isStart(path: string, at: number): boolean {
+  if (at === 0) return true;
+  const [before, here] = [path[at - 1]!, path[at]!];
+  return /[^\p{L}\p{N}]/u.test(before) || (/\p{Ll}/u.test(before) && /\p{Lu}/u.test(here));
 }

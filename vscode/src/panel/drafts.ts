@@ -1,4 +1,4 @@
-// Prompts that were written and not sent. They outlive a page, a window and VS Code.
+// Stores drafts of prompts on the disk. They outlive a page, a window and VS Code.
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,32 +7,32 @@ import type { Draft } from "./protocol";
 const end = ".json";
 
 /**
- * The drafts of a window, one a conversation, in a folder that all windows of the workspace have in common. Each
- * window has a file of its own for a conversation, so that two in which it is open do not overwrite each other's; what
- * a window has left that is closed is taken over by the one that opens the conversation next.
+ * The drafts of a window, one for each conversation. All windows of the workspace share the folder. Each window has its
+ * own file for a conversation, so two windows do not overwrite each other's draft. The next window that opens the
+ * conversation takes over the file of a closed window.
  */
 export class Drafts {
   private readonly known = new Map<string, Draft>();
   private readonly writing = new Map<string, Promise<void>>();
-  /** Those that were typed while they were being written. */
+  /** The threads whose draft changed while it was being written. */
   private readonly again = new Set<string>();
 
   constructor(
     private readonly folder: string,
-    /** What no other window has. */
+    /** An id that no other window has. */
     private readonly window: string = randomUUID(),
     private readonly onError: (error: unknown) => void = () => {},
   ) {}
 
-  /** What was typed last in this window; else what another one has left. */
+  /** The last draft of this window, else one that another window left. */
   async of(thread: string): Promise<Draft> {
     return this.known.get(thread) ?? (await this.takeOver(thread)) ?? { text: "", content: [] };
   }
 
-  /** Keeps a draft; an empty one is none. It is written after what is being written. */
+  /** Stores a draft, or deletes it if it is empty. It writes after a write in progress. */
   keep(thread: string, draft: Draft): void {
     this.known.set(thread, draft);
-    // Who types is faster than a disk: of several that wait the last one is written.
+    // Typing is faster than a disk: of several waiting drafts only the last is written.
     if (this.writing.has(thread)) {
       this.again.add(thread);
       return;
@@ -66,7 +66,7 @@ export class Drafts {
     await rename(`${path}.new`, path);
   }
 
-  /** takeOver makes the newest draft of another window this one's. That one, if it is still there, has its own in its memory. */
+  /** takeOver moves the newest draft of another window to this one. If that window is still open, it has its draft in memory. */
   private async takeOver(thread: string): Promise<Draft | undefined> {
     const start = `${encodeURIComponent(thread)}.`;
     const names = (await readdir(this.folder).catch(() => [])).filter((name) => name.startsWith(start) && name.endsWith(end));
@@ -74,7 +74,7 @@ export class Drafts {
     for (const { path } of found.sort((a, b) => b.at - a.at)) {
       try {
         const draft = draftOf(JSON.parse(await readFile(path, "utf8")));
-        await rename(path, this.path(thread)); // of two windows that take it over one gets it
+        await rename(path, this.path(thread)); // of two windows that try this, only one succeeds
         this.known.set(thread, draft);
         return draft;
       } catch (error) {
@@ -85,7 +85,7 @@ export class Drafts {
   }
 }
 
-/** draftOf is what a file has, if it is a draft. Throws else. */
+/** draftOf checks the content of a file. Throws if it is not a draft. */
 function draftOf(value: unknown): Draft {
   const { text, content } = (value ?? {}) as Partial<Draft>;
   if (typeof text !== "string" || !Array.isArray(content)) throw new Error("a draft that was kept cannot be read");

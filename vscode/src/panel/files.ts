@@ -1,22 +1,22 @@
-// The files of a folder that a prompt can name.
+// Finds the files that a prompt can name, and reads the selection of an editor for a prompt.
 import { execFile } from "node:child_process";
 import { relative, sep } from "node:path";
 import * as vscode from "vscode";
-import { rank } from "./rank";
-import type { FileMatch } from "./protocol";
+import { rank } from "./content";
+import type { FileMatch, PromptContent } from "./protocol";
 
-/** No more files than these are looked at. */
+/** The most files of a list. */
 const most = 50_000;
 
-/** How long a list counts, in milliseconds: as long as somebody types. */
+/** How long a list is reused, in milliseconds: about as long as the user types a name. */
 const fresh = 10_000;
 
-/** How long git may take to list them, in milliseconds. */
+/** The time limit for git, in milliseconds. */
 const patience = 5_000;
 
 const lists = new Map<string, { at: number; paths: Promise<string[]> }>();
 
-/** The files of a folder whose paths fit what is typed, the best first; those that are open in an editor before others. */
+/** The files of a folder whose paths match a query, the best match first. Open editors rank higher. */
 export async function findFiles(folder: string, query: string): Promise<FileMatch[]> {
   const open = openPaths(folder);
   const paths = new Set([...open, ...(await pathsOf(folder))]);
@@ -45,7 +45,7 @@ function pathsOf(folder: string): Promise<string[]> {
   return paths;
 }
 
-/** listed asks git, which knows what is ignored. Nothing of the repository's configuration that runs a program is heeded. */
+/** listed lists the files that git does not ignore. core.fsmonitor is off, because the repository's configuration could make it run a program. */
 async function listed(folder: string): Promise<string[]> {
   const stdout = await new Promise<string>((resolve, reject) => {
     const options = { cwd: folder, maxBuffer: 64 << 20, timeout: patience, windowsHide: true };
@@ -62,16 +62,29 @@ async function found(folder: string): Promise<string[]> {
   return uris.map(({ fsPath }) => relative(folder, fsPath).split(sep).join("/"));
 }
 
-/** excluded are the patterns of the settings files.exclude and search.exclude. */
+/** excluded returns the patterns of the settings files.exclude and search.exclude. */
 function excluded(folder: string): string[] {
   const scope = vscode.Uri.file(folder);
   const patterns = ["files", "search"].flatMap((section) => Object.entries(vscode.workspace.getConfiguration(section, scope).get<Record<string, unknown>>("exclude", {})));
   return patterns.filter(([, on]) => on === true).map(([pattern]) => pattern);
 }
 
-/** globTest knows the patterns that such settings mostly have: a folder or a name at any depth, a name that begins or ends so. */
+/** globTest supports the usual patterns of these settings: a folder or a name at any depth, with * and ?. */
 function globTest(pattern: string): (path: string) => boolean {
   const source = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*\*\/?|\*|\?/g, (of) => (of === "*" ? "[^/]*" : of === "?" ? "[^/]" : of === "**" ? ".*" : "(?:.*/)?"));
   const fits = new RegExp(`^${source}(?:/.*)?$`);
   return (path) => fits.test(path);
+}
+
+/** The selection as text for the prompt, such as "@a.ts#L3-5", and as content with the selected lines, saved or not. Without a selection: the whole file. */
+export function selected({ document, selection }: vscode.TextEditor, folder: string): { text: string; content: PromptContent[] } {
+  const { uri } = document;
+  const isFile = uri.scheme === "file";
+  const name = isFile && isInside(folder, uri.fsPath) ? relative(folder, uri.fsPath).split(sep).join("/") : isFile ? uri.fsPath : uri.path.slice(uri.path.lastIndexOf("/") + 1);
+  if (selection.isEmpty && isFile) return { text: `@${name} `, content: [{ type: "resource_link", uri: uri.toString(), name }] };
+  // A selection that ends before the first character of a line does not include that line.
+  const last = selection.end.character === 0 && selection.end.line > selection.start.line ? selection.end.line - 1 : selection.end.line;
+  const lines = selection.isEmpty ? "" : `#L${selection.start.line + 1}${last > selection.start.line ? `-${last + 1}` : ""}`;
+  const text = document.getText(selection.isEmpty ? undefined : selection);
+  return { text: `@${name}${lines} `, content: [{ type: "resource", resource: { uri: `${uri.toString()}${lines}`, mimeType: "text/plain", text } }] };
 }

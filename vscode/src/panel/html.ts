@@ -1,25 +1,25 @@
-// The page of a panel as a webview takes it.
+// The HTML of a panel's page.
 
 export interface PageParts {
-  /** webview.cspSource: where the files of the extension come from. */
+  /** webview.cspSource: the origin of the extension's files. */
   source: string;
-  /** The addresses of the script and the style sheet, as the webview has them. */
+  /** The URIs of the script and the style sheet in the webview. */
   script: string;
   style: string;
-  /** Said anew for each page: only a script that has it runs. */
+  /** New for each page. Only a script with this nonce runs. */
   nonce: string;
   title: string;
-  /** What the page keeps in its state, so that the panel is found again. */
+  /** The page keeps this in its state, so that VS Code can restore the panel. */
   place: string;
 }
 
-/** The page: all that it shows is made by its script. */
+/** The page. Its script creates all of its content. */
 export function pageHtml({ source, script, style, nonce, title, place }: PageParts): string {
   const policy = `default-src 'none'; img-src data: ${source}; style-src ${source}; script-src 'nonce-${nonce}'; font-src ${source}`;
   return page(policy, title, `<link rel="stylesheet" href="${escaped(style)}">`, `<div id="app" data-place="${escaped(place)}"></div>\n<script nonce="${nonce}" src="${escaped(script)}"></script>`);
 }
 
-/** A page that says something, and does nothing. */
+/** A page with a message and without a script. */
 export function messageHtml(title: string, message: string): string {
   return page("default-src 'none'", title, "", `<main><h1>${escaped(title)}</h1><p role="status">${escaped(message)}</p></main>`);
 }
@@ -41,6 +41,7 @@ ${body}
 `;
 }
 
-function escaped(text: string): string {
+/** Escapes a text for HTML, in an element or in an attribute. */
+export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -1,4 +1,4 @@
-// The panel of one conversation.
+// The panels of a window: one for each conversation.
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import { groupOf, nameOf, short } from "../hub/groups";
@@ -10,7 +10,7 @@ import type { PanelHandlers } from "./bridge";
 import { messageHtml, pageHtml } from "./html";
 import type { PromptContent } from "./protocol";
 
-/** What has to be known of a panel to show it again; the page keeps it. */
+/** The data that restores a panel. The page keeps it. */
 export interface PanelPlace {
   folder: string;
   thread: string;
@@ -18,16 +18,18 @@ export interface PanelPlace {
   title: string;
 }
 
+/** The parts that all panels share. */
 export interface PanelParts {
-  /** What no other window has, nor this one after it was loaded again. */
+  /** An id of this window that is new after a reload. */
   window: string;
   projects: Projects;
   extension: vscode.Uri;
-  /** Makes what the extension does for the page. */
+  /** Creates the extension's own methods for the page. */
   handlers: (panel: Panel) => PanelHandlers;
   onError: (error: unknown) => void;
 }
 
+/** The panel of one conversation. */
 export class Panel implements vscode.Disposable {
   readonly thread: string;
   private readonly bridge: Bridge;
@@ -51,7 +53,7 @@ export class Panel implements vscode.Disposable {
     });
     this.subscriptions = [
       view.onDidChangeViewState(() => {
-        if (!view.visible) this.bridge.pause(); // its page is gone, and is loaded again when it is seen
+        if (!view.visible) this.bridge.pause(); // the page is gone; VS Code loads it again when the panel is visible
       }),
       view.onDidDispose(() => this.dispose()),
       new vscode.Disposable(parts.projects.onChange(() => this.follow())),
@@ -65,12 +67,12 @@ export class Panel implements vscode.Disposable {
     if (project.connection.state.is === "ready") void this.verify().catch(parts.onError);
   }
 
-  /** The last session of the conversation, as it is known. */
+  /** The last session of the conversation, from the list. */
   get session(): Session | undefined {
     return this.project.model.sessions.find(({ thread_id }) => thread_id === this.thread);
   }
 
-  /** The same, asked for where it is not in the list. */
+  /** The last session of the conversation, from the hub if it is not in the list. */
   async askSession(): Promise<ProjectSession> {
     const session = this.session ?? (await this.project.connection.request("getSessionState", { session_id: this.thread })).session;
     return { project: this.project, session };
@@ -108,7 +110,7 @@ export class Panel implements vscode.Disposable {
     return vscode.Uri.joinPath(this.parts.extension, "dist");
   }
 
-  /** load has the page begin anew. */
+  /** load loads the page, or reloads it. */
   private load(): void {
     const { webview } = this.view;
     const address = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.dist, name)).toString();
@@ -118,7 +120,7 @@ export class Panel implements vscode.Disposable {
     });
   }
 
-  /** verify looks whether the conversation is still there; if not, the panel says so. */
+  /** verify reports whether the conversation exists. If it was deleted, the panel says so. */
   private async verify(): Promise<boolean> {
     if (this.gone || this.disposed) return false;
     try {
@@ -134,7 +136,7 @@ export class Panel implements vscode.Disposable {
     return false;
   }
 
-  /** follow has the tab say how the session is. */
+  /** follow updates the tab's title and icon. */
   private follow(): void {
     const { session } = this;
     if (!session && this.shown !== "") return;
@@ -149,4 +151,88 @@ export class Panel implements vscode.Disposable {
 
 function isNotFound(error: unknown): boolean {
   return (error as { data?: { kind?: unknown } }).data?.kind === "session_not_found";
+}
+
+const panelType = "duet.session";
+
+/** The panels of a window, by conversation. */
+export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
+  private readonly all = new Map<string, Panel>();
+  private readonly subscriptions: vscode.Disposable[];
+  /** The panel that was active last. */
+  private last: Panel | undefined;
+
+  constructor(
+    private readonly projects: Projects,
+    private readonly parts: PanelParts,
+  ) {
+    this.subscriptions = [vscode.window.registerWebviewPanelSerializer(panelType, this)];
+  }
+
+  /** Shows a conversation: reveals its panel, or opens one in a column. */
+  open({ project, session }: ProjectSession, column = vscode.ViewColumn.Active): Panel {
+    project.model.add(session);
+    const open = this.all.get(session.thread_id);
+    if (open) {
+      open.view.reveal(column === vscode.ViewColumn.Active ? undefined : column);
+      return open;
+    }
+    const view = vscode.window.createWebviewPanel(panelType, nameOf(session), column, { enableFindWidget: true });
+    return this.add(view, { folder: project.folder.uri.fsPath, thread: session.thread_id, session: session.id, title: nameOf(session) })!;
+  }
+
+  /** Whether the user sees a conversation. */
+  isShown({ session }: ProjectSession): boolean {
+    return vscode.window.state.focused && this.all.get(session.thread_id)?.view.visible === true;
+  }
+
+  /** The active panel. */
+  get active(): Panel | undefined {
+    return [...this.all.values()].find(({ view }) => view.active);
+  }
+
+  /** The panel that was active last, if it is still open; else any panel. */
+  get recent(): Panel | undefined {
+    return this.active ?? this.last ?? [...this.all.values()].at(-1);
+  }
+
+  /** VS Code calls this for each panel that was open before a reload. */
+  deserializeWebviewPanel(view: vscode.WebviewPanel, state: unknown): Promise<void> {
+    this.projects.start();
+    this.restore(view, state);
+    return Promise.resolve();
+  }
+
+  dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose();
+    for (const panel of this.all.values()) panel.dispose();
+    this.all.clear();
+  }
+
+  private restore(view: vscode.WebviewPanel, state: unknown): void {
+    const place = (state as { place?: Partial<PanelPlace> } | undefined)?.place;
+    if (typeof place?.folder !== "string" || typeof place.thread !== "string" || typeof place.session !== "string" || typeof place.title !== "string") {
+      view.webview.html = messageHtml(view.title, "The conversation of this panel is unknown. Open it from the list of sessions.");
+      return;
+    }
+    const twin = this.all.get(place.thread);
+    if (twin && twin.view !== view) twin.view.dispose();
+    if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this conversation belongs, is not open in this window.`);
+  }
+
+  private add(view: vscode.WebviewPanel, place: PanelPlace): Panel | undefined {
+    const project = this.projects.at(place.folder);
+    if (!project) return undefined;
+    const panel = new Panel(view, project, place, this.parts);
+    this.all.set(place.thread, panel);
+    this.last = panel;
+    view.onDidChangeViewState(() => {
+      if (view.active) this.last = panel;
+    });
+    view.onDidDispose(() => {
+      if (this.all.get(place.thread) === panel) this.all.delete(place.thread);
+      if (this.last === panel) this.last = undefined;
+    });
+    return panel;
+  }
 }

@@ -1,6 +1,6 @@
-// What the page of a session panel and the extension say to each other, over src/rpc. Most of it is the protocol of
-// duet-rpc itself (docs/protocol.md): the page calls its methods, and the extension hands them on. A panel shows one
-// conversation; whatever it is asked, the extension lets a page reach no other one.
+// The protocol between the page of a session panel and the extension, over src/rpc. Most of it is the protocol of
+// duet-rpc itself (docs/protocol.md): the page calls its methods, and the extension passes them on. A panel shows one
+// conversation. The extension gives a page access to no other one.
 import type { Method, Params, Result } from "../protocol";
 import type { EventParams } from "../hub/events";
 
@@ -22,89 +22,89 @@ export const passedMethods = [
 
 export type PassedMethod = (typeof passedMethods)[number];
 
-/** A prompt as a person writes it: what the page keeps while it is not sent. */
+/** An unsent prompt. */
 export interface Draft {
   text: string;
-  /** What goes with it: images, and files that the text names. */
+  /** Images, and files that the text names. */
   content: PromptContent[];
 }
 
-/** A content block of the Agent Client Protocol, as continueSession takes it. */
+/** A content block of the Agent Client Protocol, a parameter of continueSession. */
 export type PromptContent = NonNullable<Params<"continueSession">["content"]>[number];
 
-/** What a page has to know before it asks for anything. */
+/** The data with which a page starts. */
 export interface PanelStart {
-  /** The conversation that it shows. */
+  /** The conversation of the panel. */
   thread: string;
   /** Its last session. */
   session: string;
   title: string;
-  /** What was typed and not sent, also in another window or before VS Code was closed. */
+  /** The stored draft, also one from another window or from before VS Code was closed. */
   draft: Draft;
-  /** How duet-rpc is. */
+  /** The state of duet-rpc. */
   connection: PanelConnection;
-  /** Prompts of this project, the newest first, to be called back into the prompt box. */
+  /** Earlier prompts of this project, the newest first, for the prompt box. */
   history: string[];
 }
 
 export interface PanelConnection {
   is: "stopped" | "starting" | "ready" | "failed";
-  /** Why it has failed. */
+  /** The reason of a failure. */
   reason?: string;
 }
 
-/** A file of the workspace that can be named in a prompt. */
+/** A file of the workspace for a prompt. */
 export interface FileMatch {
-  /** As it is written in a prompt behind @: from the folder of the conversation. */
+  /** The path after @ in a prompt, relative to the folder of the conversation. */
   path: string;
-  /** An address that continueSession takes as that of a resource link. */
+  /** The URI of a resource link for continueSession. */
   uri: string;
 }
 
-/** What the extension itself does for a page. */
+/** The extension's own methods for a page. */
 export interface PanelMethods {
-  /** The first request of a page, also after a reload: from then on it gets the events behind its getConversation. */
+  /** The first request of a page, also after a reload. The page then gets all events after its getConversation. */
   "panel.start": { params: Record<string, never>; result: PanelStart };
-  /** Keeps what is typed. */
+  /** Stores the draft. */
   "panel.keepDraft": { params: Draft; result: null };
-  /** Files whose path fits what is typed behind @, the best first, 50 at most. */
+  /** The files whose paths match the text after @, the best match first, at most 50. */
   "panel.findFiles": { params: { query: string }; result: { files: FileMatch[] } };
-  /** What dropped or pasted addresses of files are as content; an image comes with its data. */
+  /** Reads dropped or pasted file URIs as content. An image has its data. */
   "panel.readFiles": { params: { uris: string[] }; result: { content: PromptContent[]; refused: string[] } };
   /** Opens a file of the workspace, at a line from 1 on. */
   "panel.openFile": { params: { path: string; line?: number; column?: number }; result: null };
-  /** Opens an address in the browser, after VS Code has asked. */
+  /** Opens a URL in the browser, after VS Code has asked the user. */
   "panel.openLink": { params: { url: string }; result: null };
-  /** Shows texts in VS Code's own diff editor, such as the change that a question or a tool call is about. */
+  /** Shows texts in VS Code's diff editor, such as the change of a question or a tool call. */
   "panel.openDiff": { params: { path: string; before: string | null; after: string }; result: null };
-  /** Shows what the session has changed, in VS Code's own diff editor: one file, or all. */
+  /** Shows the session's changes in VS Code's diff editor: one file, or all. */
   "panel.openChanges": { params: { path?: string }; result: null };
-  /** Asks a person what an answer needs beyond a button: words, a form, an address to open. True: it was answered. */
+  /** Asks the user for the further input of an answer: text, a form or a URL to open. True: the answer was sent. */
   "panel.answer": { params: { approval_id: string; choice?: string }; result: { answered: boolean } };
-  /** Carries out a command of the extension for this session, such as duet.fork; only those that panelCommands names. */
+  /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. */
   "panel.command": { params: { command: PanelCommand }; result: null };
 }
 
-/** Commands of the extension that a page may ask for. */
+/** The commands of the extension that a page may run. */
 export const panelCommands = ["duet.fork", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
 
 export type PanelCommand = (typeof panelCommands)[number];
 
 /** Notifications from the extension to a page. */
 export interface PanelNotifications {
-  /** An event of the conversation, as Subscribe has it. */
+  /** An event of the conversation's subscription. */
   event: EventParams;
-  /** duet-rpc has ended, is started again, or is there. Once it is ready again, all events that the page has missed have come. */
+  /** The state of duet-rpc has changed. Before it is ready again, the page gets all missed events. */
   "panel.connection": PanelConnection;
-  /** Puts text into the prompt box, at the cursor, such as what is selected in an editor. */
+  /** Inserts text into the prompt box at the cursor, such as an editor's selection. */
   "panel.insert": { text: string; content?: PromptContent[] };
-  /** Moves the keyboard into the prompt box. */
+  /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;
 }
 
 export type PanelMethod = keyof PanelMethods;
 
-/** What a method takes, be it the extension's own or one of duet-rpc. */
+/** The parameters of a method, of the extension or of duet-rpc. */
 export type PanelParams<M extends PanelMethod | PassedMethod> = M extends PanelMethod ? PanelMethods[M]["params"] : M extends PassedMethod ? Params<M> : never;
 
 export type PanelResult<M extends PanelMethod | PassedMethod> = M extends PanelMethod ? PanelMethods[M]["result"] : M extends PassedMethod ? Result<M> : never;

@@ -1,11 +1,12 @@
-// What the extension itself does for the page of a panel.
+// The extension's own methods for the page of a panel.
 import { isAbsolute, join, resolve } from "node:path";
 import * as vscode from "vscode";
 import { answer } from "../answer";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
-import { choicesOf, wholeQuestions } from "../hub/questions";
-import { ErrorCode, RPCError } from "../rpc/error";
+import { wholeQuestions } from "../hub/model";
+import { choicesOf } from "../hub/questions";
+import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
 import type { Drafts } from "./drafts";
@@ -14,6 +15,7 @@ import type { Panel } from "./panel";
 import { panelCommands } from "./protocol";
 import type { Draft, PanelCommand } from "./protocol";
 
+/** The parts of the extension that the methods use. */
 export interface RequestParts {
   drafts: Drafts;
   documents: Documents;
@@ -21,16 +23,17 @@ export interface RequestParts {
   onError: (error: unknown) => void;
 }
 
-/** The most prompts that can be called back. */
+/** The most earlier prompts that a page gets. */
 const longestHistory = 100;
 
-/** The longest prompt of those, in characters. */
+/** The longest of these prompts, in characters. */
 const longestPrompt = 20_000;
 
+/** Creates the methods for the page of a panel. */
 export function handlersOf(panel: Panel, { drafts, documents, changes, onError }: RequestParts): PanelHandlers {
   const { project, thread } = panel;
   const { connection } = project;
-  /** Where the agent works. */
+  /** The working directory of the agent. */
   const folder = async (): Promise<string> => (connection.state.is === "ready" ? (await panel.askSession()).session.working_dir : project.folder.uri.fsPath);
   const history = async (): Promise<string[]> => {
     if (connection.state.is !== "ready") return [];
@@ -42,7 +45,7 @@ export function handlersOf(panel: Panel, { drafts, documents, changes, onError }
     "panel.start": async () => ({
       session: panel.sessionId, title: panel.title, draft: await drafts.of(thread),
       history: await history().catch((error: unknown) => {
-        onError(error); // nothing else needs it
+        onError(error); // the panel works without it
         return [];
       }),
     }),
@@ -61,7 +64,7 @@ export function handlersOf(panel: Panel, { drafts, documents, changes, onError }
       const position = new vscode.Position(Math.max(0, whole(line, "line") - 1), Math.max(0, whole(column, "column") - 1));
       const uri = vscode.Uri.file(file);
       if ((await stat(uri)) === undefined) throw new RPCError(ErrorCode.InvalidParams, `${path} is not there any more`);
-      // Also what is no text, as an image.
+      // This also opens files that are not text, such as images.
       await vscode.commands.executeCommand("vscode.open", uri, { selection: new vscode.Range(position, position), preview: true });
       return null;
     },
@@ -84,7 +87,7 @@ export function handlersOf(panel: Panel, { drafts, documents, changes, onError }
       await panel.scope.checkApproval(approval_id);
       const known = project.model.questions.find(({ id }) => id === approval_id) ?? (await connection.request("fetchApprovals", {})).approvals.find(({ id }) => id === approval_id);
       const [question] = known ? await wholeQuestions((method, params) => connection.request(method, params), [known]) : [];
-      if (!question) return { answered: false }; // it was answered meanwhile
+      if (!question) return { answered: false }; // another client has answered it meanwhile
       if (choice !== undefined && !choicesOf(question).some(({ id }) => id === choice)) throw new RPCError(ErrorCode.InvalidParams, `panel.answer: the question has no answer ${choice}`);
       return { answered: await answer({ project, question }, choice) };
     },
@@ -97,7 +100,7 @@ export function handlersOf(panel: Panel, { drafts, documents, changes, onError }
   };
 }
 
-/** pathOf is the path of a dropped address: also one of the list of files in a window whose files are on another machine. */
+/** pathOf returns the path of a dropped URI. In a remote window the explorer gives vscode-remote URIs. */
 function pathOf(address: string): string {
   const uri = vscode.Uri.parse(address, true);
   if (uri.scheme === "file" || (uri.scheme === "vscode-remote" && vscode.env.remoteName !== undefined)) return uri.with({ scheme: "file", authority: uri.scheme === "file" ? uri.authority : "" }).fsPath;

@@ -1,13 +1,13 @@
-// What belongs to the conversation of a panel: a page is answered about that alone.
+// Checks that the requests of a page are about the conversation of its panel.
 import type { Method, Params, Result } from "../protocol";
-import { ErrorCode, RPCError } from "../rpc/error";
+import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PassedMethod } from "./protocol";
 
 export type Request = <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
 
 type Members = Record<string, unknown>;
 
-/** The members that a page may give each method. Those that are not here name other things than the conversation, such as programs to run. */
+/** The parameters of each method that a page may use. Others could name things outside the conversation, such as programs to run. */
 const members: Record<PassedMethod, readonly string[]> = {
   getConversation: ["session_id", "offset", "limit"],
   getSessionState: ["session_id"],
@@ -23,7 +23,7 @@ const members: Record<PassedMethod, readonly string[]> = {
   getSessionSnapshots: ["session_id"],
 };
 
-/** Knows what is of one conversation, and asks the hub about what it does not know yet. */
+/** Knows the ids of one conversation. It asks the hub about an unknown id. */
 export class Scope {
   private readonly sessions: Set<string>;
   private readonly approvals = new Set<string>();
@@ -36,7 +36,7 @@ export class Scope {
     this.sessions = new Set([thread]);
   }
 
-  /** Checks what a page gives a method. Throws an RPCError that says what is wrong with it. */
+  /** Checks the parameters of a page's request. Throws an RPCError that names the wrong one. */
   async check(method: PassedMethod, params: unknown): Promise<Members> {
     if (typeof params !== "object" || params === null || Array.isArray(params)) throw invalid(method, "params", "an object", params);
     const given = params as Members;
@@ -51,7 +51,7 @@ export class Scope {
     return given;
   }
 
-  /** Checks that an approval is one of this conversation's. */
+  /** Checks that an approval belongs to this conversation. */
   async checkApproval(id: unknown, method = "panel.answer"): Promise<string> {
     if (typeof id !== "string" || id === "") throw invalid(method, "approval_id", "the id of an approval", id);
     if (!this.approvals.has(id)) {
@@ -63,7 +63,7 @@ export class Scope {
     return id;
   }
 
-  /** Notes what an answer or an event of the conversation names. */
+  /** Notes the attachments in a result or an event of the conversation. */
   note(value: unknown): void {
     if (typeof value !== "object" || value === null) return;
     for (const [name, of] of Object.entries(value)) {
@@ -76,7 +76,7 @@ export class Scope {
     this.sessions.add(id);
   }
 
-  /** Leaves out of what fetchApprovals answers what is of other conversations. */
+  /** Removes the approvals of other conversations from a result of fetchApprovals. */
   own({ approvals }: Result<"fetchApprovals">): Result<"fetchApprovals"> {
     const own = approvals.filter(({ thread_id }) => thread_id === this.thread);
     for (const { id } of own) this.approvals.add(id);

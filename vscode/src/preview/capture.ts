@@ -1,7 +1,7 @@
-// Runs in each page of the preview, and tells the panel around it what the page says and where it is.
+// Runs in each page of the preview. It sends the page's console output, errors and location to the panel around it.
 import { JSONRPCClient, JSONRPCServer, windowTransport } from "../rpc/index";
 
-/** Characters of a text. */
+/** The longest text that is sent, in characters. */
 const most = 8_000;
 
 const transport = windowTransport(window.parent);

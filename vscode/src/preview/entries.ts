@@ -1,7 +1,7 @@
-// What the pages of a preview have said, as the panel lists it.
+// The console output and errors of a preview's pages, as the panel lists them.
 import { fenced } from "../hub/transcript";
 
-/** Something that a page has said: the params of the methods console and error. */
+/** A message of a page: the parameters of the methods console and error. */
 export interface Said {
   kind: "console" | "error";
   level?: string;
@@ -13,21 +13,21 @@ export interface Said {
 }
 
 export interface Entry extends Said {
-  /** How often it was said, one after the other. */
+  /** How often the message was repeated. */
   count: number;
 }
 
 export type Level = "error" | "warn" | "other";
 
-/** How many are kept. */
-export const mostEntries = 500;
+/** The most entries of the list. */
+const mostEntries = 500;
 
 export function levelOf({ kind, level }: Said): Level {
   if (kind === "error" || level === "error") return "error";
   return level === "warn" ? "warn" : "other";
 }
 
-/** Adds what was said; what is said over and over is counted. */
+/** Adds a message. A repeated message increases the count of the last entry. */
 export function add(entries: readonly Entry[], said: Said): Entry[] {
   const last = entries.at(-1);
   const same = last && last.kind === said.kind && last.level === said.level && last.message === said.message && last.url === said.url && last.line === said.line;
@@ -40,19 +40,19 @@ export function counts(entries: readonly Entry[]): Record<Level, number> {
   return numbers;
 }
 
-/** Where it was said, in words. */
+/** The source position of a message, as text. */
 export function placeOf({ url, line, column }: Said): string {
   const path = url?.replace(/^https?:\/\/[^/]*/, "") ?? "";
   return line ? `${path}:${line}${column ? `:${column}` : ""}` : path;
 }
 
-/** The same without the origin of the preview, which is made anew for each panel and means nothing to people and agents. */
+/** A message without the preview's origin, which is random and means nothing to a reader. */
 export function withoutOrigin(said: Said, origin: string): Said {
   const cut = (text: string): string => text.replaceAll(origin, "");
   return { ...said, message: cut(said.message), ...(said.url === undefined ? {} : { url: cut(said.url) }), ...(said.stack === undefined ? {} : { stack: cut(said.stack) }) };
 }
 
-/** What an agent is told of it. */
+/** The entries as a report for an agent. */
 export function reportOf(entries: readonly Entry[]): string {
   return entries.map((entry) => {
     const where = placeOf(entry).split(lineEnd).join(" ");
@@ -63,17 +63,17 @@ export function reportOf(entries: readonly Entry[]): string {
 
 const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
 
-/** The text behind an entry's beginning: no line of it passes for another entry. */
+/** Indents the further lines of a text, so that none looks like another entry. */
 function indented(text: string): string {
   return text.split(lineEnd).join("\n  ");
 }
 
-/** A prompt of a person's words and a report, in a block that the report cannot end: a page does not speak for the person. */
+/** A prompt from the user's words and a report. The report is in a block that it cannot end, so a page cannot speak for the user. */
 export function promptOf(words: string, report: string): string {
   return `${words}\n\nPages of the preview say:\n\n${fenced(report)}`;
 }
 
-/** The addresses that a person has been to, and the one that is shown. */
+/** The navigation history of a preview, and the current URL. */
 export class Trail {
   constructor(public urls: string[] = ["/"], public at = 0) {}
 
@@ -81,14 +81,14 @@ export class Trail {
     return this.urls[this.at] ?? "/";
   }
 
-  /** The page is at an address: another one than before goes behind it. */
+  /** Notes the page's URL. A new one follows the current one, and the URLs after that are dropped. */
   arrived(url: string): void {
     if (url === this.url) return;
     this.urls = [...this.urls.slice(0, this.at + 1), url].slice(-100);
     this.at = this.urls.length - 1;
   }
 
-  /** Goes back (-1) or forward (1), and returns where that is; nothing at an end. */
+  /** Goes back (-1) or forward (1) and returns the URL. undefined: there is none. */
   step(by: -1 | 1): string | undefined {
     const url = this.urls[this.at + by];
     if (url !== undefined) this.at += by;

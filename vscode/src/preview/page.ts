@@ -1,4 +1,4 @@
-// The page of the preview's panel: an address bar, the project's page in an iframe, and what that says.
+// The page of the preview's panel: an address bar, the project's page in an iframe, and a list of its messages.
 import { JSONRPCClient, JSONRPCServer, webviewPageTransport, windowTransport } from "../rpc/index";
 import type { WebviewApi } from "../rpc/index";
 import { add, counts, levelOf, placeOf, reportOf, Trail, withoutOrigin } from "./entries";
@@ -34,12 +34,12 @@ const back = button("Back", "←", () => go(trail.step(-1)));
 const forward = button("Forward", "→", () => go(trail.step(1)));
 const address = element("input", { type: "text", "aria-label": "Address", spellcheck: "false" });
 const form = element("form", {}, back, forward, button("Reload", "↻", reload), address, button("Send to the Agent", "Send to the agent", () => extension.notify("send", { report: reportOf(problems()) })));
-// Its origin is one of its own, made anew for each preview: it shares nothing with this page, or with another site.
+// Each preview has an origin of its own, so the frame shares nothing with this page or with another site.
 const frame = element("iframe", { sandbox: "allow-scripts allow-same-origin allow-forms allow-modals allow-popups", title: "The project's page" });
 const filters = element("div", { class: "filters", role: "toolbar", "aria-label": "What is listed" });
 const list = element("ul", { "aria-label": "What the page says" });
 document.body.append(form, frame, element("section", {}, filters, list));
-// A button in a form sends it unless it is told not to.
+// A button submits its form unless its type is "button".
 for (const each of form.querySelectorAll("button")) each.type = "button";
 
 form.addEventListener("submit", (event) => {
@@ -50,7 +50,7 @@ form.addEventListener("submit", (event) => {
   go(url);
 });
 
-// The frame is on the page by now, and stays.
+// The frame is in the document now, so it has a window.
 const inner = windowTransport(frame.contentWindow!, window, origin);
 const page = new JSONRPCClient(inner);
 const fromPage = new JSONRPCServer(inner);
@@ -80,7 +80,7 @@ function go(url: string | undefined): void {
   keep();
 }
 
-/** reload asks the page, which keeps its place; where none answers, the frame is loaded anew. */
+/** reload asks the page to reload at its place. If no page has loaded yet, it loads the frame. */
 function reload(): void {
   entries = [];
   drawSoon();
@@ -135,14 +135,14 @@ function row(entry: Entry): HTMLLIElement {
   const made = element("li", { class: levelOf(entry) }, element("span", { class: "message" }, entry.message));
   if (entry.count > 1) made.append(element("span", { class: "count" }, `×${entry.count}`));
   const place = placeOf(entry);
-  // What floats to the right stands in the first line only if it comes first.
+  // An element that floats right is in the first line only if it comes first.
   if (entry.line) made.prepend(button(`Open ${place}`, place, () => extension.notify("open", { url: entry.url ?? "/", line: entry.line, column: entry.column })));
   else if (place) made.append(element("span", { class: "place" }, place));
   if (entry.stack) made.append(element("details", {}, element("summary", {}, "Stack"), element("pre", {}, entry.stack)));
   return made;
 }
 
-// By this the extension knows the project again when VS Code opens the panel anew.
+// The extension finds the project by this when VS Code restores the panel.
 api.setState({ folder });
 draw();
 go(trail.url);

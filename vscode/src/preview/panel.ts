@@ -6,18 +6,18 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { describe, nameOf } from "../hub/groups";
 import { projectRoot } from "../hub/root";
-import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
-import { pickProject } from "../projects";
+import { escaped } from "../panel/html";
 import type { Project, Projects } from "../projects";
+import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
 import { promptOf } from "./entries";
-import { PreviewServer } from "./server";
-import { Trails } from "./trails";
+import { PreviewServer, Trails } from "./server";
 
 const viewType = "duet.preview";
 
-/** The directories that are shown where no [preview] names one, then where sources are. */
+/** The directories in which a page's source is searched: those that the preview serves by default, then those of sources. */
 const directories = ["dist", "build", "out", "_site", "public", ".", "src"];
 
+/** The preview panels, one for each project. */
 export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly open = new Map<Project, vscode.WebviewPanel>();
   private readonly trails: Trails;
@@ -93,12 +93,6 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
   }
 }
 
-/** previewOf shows the preview of a project that the person chooses. */
-export async function showPreview(projects: Projects, previews: Previews): Promise<void> {
-  const project = await pickProject(projects);
-  if (project) await previews.show(project);
-}
-
 interface Place {
   url: string;
   line?: number;
@@ -109,14 +103,14 @@ async function openSource(project: Project, { url, line = 1, column = 1 }: Place
   const path = decodeURIComponent(url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#][^]*$/, ""));
   const name = normalize(path.endsWith("/") ? `${path}index.html` : path);
   const root = projectRoot(project.folder.uri.fsPath);
-  // normalize of a path with a slash in front leads nowhere above it.
+  // A normalized path that begins with a slash cannot lead out of the directory.
   const file = name.startsWith("/") || name.startsWith("\\") ? directories.map((directory) => join(root, directory, name)).find((candidate) => existsSync(candidate)) : undefined;
   if (!file) throw new Error(`${path} was not found in the project`);
   const at = new vscode.Position(Math.max(0, line - 1), Math.max(0, column - 1));
   await vscode.window.showTextDocument(vscode.Uri.file(file), { selection: new vscode.Range(at, at), viewColumn: vscode.ViewColumn.One });
 }
 
-/** send gives an agent what a page has said, with the person's words, in a session that the person chooses. */
+/** send sends a page's report and the user's words as a prompt to a session that the user picks. */
 async function send(project: Project, report: string): Promise<void> {
   if (report === "") {
     void vscode.window.showInformationMessage("Duet: the page has said nothing yet");
@@ -124,13 +118,9 @@ async function send(project: Project, report: string): Promise<void> {
   }
   const items = project.model.sessions.filter(({ archived }) => !archived).map((session) => ({ label: nameOf(session), description: describe(session, Date.now()), session }));
   if (items.length === 0) throw new Error("there is no session yet: begin one with Duet: New Session…");
-  const session = items.length === 1 ? items[0]!.session : (await vscode.window.showQuickPick(items, { title: "Which session is told?" }))?.session;
+  const session = items.length === 1 ? items[0]!.session : (await vscode.window.showQuickPick(items, { title: "Send to which session?" }))?.session;
   if (!session) return;
   const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "What the page says is put behind your words.", value: "The page in the preview says this. Find out why, and mend it.", ignoreFocusOut: true });
   if (words === undefined) return;
   await project.connection.request("continueSession", { session_id: session.id, query: promptOf(words, report) });
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

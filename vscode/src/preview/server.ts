@@ -1,28 +1,32 @@
-// Serves the project's pages to an iframe, as the hub's method fetch has them. It needs no VS Code.
-import { randomBytes } from "node:crypto";
+// The parts of the preview that need no VS Code: the server of the project's pages, and the stored trails.
+import { createHash, randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 
+/** A response of the hub's method fetch. */
 export interface Page {
   status: number;
   headers: Record<string, string>;
-  /** In base64. */
+  /** The body in base64. */
   body: string;
 }
 
+/** The sources of the server's content. */
 export interface PreviewOptions {
-  /** Gets what an address has; it rejects where nothing can be shown. */
+  /** Gets the page at a URL. Rejects if there is none. */
   fetch: (url: string) => Promise<Page>;
-  /** What each page gets to tell what it says. */
+  /** The script that each page gets. It reports the page's messages. */
   script: () => Promise<string>;
 }
 
 const scriptPath = "/.duet/capture.js";
 
 /**
- * Listens on this machine alone, under a host name that nobody can guess: it is the key, and an origin of its own, so that
- * pages share nothing with other previews. Whoever names another host gets nothing: other users, and pages of the web.
+ * Serves the project's pages to an iframe, on this machine only. Its random host name is a secret key, and an origin of its
+ * own: pages share nothing with other previews. A request with another host name, by another user or a web page, is refused.
  */
 export class PreviewServer {
   private readonly server: Server;
@@ -46,9 +50,9 @@ export class PreviewServer {
   }
 
   /**
-   * The origin that a page of this machine is to use, for the address at which the port is said to be reached from there. One
-   * with a path is that of a proxy, which pages do not stand: on this machine the port itself is taken instead. Where it is another
-   * host, a tunnel that somebody else guards, that host is let in.
+   * The origin for a page, given the external URL of the port. A URL with a path belongs to a proxy, under which pages do not
+   * work: on this machine the port itself is used instead. Another host is a tunnel with its own access control, so requests
+   * with that host name are accepted.
    */
   originFor(external: URL): string {
     if (["127.0.0.1", "localhost"].includes(external.hostname)) return `http://${this.name}:${external.pathname === "/" ? external.port : this.port}`;
@@ -79,9 +83,9 @@ export class PreviewServer {
   }
 }
 
-/** withScript puts the script before everything else of a page that could say something. */
+/** withScript puts the script before all other scripts of a page. */
 export function withScript(page: Buffer): Buffer {
-  const html = page.toString("latin1"); // bytes as they are, whatever the page's encoding
+  const html = page.toString("latin1"); // keeps the bytes, whatever the page's encoding
   const at = /<head(\s[^<>]*)?>/i.exec(html) ?? /<html(\s[^<>]*)?>/i.exec(html) ?? /^\s*<!doctype[^>]*>/i.exec(html);
   const place = at ? at.index + at[0].length : 0;
   return Buffer.from(`${html.slice(0, place)}<script src="${scriptPath}"></script>${html.slice(place)}`, "latin1");
@@ -90,4 +94,52 @@ export function withScript(page: Buffer): Buffer {
 function refuse(response: ServerResponse, status: number, text: string): void {
   if (!response.headersSent) response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" });
   response.end(text);
+}
+
+/** The navigation history of a preview: its URLs, and the index of the current one. */
+export interface Kept {
+  urls?: string[];
+  at?: number;
+}
+
+/** Stores the trail of each project in a file. If two windows show the same project, the last change wins. */
+export class Trails {
+  private last: Promise<void> = Promise.resolve();
+
+  constructor(private readonly folder: string, private readonly onError: (error: unknown) => void) {}
+
+  /** The stored trail of a project. Empty: there is none, or it cannot be read. */
+  async of(project: string): Promise<Kept> {
+    try {
+      return keptOf(JSON.parse(await readFile(this.path(project), "utf8")));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") this.onError(error);
+      return {};
+    }
+  }
+
+  keep(project: string, kept: unknown): void {
+    this.last = this.last.then(() => this.write(project, keptOf(kept))).catch(this.onError);
+  }
+
+  /** Resolves when all is on the disk. */
+  async written(): Promise<void> {
+    await this.last;
+  }
+
+  private async write(project: string, kept: Kept): Promise<void> {
+    const path = this.path(project);
+    await mkdir(this.folder, { recursive: true });
+    await writeFile(`${path}.new`, JSON.stringify(kept), { mode: 0o600 });
+    await rename(`${path}.new`, path);
+  }
+
+  private path(project: string): string {
+    return join(this.folder, `${createHash("sha256").update(project).digest("hex").slice(0, 16)}.json`);
+  }
+}
+
+function keptOf(value: unknown): Kept {
+  const { urls, at } = (value ?? {}) as Kept;
+  return Array.isArray(urls) && urls.every((url) => typeof url === "string") && Number.isInteger(at) && urls[at!] !== undefined ? { urls, at: at! } : {};
 }

@@ -1,15 +1,15 @@
-import { ErrorCode, RPCClosedError, RPCError, RPCTimeoutError } from "./error.js";
-import type { JSONRPCErrorObject, JSONRPCId, JSONRPCMessage, JSONRPCNotification, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./types.js";
+import { ErrorCode, RPCClosedError, RPCError, RPCTimeoutError } from "./messages.js";
+import type { JSONRPCErrorObject, JSONRPCId, JSONRPCMessage, JSONRPCNotification, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./messages.js";
 
 export interface JSONRPCClientOptions {
-  /** How long a request waits for its answer, in milliseconds; 10,000 unless given; 0: without end. */
+  /** The time limit of a request, in milliseconds. The default is 10,000; 0 means no limit. */
   timeout?: number;
 }
 
 export interface RequestOptions {
-  /** As that of the client, for this request alone. */
+  /** The time limit of this request, in place of the client's. */
   timeout?: number;
-  /** Takes the request back: the server is told by $/cancelRequest, and the promise rejected with the code -32800. */
+  /** Cancels the request: sends $/cancelRequest and rejects the promise with the code -32800. */
   signal?: AbortSignal;
 }
 
@@ -20,7 +20,7 @@ interface Pending {
 
 const defaultTimeout = 10_000;
 
-/** Sends requests and notifications, and tells which answer is whose. */
+/** Sends requests and notifications, and matches responses to requests. */
 export class JSONRPCClient {
   private lastId = 0;
   private readonly pending = new Map<JSONRPCId, Pending>();
@@ -39,9 +39,9 @@ export class JSONRPCClient {
   }
 
   /**
-   * Sends a request and waits for its result. Rejects with an RPCError if that
-   * is what the server answers, an RPCTimeoutError, an RPCClosedError, or what
-   * the transport throws.
+   * Sends a request and waits for its result. Rejects with an RPCError if the
+   * server answers with an error, with an RPCTimeoutError, an RPCClosedError, or
+   * the error of the transport.
    */
   request<T = unknown>(method: string, params?: JSONRPCParams, options: RequestOptions = {}): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -68,7 +68,7 @@ export class JSONRPCClient {
         try {
           this.notify("$/cancelRequest", { id });
         } catch {
-          // The other side is gone: nothing runs there.
+          // The peer is gone: there is nothing to cancel.
         }
       };
       const abort = (): void => giveUp(cancelled(method));
@@ -97,7 +97,7 @@ export class JSONRPCClient {
     });
   }
 
-  /** Sends a notification, which nobody answers. After destroy nothing is sent. */
+  /** Sends a notification. It gets no response. After destroy it does nothing. */
   notify(method: string, params?: JSONRPCParams): void {
     if (this.closed) return;
     const notification: JSONRPCNotification = { jsonrpc: "2.0", method };
@@ -105,7 +105,7 @@ export class JSONRPCClient {
     this.transport.send(notification);
   }
 
-  /** Rejects what is pending and all that is asked later, and destroys the transport. */
+  /** Rejects all pending and later requests, and destroys the transport. */
   destroy(): void {
     this.close(new RPCClosedError("JSON-RPC client destroyed"));
     this.transport.destroy?.();
@@ -121,7 +121,7 @@ export class JSONRPCClient {
   private receive(message: JSONRPCMessage): void {
     if ("method" in message || !("id" in message) || message.id === null) return;
     const request = this.pending.get(message.id);
-    if (!request) return; // it came too late, or is another client's on the same transport
+    if (!request) return; // a late response, or one for another client of the transport
     if ("error" in message) {
       request.reject(received(message.error));
     } else if ("result" in message) {
@@ -134,7 +134,7 @@ function cancelled(method: string): RPCError {
   return new RPCError(ErrorCode.RequestCancelled, `Request cancelled: ${method}`);
 }
 
-/** received is an error of the other side's, which may not have kept to the specification. */
+/** received makes an RPCError from an error of the peer, which may break the specification. */
 function received(error: JSONRPCErrorObject | null | undefined): RPCError {
   const code = Number.isInteger(error?.code) ? error!.code : ErrorCode.InternalError;
   const message = typeof error?.message === "string" ? error.message : "Error without a message";

@@ -1,5 +1,4 @@
-export * from "./types.js";
-export * from "./error.js";
+export * from "./messages.js";
 export * from "./client.js";
 export * from "./server.js";
 export * from "./transport.js";

@@ -1,26 +1,26 @@
-import { ErrorCode, RPCError, errorObject } from "./error.js";
-import type { JSONRPCId, JSONRPCMessage, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./types.js";
+import { ErrorCode, errorObject, RPCError } from "./messages.js";
+import type { JSONRPCId, JSONRPCMessage, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./messages.js";
 
-/** What a handler may want to know of the request beside its params. */
+/** The context of a request. */
 export interface RequestContext {
-  /** Aborted when the caller takes the request back, and when the server is destroyed. */
+  /** Aborts when the caller cancels the request, and when the server is destroyed. */
   signal: AbortSignal;
 }
 
 /**
- * Carries a request out. What it throws becomes the error of the response: with
- * its code, if that is an integer, else as -32603; with its message and its data.
+ * Carries out a request. A thrown error becomes the error of the response, with
+ * its message, its data and its code. The code is -32603 unless it is an integer.
  */
 export type MethodHandler = (params: JSONRPCParams | undefined, context: RequestContext) => unknown;
 
 export type NotificationHandler = (params: JSONRPCParams | undefined) => unknown;
 
 export interface JSONRPCServerOptions {
-  /** Hears of what nobody else does: an error in a notification's handler, a response that could not be sent. */
+  /** Gets errors that reach no caller: of a notification's handler, or a response that could not be sent. */
   onError?: (error: unknown, method: string) => void;
 }
 
-/** Answers requests, and hands notifications on. Requests run beside each other. */
+/** Answers requests and dispatches notifications. Requests run concurrently. */
 export class JSONRPCServer {
   private readonly methods = new Map<string, MethodHandler>();
   private readonly notifications = new Map<string, NotificationHandler>();
@@ -37,17 +37,17 @@ export class JSONRPCServer {
     this.stopListening = transport.onMessage((message) => this.receive(message));
   }
 
-  /** Says how a method is carried out; a handler that it had before is replaced. */
+  /** Sets the handler of a method. It replaces the one before. */
   method(name: string, handler: MethodHandler): void {
     this.methods.set(name, handler);
   }
 
-  /** Says what a notification does; a handler that it had before is replaced. */
+  /** Sets the handler of a notification. It replaces the one before. */
   onNotify(name: string, handler: NotificationHandler): void {
     this.notifications.set(name, handler);
   }
 
-  /** Answers nothing any more, aborts what runs, and destroys the transport. */
+  /** Stops answering, aborts running requests and destroys the transport. */
   destroy(): void {
     this.destroyed = true;
     this.stopListening();
@@ -59,7 +59,7 @@ export class JSONRPCServer {
   }
 
   private receive(message: JSONRPCMessage): void {
-    if (!("method" in message)) return; // a response is a client's
+    if (!("method" in message)) return; // a response is for a client
     if (!("id" in message)) {
       void this.notified(message.method, message.params);
       return;
@@ -99,7 +99,7 @@ export class JSONRPCServer {
     this.running.set(id, controller);
     try {
       const result = await handler(request.params, { signal: controller.signal });
-      // A response has a result, also where there is nothing to tell.
+      // A response needs a result, even without a value.
       this.reply({ jsonrpc: "2.0", result: result === undefined ? null : result, id }, method);
     } catch (thrown) {
       const error = controller.signal.aborted && !(thrown instanceof RPCError)
@@ -111,7 +111,7 @@ export class JSONRPCServer {
     }
   }
 
-  /** reply sends a response; one that cannot be sent, as with a function in it, becomes an error that can. */
+  /** reply sends a response. If it cannot be sent, such as one with a function in it, it sends an error instead. */
   private reply(message: JSONRPCMessage, method: string): void {
     if (this.destroyed) return;
     try {
@@ -122,7 +122,7 @@ export class JSONRPCServer {
       try {
         this.transport.send({ jsonrpc: "2.0", error: { code: ErrorCode.InternalError, message: "The response cannot be sent" }, id });
       } catch {
-        // The other side is gone: nobody waits.
+        // The peer is gone.
       }
     }
   }

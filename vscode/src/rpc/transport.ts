@@ -1,11 +1,11 @@
-import { isJSONRPC } from "./types.js";
-import type { JSONRPCMessage, RPCTransport } from "./types.js";
+import { isJSONRPC } from "./messages.js";
+import type { JSONRPCMessage, RPCTransport } from "./messages.js";
 
-// What a listener gets depends on the type of the event, and on who tells of it.
+// The argument of a listener depends on the type of the event and on its source.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Listener = (event: any) => void;
 
-/** What has postMessage and tells of messages: a Worker, a MessagePort, the scope of a worker; also those of Node. */
+/** A sender and receiver of messages: a Worker, a MessagePort or the scope of a worker, also those of Node. */
 export interface MessageTarget {
   postMessage(message: unknown): void;
   addEventListener?(type: string, listener: Listener): void;
@@ -20,13 +20,13 @@ export interface PortTarget extends MessageTarget {
   close(): void;
 }
 
-/** A webview as the extension host has it: vscode.Webview. */
+/** A webview in the extension host: vscode.Webview. */
 export interface WebviewTarget {
   postMessage(message: unknown): PromiseLike<boolean>;
   onDidReceiveMessage(listener: (message: unknown) => void): { dispose(): unknown };
 }
 
-/** What acquireVsCodeApi() returns inside of a webview. */
+/** The result of acquireVsCodeApi() inside a webview. */
 export interface WebviewApi {
   postMessage(message: unknown): void;
 }
@@ -34,21 +34,21 @@ export interface WebviewApi {
 /**
  * A transport between two windows, such as a page and an iframe in it.
  *
- * Messages are taken of the target window alone, and, unless origin is "*", only
- * while that shows a page of this origin; only such a page gets ours. Name the origin
- * wherever it is known: with "*" whatever page the target was led to can read along and
- * answer. The origin of a sandboxed iframe is "null": to such a one messages
- * go as with "*", since nothing can name it, and only what comes from one is taken.
+ * It accepts messages only from the target window. Unless origin is "*", it sends to and
+ * accepts messages only from a page of that origin. Give the origin whenever it is known:
+ * with "*" any page that the target navigates to can read and answer messages. The origin
+ * of a sandboxed iframe is "null". No address can name it, so messages go there as with "*",
+ * and only messages from the origin "null" are accepted.
  */
 export function windowTransport(target: Window, source: Window = window, origin = "*"): RPCTransport {
-  const anybody = origin === "*";
+  const anyOrigin = origin === "*";
   const sendTo = origin === "null" ? "*" : origin;
   return eventTransport(
     (message) => target.postMessage(message, sendTo),
     (receive) => {
       const listener = (event: MessageEvent): void => {
         if (event.source !== target) return;
-        if (!anybody && event.origin !== origin) return;
+        if (!anyOrigin && event.origin !== origin) return;
         receive(event.data);
       };
       source.addEventListener("message", listener);
@@ -57,7 +57,7 @@ export function windowTransport(target: Window, source: Window = window, origin 
   );
 }
 
-/** A transport over a MessagePort, which destroy closes. What came before the first handler listens is not lost. */
+/** A transport over a MessagePort, which destroy closes. The first handler also gets earlier messages. */
 export function portTransport(port: PortTarget): RPCTransport {
   const transport = eventTransport(
     (message) => port.postMessage(message),
@@ -72,18 +72,18 @@ export function portTransport(port: PortTarget): RPCTransport {
   return transport;
 }
 
-/** A transport to a worker, for who started it. destroy leaves the worker running: end it by its terminate. */
+/** A transport to a worker, for its parent. destroy leaves the worker running: call its terminate. */
 export function workerTransport(worker: MessageTarget): RPCTransport {
   const transport = eventTransport(
     (message) => worker.postMessage(message),
     (receive) => listen(worker, "message", receive),
   );
-  // Node tells of the end of a worker; a browser does not.
+  // Node reports the end of a worker; a browser does not.
   transport.onClose = (handler) => listen(worker, "exit", () => handler(new Error("the worker has ended")));
   return transport;
 }
 
-/** A transport inside of a worker, to who started it. In Node the scope is parentPort. */
+/** A transport inside a worker, to its parent. In Node the scope is parentPort. */
 export function selfTransport(scope: MessageTarget = globalThis): RPCTransport {
   return eventTransport(
     (message) => scope.postMessage(message),
@@ -102,14 +102,14 @@ export function webviewTransport(webview: WebviewTarget): RPCTransport {
   );
 }
 
-/** A transport inside of a webview of VS Code, to its extension; api is what acquireVsCodeApi() has returned. */
+/** A transport inside a webview of VS Code, to its extension. api is the result of acquireVsCodeApi(). */
 export function webviewPageTransport(api: WebviewApi, page: Window = window): RPCTransport {
   return eventTransport(
     (message) => api.postMessage(message),
     (receive) => {
       const listener = (event: MessageEvent): void => {
-        // The extension's messages come by the frame around this page, which VS Code hides from it (it has no
-        // window.parent). Frames inside of the page are somebody else's.
+        // The extension's messages come from the frame around this page, which VS Code hides from it (it has no
+        // window.parent). Frames inside the page are not the extension.
         if (isInside(event.source as Window | null, page)) return;
         receive(event.data);
       };
@@ -119,19 +119,19 @@ export function webviewPageTransport(api: WebviewApi, page: Window = window): RP
   );
 }
 
-/** isInside tells whether a window is that of a frame in a page, or of a frame in such a one. */
+/** isInside reports whether a window belongs to a frame inside a page, at any depth. */
 function isInside(source: Window | null, page: Window): boolean {
   let at: Window | null | undefined = source;
   while (at && at !== page) {
     const around: Window | undefined = at.parent;
     if (around === page) return true;
-    if (around === at) return false; // the outermost one
+    if (around === at) return false; // the outermost window
     at = around;
   }
   return false;
 }
 
-/** eventTransport hands what is received, and is JSON-RPC, to whoever listens; it listens itself while anybody does. */
+/** eventTransport passes received JSON-RPC messages to its handlers. It starts to listen with the first handler. */
 function eventTransport(
   send: (message: JSONRPCMessage) => void,
   start: (receive: (data: unknown) => void) => () => void,
@@ -165,7 +165,7 @@ function eventTransport(
   };
 }
 
-/** listen calls handler with what events of a type carry, of an EventTarget or of an EventEmitter of Node. */
+/** listen calls handler with the data of events of a type, from an EventTarget or a Node EventEmitter. */
 function listen(target: MessageTarget, type: string, handler: (data: unknown) => void): () => void {
   if (target.on && target.off) {
     const listener = (value: unknown): void => handler(value);

@@ -1,38 +1,33 @@
-// The prompt box with all that helps to write in it: completion, earlier prompts, images and files.
+// The prompt box together with completion, earlier prompts, images and files.
 import type { Draft, PromptContent } from "../panel/protocol";
-import { CompletionList } from "./completionlist";
-import { commandsFor } from "./completion";
+import { chips, contentOf, stillNamed } from "./attachments";
+import { commandsFor, CompletionList } from "./completion";
 import type { Candidate, Completable } from "./completion";
 import { make } from "./dom";
 import type { Host } from "./host";
 import type { Data } from "./json";
-import { chips, contentOf, stillNamed } from "./promptcontent";
 import { PromptBox } from "./promptbox";
-import { PromptHistory } from "./prompthistory";
 
-/** How long typing has to pause before the extension keeps the draft, in milliseconds. */
-const pause = 400;
-
-/** How long typing has to pause before files are looked for, in milliseconds. */
+/** How long typing has to pause before a search for files, in milliseconds. */
 const searchPause = 60;
 
+/** The prompt box with its completion list, history and attachments. */
 export class Composer {
   readonly box: PromptBox;
   private readonly history = new PromptHistory();
   private readonly list: CompletionList;
   private readonly chips = make("ul", { class: "attached-list", is: { "aria-label": "Attached" } });
-  /** Addresses of files that the text names by @. */
+  /** The URIs of files that the text names by @. */
   private readonly named = new Set<string>();
-  private keeping: ReturnType<typeof setTimeout> | undefined;
   private searching: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly host: Host,
     private readonly options: {
       commands: () => readonly Data[];
-      /** Resolves with what a person is told of it. With now an agent that works gets it in the middle of its turn. */
+      /** Sends a prompt, and resolves with a note for the user. With now, a working agent gets it in the middle of its turn. */
       send: (draft: Draft, now: boolean) => Promise<string>;
-      /** Called at once when what is written is otherwise. */
+      /** Called at each change of the draft. */
       keep: (draft: Draft) => void;
     },
   ) {
@@ -62,14 +57,14 @@ export class Composer {
     this.drawChips();
   }
 
-  /** Puts a prompt into the box that was taken back, unless something else is being written there. */
+  /** Puts a prompt that was taken back into the box, if the box is empty. */
   takeBack(text: string): void {
     this.history.add(text);
     if (this.box.draft.text.trim() === "") this.box.insert(text);
     this.box.focus();
   }
 
-  /** Puts an edited text that the queue refused behind what is written in the box, with a note that says why. */
+  /** Appends an edited text that the queue refused to the box, with a note that says why. */
   keepEdited(text: string, why: string, focus: boolean): void {
     this.history.add(text);
     this.box.append(text);
@@ -84,7 +79,7 @@ export class Composer {
   private async files(query: string): Promise<Candidate[]> {
     const mine = (this.searching = new Promise((resolve) => setTimeout(resolve, searchPause)));
     await mine;
-    if (mine !== this.searching) return []; // more was typed meanwhile
+    if (mine !== this.searching) return []; // the user typed meanwhile
     try {
       const { files } = await this.host.request("panel.findFiles", { query });
       return files.map(({ path, uri }) => {
@@ -109,8 +104,6 @@ export class Composer {
     if (content.length !== draft.content.length) return this.box.setContent(content);
     this.drawChips();
     this.options.keep(draft);
-    clearTimeout(this.keeping);
-    this.keeping = setTimeout(() => void this.host.request("panel.keepDraft", this.box.draft).catch(() => undefined), pause);
   }
 
   private drawChips(): void {
@@ -122,7 +115,7 @@ export class Composer {
     );
   }
 
-  /** recall goes through earlier prompts, at the first and at the last line of what is written. */
+  /** recall goes through earlier prompts, if the cursor is in the first or the last line. */
   private recall(event: KeyboardEvent): boolean {
     if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return false;
     const { text } = this.box;
@@ -130,7 +123,7 @@ export class Composer {
     if (from !== to) return false;
     const up = event.key === "ArrowUp" && !value.slice(0, from).includes("\n");
     const down = event.key === "ArrowDown" && !value.slice(from).includes("\n");
-    // In a long line the keys go through its rows first.
+    // In a wrapped line, the keys first move through its rows.
     if ((up && from > 0 && text.clientHeight > 48) || (down && to < value.length && text.clientHeight > 48)) return false;
     const prompt = up ? this.history.older(value) : down ? this.history.newer() : undefined;
     if (prompt === undefined) return false;
@@ -185,5 +178,46 @@ export class Composer {
   private add({ content, refused }: { content: PromptContent[]; refused: string[] }): void {
     if (content.length > 0) this.box.setContent([...this.box.draft.content, ...content]);
     this.box.fail(refused.join(". "));
+  }
+}
+
+/** Earlier prompts: up to older ones, down to the draft. */
+export class PromptHistory {
+  private at = -1;
+  private draft = "";
+
+  /** prompts: the newest first. */
+  constructor(private prompts: string[] = []) {}
+
+  set(prompts: readonly string[]): void {
+    this.prompts = [...prompts];
+    this.reset();
+  }
+
+  /** Adds a sent prompt. */
+  add(prompt: string): void {
+    if (prompt.trim() !== "") this.prompts = [prompt, ...this.prompts.filter((other) => other !== prompt)];
+    this.reset();
+  }
+
+  /** Leaves the history: the text in the box is the draft again. */
+  reset(): void {
+    this.at = -1;
+  }
+
+  /** The next older prompt, given the text in the box. undefined: there is none. */
+  older(current: string): string | undefined {
+    if (this.at === -1) this.draft = current;
+    let next = this.at + 1;
+    if (this.at === -1) while (this.prompts[next] !== undefined && this.prompts[next] === current) next++;
+    if (this.prompts[next] === undefined) return undefined;
+    this.at = next;
+    return this.prompts[next];
+  }
+
+  newer(): string | undefined {
+    if (this.at === -1) return undefined;
+    this.at--;
+    return this.at === -1 ? this.draft : this.prompts[this.at];
   }
 }

@@ -1,20 +1,18 @@
-// A conversation as the hub tells it: what getConversation has, and the events after that,
-// become entries, questions and states. It knows neither the wire nor a page: whoever shows it
-// takes what has changed (takeChanges) whenever there is time to draw.
+// The model of a conversation: the items of getConversation and the events after them become
+// entries, questions and states. It knows neither the transport nor the page. A view takes the
+// changes (takeChanges) when it draws.
 import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
-import { Entries, newEntry, toolKey } from "./entries";
-import type { Entry, EntryKind } from "./entry";
-import { gatesAfter, gatesOf } from "./gates";
-import type { Gates } from "./gates";
+import { Entries, newEntry, newTool, planOf, updateTool, toolKey } from "./entries";
+import type { Entry, EntryKind } from "./entries";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { Questions } from "./questions";
 import type { OpenQuestion, Outcome } from "./questions";
-import { Runs } from "./runs";
-import { newTool, planOf, tellTool } from "./tool";
+import { gatesAfter, gatesOf, Runs } from "./runs";
+import type { Gates } from "./runs";
 
-/** What the agent tells of its session, see the event agent_session. */
+/** The agent's own session: the data of the event agent_session. */
 export interface AgentSession {
   agent?: Data;
   mode?: Data;
@@ -25,20 +23,21 @@ export interface AgentSession {
   background?: Data[];
 }
 
-/** What is otherwise than when it was asked last. */
+/** The changes since the last call of takeChanges. */
 export interface Changes {
-  /** Entries have come, at the end or at the beginning. */
+  /** Entries were added or moved. */
   order: boolean;
-  /** Of the entries that were there, those that are otherwise. */
+  /** The keys of changed entries. */
   keys: Set<string>;
   questions: boolean;
   /** A state, a setting or the agent's own session. */
   session: boolean;
 }
 
-/** Codes of task_error of which the conversation has an entry as well. */
-const toldTwice = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
+/** Codes of task_error that have an entry in the conversation as well. */
+const codesWithEntry = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
+/** The model of one conversation. */
 export class Conversation {
   private readonly all = new Entries();
   private readonly asked = new Questions();
@@ -48,14 +47,13 @@ export class Conversation {
   private sessionChanged = false;
   private agentSession: AgentSession = {};
   private gatesNow: Gates | undefined;
-  private lastSeq = 0;
 
-  /** What is not part of another entry, the oldest first. */
+  /** The entries that are not part of another one, the oldest first. */
   get entries(): readonly Entry[] {
     return this.all.list;
   }
 
-  /** The prompts that wait for their turn, in the order in which they will run. */
+  /** The queued prompts, in the order in which they will run. */
   get queued(): Entry[] {
     const waiting = this.all.list.filter(({ kind, run }) => kind === "prompt" && this.runs.waits(run));
     return waiting.sort((a, b) => this.runs.place(a.run) - this.runs.place(b.run));
@@ -65,30 +63,26 @@ export class Conversation {
     return this.asked.open;
   }
 
-  get told(): Readonly<AgentSession> {
+  /** The latest agent_session. */
+  get agent(): Readonly<AgentSession> {
     return this.agentSession;
   }
 
-  /** Where the gates of its work stand; undefined: it has none. */
+  /** The state of the session's gates. undefined: it has none. */
   get gates(): Readonly<Gates> | undefined {
     return this.gatesNow;
-  }
-
-  /** The number of the last event, to go on after it with since. */
-  get seq(): number {
-    return this.lastSeq;
   }
 
   entry(key: string): Entry | undefined {
     return this.all.get(key);
   }
 
-  /** What is part of a tool call, such as what its sub-agent says and does. */
+  /** The entries that are part of a tool call, such as those of its sub-agent. */
   partsOf(key: string): readonly Entry[] {
     return this.all.partsOf(key);
   }
 
-  /** How a question was answered, if it was. */
+  /** The outcome of an answered question. */
   outcome(id: string): Outcome | undefined {
     return this.asked.outcome(id);
   }
@@ -100,8 +94,8 @@ export class Conversation {
   }
 
   /**
-   * Takes a page of getConversation: the newest one first, then, with older, those before it.
-   * Events that came before the first page are applied after it.
+   * Takes a page of getConversation: the newest one first, then older ones with older. Events
+   * that came before the first page are applied after it.
    */
   load(items: readonly Item[], older = false): void {
     const add = (): void => {
@@ -114,7 +108,7 @@ export class Conversation {
     for (const params of held) this.apply(params);
   }
 
-  /** Takes what getSessionState says of a session. */
+  /** Takes the result of getSessionState. */
   loadSession(session: { id: string; state?: string; status?: string; agent_session?: AgentSession; silent_since?: string; gates?: unknown }): void {
     this.gatesNow = gatesOf(session.gates);
     this.setState(session.id, session.state ?? session.status ?? "");
@@ -124,8 +118,8 @@ export class Conversation {
   }
 
   /**
-   * Takes the questions that fetchApprovals has. Those of known, which waited when it was asked,
-   * and are not among them, were answered while nobody listened.
+   * Takes the result of fetchApprovals. known are the questions that were open at the request. If
+   * one is missing in the result, it was answered while no events came, and is closed.
    */
   loadQuestions(approvals: readonly Data[], known: readonly OpenQuestion[] = []): void {
     const ids = new Set(approvals.map((approval) => stringOf(approval["approval_id"]) ?? stringOf(approval["id"]) ?? ""));
@@ -133,7 +127,7 @@ export class Conversation {
     for (const approval of approvals) this.ask(approval, true);
   }
 
-  /** Takes an event of this conversation. What is older than what is known changes nothing. */
+  /** Takes an event of this conversation. An event that is older than the entry changes nothing. */
   apply(params: EventParams): void {
     if (this.held !== undefined) {
       this.held.push(params);
@@ -143,7 +137,6 @@ export class Conversation {
     const { type, timestamp } = event;
     const data: Data = event.data;
     const run = stringOf(data["session_id"]) ?? "";
-    this.lastSeq = Math.max(this.lastSeq, seq);
     switch (type) {
       case "message_delta":
         return this.delta("text", run, data, seq, timestamp);
@@ -168,7 +161,7 @@ export class Conversation {
         this.sessionChanged = true;
         return;
       case "agent_session":
-        return this.tell(data);
+        return this.setAgent(data);
       case "agent_silent":
         this.runs.setSilent(data);
         this.sessionChanged = true;
@@ -184,7 +177,7 @@ export class Conversation {
         this.sessionChanged = true;
         return;
       case "task_error":
-        if (toldTwice.has(stringOf(data["code"]) ?? "")) return;
+        if (codesWithEntry.has(stringOf(data["code"]) ?? "")) return;
         return this.note("error", `error:${seq}`, run, stringOf(data["message"]) ?? "The agent reports an error", seq, timestamp, data);
     }
   }
@@ -192,7 +185,6 @@ export class Conversation {
   private loadItem(item: Item): void {
     const [run, seq, data] = [item.session_id, item.seq ?? 0, objectOf(item.data)];
     const created = item.created_at;
-    this.lastSeq = Math.max(this.lastSeq, seq);
     switch (item.event_type) {
       case "tool_call":
       case "tool_result":
@@ -224,7 +216,7 @@ export class Conversation {
       return this.all.add(fresh);
     }
     if (!entry.open || seq <= entry.seq) return;
-    // Deltas are merged: one may begin in the middle of what was loaded.
+    // The hub merges deltas, so one may begin inside the loaded text.
     const known = typeof data["length"] === "number" ? Math.max(0, entry.text.length + delta.length - data["length"]) : 0;
     entry.text += delta.slice(known);
     this.all.changed(entry, seq);
@@ -236,7 +228,7 @@ export class Conversation {
     const attachments = objectsOf(data["attachments"] ?? objectOf(data["data"])["attachments"]);
     const text = stringOf(data["content"]) ?? "";
     const entry = old ?? newEntry(key, kindOf(type, stringOf(data["role"]), attachments.length > 0), run, created);
-    // An event's text may be cut where the deltas have told all of it.
+    // An event may cut a text that the deltas had in full.
     if (!(data["truncated"] === true && entry.text.startsWith(text))) entry.text = text;
     entry.open = open;
     entry.attachments = attachments;
@@ -248,7 +240,7 @@ export class Conversation {
     this.all.add(entry);
   }
 
-  /** tool takes what is told of a tool call. whole: all of it, as items have it; events leave out what is too long. */
+  /** tool takes an item or an event about a tool call. whole: an item, which has all of it. Events cut long texts. */
   private tool(run: string, data: Data, seq: number, created: string, whole = false): void {
     const id = stringOf(data["tool_result_for_id"]) ?? stringOf(data["tool_id"]);
     if (id === undefined) return;
@@ -257,7 +249,7 @@ export class Conversation {
     if (old !== undefined && seq < old.seq) return;
     const entry = old ?? newEntry(key, "tool", run, created);
     const call = (entry.tool ??= newTool(id));
-    entry.attachments = tellTool(call, data) ?? entry.attachments;
+    entry.attachments = updateTool(call, data) ?? entry.attachments;
     const keepsMore = call.result.length > (stringOf(data["tool_result_content"])?.length ?? Number.POSITIVE_INFINITY);
     entry.truncated = (data["truncated"] === true && !keepsMore) || (entry.truncated && !whole);
     entry.open = call.status !== "completed" && call.status !== "failed";
@@ -308,7 +300,7 @@ export class Conversation {
     if ((state === "failed" || state === "timed_out") && reason !== undefined) this.note("error", `end:${run}`, run, reason, seq, created, data);
   }
 
-  /** endRun closes the questions of a run: no event tells of each. What it was writing stays as it is. */
+  /** endRun closes the questions and open entries of a run, because there is no event for each. Unfinished text stays. */
   private endRun(run: string): void {
     if (this.asked.endRun(run)) this.questionsChanged = true;
     for (const entry of this.all.all()) {
@@ -323,7 +315,7 @@ export class Conversation {
     if (!this.runs.setState(run, state, at)) return;
     this.sessionChanged = true;
     if (state === "queued" && before !== "queued") this.all.rearrange();
-    // A prompt that has waited begins its run where the conversation is now.
+    // The run of a queued prompt begins at the current end of the conversation.
     if (before !== "queued" || state === "queued") return;
     for (const entry of this.all.list) if (entry.run === run) this.all.toEnd(entry);
   }
@@ -339,7 +331,7 @@ export class Conversation {
     this.all.changed(entry, seq);
   }
 
-  private tell(data: Data): void {
+  private setAgent(data: Data): void {
     for (const part of ["agent", "mode", "model", "info"] as const) if (part in data) this.agentSession[part] = objectOf(data[part]);
     for (const part of ["options", "commands", "background"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
     this.sessionChanged = true;

@@ -1,7 +1,7 @@
-// Makes elements. Text goes in as text alone, and what is not seen in it is written out.
+// Creates elements. Text is never markup, and its invisible characters are written out.
 import { clipped, longestShown, visible } from "../hub/groups";
 
-/** How much of a text a tip or another attribute has, in characters. */
+/** The longest text of a tooltip or another attribute, in characters. */
 const longestTip = 2_000;
 
 export type Child = Node | string | undefined | false;
@@ -9,13 +9,14 @@ export type Child = Node | string | undefined | false;
 export interface ElementOptions {
   class?: string;
   text?: string;
-  /** Shown beside the pointer. */
+  /** The tooltip. */
   tip?: string;
   /** Attributes, such as those of ARIA. */
   is?: Record<string, string>;
   on?: { [E in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[E]) => void };
 }
 
+/** Creates an element. */
 export function make<K extends keyof HTMLElementTagNameMap>(tag: K, options: ElementOptions = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   if (options.class !== undefined) element.className = options.class;
@@ -27,7 +28,7 @@ export function make<K extends keyof HTMLElementTagNameMap>(tag: K, options: Ele
   return element;
 }
 
-/** Appends to an element. */
+/** Appends children to an element. */
 export function fill(element: Element, ...children: Child[]): void {
   for (const child of children) {
     if (child === undefined || child === false) continue;
@@ -35,7 +36,7 @@ export function fill(element: Element, ...children: Child[]): void {
   }
 }
 
-/** Sets the text of an element, unless it has it: a screen reader would read it again. The browser would stand still over a very long one. */
+/** Sets the text of an element if it has changed: a screen reader reads a new text again. A very long text would block the browser, so it is cut. */
 export function setText(element: Element, text: string): void {
   const shown = visible(clipped(text));
   if (element.textContent !== shown) element.textContent = shown;
@@ -59,7 +60,7 @@ export function setLongText(element: HTMLElement, text: string): void {
 
 const longTexts = new WeakMap<Element, string>();
 
-/** piecesOf cuts a text into pieces that can be shown. */
+/** piecesOf cuts a text into pieces that the browser can show. */
 export function piecesOf(text: string): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length; ) {
@@ -70,15 +71,15 @@ export function piecesOf(text: string): string[] {
   return pieces;
 }
 
-/** cutBefore is where a text can be cut: not within a character. */
+/** cutBefore returns the offset at or before at that is not within a character. */
 export function cutBefore(text: string, at: number): number {
   return at < text.length && /[\udc00-\udfff]/.test(text[at]!) ? at - 1 : Math.min(at, text.length);
 }
 
-/** How many parts are shown at first; a button shows as many again. */
+/** The number of parts shown at first, and again for each press of the button. */
 const partsOfPress = 50;
 
-/** Draws parts, each when there is time, so that nothing stands still. More than a person reads at once wait behind a button. */
+/** Draws parts one by one, without blocking the page. After some of them a button shows more. */
 export function inTurns<T>(parts: readonly T[], into: Element, draw: (part: T) => HTMLElement): void {
   const next = (at: number, until: number): void => {
     if (at > 0 && !into.isConnected) return;
@@ -100,7 +101,7 @@ export function inTurns<T>(parts: readonly T[], into: Element, draw: (part: T) =
   next(0, partsOfPress);
 }
 
-/** A button with an icon, a label or both; without a label it needs a name for those who do not see it. */
+/** A button with an icon, a label or both. Without a label it needs a name for screen readers. */
 export function button(options: { label?: string; icon?: IconName; name?: string; class?: string; tip?: string; press: (event: MouseEvent) => void }): HTMLButtonElement {
   const is: Record<string, string> = { type: "button" };
   const name = options.name ?? (options.label === undefined ? options.tip : undefined);
@@ -114,7 +115,7 @@ export function button(options: { label?: string; icon?: IconName; name?: string
   );
 }
 
-/** Says that a text is cut, with a button that gets all of it. */
+/** A note that a text is cut, with a button that loads all of it. */
 export function loadButton(words: string, load: () => Promise<void>): HTMLElement {
   const note = make("span", { class: "note", is: { role: "status" }, text: words });
   let busy = false;
@@ -158,14 +159,12 @@ const outlines = {
   diff: "M8 3v6M5 6h6M5 12.500h6",
   paperclip: "M12.500 7 7.500 12a3 3 0 0 1-4.200-4.200l5.500-5.500a2 2 0 0 1 2.900 2.900L6.500 10.400a1 1 0 0 1-1.400-1.400L9.500 4.600",
   link: "M9 3h4v4M13 3 7.500 8.500M11 9.500V13H3V5h3.500",
-  clock: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 4.500V8l2.500 1.500",
   list: "M5.500 4H13M5.500 8H13M5.500 12H13M2.500 4h.5M2.500 8h.5M2.500 12h.5",
-  more: "M3.500 8h.5M8 8h.5M12.500 8h.5",
 } as const;
 
 export type IconName = keyof typeof outlines;
 
-/** An icon, which says nothing to a screen reader. */
+/** An icon. Screen readers ignore it. */
 export function icon(name: IconName): SVGSVGElement {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");

@@ -1,6 +1,125 @@
-// The entries of a conversation in their order, some of them part of others, and what of them has changed.
-import type { Entry, EntryKind } from "./entry";
+// The entries of a conversation: their types, the data of tool calls, and their order.
+import { objectOf, objectsOf, stringOf, stringsOf } from "./json";
+import type { Data } from "./json";
 
+/** The kinds of entries. content and sketch are an agent's message or thought other than text. */
+export type EntryKind = "prompt" | "text" | "thinking" | "content" | "sketch" | "system" | "error" | "tool" | "plan" | "diff" | "answer";
+
+/** An entry of a conversation: a message, a tool call, a plan, an error. */
+export interface Entry {
+  /** Unique in the conversation. */
+  readonly key: string;
+  readonly kind: EntryKind;
+  /** The session (one prompt and its execution) of the entry. */
+  readonly run: string;
+  /** The key of the tool call that the entry is part of, such as a sub-agent's. */
+  parent: string | undefined;
+  readonly created: string;
+  /** The number of the last event that changed it. */
+  seq: number;
+  /** The text still grows, or the tool still runs. */
+  open: boolean;
+  text: string;
+  /** Of a message: cancelled, if the agent never got it. */
+  status: string | undefined;
+  attachments: Data[];
+  /** The text is cut. */
+  truncated: boolean;
+  /** Of a plan: its steps. */
+  plan: PlanStep[];
+  /** Of a diff, an answer or an error: the data of the event or the item. */
+  data: Data;
+  tool: ToolCall | undefined;
+}
+
+/** A step of a plan. */
+export interface PlanStep {
+  content: string;
+  /** pending, in_progress or completed. */
+  status: string;
+}
+
+/** A change of a file, reported by the agent as whole texts. */
+export interface FileDiff {
+  path: string;
+  /** undefined: the file is new. */
+  before: string | undefined;
+  after: string;
+}
+
+/** A call of a tool by the agent. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** A description for the user. */
+  title: string;
+  /** read, edit, delete, move, search, execute, think, fetch or other. */
+  kind: string;
+  /** pending, in_progress, completed or failed. */
+  status: string;
+  /** undefined: unknown. A string: not JSON. */
+  input: unknown;
+  result: string;
+  paths: string[];
+  diffs: FileDiff[];
+  terminal: string | undefined;
+  approval: string | undefined;
+  /** The user, rule or mode that refused the call. */
+  refusedBy: string | undefined;
+  refusal: string | undefined;
+}
+
+export function newTool(id: string): ToolCall {
+  return {
+    id, name: "", title: "", kind: "other", status: "pending", input: undefined, result: "", paths: [], diffs: [],
+    terminal: undefined, approval: undefined, refusedBy: undefined, refusal: undefined,
+  };
+}
+
+/**
+ * Updates a tool call from an event conversation_updated or an item of getConversation. Missing members
+ * stay unchanged. Returns the attachments, if there are any in the data.
+ */
+export function updateTool(call: ToolCall, data: Data): Data[] | undefined {
+  call.name = stringOf(data["tool_name"]) ?? call.name;
+  call.title = stringOf(data["tool_title"]) ?? stringOf(data["title"]) ?? call.title;
+  call.kind = stringOf(data["tool_kind"]) ?? call.kind;
+  call.status = stringOf(data["tool_status"]) ?? stringOf(data["status"]) ?? call.status;
+  const result = stringOf(data["tool_result_content"]);
+  // An event may cut a text that is known in full.
+  if (result !== undefined && !(data["truncated"] === true && call.result.startsWith(result))) call.result = result;
+  call.approval = stringOf(data["approval_id"]) ?? call.approval;
+  call.refusedBy = stringOf(data["refused_by"]) ?? call.refusedBy;
+  call.refusal = stringOf(data["refusal"]) ?? call.refusal;
+  call.input = data["tool_input"] ?? parsed(stringOf(data["tool_input_json"])) ?? call.input;
+  const more = data["tool_data"] ?? (stringOf(data["tool_result_for_id"]) === undefined ? data["data"] : undefined);
+  if (more === undefined || more === null) return undefined;
+  const details = objectOf(more);
+  call.paths = stringsOf(details["paths"]);
+  call.diffs = objectsOf(details["diffs"]).map(diffOf);
+  call.terminal = stringOf(details["terminal"]);
+  return objectsOf(details["attachments"]);
+}
+
+export function planOf(data: Data): PlanStep[] {
+  return objectsOf(data["entries"]).map((step) => ({ content: stringOf(step["content"]) ?? "", status: stringOf(step["status"]) ?? "pending" }));
+}
+
+function diffOf(diff: Data): FileDiff {
+  const before = diff["old_text"];
+  return { path: stringOf(diff["path"]) ?? "", before: typeof before === "string" ? before : undefined, after: stringOf(diff["new_text"]) ?? "" };
+}
+
+function parsed(json: string | undefined): unknown {
+  if (json === undefined) return undefined;
+  try {
+    return JSON.parse(json) as unknown;
+  } catch {
+    return json;
+  }
+}
+
+/** The entries of a conversation in order, and the changes since they were last drawn. */
 export class Entries {
   private readonly byKey = new Map<string, Entry>();
   private readonly parts = new Map<string, Entry[]>();
@@ -8,7 +127,7 @@ export class Entries {
   private changedKeys = new Set<string>();
   private orderChanged = false;
 
-  /** What is not part of another entry, the oldest first. */
+  /** The entries that are not part of another one, the oldest first. */
   get list(): readonly Entry[] {
     return this.entries;
   }
@@ -40,7 +159,7 @@ export class Entries {
     this.orderChanged = true;
   }
 
-  /** What add adds to the end meanwhile stands before everything that was there. */
+  /** Calls add, and puts the entries that it adds before all others. */
   before(add: () => void): void {
     const later = this.entries;
     this.entries = [];
@@ -50,14 +169,14 @@ export class Entries {
     this.orderChanged = true;
   }
 
-  /** Puts an entry behind all others, and has the entries arranged anew. */
+  /** Moves an entry to the end, and marks the order as changed. */
   toEnd(entry: Entry): void {
     if (!this.entries.includes(entry)) return;
     if (this.entries.at(-1) !== entry) this.entries = [...this.entries.filter((other) => other !== entry), entry];
     this.orderChanged = true;
   }
 
-  /** Has the entries arranged anew: some of them are shown elsewhere now. */
+  /** Marks the order as changed, because some entries are now shown elsewhere. */
   rearrange(): void {
     this.orderChanged = true;
   }
@@ -74,7 +193,7 @@ export class Entries {
     this.changedKeys.add(this.outermost(parent).key);
   }
 
-  /** adopt puts entries under the call that they are part of, where that was on an older page. */
+  /** adopt moves entries into their tool call, if it was on an older page. */
   private adopt(): void {
     const orphans = this.entries.filter(({ parent }) => parent !== undefined && this.byKey.has(parent));
     if (orphans.length === 0) return;
@@ -83,7 +202,7 @@ export class Entries {
     for (const orphan of orphans) this.partOf(this.byKey.get(orphan.parent!)!, orphan);
   }
 
-  /** outermost is the entry of the list in which another stands. */
+  /** outermost returns the entry of the list that contains another one. */
   private outermost(entry: Entry): Entry {
     const seen = new Set<Entry>();
     for (let at = entry; !seen.has(at); ) {
@@ -101,5 +220,5 @@ export function newEntry(key: string, kind: EntryKind, run: string, created: str
 }
 
 export function toolKey(run: string, id: string): string {
-  return `${run}/${id}`; // an agent may use an id again in each run
+  return `${run}/${id}`; // an agent may reuse an id in another run
 }

@@ -1,31 +1,20 @@
-// How an entry of a conversation is shown.
-import type { Actions } from "./actions";
+// The views of the entries of a conversation.
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
-import type { Entry } from "./entry";
-import { nameOf } from "./filediff";
-import { objectOf, stringOf } from "./json";
-import { remedyOf } from "./remedy";
+import type { Entry } from "./entries";
+import { objectOf, objectsOf, stringOf } from "./json";
+import { nameOf } from "./output";
 import { MarkdownStream } from "./stream";
 import { ToolView } from "./toolview";
+import type { Actions, EntryViews, View } from "./view";
 
-/** A part of the transcript. */
-export interface View {
-  readonly element: HTMLElement;
-  /**
-   * Called whenever its entry, or what is part of that, has changed. What takes long is drawn until a time (that of
-   * performance.now); true: there is more, and it is to be called again.
-   */
-  update(until?: number): boolean | undefined;
-}
-
-/** Shows entries, also those that are part of others, and knows where each is. */
-export class Views {
+/** Creates and finds the views of entries, also of those that are part of others. */
+export class Views implements EntryViews {
   private readonly byKey = new Map<string, View>();
 
   constructor(readonly actions: Actions) {}
 
-  /** The view of an entry, made if there is none: one that has to be updated yet. */
+  /** The view of an entry. A new one still needs a call of update. */
   of(entry: Entry): View {
     let view = this.byKey.get(entry.key);
     if (!view) {
@@ -88,7 +77,7 @@ class PromptView implements View {
   }
 }
 
-/** showCut says that not all of a text came, if it is so. */
+/** showCut shows a note if the text of an entry is cut. */
 function showCut(into: HTMLElement, entry: Entry, actions: Actions): void {
   if ((into.childElementCount > 0) === entry.truncated) return;
   into.replaceChildren(...(entry.truncated ? [loadButton("Only the beginning of this text is here.", () => actions.whole(entry))] : []));
@@ -110,7 +99,7 @@ class TextView implements View {
 
   update(until?: number): boolean {
     const { entry } = this;
-    // Of what is no text the words say only that it is there.
+    // The text of an attachment only says that there is one.
     const more = this.stream.show(entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(entry.text.trim()) ? "" : entry.text, !entry.open, until);
     this.element.classList.toggle("open", entry.open);
     showCut(this.cut, entry, this.actions);
@@ -246,5 +235,26 @@ class NoteView implements View {
 
   update(): undefined {
     setLongText(this.element, this.entry.text);
+  }
+}
+
+function remedyOf(code: string | undefined, methods: unknown): string {
+  switch (code) {
+    case "AGENT_AUTH_REQUIRED": {
+      const names = objectsOf(methods).map((method) => stringOf(method["name"]) ?? stringOf(method["id"]) ?? "");
+      return `Sign in to the agent in a terminal (duet-rpc agents login)${names.length > 0 ? `; it offers: ${names.join(", ")}` : ""}. Then send the prompt again.`;
+    }
+    case "AGENT_NOT_FOUND":
+      return "Install the agent's program, or name another one in the configuration; duet-rpc doctor says what it looks for.";
+    case "AGENT_CONTEXT_OVERFLOW":
+      return "The conversation no longer fits into the model's context: fork it from an earlier prompt, or begin a new session.";
+    case "STORE_FULL":
+      return "The disk is full: make room, then send the prompt again.";
+    case "TIMEOUT":
+      return "It took longer than it may. Send a prompt to go on from here.";
+    case "SETTING_REFUSED":
+      return "Choose another mode or model below, then send the prompt again.";
+    default:
+      return "Send a prompt to go on from here. The log says more.";
   }
 }

@@ -1,9 +1,16 @@
-// The extension, as the page speaks to it: requests and notifications of src/panel/protocol.ts.
-import type { PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
-import { JSONRPCClient, JSONRPCServer } from "../rpc/index";
+// The page's requests to the extension (src/panel/protocol.ts): loads the pages of a conversation, and sends prompts.
+import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
+import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
+import type { Conversation } from "./conversation";
+import { button, make } from "./dom";
+import type { Entry } from "./entries";
+import { stringOf } from "./json";
+import { UnknownOutcome } from "./promptbox";
+import type { SessionState } from "./session";
+import type { Transcript } from "./transcript";
 
-/** How long an answer may take, in milliseconds; 0: without end, since a person is asked, or an agent. */
+/** The time limits of requests, in milliseconds. 0: no limit, because a user or an agent answers. */
 const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
   "panel.answer": 0,
   "panel.openLink": 0,
@@ -12,6 +19,7 @@ const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
 };
 const timeout = 60_000;
 
+/** The connection to the extension. */
 export class Host {
   private readonly client: JSONRPCClient;
   private readonly server: JSONRPCServer;
@@ -28,5 +36,213 @@ export class Host {
 
   on<N extends keyof PanelNotifications>(name: N, handler: (params: PanelNotifications[N]) => void): void {
     this.server.onNotify(name, (params) => handler(params as unknown as PanelNotifications[N]));
+  }
+}
+
+type Events = PanelResult<"getConversation">["events"];
+
+/** Items of a page. */
+const pageSize = 150;
+
+/** Items that two pages share, because an item may have moved meanwhile. */
+const overlap = 10;
+
+/** Items of one request in a search. Each may be long. */
+const searched = 10;
+
+/** The largest picture that is shown, in bytes. */
+const longestPicture = 20 << 20;
+
+/** Loads a conversation: the newest page first, older ones on request, and the states of its sessions. */
+export class Pages {
+  private thread = "";
+  /** The number of older items that are not loaded. undefined: nothing is loaded yet. */
+  private before: number | undefined;
+  private loading: Promise<void> | undefined;
+  private readonly pictures = new Map<string, Promise<string | undefined>>();
+
+  constructor(
+    private readonly host: Host,
+    private readonly conversation: Conversation,
+    private readonly transcript: Transcript,
+    private readonly changed: () => void,
+  ) {}
+
+  /** Loads the newest page once, and refreshes the states after each reconnection. */
+  async load(thread: string): Promise<SessionState> {
+    this.thread = thread;
+    if (this.before === undefined) {
+      const from = Math.max(0, (await this.total()) - pageSize);
+      this.conversation.load(await this.items(from, Number.POSITIVE_INFINITY));
+      this.before = from;
+      this.drawTop();
+    }
+    return this.refresh(thread);
+  }
+
+  /** Requests the newest items, without showing them. */
+  async newest(count: number): Promise<Events> {
+    return this.items(Math.max(0, (await this.total()) - count), Number.POSITIVE_INFINITY);
+  }
+
+  get loaded(): boolean {
+    return this.before !== undefined;
+  }
+
+  /** Requests the states of the sessions, the questions and the queue. */
+  async refresh(thread: string): Promise<SessionState> {
+    const known = this.conversation.questions;
+    const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("fetchApprovals", {})]);
+    this.conversation.loadQuestions(approvals, known);
+    await this.queue(thread);
+    this.changed();
+    return session;
+  }
+
+  /** Loads the next older page, if there is one. */
+  older(): Promise<void> {
+    if (this.before === undefined || this.before === 0) return Promise.resolve();
+    return (this.loading ??= this.loadOlder().finally(() => (this.loading = undefined)));
+  }
+
+  /** Loads all of an entry that an event cut. It searches from the end, because such an entry is new. */
+  async whole({ key, run, tool }: Entry): Promise<void> {
+    const isOf = (item: Events[number]): boolean => (tool ? item.session_id === run && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
+    for (let to = await this.total(); to > 0; to -= searched) {
+      const items = await this.items(Math.max(0, to - searched), to + (tool ? 1 : 0)); // the result follows the call
+      const found = items.filter(isOf);
+      if (found.length === 0) continue;
+      this.conversation.load(found);
+      // The call itself may be the last item of the page before.
+      if (!tool || found.some(({ tool_id }) => tool_id === tool.id)) return;
+    }
+    throw new Error("duet-rpc no longer has it");
+  }
+
+  /** The data URL of a picture. undefined: it is too large, or cannot be loaded. */
+  picture(id: string, type: string): Promise<string | undefined> {
+    let picture = this.pictures.get(id);
+    if (!picture) this.pictures.set(id, (picture = this.bytes(id, type).catch(() => undefined)));
+    return picture;
+  }
+
+  private async loadOlder(): Promise<void> {
+    const to = this.before!;
+    const from = Math.max(0, to - pageSize);
+    this.transcript.setOlder(make("p", { class: "note", text: "Loading…" }));
+    try {
+      this.conversation.load(await this.items(from, to + overlap), true);
+      this.before = from;
+      this.drawTop();
+      this.changed();
+    } catch (error) {
+      this.transcript.setOlder(make("p", { class: "failure", text: `Older messages could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.older() }));
+    }
+  }
+
+  private drawTop(): void {
+    this.transcript.setOlder(...(this.before === 0 ? [] : [button({ class: "text-button", label: `Show older messages (${this.before})`, press: () => void this.older() })]));
+  }
+
+  private async total(): Promise<number> {
+    return (await this.host.request("getConversation", { session_id: this.thread, limit: 1 })).total;
+  }
+
+  /** items requests the items from one offset to another, in as many requests as it takes. */
+  private async items(from: number, to: number): Promise<Events> {
+    const items: Events = [];
+    for (let offset: number | undefined = from; offset !== undefined && offset < to; ) {
+      const page: PanelResult<"getConversation"> = await this.host.request("getConversation", { session_id: this.thread, offset, limit: Math.min(pageSize + overlap, to - offset) });
+      items.push(...page.events);
+      offset = page.events.length === 0 ? undefined : page.next_offset;
+    }
+    return items;
+  }
+
+  /** states requests the last session and, while they are queued, the ones before. */
+  private async states(thread: string): Promise<SessionState> {
+    const { session: last } = await this.host.request("getSessionState", { session_id: thread });
+    const all = [last];
+    for (let session = last; session.state === "queued" && session.parent_session_id && all.length < 50; ) {
+      ({ session } = await this.host.request("getSessionState", { session_id: session.parent_session_id }));
+      all.push(session);
+    }
+    for (const session of all.reverse()) this.conversation.loadSession(session);
+    return last;
+  }
+
+  /** queue requests which queued prompts can be edited, unless that is known for all of them. */
+  private async queue(thread: string): Promise<void> {
+    const { runs } = this.conversation;
+    if (runs.queued.every((run) => runs.isEditable(run) !== undefined)) return;
+    try {
+      const { queued } = await this.host.request("session.queue", { session_id: thread });
+      runs.setEditable(queued);
+    } catch {
+      // Prompts can still be taken back, and the next refresh tries again.
+    }
+  }
+
+  private async bytes(id: string, type: string): Promise<string | undefined> {
+    const parts: string[] = [];
+    for (let offset: number | undefined = 0; offset !== undefined; ) {
+      const part: PanelResult<"getAttachment"> = await this.host.request("getAttachment", { id, offset });
+      if (part.size > longestPicture) return undefined;
+      parts.push(part.data);
+      offset = part.next_offset;
+    }
+    // Each part is base64 on its own, so parts cannot be joined as text.
+    const whole = parts.length === 1 ? parts[0]! : btoa(parts.map((part) => atob(part)).join(""));
+    return `data:${type};base64,${whole}`;
+  }
+}
+
+/** How many of the newest items are searched for a sent prompt. The agent may have begun to answer it. */
+const looked = 50;
+
+/** The delivery of a prompt: into the current turn, into the queue, or as a new turn. */
+export type Delivered = "injected" | "queued" | "started";
+
+/**
+ * Sends a prompt, and resolves with its delivery when the hub has it. With now, a working agent gets it
+ * in the middle of its turn, if the agent supports that. Rejects if the hub does not have the prompt, and
+ * with an UnknownOutcome if that cannot be determined.
+ */
+export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, thread: string, { text, content }: Draft, now = false): Promise<Delivered | undefined> {
+  const runs = new Set(conversation.runs.ids);
+  const messages = new Set(conversation.entries.map(({ key }) => key));
+  try {
+    const { session_id: id, delivered } = await host.request("continueSession", { session_id: thread, query: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
+    if (delivered !== "injected") conversation.loadSession({ id, state: conversation.runs.state(id) ?? "queued" });
+    return delivered as Delivered;
+  } catch (error) {
+    // A hub stores a prompt before it runs it, so the next hub knows it.
+    if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
+    // A prompt that was injected into a turn is a new message in a known run.
+    if (!(await arrived(pages, text, (run, key) => runs.has(run) && (!now || messages.has(key))))) throw error;
+    return undefined;
+  }
+}
+
+/** The note for the user after a prompt was sent. Empty: none. */
+export function deliveredWords(delivered: Delivered | undefined, { now, working, content }: { now: boolean; working: boolean; content: boolean }): string {
+  switch (delivered) {
+    case "injected":
+      return "Sent: the agent has it.";
+    case "queued":
+      if (!working) return "";
+      return `Queued: it runs when this turn has ended${!now ? "" : content ? " (files wait for that)" : " (the agent cannot take it now)"}.`;
+    default:
+      return now ? "Sent." : "";
+  }
+}
+
+/** arrived reports whether a message that was not known before has this text. */
+async function arrived(pages: Pages, text: string, known: (run: string, key: string) => boolean): Promise<boolean> {
+  try {
+    const items = await pages.newest(looked);
+    return items.some((item) => item.event_type === "message" && item.role === "user" && item.content?.trim() === text.trim() && !known(stringOf(item.session_id) ?? "", item.key ?? ""));
+  } catch (error) {
+    throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look for it in the conversation before you send it again.`);
   }
 }

@@ -1,4 +1,4 @@
-// Members of objects that came as JSON, whatever they are.
+// Reads members of untyped JSON objects.
 
 export type Data = Record<string, unknown>;
 

@@ -1,39 +1,75 @@
-// The page of a session panel.
+// The page of a session panel, and the draft that it keeps.
 import type { Draft } from "../panel/protocol";
 import { webviewPageTransport } from "../rpc/index";
 import type { WebviewApi } from "../rpc/index";
 import { Host } from "./host";
 import { Panel } from "./panel";
+import type { Kept } from "./panel";
 
-declare function acquireVsCodeApi(): WebviewApi & { getState(): unknown; setState(state: unknown): void };
+declare function acquireVsCodeApi(): Api;
+
+interface Api extends WebviewApi {
+  getState(): unknown;
+  setState(state: unknown): void;
+}
 
 interface PageState {
-  /** By this the extension finds what the panel has shown, when VS Code opens it again. */
+  /** The extension finds the conversation by this when VS Code restores the panel. */
   place: { window: string } & Record<string, unknown>;
   kept?: Draft;
 }
 
+/** How long typing has to pause before the extension gets a draft with images or files, in milliseconds. */
+const pause = 400;
+
+/**
+ * The draft of the page's prompt. The state of the page gets each change at once: it outlives a hidden panel. The
+ * extension writes the draft to the disk (panel.keepDraft), where it outlives the window.
+ */
+class KeptDraft implements Kept {
+  private kept: Draft | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly api: Api,
+    private readonly host: Host,
+    private readonly place: PageState["place"],
+  ) {
+    const before = api.getState() as PageState | undefined;
+    // The state counts in the same window only. After that window has ended, VS Code may have an older state than the extension.
+    if (before?.place.window === place.window && isDraft(before.kept)) this.kept = before.kept;
+    this.save();
+    if (this.kept) this.store(this.kept);
+  }
+
+  get draft(): Draft | undefined {
+    return this.kept;
+  }
+
+  keep(draft: Draft): void {
+    this.kept = draft;
+    this.save();
+    clearTimeout(this.timer);
+    // VS Code ends a hidden page without a warning, so the extension gets a short draft at once.
+    if (draft.content.length === 0) this.store(draft);
+    else this.timer = setTimeout(() => this.store(draft), pause);
+  }
+
+  private save(): void {
+    this.api.setState({ place: this.place, ...(this.kept ? { kept: this.kept } : {}) } satisfies PageState);
+  }
+
+  private store(draft: Draft): void {
+    this.host.request("panel.keepDraft", draft).catch(() => undefined); // the page's state still has it
+  }
+}
+
+function isDraft(value: Draft | undefined): boolean {
+  return value?.text !== undefined && Array.isArray(value.content);
+}
+
 const api = acquireVsCodeApi();
 const root = document.getElementById("app")!;
-const place = JSON.parse(root.dataset["place"]!) as PageState["place"];
-const before = api.getState() as PageState | undefined;
-// What a page has kept counts as long as the window is the same, in which panels are hidden and shown. Of a window that
-// has ended VS Code may have an older state than the extension (panel.keepDraft), which is asked instead.
-let kept = before?.place.window === place.window ? before.kept : undefined;
-const keep = (draft: Draft | undefined): void => {
-  kept = draft;
-  api.setState({ place, ...(draft ? { kept: draft } : {}) } satisfies PageState);
-};
-keep(kept);
 const host = new Host(webviewPageTransport(api));
-// A page ends without a word when its panel is hidden, so that the extension is told at once of what is not long.
-const tell = (draft: Draft): void => void host.request("panel.keepDraft", draft).catch(() => undefined);
-if (kept !== undefined) tell(kept);
-const panel = new Panel(root, host, {
-  get: () => kept,
-  set: (state) => {
-    keep(state as Draft);
-    if ((state as Draft).content.length === 0) tell(state as Draft);
-  },
-});
+const panel = new Panel(root, host, new KeptDraft(api, host, JSON.parse(root.dataset["place"]!) as PageState["place"]));
 void panel.open();

@@ -1,9 +1,9 @@
-// Markdown as elements. They are made of markdown-it's tokens, one by one, so nothing that an
-// agent writes becomes markup, a style or a script; HTML stays the text that it is.
+// Markdown as elements. Each is made from a token of markdown-it, so an agent's text never becomes markup, a style or a
+// script. HTML is shown as text.
 import MarkdownIt from "markdown-it";
 import type { MarkdownIt as Parser, StateInline, Token } from "markdown-it";
-import { codeBlock } from "./codeblock";
 import { fill, make } from "./dom";
+import { codeBlock } from "./output";
 import { fileOf, linkOf, pieces } from "./references";
 import type { Target } from "./references";
 
@@ -12,7 +12,7 @@ const elements = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "
 /** Rows of a table that are shown at first. */
 const firstRows = 300;
 
-/** How many tokens of a paragraph are read to find the ends of its brackets. Each pair of brackets reads its text about twice. */
+/** The limit of tokens that are read to match the brackets of a paragraph. Each pair of brackets reads its text about twice. */
 const bracketSteps = 1_000;
 const bracketStepsPerCharacter = 8;
 
@@ -25,7 +25,7 @@ function markdown(): Parser {
     // linkOf refuses both. The library would read up to 10,000 characters at each refused address.
     parser.linkify.add("ftp:", null).add("//", null);
     limitBrackets(parser);
-    // What is no link stays visible as it was written; linkOf says which is.
+    // A refused link stays visible as text. linkOf decides.
     parser.validateLink = (url) => linkOf(url) !== undefined || /^data:image\/(?:png|gif|jpeg|webp);base64,/i.test(url);
   }
   return parser;
@@ -49,7 +49,7 @@ function limitBrackets(of: Parser): void {
 /** A block at the outermost level: a paragraph, a list, a table. */
 export interface Block {
   tokens: Token[];
-  /** Its first line, and the one behind its last. */
+  /** The first line, and the line after the last. */
   from: number;
   to: number;
 }
@@ -110,7 +110,7 @@ function opened(token: Token): HTMLElement {
   return element;
 }
 
-/** closed folds a table that is longer than anybody reads at once. */
+/** closed folds the further rows of a long table. */
 function closed(node: Node): void {
   if (!(node instanceof HTMLTableSectionElement) || node.tagName !== "TBODY" || node.rows.length <= firstRows) return;
   const rest = [...node.rows].slice(firstRows);
@@ -169,14 +169,14 @@ function inlineCode(content: string, parent: Element): HTMLElement {
   return target ? fillWith(linkElement(target), code) : code;
 }
 
-/** image shows those that are in the text itself; others are a link, since nothing is loaded from elsewhere. */
+/** image shows an image whose data is in the text. Any other image is a link, because the page loads nothing from elsewhere. */
 function image(token: Token): HTMLElement {
   const source = attribute(token, "src");
   if (/^data:/i.test(source)) return make("img", { class: "picture", is: { src: source, alt: token.content || "Image" } });
   return fillWith(linkElement(linkOf(source)), token.content || source);
 }
 
-/** linkElement is a link that the panel opens (links.ts): one with an address would be followed by the webview, too. */
+/** linkElement makes a link that the panel opens (openLinks). It has no href, because the webview would follow that as well. */
 function linkElement(target: Target | undefined): HTMLElement {
   const link = make("span", { class: "link" });
   if (!target) return link;

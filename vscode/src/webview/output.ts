@@ -1,27 +1,114 @@
-// What a tool got and gave back: long texts by their first and last lines, with their colours.
+// Long monospaced texts, first shown in part: code blocks, output of tools, and diffs.
 import Anser from "anser";
-import { visible } from "../hub/groups";
-import { copyButton } from "./codeblock";
-import { cutBefore, fill, inTurns, loadButton, make } from "./dom";
+import { structuredPatch } from "diff";
+import { clipped, visible } from "../hub/groups";
+import { button, cutBefore, fill, inTurns, loadButton, make, piecesOf } from "./dom";
+import type { FileDiff } from "./entries";
+import type { Actions } from "./view";
+
+/** How much of a code block, and of each of its lines, is shown at first, in characters. */
+const longestBlock = 200_000;
+const longestCodeLine = 5_000;
+
+/** A code block that can grow. */
+export interface CodeBlock {
+  element: HTMLElement;
+  /** Appends text. */
+  append(text: string): void;
+}
+
+/** A block of code, with a button that copies it as it was written. */
+export function codeBlock(content: string, language: string): CodeBlock {
+  let whole = "";
+  let shown = 0;
+  let lineLength = 0;
+  let showsAll = false;
+  const code = make("code");
+  const all = button({
+    class: "text-button", label: "Show all",
+    press: () => {
+      all.hidden = true;
+      showsAll = true;
+      code.replaceChildren();
+      inTurns(piecesOf(whole.replace(/\n$/, "")), code, (piece) => make("span", { text: piece }));
+    },
+  });
+  all.hidden = true;
+  /** Shows more text, up to the limits. A very long line would block the browser. */
+  const show = (text: string): void => {
+    if (showsAll) return fill(code, text);
+    let part = "";
+    for (let at = 0; at < text.length && shown < longestBlock; ) {
+      const newline = text.indexOf("\n", at);
+      const end = newline === -1 ? text.length : newline;
+      const last = cutBefore(text, Math.min(end, at + Math.max(0, longestCodeLine - lineLength)));
+      part += text.slice(at, last);
+      if (newline !== -1) part += "\n";
+      if (last < end) all.hidden = false;
+      lineLength = newline === -1 ? lineLength + end - at : 0;
+      shown += last - at + 1;
+      at = end + 1;
+    }
+    fill(code, ...piecesOf(part));
+    if (shown >= longestBlock) all.hidden = false;
+  };
+  const element = make(
+    "div",
+    { class: "code-block" },
+    make("div", { class: "code-head" }, make("span", { class: "code-language", text: language }), copyButton(() => whole, "Copy code")),
+    make("pre", { is: { tabindex: "0" } }, code),
+    all,
+  );
+  whole = content;
+  show(content.replace(/\n$/, ""));
+  return {
+    element,
+    append: (text) => {
+      whole += text;
+      show(text);
+    },
+  };
+}
+
+/** A button that copies a text and confirms it. */
+function copyButton(text: () => string, name: string): HTMLButtonElement {
+  const copy = button({
+    icon: "copy", name, class: "icon-button copy",
+    press: () => {
+      navigator.clipboard.writeText(text()).then(
+        () => said("Copied"),
+        () => said("Could not copy"),
+      );
+    },
+  });
+  const note = make("span", { class: "copy-note", is: { role: "status" } });
+  const said = (what: string): void => {
+    note.textContent = what;
+    setTimeout(() => (note.textContent = ""), 2_000);
+  };
+  copy.append(note);
+  return copy;
+}
 
 const headLines = 8;
 const tailLines = 12;
-/** No line is shown longer than this at first. */
-const longestLine = 2_000;
-/** Lines and characters that are drawn at once when all is asked for. */
+/** How much of a line is shown at first, in characters. */
+const longestOutputLine = 2_000;
+/** Lines and characters that are drawn at once after "Show all". */
 const linesAtOnce = 2_000;
 const charactersAtOnce = 20_000;
 
+/** The options of output. */
 export interface OutputOptions {
   name: string;
   colours?: boolean;
-  /** Gets all of a text of which only the beginning is there, and has it drawn anew. */
+  /** Loads all of a text that is cut, and draws it again. */
   load?: () => Promise<void>;
-  /** It is to be shown whole at once. */
+  /** Shows all of the text at once. */
   all?: boolean;
 }
 
-/** A text of a tool's, which can be shown whole. */
+/** The input or output of a tool: the first and last lines, with a button that shows all of it. */
 export function output(text: string, options: OutputOptions): HTMLElement {
   const element = make("div", { class: "output" });
   const lines = linesOf(text);
@@ -36,7 +123,7 @@ export function output(text: string, options: OutputOptions): HTMLElement {
   };
   const cut = lines.length > headLines + tailLines + 3;
   const shown = cut ? [...lines.slice(0, headLines), ...lines.slice(-tailLines)] : lines;
-  const shorter = shown.map((line) => (line.length > longestLine ? `${line.slice(0, longestLine)}… (${line.length - longestLine} more characters)` : line));
+  const shorter = shown.map((line) => (line.length > longestOutputLine ? `${line.slice(0, longestOutputLine)}… (${line.length - longestOutputLine} more characters)` : line));
   const showAll = (): void => {
     element.replaceChildren(copy);
     inTurns(blocksOf(lines), element, block);
@@ -62,7 +149,7 @@ export function output(text: string, options: OutputOptions): HTMLElement {
   return element;
 }
 
-/** blocksOf puts lines together that are drawn at once. A longer line is cut into several. */
+/** blocksOf groups lines that are drawn at once. It cuts a longer line into several. */
 function blocksOf(lines: readonly string[]): string[][] {
   const blocks: string[][] = [[]];
   let characters = 0;
@@ -81,7 +168,7 @@ function blocksOf(lines: readonly string[]): string[][] {
   return blocks;
 }
 
-/** partEnd is where the part of a long line ends that begins at from: within no character, and within no colour. */
+/** partEnd returns the end of the part of a long line that begins at from. It is not within a character or an escape sequence. */
 function partEnd(line: string, from: number): number {
   const end = cutBefore(line, from + charactersAtOnce);
   const escape = line.lastIndexOf("\u001b", end - 1);
@@ -95,12 +182,12 @@ export function linesOf(text: string): string[] {
   return lines;
 }
 
-/** overwritten is what a terminal would show of a line, whose beginning may be written anew. */
+/** overwritten returns the last version of a line that carriage returns overwrite. */
 function overwritten(line: string): string {
   return line.slice(line.lastIndexOf("\r", line.length - 2) + 1);
 }
 
-/** withoutCursor leaves out what moves a cursor: it moves nowhere here. */
+/** withoutCursor removes the escape sequences that move the cursor. */
 function withoutCursor(text: string): string {
   return text
     .replace(/\r\n/g, "\n")
@@ -110,7 +197,7 @@ function withoutCursor(text: string): string {
 
 function coloured(to: Element, text: string): void {
   if (!text.includes("\u001b")) return fill(to, text);
-  // Of what is no colour Anser reads each line again and again.
+  // Anser reads a line again for each escape sequence that is no colour.
   const known = text.replace(/\u001b(?!\[[\d;]*m)/g, visible);
   for (const part of Anser.ansiToJson(known, { use_classes: true, remove_empty: true })) {
     const classes = [part.fg, part.bg && part.bg.replace("ansi-", "ansi-bg-"), ...part.decorations.map((decoration) => `ansi-${decoration}`)].filter((name) => /^[a-z-]+$/.test(name ?? "") && !name.includes("palette") && !name.includes("truecolor"));
@@ -119,4 +206,78 @@ function coloured(to: Element, text: string): void {
     if (part.bg_truecolor && part.bg?.endsWith("truecolor")) span.style.backgroundColor = `rgb(${part.bg_truecolor})`;
     to.append(span);
   }
+}
+
+/** The limit for both texts of a diff together, in characters. Only the editor shows a longer one. */
+const longestDiff = 400_000;
+const firstDiffLines = 60;
+/** How much of a line is shown at first, in characters. */
+const longestDiffLine = 2_000;
+
+/** A change of a file: the changed lines with some context, and a button for the diff editor. */
+export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "openFile">): HTMLElement {
+  const lines = diffLines(diff);
+  const head = make(
+    "div",
+    { class: "diff-head" },
+    button({ class: "text-button diff-path", label: nameOf(diff.path), tip: diff.path, press: () => actions.openFile(diff.path) }),
+    lines && make("span", { class: "added", text: `+${countOf(lines, "+")}` }),
+    lines && make("span", { class: "removed", text: `−${countOf(lines, "-")}` }),
+    diff.before === undefined && make("span", { class: "tag", text: "new" }),
+    button({ icon: "diff", name: `Show the change of ${nameOf(diff.path)} in the diff editor`, tip: "Open in the diff editor", press: () => actions.openDiff(diff) }),
+  );
+  return make("div", { class: "file-diff" }, head, lines ? unified(lines) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
+}
+
+/** Shows a given unified diff, such as that of a question. */
+export function unifiedDiff(text: string): HTMLElement {
+  return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)));
+}
+
+function diffLines({ path, before, after }: FileDiff): string[] | undefined {
+  if ((before?.length ?? 0) + after.length > longestDiff) return undefined;
+  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 2, timeout: 40 });
+  return patch?.hunks.flatMap((hunk, i) => [...(i > 0 || hunk.oldStart > 1 ? [`@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`] : []), ...hunk.lines.filter((line) => !line.startsWith("\\"))]);
+}
+
+function countOf(lines: readonly string[], sign: string): number {
+  return lines.filter((line) => line.startsWith(sign)).length;
+}
+
+function unified(lines: readonly string[]): HTMLElement {
+  const pre = make("pre", { class: "diff-lines", is: { tabindex: "0", "aria-label": "Changed lines" } });
+  const write = (part: readonly string[]): void => {
+    for (const line of part) {
+      const kind = line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span";
+      const element = make(kind, { class: line.startsWith("@@") ? "hunk" : "line", text: line === "" ? " " : clipped(line, longestDiffLine) });
+      fill(pre, element);
+      if (clipped(line, longestDiffLine) === line) continue;
+      const whole = button({
+        class: "text-button", label: "Show the whole line",
+        press: () => {
+          whole.remove();
+          element.replaceChildren();
+          inTurns(piecesOf(line), element, (piece) => make("span", { text: piece }));
+        },
+      });
+      pre.append(whole);
+    }
+  };
+  write(lines.slice(0, firstDiffLines));
+  if (lines.length > firstDiffLines) {
+    const more = button({
+      class: "text-button", label: `Show ${lines.length - firstDiffLines} more lines`,
+      press: () => {
+        more.remove();
+        write(lines.slice(firstDiffLines));
+      },
+    });
+    pre.append(more);
+  }
+  return pre;
+}
+
+/** The last part of a path. */
+export function nameOf(path: string): string {
+  return path.split(/[\\/]/).filter((part) => part !== "").at(-1) ?? path;
 }

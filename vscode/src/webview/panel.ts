@@ -1,50 +1,49 @@
-// A panel: what the extension says becomes a conversation, and that is drawn once a frame.
-import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+// The panel: connects the extension's messages with the model of the conversation and its views, which it draws once per frame.
+import type { EventParams } from "../hub/events";
 import type { Choice } from "../hub/questions";
+import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
 import { RPCError } from "../rpc/index";
-import type { Actions, Answered } from "./actions";
-import { Announcer } from "./announcer";
 import { Composer } from "./composer";
 import { Conversation } from "./conversation";
 import { button, make } from "./dom";
-import { Head } from "./head";
-import type { Entry } from "./entry";
+import type { Entry } from "./entries";
+import { deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
-import { objectOf } from "./json";
-import { openLinks } from "./links";
-import { Pages } from "./pages";
-import { QuestionBar } from "./questionbar";
+import { objectOf, stringOf } from "./json";
 import type { OpenQuestion, Outcome } from "./questions";
+import { QuestionBar, questionTitle } from "./questionview";
 import { Queue } from "./queue";
 import type { Saved } from "./queue";
-import { deliveredWords, sendPrompt } from "./sending";
-import { sessionOf, stateWords } from "./session";
+import { openLinks } from "./references";
+import { Head, sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
-import { SettingsBar } from "./settingsbar";
-import { settingsOf } from "./settings";
+import { SettingsBar, settingsOf } from "./settings";
 import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
+import type { Actions, Answered } from "./view";
 
-/** What VS Code keeps for a page while it is hidden, and over a reload. */
+/** Keeps what is written in the prompt box while the page is hidden, and over a reload. */
 export interface Kept {
-  get(): unknown;
-  set(state: unknown): void;
+  /** The draft from before; undefined: this window has none. */
+  readonly draft: Draft | undefined;
+  keep(draft: Draft): void;
 }
 
-/** Events after which getSessionState, or fetchApprovals, tells more than they do. */
+/** Events after which getSessionState or fetchApprovals has more data than the event. */
 const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
 
-/** The longest time between two drawings, in milliseconds. */
+/** The longest pause between two drawings, in milliseconds. */
 const longestRest = 200;
 
-/** How long such events are collected, in milliseconds. */
+/** How long to collect these events before a refresh, in milliseconds. */
 const collect = 150;
 
-/** Whether the hub refuses a change of a queued prompt since that has begun. */
+/** Whether the hub refused to change a queued prompt because it has begun. */
 function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
 }
 
+/** The panel of one conversation. */
 export class Panel implements Actions {
   readonly conversation = new Conversation();
   private readonly transcript: Transcript;
@@ -74,9 +73,9 @@ export class Panel implements Actions {
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
     this.composer = new Composer(host, {
-      commands: () => this.conversation.told.commands ?? this.session?.agent_session?.commands ?? [],
+      commands: () => this.conversation.agent.commands ?? this.session?.agent_session?.commands ?? [],
       send: (draft, now) => this.send(draft, now),
-      keep: (draft) => kept.set(draft),
+      keep: (draft) => kept.keep(draft),
     });
     this.queue = new Queue({
       takeBack: (entry) => this.takeBack(entry),
@@ -116,7 +115,7 @@ export class Panel implements Actions {
     setInterval(() => this.drawHead(), 1_000);
   }
 
-  /** Asks for what is to be shown, and shows it. */
+  /** Loads and shows the conversation. */
   async open(): Promise<void> {
     try {
       this.start = await this.host.request("panel.start", {});
@@ -124,8 +123,7 @@ export class Panel implements Actions {
       this.banner.replaceChildren(make("p", { text: `The panel could not be opened: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.open() }));
       return;
     }
-    const kept = this.kept.get() as Draft | undefined;
-    this.composer.setDraft(kept?.text !== undefined && Array.isArray(kept.content) ? kept : this.start.draft);
+    this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
     await this.connected(this.start.connection);
     this.changed();
@@ -136,23 +134,23 @@ export class Panel implements Actions {
   }
 
   openFile(path: string, line?: number, column?: number): void {
-    this.tell("panel.openFile", { path, ...(line === undefined ? {} : { line }), ...(column === undefined ? {} : { column }) });
+    this.call("panel.openFile", { path, ...(line === undefined ? {} : { line }), ...(column === undefined ? {} : { column }) });
   }
 
   openDiff({ path, before, after }: { path: string; before: string | undefined; after: string }): void {
-    this.tell("panel.openDiff", { path, before: before ?? null, after });
+    this.call("panel.openDiff", { path, before: before ?? null, after });
   }
 
   openChanges(path?: string): void {
-    this.tell("panel.openChanges", path === undefined ? {} : { path });
+    this.call("panel.openChanges", path === undefined ? {} : { path });
   }
 
   openLink(url: string): void {
-    this.tell("panel.openLink", { url });
+    this.call("panel.openLink", { url });
   }
 
   command(command: Parameters<Actions["command"]>[0]): void {
-    this.tell("panel.command", { command });
+    this.call("panel.command", { command });
   }
 
   focusPrompt(): void {
@@ -170,7 +168,7 @@ export class Panel implements Actions {
       const { success, error } = await this.host.request("sendDecision", { approval_id: question.id, ...decision });
       if (success) return { done: true };
       this.own.delete(question.id);
-      return { done: false, why: `It was answered already: ${error ?? "somebody else was quicker"}` };
+      return { done: false, why: `It was answered already: ${error ?? "another client was quicker"}` };
     } catch (error) {
       this.own.delete(question.id);
       return { done: false, why: `The answer did not get there: ${(error as Error).message}` };
@@ -213,7 +211,7 @@ export class Panel implements Actions {
     this.changed();
   }
 
-  /** refresh asks soon for what only a request tells: modes, sums, and rules that an answer could make. */
+  /** refresh soon requests the data that events lack: modes, sums, and the rules that an answer could make. */
   private refresh(): void {
     this.refreshing ??= setTimeout(() => {
       this.refreshing = undefined;
@@ -223,7 +221,7 @@ export class Panel implements Actions {
           this.session = session;
           this.changed();
         },
-        () => undefined, // what is shown stays, and the next event asks again
+        () => undefined, // keep the current data; the next event tries again
       );
     }, collect);
   }
@@ -245,10 +243,10 @@ export class Panel implements Actions {
     }
   }
 
-  /** send resolves with what a person is told of the prompt. */
+  /** send sends a prompt, and resolves with a note for the user. */
   private async send(draft: Draft, now: boolean): Promise<string> {
     if (!this.start) throw new Error("the panel is not ready yet");
-    // While it is being started the extension keeps what it is asked, until it is ready.
+    // While duet-rpc starts, the extension holds requests until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
     const { active } = this.conversation.runs;
     const delivered = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
@@ -257,7 +255,7 @@ export class Panel implements Actions {
     return deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
   }
 
-  /** Interrupts the run that an agent works on, or what it does in the background after the last one. */
+  /** Interrupts the active run, or background work after the last one. */
   private async interrupt(run = this.conversation.runs.active ?? this.session?.id ?? this.conversation.runs.last): Promise<void> {
     if (run === undefined) return;
     try {
@@ -277,7 +275,7 @@ export class Panel implements Actions {
     }
   }
 
-  /** wholeQueued loads all of a queued prompt's text; false: it cannot be loaded. */
+  /** wholeQueued loads all of a queued prompt's text. Returns false if that fails. */
   private async wholeQueued(entry: Entry): Promise<boolean> {
     try {
       if (entry.truncated) await this.whole(entry);
@@ -314,7 +312,7 @@ export class Panel implements Actions {
     }
   }
 
-  /** set changes a setting of the agent; what it says is for the person. */
+  /** set changes a setting of the agent, and resolves with a note for the user. */
   private async set(setting: Setting, value: string): Promise<string> {
     if (!this.start) return "";
     const { live, session } = await this.host.request("session.set", { session_id: this.start.thread, ...setting.change(value) });
@@ -323,11 +321,11 @@ export class Panel implements Actions {
     return live || !this.conversation.runs.active ? "" : `${setting.name}: it counts from the next prompt on.`;
   }
 
-  private tell<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
+  private call<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
     this.host.request(method, params).catch((error: unknown) => this.composer.box.fail((error as Error).message));
   }
 
-  /** changed has the page drawn in the next frame, or after a rest, so that keys and clicks get through. */
+  /** changed draws the page in the next frame, or after a pause that lets keys and clicks through. */
   private changed(): void {
     if (this.frame !== 0 || this.resting !== undefined) return;
     const rest = this.restUntil - performance.now();
@@ -362,7 +360,38 @@ export class Panel implements Actions {
     this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
     this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);
-    if (this.session) this.settings.update(settingsOf(this.session, this.conversation.told));
+    if (this.session) this.settings.update(settingsOf(this.session, this.conversation.agent));
     this.announcer.state(stateWords(session, now), this.conversation.questions);
+  }
+}
+
+/** Announces to a screen reader what the user has to know: open questions, work without a prompt, the end of a run. Streaming text is not announced. */
+class Announcer {
+  readonly element = make("div", { class: "unseen", is: { "aria-live": "polite", role: "status" } });
+  private last: string | undefined;
+  private readonly announced = new Set<string>();
+
+  say(text: string): void {
+    this.element.append(make("p", { text }));
+    while (this.element.childElementCount > 3) this.element.firstElementChild!.remove();
+  }
+
+  /** Announces that the agent continues without a prompt, if the event says so. */
+  event({ event: { type, data } }: EventParams): void {
+    const text = stringOf(data["content"]);
+    if (type === "conversation_updated" && data["subtype"] === "went_on" && text !== undefined) this.say(text);
+  }
+
+  /** Announces new questions, and the end of a run. */
+  state(state: { id: string; text: string }, questions: readonly OpenQuestion[]): void {
+    for (const question of questions) {
+      if (this.announced.has(question.id)) continue;
+      this.announced.add(question.id);
+      this.say(`Question: ${questionTitle(question)}`);
+    }
+    const before = this.last;
+    this.last = state.id;
+    if (before === undefined || before === state.id) return;
+    if (state.id === "done" || state.id === "failed") this.say(`The agent's work ${state.id === "done" ? "is " : ""}${state.text}`);
   }
 }

@@ -1,17 +1,18 @@
-// The box in which a prompt is written.
+// The box for a prompt.
 import type { Draft, PromptContent } from "../panel/protocol";
 import { button, make, setText } from "./dom";
 
-/** The tallest that it grows by itself, as a share of the page. */
+/** The greatest height that the box grows to, as a share of the page. */
 const tallest = 0.4;
 
-/** Nobody can tell whether a prompt was sent. Its message is what a person is told. */
+/** It is not known whether a prompt was sent. The message is for the user. */
 export class UnknownOutcome extends Error {}
 
+/** The text area of a prompt, with its buttons and notes. */
 export class PromptBox {
   readonly element: HTMLElement;
   readonly text: HTMLTextAreaElement;
-  /** Where what belongs to the box is put: chips above it, and settings below. */
+  /** Containers for chips above the box, and for settings below it. */
   readonly above = make("div", { class: "prompt-above" });
   readonly tools = make("div", { class: "prompt-tools" });
   private readonly failure = make("p", { class: "failure", is: { role: "alert" } });
@@ -23,12 +24,12 @@ export class PromptBox {
   private sending = false;
   private unsent = false;
 
-  /** Called when what is written is otherwise. */
+  /** Called when the draft changes. */
   onChange: (draft: Draft) => void = () => {};
-  /** Called before the box takes a key; true: it was for somebody else. */
+  /** Called before the box handles a key. true: the callback has handled it. */
   onKey: (event: KeyboardEvent) => boolean = () => false;
 
-  /** send resolves with what a person is told of it. With now an agent that works gets it in the middle of its turn. */
+  /** send sends a prompt, and resolves with a note for the user. With now, a working agent gets it in the middle of its turn. */
   constructor(private readonly send: (draft: Draft, now: boolean) => Promise<string>) {
     this.text = make("textarea", {
       is: { rows: "1", "aria-label": "Prompt", placeholder: "Say what is to be done", spellcheck: "true" },
@@ -50,14 +51,14 @@ export class PromptBox {
     this.changed(false);
   }
 
-  /** Puts text at the cursor. */
+  /** Inserts text at the cursor. */
   insert(text: string, content: readonly PromptContent[] = []): void {
     this.content = [...this.content, ...content];
     this.text.setRangeText(text, this.text.selectionStart, this.text.selectionEnd, "end");
     this.changed();
   }
 
-  /** Puts text behind what is written, as a paragraph of its own. The cursor goes behind it, unless the box has the focus. */
+  /** Appends text as a paragraph. The cursor moves to its end, unless the box has the focus. */
   append(text: string): void {
     const { value } = this.text;
     const added = value.trim() === "" ? text : `${value.trimEnd()}\n\n${text}`;
@@ -65,12 +66,12 @@ export class PromptBox {
     this.changed();
   }
 
-  /** Shows a note below the box, until something is typed. */
+  /** Shows a note below the box, until the user types. */
   say(words: string): void {
     setText(this.outcome, words);
   }
 
-  /** Replaces what is written, and puts the cursor behind it. */
+  /** Replaces the text, and moves the cursor to its end. */
   replaceText(text: string): void {
     this.text.value = text;
     this.text.setSelectionRange(text.length, text.length);
@@ -82,7 +83,7 @@ export class PromptBox {
     this.changed();
   }
 
-  /** Says what sending does now. */
+  /** Updates the labels: whether a prompt goes into the queue. */
   setQueues(queues: boolean): void {
     if (this.queues && !queues) setText(this.outcome, "");
     this.queues = queues;
@@ -97,7 +98,7 @@ export class PromptBox {
     setText(this.failure, why);
   }
 
-  /** Why something has failed is over, unless a prompt waits here because of it. */
+  /** Clears the failure, unless a prompt in the box could not be sent. */
   recovered(): void {
     if (!this.unsent) this.fail("");
   }
@@ -107,7 +108,7 @@ export class PromptBox {
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.isComposing || event.key === "Process") return; // an input method has it
+    if (event.isComposing || event.key === "Process") return; // an input method handles it
     if (this.onKey(event)) return event.preventDefault();
     if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
     event.preventDefault();
@@ -123,7 +124,7 @@ export class PromptBox {
     setText(this.outcome, "");
     try {
       const outcome = await this.send(draft, now);
-      // What was typed while it was sent stays.
+      // Keep the text that was typed during the request.
       const rest = this.text.value.startsWith(draft.text) ? this.text.value.slice(draft.text.length) : this.text.value;
       this.setDraft({ text: rest, content: this.content.filter((block) => !draft.content.includes(block)) });
       this.onChange(this.draft);
@@ -142,9 +143,9 @@ export class PromptBox {
     this.changed();
   }
 
-  private changed(tell = true): void {
+  private changed(notify = true): void {
     this.grow();
-    if (tell) this.onChange(this.draft);
+    if (notify) this.onChange(this.draft);
   }
 
   private grow(): void {

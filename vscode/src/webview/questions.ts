@@ -1,14 +1,14 @@
-// The questions of a conversation: those that wait, and those that were answered.
+// The questions of a conversation, open and answered.
 import { stringOf } from "./json";
 import type { Data } from "./json";
 
-/** A question that waits for an answer: the members of fetchApprovals, or of the event new_approval. */
+/** An open question, from fetchApprovals or the event new_approval. */
 export interface OpenQuestion {
   id: string;
   run: string;
-  /** The key of the tool call that waits for it, if the conversation has it. */
+  /** The key of the tool call that waits for the answer, if the conversation has it. */
   tool: string | undefined;
-  /** An event told of it without what is too long for one: it cannot be answered until fetchApprovals has told the rest. */
+  /** The event has cut the question. It cannot be answered until fetchApprovals has returned all of it. */
   partial: boolean;
   data: Data;
 }
@@ -21,6 +21,7 @@ export interface Outcome {
   by: string;
 }
 
+/** The open questions of a conversation, and the outcomes of the others. */
 export class Questions {
   private readonly waiting = new Map<string, OpenQuestion>();
   private readonly outcomes = new Map<string, Outcome>();
@@ -33,7 +34,7 @@ export class Questions {
     return this.outcomes.get(id);
   }
 
-  /** Takes a question of an event, or of fetchApprovals; false: it was answered already, and a reply still had it. */
+  /** Takes a question from an event or from fetchApprovals. Returns false if it was answered already. */
   ask(data: Data, keyOf: (run: string, call: string) => string | undefined, fetched = false): boolean {
     const id = stringOf(data["approval_id"]) ?? stringOf(data["id"]);
     if (id === undefined || this.outcomes.has(id)) return false;
@@ -42,14 +43,14 @@ export class Questions {
     const known = this.waiting.get(id);
     const cut = !fetched && data["truncated"] === true;
     const partial = cut && (known?.partial ?? true);
-    // What was fetched has more than an event that leaves something out.
+    // A fetched question is more complete than a cut event.
     const merged = cut && !partial ? { ...data, ...known?.data } : { ...known?.data, ...data };
     if (fetched) merged["truncated"] = data["truncated"];
     this.waiting.set(id, { id, run, tool: call === undefined ? undefined : keyOf(run, call), partial, data: merged });
     return true;
   }
 
-  /** Takes the end of a question; true: it was one that waited. */
+  /** Takes the end of a question. Returns true if it was open. */
   resolve(id: string, data: Data): boolean {
     const known = this.waiting.get(id);
     this.outcomes.set(id, {
@@ -60,17 +61,17 @@ export class Questions {
     return this.waiting.delete(id);
   }
 
-  /** Closes those of a run that has ended: no event tells of each. */
+  /** Closes the questions of an ended run, because there is no event for each. */
   endRun(run: string): boolean {
     return this.close(this.open.filter((question) => question.run === run));
   }
 
-  /** Closes some of which nothing more is known. */
+  /** Closes questions without a known outcome. */
   close(questions: readonly OpenQuestion[]): boolean {
     return questions.filter(({ id }) => this.waiting.delete(id)).length > 0;
   }
 
-  /** Says where the tool call of a question stands, which came later than the question. */
+  /** Links a question to its tool call, which came later. */
   link(run: string, call: string, key: string): boolean {
     const linked = this.open.filter((question) => question.run === run && callOf(question.data) === call && question.tool === undefined);
     for (const question of linked) question.tool = key;

@@ -1,32 +1,31 @@
-// A question, where it was asked: what it is about, and a button for each answer.
+// The views of a question: at its place in the transcript, and in a bar above the prompt box. Each has a button for each answer.
+import type { Question } from "../hub/model";
 import { choicesOf, titleOf } from "../hub/questions";
 import type { Choice } from "../hub/questions";
-import type { Question } from "../hub/model";
-import type { Actions } from "./actions";
 import { button, icon, make, setText } from "./dom";
 import type { IconName } from "./dom";
-import { unifiedDiff } from "./filediff";
 import { objectOf, stringOf, stringsOf } from "./json";
 import { renderMarkdown } from "./markdown";
-import { output } from "./output";
+import { output, unifiedDiff } from "./output";
 import type { OpenQuestion } from "./questions";
+import type { Actions } from "./view";
 
-/** The longest plan that is shown as Markdown, in characters: all of it is read at once. */
+/** The longest plan that is shown as Markdown, in characters. It is parsed at once. */
 const longestPlan = 50_000;
 
 const choiceIcons: Record<string, IconName> = { check: "check", "check-all": "check", close: "close", comment: "edit", edit: "edit", "link-external": "link" };
 
-export function questionOf(open: OpenQuestion): Question {
+function questionOf(open: OpenQuestion): Question {
   return open.data as unknown as Question;
 }
 
-/** What a question asks, in one line. */
+/** The title of a question, in one line. */
 export function questionTitle(open: OpenQuestion): string {
   return titleOf({ title: "", tool_name: "", ...open.data } as unknown as Question);
 }
 
-/** Buttons for the answers; the one that is pressed sends it. */
-export class ChoiceRow {
+/** Buttons for the answers. A press sends the answer. */
+class ChoiceRow {
   readonly element = make("div", { class: "choices", is: { role: "group", "aria-label": "Answers" } });
   private readonly buttons = new Map<string, HTMLButtonElement>();
   private readonly choices = new Map<string, Choice>();
@@ -38,7 +37,7 @@ export class ChoiceRow {
     private readonly failed: (why: string) => void,
   ) {}
 
-  /** Shows choices. Those that were there stay where they are: a pointer may be on its way to one. */
+  /** Shows choices. Existing buttons keep their place, because the pointer may be on its way to one. */
   update(choices: readonly Choice[]): void {
     for (const [id, old] of this.buttons) {
       if (choices.some((choice) => choice.id === id)) continue;
@@ -60,7 +59,7 @@ export class ChoiceRow {
 
   private async press(id: string): Promise<void> {
     if (this.busy) return;
-    // Not disabled: a button that is loses the keyboard.
+    // The buttons are not disabled, because a disabled button loses the focus.
     this.setBusy(true);
     const { done, why } = await this.actions.answer(this.open, this.choices.get(id)!);
     if (done) return;
@@ -74,6 +73,7 @@ export class ChoiceRow {
   }
 }
 
+/** A question in the transcript. */
 export class QuestionView {
   readonly element: HTMLElement;
   private readonly failure = make("p", { class: "failure", is: { role: "alert" } });
@@ -105,7 +105,7 @@ export class QuestionView {
     this.head.replaceChildren(make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(open) })), ...this.details(question));
   }
 
-  /** Moves the keyboard to the first answer. */
+  /** Moves the focus to the first answer. */
   focus(): void {
     this.element.querySelector<HTMLElement>(".choices button")?.focus();
   }
@@ -133,9 +133,48 @@ export class QuestionView {
   }
 }
 
-/** detailsOf says what choices hold for; what several hold for is said once. */
+/** detailsOf returns the scopes of choices. A scope of several choices is named once. */
 function detailsOf(choices: readonly Choice[]): string[] {
   const labels = new Map<string, string[]>();
   for (const { label, detail } of choices) if (detail !== undefined) labels.set(detail, [...(labels.get(detail) ?? []), label]);
   return [...labels].map(([detail, of]) => `${of.join(", ")}: ${detail}`);
+}
+
+/** A bar with the first open question, while no open question is in view. */
+export class QuestionBar {
+  readonly element = make("div", { class: "question-bar", is: { role: "region", "aria-label": "Open questions" } });
+  private shown = "";
+
+  constructor(
+    private readonly actions: Actions,
+    private readonly show: (id: string) => void,
+  ) {
+    this.element.hidden = true;
+  }
+
+  update(sees: (id: string) => boolean): void {
+    const open = this.actions.conversation.questions;
+    const first = open.some(({ id }) => sees(id)) ? undefined : open[0];
+    const now = first ? `${first.id} ${first.partial} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
+    if (now === this.shown) return;
+    this.shown = now;
+    const hadFocus = this.element.contains(document.activeElement);
+    this.element.hidden = first === undefined;
+    if (!first) {
+      this.element.replaceChildren();
+      if (hadFocus) this.actions.focusPrompt();
+      return;
+    }
+    const failure = make("p", { class: "failure", is: { role: "alert" } });
+    // The bar has only the answers that need no further input. The others are at the question's place.
+    const choices = (first.partial ? [] : choicesOf(questionOf(first))).filter(({ needs }) => needs === undefined).slice(0, 4);
+    const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
+    row.update(choices);
+    this.element.replaceChildren(
+      make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(first) }), open.length > 1 && make("span", { class: "note", text: `1 of ${open.length}` }), button({ class: "text-button", label: "Show", name: "Show the question", press: () => this.show(first.id) })),
+      row.element,
+      failure,
+    );
+    if (hadFocus) this.element.querySelector<HTMLElement>(".choices button")?.focus();
+  }
 }

@@ -1,36 +1,37 @@
-// The prompts that wait for their turn. A person edits, moves or takes back each of them.
+// The queued prompts. The user edits, moves or takes back each of them.
 import { clipped, visible } from "../hub/groups";
 import { button, make, setText } from "./dom";
-import type { Entry } from "./entry";
+import type { Entry } from "./entries";
 
-/** What came of an edit. begun: the prompt does not wait any more. */
+/** The result of an edit. begun: the prompt is no longer queued. */
 export type Saved = "saved" | "begun" | "failed";
 
-/** What the queue asks of the panel. */
+/** The panel's part in the actions of the queue. */
 export interface QueueActions {
   takeBack(entry: Entry): Promise<void>;
-  /** Loads all of the entry's text; false: it cannot be loaded. */
+  /** Loads all of the entry's text. Resolves with false if that fails. */
   whole(entry: Entry): Promise<boolean>;
   save(entry: Entry, text: string): Promise<Saved>;
-  /** Has a prompt run before that of another run; undefined: last. */
+  /** Moves a prompt before that of another run. undefined: to the end. */
   move(entry: Entry, before: string | undefined): Promise<void>;
-  /** Keeps an edited text of a prompt that does not wait any more. focus: the keyboard was in it. */
+  /** Keeps the edited text of a prompt that is no longer queued. focus: the text had the focus. */
   keepEdited(entry: Entry, text: string, focus: boolean): void;
   focusPrompt(): void;
 }
 
+/** The list of queued prompts. */
 export class Queue {
   readonly element = make("ul", { class: "queue", is: { "aria-label": "Queued prompts" } });
   private rows: readonly Row[] = [];
 
   constructor(private readonly actions: QueueActions) {}
 
-  /** Shows these prompts. A prompt keeps its row, and a row its focus and the text that is edited there. */
+  /** Shows these prompts. A prompt keeps its row, and a row keeps its focus and its edited text. */
   update(waiting: readonly Entry[], editable: (entry: Entry) => boolean): void {
     const active = document.activeElement as HTMLElement | null;
     const focused = this.rows.findIndex((row) => row.hasFocus);
     const rows = waiting.map((entry) => this.rows.find((row) => row.entry === entry) ?? new Row(entry, this.actions));
-    // The others keep their places.
+    // Only editable prompts can move. The others keep their places.
     const movable = rows.filter(({ entry }) => editable(entry));
     for (const row of this.rows) if (!rows.includes(row)) row.remove();
     for (const [i, row] of rows.entries()) {
@@ -50,11 +51,12 @@ export class Queue {
   }
 }
 
-/** Before which run a button moves a prompt. */
+/** The destination of a move: before a run, or at the end. */
 interface Place {
   before: string | undefined;
 }
 
+/** The row of a queued prompt. */
 class Row {
   readonly element = make("li");
   private readonly text = make("span", { class: "queued-text" });
@@ -63,7 +65,7 @@ class Row {
   private up: Place | undefined;
   private down: Place | undefined;
   private shown: string | undefined;
-  /** The text as it was when editing began; undefined: it is not being edited. */
+  /** The text from before editing. undefined: the row is not being edited. */
   private original: string | undefined;
   private busy = false;
 
@@ -90,7 +92,7 @@ class Row {
     else this.buttons[this.buttons.Edit.hidden ? "Take back" : "Edit"].focus();
   }
 
-  /** up and down: where the prompt can be moved. */
+  /** up and down are the destinations of the buttons. undefined: the prompt cannot move there. */
   update(editable: boolean, up: Place | undefined, down: Place | undefined): void {
     [this.up, this.down] = [up, down];
     this.buttons.Edit.hidden = !editable;
@@ -104,7 +106,7 @@ class Row {
     for (const [name, of] of Object.entries(this.buttons)) of.setAttribute("aria-label", `${name}: ${visible(text.slice(0, 80))}`);
   }
 
-  /** The prompt does not wait any more. The panel gets a text that was edited and not saved. */
+  /** Removes the row of a prompt that is no longer queued. The panel gets its unsaved text. */
   remove(): void {
     const focus = this.hasFocus;
     this.element.remove();
@@ -125,7 +127,7 @@ class Row {
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.isComposing || event.key === "Process") return; // an input method has it
+    if (event.isComposing || event.key === "Process") return; // an input method handles it
     if (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey || event.altKey)) return;
     event.preventDefault();
     if (event.key === "Escape") this.cancel();
@@ -147,7 +149,7 @@ class Row {
     else if (saved === "begun" || !this.element.isConnected) this.give(this.hasFocus);
   }
 
-  /** Hands an edited text to the panel. */
+  /** Gives an edited text to the panel. */
   private give(focus: boolean): void {
     const edited = this.original !== undefined && this.box.value !== this.original;
     this.close();
@@ -161,7 +163,7 @@ class Row {
     if (focus) this.focus();
   }
 
-  /** alone runs an action, unless another one of this row still runs. */
+  /** alone runs an action, unless another action of this row is running. */
   private async alone(action: () => Promise<void>): Promise<void> {
     if (this.busy) return;
     this.busy = true;

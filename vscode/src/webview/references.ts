@@ -1,15 +1,16 @@
-// What in an agent's text names a file or an address: only that becomes a link.
+// Links: finds the files and URLs in an agent's text, and opens them.
+import type { Actions } from "./view";
 
-/** Where a link leads to. */
+/** The target of a link. */
 export type Target = { url: string } | { path: string; line?: number; column?: number };
 
-/** A piece of text, with where it leads to if it does. */
-export interface Piece {
+/** A piece of text, perhaps with a link target. */
+interface Piece {
   text: string;
   target?: Target;
 }
 
-// A path has a folder or a line behind it: "e.g." and "node.js" are no files.
+// A reference needs a folder or a line number: "e.g." and "node.js" are not references.
 const file = String.raw`(?:~|\.{1,2})?(?:[\\/]?[\p{L}\p{N}_@.+-]+[\\/])*[\p{L}\p{N}_@+-][\p{L}\p{N}_@.+-]*\.[A-Za-z][A-Za-z0-9_]{0,9}`;
 const place = String.raw`(?::(\d{1,7})(?::(\d{1,5}))?|#L(\d{1,7})(?:C(\d{1,5}))?)`;
 
@@ -23,7 +24,7 @@ function patterns(): { inText: RegExp; whole: RegExp } {
   return compiled;
 }
 
-/** The longest text that is looked through: no line that a person reads is longer. */
+/** The longest text that is searched. No readable paragraph is longer. */
 const longest = 20_000;
 
 /** Splits prose at the references to lines of files, such as src/a.ts:12. */
@@ -40,7 +41,7 @@ export function pieces(text: string): Piece[] {
   return found;
 }
 
-/** What a piece of code names, if that is a file and nothing else. */
+/** Returns the file that a piece of code names, if it is nothing but a file name. */
 export function fileOf(code: string): Target | undefined {
   if (code.length > 500) return undefined;
   const match = patterns().whole.exec(code.trim());
@@ -49,8 +50,8 @@ export function fileOf(code: string): Target | undefined {
 }
 
 /**
- * Where a link of Markdown leads to: an address of the web or of a mail, or a file of the workspace.
- * undefined: it is none of these, such as javascript:, data: or command:.
+ * Returns the target of a Markdown link: a web or mail address, or a file of the workspace.
+ * undefined: the link is refused, such as javascript:, data: or command:.
  */
 export function linkOf(href: string): Target | undefined {
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(href)?.[1]?.toLowerCase();
@@ -64,7 +65,7 @@ export function linkOf(href: string): Target | undefined {
     case undefined:
       break;
     default: {
-      // The name of a file with a line behind it looks like a scheme: a.ts:12.
+      // A file name with a line number looks like a scheme: a.ts:12.
       const named = /\.[A-Za-z]/.test(scheme) ? fileOf(decoded(href)) : undefined;
       return named;
     }
@@ -87,4 +88,20 @@ function decoded(href: string): string {
   } catch {
     return href;
   }
+}
+
+/** Opens the links in an element, by the pointer and by the keyboard. */
+export function openLinks(root: HTMLElement, actions: Actions): void {
+  const follow = (event: Event): void => {
+    const link = event.target instanceof Element ? event.target.closest<HTMLElement>("[role=link]") : null;
+    if (!link) return;
+    event.preventDefault();
+    const { url, path, line, column } = link.dataset;
+    if (url !== undefined) actions.openLink(url);
+    else if (path !== undefined) actions.openFile(path, line === undefined ? undefined : Number(line), column === undefined ? undefined : Number(column));
+  };
+  root.addEventListener("click", follow);
+  root.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") follow(event);
+  });
 }

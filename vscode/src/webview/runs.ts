@@ -1,10 +1,11 @@
-// The runs of a conversation: how each is, what it has used, and whether its agent is silent.
-import { stringOf } from "./json";
+// The runs of a conversation: their states, usage and queue; and the state of the session's gates.
+import { objectOf, stringOf } from "./json";
 import type { Data } from "./json";
 
 const active = new Set(["starting", "running", "waiting_input", "interrupting"]);
 const ended = new Set(["completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"]);
 
+/** The runs of a conversation, by session id. */
 export class Runs {
   private readonly states = new Map<string, string>();
   private readonly usage = new Map<string, Data>();
@@ -15,27 +16,27 @@ export class Runs {
   private order: readonly string[] = [];
   private silentSince: string | undefined;
 
-  /** Since when the agent gives no sign of life; undefined: it does, or nobody waits for it. */
+  /** Since when the agent is silent. undefined: it is not silent, or no run waits for it. */
   get silent(): string | undefined {
     return this.silentSince;
   }
 
-  /** The run that an agent works on. */
+  /** The active run. */
   get active(): string | undefined {
     return [...this.states].find(([, state]) => active.has(state))?.[0];
   }
 
-  /** Those that wait for their turn. */
+  /** The queued runs. */
   get queued(): string[] {
     return [...this.states].filter(([, state]) => state === "queued").map(([run]) => run);
   }
 
-  /** Whether a run waits for its turn behind another one. */
+  /** Whether a run is queued behind another one. */
   waits(run: string): boolean {
     return this.states.get(run) === "queued" && this.behind.has(run);
   }
 
-  /** Takes the queued runs in the order in which they will run. */
+  /** Sets the order of the queued runs. */
   setOrder(order: readonly string[]): void {
     this.order = order;
   }
@@ -46,22 +47,22 @@ export class Runs {
     return at === -1 ? this.order.length : at;
   }
 
-  /** Takes which queued prompts can be edited and moved. */
+  /** Sets which queued prompts can be edited and moved. */
   setEditable(queued: ReadonlyArray<{ session_id: string; editable: boolean }>): void {
     for (const { session_id: run, editable } of queued) this.editable.set(run, editable);
   }
 
-  /** Whether a queued prompt can be edited and moved; undefined: the hub has not said it yet. */
+  /** Whether a queued prompt can be edited and moved. undefined: not known yet. */
   isEditable(run: string): boolean | undefined {
     return this.editable.get(run);
   }
 
-  /** Those whose state is known. */
+  /** The runs with a known state. */
   get ids(): string[] {
     return [...this.states.keys()];
   }
 
-  /** The last one whose state is known. */
+  /** The last run with a known state. */
   get last(): string | undefined {
     return [...this.states.keys()].at(-1);
   }
@@ -82,19 +83,19 @@ export class Runs {
     this.usage.set(run, { ...this.usage.get(run), ...data });
   }
 
-  /** When a run's agent began to work, if that was seen. */
+  /** When a run began, if an event said so. */
   began(run: string): string | undefined {
     return this.begins.get(run);
   }
 
-  /** Takes a state, and when it was told; false: the run had ended before, and an end is an end. */
+  /** Sets the state of a run, with the time of the event. Returns false if the run has ended: an end is final. */
   setState(run: string, state: string, at?: string): boolean {
     const known = this.states.get(run);
     if (known !== undefined && ended.has(known) && !ended.has(state)) return false;
     this.states.set(run, state);
     if (this.active !== undefined) for (const queued of this.queued) this.behind.add(queued);
     if (state === "starting" && at !== undefined) this.begins.set(run, at);
-    // Who waits for a person is not silent, nor is who has ended.
+    // An agent that waits for the user, or has ended, is not silent.
     if (state !== "starting" && state !== "running" && (this.active === undefined || this.active === run)) this.silentSince = undefined;
     return true;
   }
@@ -103,8 +104,59 @@ export class Runs {
     this.silentSince = data["ended"] === true ? undefined : stringOf(data["since"]);
   }
 
-  /** Takes what is known from the time before events were heard. */
+  /** Takes the silence from getSessionState, unless an event reported one. */
   wasSilent(since: string): void {
     this.silentSince ??= since;
   }
+}
+
+/** The state of a session's gates, commands that have to succeed: from getSessionState, updated by events. */
+export interface Gates {
+  /** working, checking, passed, failed or stopped. */
+  state: string;
+  /** The number of the turn, from 1, and the limit of turns. */
+  turn: number | undefined;
+  turns: number | undefined;
+  /** The running gate. */
+  gate: string | undefined;
+}
+
+/** gatesOf reads the gates of a session. undefined: it has none. */
+export function gatesOf(gates: unknown): Gates | undefined {
+  if (gates === undefined || gates === null) return undefined;
+  const data = objectOf(gates);
+  return { state: stringOf(data["state"]) ?? "", turn: numberOf(data["iteration"]), turns: numberOf(data["max_iterations"]), gate: undefined };
+}
+
+/** gatesAfter returns the state after an event about gates. */
+export function gatesAfter(before: Gates | undefined, type: string, data: Data): Gates {
+  const state = type === "iteration_start" ? "working" : type === "gates_complete" ? (stringOf(data["gates_state"]) ?? "") : "checking";
+  return {
+    state,
+    turn: numberOf(data["iteration"]) ?? before?.turn,
+    turns: numberOf(data["max_iterations"]) ?? before?.turns,
+    gate: type === "gate_start" ? stringOf(data["gate"]) : undefined,
+  };
+}
+
+/** gatesWords describes the state of the gates. Empty: there is nothing to show. */
+export function gatesWords(gates: Gates | undefined): string {
+  if (gates === undefined) return "";
+  const turn = `turn ${gates.turn ?? "?"} of ${gates.turns ?? "?"}`;
+  switch (gates.state) {
+    case "working":
+      return turn;
+    case "checking":
+      return `${turn}, checks ${gates.gate ?? "gates"}`;
+    case "passed":
+      return "gates passed";
+    case "failed":
+      return "gates failed";
+    default:
+      return "";
+  }
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
 }

@@ -1,30 +1,33 @@
-// What the head of a panel tells of a session: what getSessionState says, and what events have changed since.
+// The head of a panel: the title of the conversation, its agent, its state and its usage.
+import { backgroundWords, visible } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
-import { duration } from "./figures";
-import { gatesWords } from "./gates";
-import { backgroundWords } from "../hub/groups";
+import { button, make, setText } from "./dom";
 import { objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
+import { gatesWords } from "./runs";
+import type { Actions } from "./view";
 
+/** A session in the result of getSessionState. */
 export type SessionState = PanelResult<"getSessionState">["session"];
 
+/** The data in the head of a panel. */
 export interface Session {
   agent: string;
-  /** The state of the run that works, else of the last one. */
+  /** The state of the active run, else of the last one. */
   state: string;
-  /** An agent works, or waits for a person. */
+  /** An agent works, or waits for the user. */
   working: boolean;
-  /** Since when it works, in milliseconds since 1970. */
+  /** The start of the run, in milliseconds since 1970. */
   since: number | undefined;
-  /** How long the last run took, in milliseconds. */
+  /** The duration of the last run, in milliseconds. */
   took: number | undefined;
   /** Since when the agent is silent. */
   silent: string | undefined;
-  /** The titles of what the agent does in the background, while it works on no prompt. */
+  /** The titles of the agent's background tasks. Empty while it works on a prompt. */
   background: string[];
   questions: number;
-  /** Where its gates stand, in words; empty: it has none. */
+  /** The state of the gates, as text. Empty: there are none. */
   gates: string;
   tokens: number;
   contextUsed: number;
@@ -32,14 +35,15 @@ export interface Session {
   cost: number;
 }
 
+/** Combines the result of getSessionState with the later events. */
 export function sessionOf(known: SessionState | undefined, conversation: Conversation): Session {
   const { runs } = conversation;
   const run = runs.active ?? known?.id ?? runs.last ?? "";
   const isKnown = known?.id === run;
   const used: Data = runs.usageOf(run);
   const number = (name: string, byState: number | undefined): number => {
-    const told = used[name];
-    return typeof told === "number" ? told : isKnown ? (byState ?? 0) : 0;
+    const byEvent = used[name];
+    return typeof byEvent === "number" ? byEvent : isKnown ? (byState ?? 0) : 0;
   };
   const began = runs.began(run) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
   return {
@@ -49,7 +53,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     since: began === undefined ? undefined : Date.parse(began),
     took: runs.active === undefined && isKnown ? known.duration_ms : undefined,
     silent: runs.silent,
-    background: runs.active === undefined ? objectsOf(conversation.told.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
+    background: runs.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: conversation.questions.length,
     gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
@@ -59,7 +63,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
   };
 }
 
-/** What a state is called, with what goes on in the background, and what stands for it in the style sheet. */
+/** The text of a state, including background work, and its id for the style sheet. */
 export function stateWords(session: Session, now: number): { id: string; text: string } {
   const { id, text } = ownStateWords(session, now);
   return { id, text: [text, backgroundWords(session.background.length)].filter((part) => part !== "").join("; ") };
@@ -89,5 +93,74 @@ function ownStateWords(session: Session, now: number): { id: string; text: strin
       return { id: "done", text: "done" };
     default:
       return { id: "idle", text: session.state.replace("_", " ") };
+  }
+}
+
+/** A time in milliseconds: 4s, 1m 05s, 2h 03m. */
+export function duration(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1_000));
+  const two = (number: number): string => String(number).padStart(2, "0");
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${two(seconds % 60)}s`;
+  return `${Math.floor(seconds / 3_600)}h ${two(Math.floor((seconds % 3_600) / 60))}m`;
+}
+
+/** A count: 999, 1.2k, 45k, 1.3M. */
+export function thousands(count: number): string {
+  if (count < 1_000) return String(count);
+  if (count < 9_950) return `${(count / 1_000).toFixed(1)}k`;
+  if (count < 999_500) return `${Math.round(count / 1_000)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+/** An amount in US dollars. */
+export function money(dollars: number): string {
+  return dollars < 0.01 ? "< $0.01" : `$${dollars.toFixed(2)}`;
+}
+
+/** The head of a panel. */
+export class Head {
+  readonly element: HTMLElement;
+  private readonly title = make("h1", {});
+  private readonly agent = make("span", { class: "agent" });
+  private readonly dot = make("span", { class: "dot", is: { "aria-hidden": "true" } });
+  private readonly state = make("span", { class: "state" });
+  private readonly elapsed = make("span", { class: "elapsed" });
+  private readonly gates = make("span", { class: "gates" });
+  private readonly usage = make("span", { class: "usage" });
+  private readonly context = make("progress", { class: "context", is: { "aria-label": "Context used", max: "100" } });
+  private readonly interrupt: HTMLButtonElement;
+
+  constructor(actions: Actions, interrupt: () => void) {
+    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent", press: interrupt });
+    this.element = make(
+      "header",
+      { class: "head" },
+      make("div", { class: "head-line" }, this.title, this.interrupt,
+        button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
+        button({ icon: "fork", name: "Fork the conversation", press: () => actions.command("duet.fork") })),
+      make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
+    );
+  }
+
+  update(title: string, session: Session, now: number): void {
+    setText(this.title, title);
+    this.title.title = title;
+    const state = stateWords(session, now);
+    setText(this.agent, session.agent);
+    setText(this.state, state.text);
+    this.element.dataset["state"] = state.id;
+    const background = session.background.join("\n");
+    this.state.title = visible(background);
+    this.interrupt.hidden = !session.working && background === "";
+    this.interrupt.title = background === "" ? "Interrupt the agent" : visible(`End what the agent does in the background:\n${background}`);
+    setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
+    setText(this.gates, session.gates);
+    const { tokens, contextUsed, contextSize, cost } = session;
+    setText(this.usage, [tokens > 0 ? `${thousands(tokens)} tokens` : "", cost > 0 ? money(cost) : ""].filter((part) => part !== "").join(" · "));
+    const share = contextSize > 0 ? Math.min(100, Math.round((100 * contextUsed) / contextSize)) : 0;
+    this.context.hidden = share === 0;
+    if (this.context.value !== share) this.context.value = share;
+    this.context.title = contextSize > 0 ? `Context: ${thousands(contextUsed)} of ${thousands(contextSize)} tokens (${share} %)` : "";
   }
 }

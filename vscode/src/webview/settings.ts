@@ -1,42 +1,45 @@
-// What an agent can be set to: its modes and Duet's, its models, and its own options.
+// The settings of an agent and their select boxes: modes of the agent and of Duet, models, and the agent's own options.
 import type { PanelParams } from "../panel/protocol";
+import { make, setText } from "./dom";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import type { SessionState } from "./session";
 
+/** A value of a setting. */
 export interface SettingValue {
   id: string;
   name: string;
   description: string;
-  /** Values of one group stand together. */
+  /** The group in the select box. */
   group: string;
 }
 
-/** Something with several values, of which one is set. */
+/** A setting with several values. */
 export interface Setting {
   id: string;
   name: string;
   description: string;
   current: string;
   values: SettingValue[];
-  /** What session.set is asked for. */
+  /** The parameters of session.set for a value. */
   change(value: string): Omit<PanelParams<"session.set">, "session_id">;
 }
 
-export function settingsOf(session: SessionState, told: { model?: Data; options?: Data[] }): Setting[] {
+/** Reads the settings of a session: from its state, and from the latest agent_session. */
+export function settingsOf(session: SessionState, agent: { model?: Data; options?: Data[] }): Setting[] {
   const settings: Setting[] = [];
   const known = objectOf(session.agent_session);
   const modes: SettingValue[] = (session.modes ?? []).map(({ id, name, description, by }) => ({ id, name: name || id, description: description ?? "", group: by === "agent" ? "The agent's" : "Duet's" }));
   const mode = session.requested_mode || session.permission_mode;
   if (modes.length > 0) settings.push({ id: "mode", name: "Mode", description: "", current: mode, values: withCurrent(modes, mode), change: (value) => ({ mode: value }) });
-  const model = told.model ?? objectOf(known["model"]);
+  const model = agent.model ?? objectOf(known["model"]);
   const models = objectsOf(model["available"]).map(valueOf);
   const currentModel = session.requested_model || (stringOf(model["current"]) ?? "");
   if (models.length > 0) settings.push({ id: "model", name: "Model", description: "", current: currentModel, values: withCurrent(models, currentModel), change: (value) => ({ model: value }) });
-  for (const option of told.options ?? objectsOf(known["options"])) {
+  for (const option of agent.options ?? objectsOf(known["options"])) {
     const id = stringOf(option["id"]);
     const values = objectsOf(option["values"]).map(valueOf);
-    // The mode and the model are among the options, too.
+    // The options include the mode and the model.
     if (id === undefined || values.length === 0 || /^(?:mode|model)$/.test(stringOf(option["category"]) ?? "")) continue;
     const current = session.requested_options?.[id] ?? stringOf(option["current"]) ?? "";
     settings.push({ id: `option-${id}`, name: stringOf(option["name"]) ?? id, description: stringOf(option["description"]) ?? "", current, values: withCurrent(values, current), change: (value) => ({ options: { [id]: value } }) });
@@ -49,7 +52,74 @@ function valueOf(value: Data): SettingValue {
   return { id, name: stringOf(value["name"]) ?? id, description: stringOf(value["description"]) ?? "", group: stringOf(value["group"]) ?? "" };
 }
 
-/** withCurrent has the current value, also where the agent does not list it. */
+/** withCurrent adds the current value, if the agent does not list it. */
 function withCurrent(values: SettingValue[], current: string): SettingValue[] {
   return values.some(({ id }) => id === current) ? values : [{ id: current, name: current || "as the agent has it", description: "", group: values[0]?.group ?? "" }, ...values];
+}
+
+/** Select boxes for the settings, below the prompt box. */
+export class SettingsBar {
+  readonly element = make("div", { class: "settings" });
+  private readonly boxes = new Map<string, HTMLSelectElement>();
+  private readonly note: HTMLElement;
+  private readonly busy = new Set<string>();
+  private readonly shown = new Map<string, string>();
+
+  /** set changes a setting, and resolves with a note for the user. Rejects if the setting is unchanged. */
+  constructor(
+    note: HTMLElement,
+    private readonly set: (setting: Setting, value: string) => Promise<string>,
+  ) {
+    this.note = note;
+  }
+
+  update(settings: readonly Setting[]): void {
+    for (const [id, box] of this.boxes) {
+      if (settings.some((setting) => setting.id === id)) continue;
+      box.remove();
+      this.boxes.delete(id);
+      this.shown.delete(id);
+    }
+    for (const setting of settings) {
+      if (this.busy.has(setting.id)) continue;
+      const now = JSON.stringify(setting);
+      if (this.shown.get(setting.id) === now) continue;
+      this.shown.set(setting.id, now);
+      this.draw(setting);
+    }
+  }
+
+  private draw(setting: Setting): void {
+    let box = this.boxes.get(setting.id);
+    if (!box) {
+      box = make("select", { is: { "aria-label": setting.name } });
+      this.boxes.set(setting.id, box);
+      this.element.append(box);
+    }
+    const groups = new Map<string, SettingValue[]>();
+    for (const value of setting.values) groups.set(value.group, [...(groups.get(value.group) ?? []), value]);
+    const options = (values: SettingValue[]): HTMLOptionElement[] => values.map(({ id, name, description }) => make("option", { text: name, is: { value: id }, ...(description === "" ? {} : { tip: description }) }));
+    box.replaceChildren(...(groups.size > 1 ? [...groups].map(([group, values]) => make("optgroup", { is: { label: group || "Other" } }, ...options(values))) : options(setting.values)));
+    box.value = setting.current;
+    const current = setting.values.find(({ id }) => id === setting.current);
+    box.title = [`${setting.name}: ${current?.name ?? setting.current}`, current?.description, setting.description].filter(Boolean).join(" — ");
+    box.onchange = () => void this.change(setting, box);
+  }
+
+  private async change(setting: Setting, box: HTMLSelectElement): Promise<void> {
+    const value = box.value;
+    this.busy.add(setting.id);
+    box.setAttribute("aria-busy", "true");
+    setText(this.note, "");
+    try {
+      setText(this.note, await this.set(setting, value));
+    } catch (error) {
+      box.value = setting.current;
+      setText(this.note, `${setting.name} stays as it was: ${(error as Error).message}`);
+    } finally {
+      this.busy.delete(setting.id);
+      box.removeAttribute("aria-busy");
+      this.shown.delete(setting.id);
+    }
+  }
 }

@@ -1,84 +1,84 @@
-// A text that grows. Blocks that can no longer change stay as they are: only the last ones are
-// read and drawn again.
-import { codeBlock } from "./codeblock";
-import type { CodeBlock } from "./codeblock";
+// Markdown that grows. Finished blocks stay unchanged. Only the last ones are parsed and drawn again.
 import { button, inTurns, make, piecesOf, setText } from "./dom";
 import { blocksOf, renderBlock, renderMarkdown } from "./markdown";
+import { codeBlock } from "./output";
+import type { CodeBlock } from "./output";
 
-/** A last block longer than twice this is cut where a reader sees no harm, so that drawing it again stays cheap. */
+/** A last block longer than twice this is cut at a harmless place, so that drawing it again stays cheap. */
 const longBlock = 3_000;
 
 /** Blocks that are laid out together. */
 const blocksOfPart = 12;
 
-/** How much of a text is taken at once, in characters. */
+/** The piece of a text that is drawn at once, in characters. */
 const pieceLength = 2_000;
 
-/** Whole texts longer than this are not read a second time when they are complete. */
+/** A longer text is not parsed again when it is complete. */
 const wholeText = 100_000;
 
-/** How much of the further rows of a table is shown, in characters. */
+/** The limit for the further rows of a table, in characters. */
 const longestRows = 300_000;
 
-/** How much of a text is read as Markdown, in characters; code blocks and further rows of a table do not count. The rest is plain text. */
+/** The limit of Markdown in a text, in characters. Code blocks and further table rows do not count. The rest is plain text. */
 const longestMarkdown = 200_000;
 
-/** A code block that is still open, and grows by what comes. */
+/** An open code block, to which further text is appended. */
 interface OpenCode {
   view: CodeBlock;
   /** A line that ends it. */
   end: RegExp;
-  /** The beginning of its last line: it may become its end. */
+  /** The beginning of the last line, which may become the end of the block. */
   pending: string;
-  /** Its last line has begun, and is no end. */
+  /** The last line has begun, and cannot become the end. */
   within: boolean;
 }
 
-/** The longest beginning of a line that may yet become the end of a code block, in characters. */
+/** The longest line that may become the end of a code block, in characters. */
 const longestEnd = 1_000;
 
-/** A table that has become long: its further rows are counted, and shown when somebody wants them. */
+/** A long table. Its further rows are counted, and shown on request. */
 interface LongTable {
   /** Its first two lines. */
   head: string;
   /** Where its further rows begin. */
   from: number;
-  /** How far they have been counted, and how many there are until there. */
+  /** The offset up to which rows are counted, and their number. */
   read: number;
-  /** How far the end of the next one has been looked for. */
+  /** The offset up to which the end of the next row was searched. */
   searched: number;
   count: number;
   note: HTMLElement;
 }
 
-/** What follows the longest Markdown: plain text, which the user asks for. */
+/** The text after the limit of Markdown: plain text, shown on request. */
 interface Rest {
-  /** Where the text begins that is not shown yet. */
+  /** The offset of the text that is not shown. */
   from: number;
   note: HTMLElement;
   count: HTMLElement;
 }
 
+/** The view of a Markdown text that grows. */
 export class MarkdownStream {
   readonly element = make("div", { class: "markdown" });
-  /** Where blocks are put now. The browser lays out what is near the view, part by part. */
+  /** The part that gets further blocks. The browser lays out only the parts near the view. */
   private part: HTMLElement | undefined;
   private text = "";
   private complete = false;
-  /** Where the tail begins, which is drawn again. */
+  /** The offset of the tail, which is drawn again. */
   private tailAt = 0;
   private tailNodes: ChildNode[] = [];
-  /** The tail goes on with what was cut. */
+  /** The tail continues a block that was cut. */
   private cutBefore = false;
   private code: OpenCode | undefined;
   private table: LongTable | undefined;
-  /** How many characters were read as Markdown. */
+  /** The number of characters parsed as Markdown. */
   private read = 0;
   private rest: Rest | undefined;
 
   /**
-   * Shows a text. complete: nothing more comes. A long one is taken piece by piece, as if it came so, until a time
-   * (that of performance.now); true: there is more of it, and show is to be called again.
+   * Shows a text. complete: it will not grow. A long text is drawn piece by piece until a deadline on the clock of
+   * performance.now. Returns true if there is more to draw: call show again.
    */
   show(text: string, complete: boolean, until = Number.POSITIVE_INFINITY): boolean {
     if (text === this.text && complete === this.complete) return false;
@@ -93,7 +93,7 @@ export class MarkdownStream {
       }
       if (pieces > 0 && performance.now() > until) return true;
       const added = text.slice(this.text.length, pieceEnd(text, this.text.length));
-      this.text = text.slice(0, this.text.length + added.length); // not joined: that would copy all of it each time
+      this.text = text.slice(0, this.text.length + added.length); // slice, since joining would copy all of it each time
       this.complete = complete && this.text.length === text.length;
       if (this.appendCode(added)) continue;
       if (!this.table) this.read += added.length;
@@ -101,7 +101,7 @@ export class MarkdownStream {
     }
     this.complete = complete;
     if (complete && this.table) this.drawTail();
-    // A definition of a link may stand behind its use.
+    // A link may be defined after its use.
     if (complete && this.tailAt > 0 && text.length <= wholeText && /^\[[^\]\n]+\]:/m.test(text)) {
       this.reset();
       for (const block of blocksOf(text)) this.place().append(renderBlock(block));
@@ -111,7 +111,7 @@ export class MarkdownStream {
     return false;
   }
 
-  /** place is the part that further blocks go to; a full one is followed by another. */
+  /** place returns the part for further blocks, and begins a new one if it is full. */
   private place(continued = false): HTMLElement {
     if (!this.part || this.part.childElementCount >= blocksOfPart) {
       this.part = make("div", { class: continued ? "part continued" : "part" });
@@ -133,7 +133,7 @@ export class MarkdownStream {
     this.rest = undefined;
   }
 
-  /** showRest says how much of the text is not shown, with a button that shows it as plain text. */
+  /** showRest updates the note about the text that is not shown. */
   private showRest({ from, note, count }: Rest): void {
     note.hidden = from === this.text.length;
     setText(count, `This message is too long to be shown as Markdown: ${this.text.length - from} more characters.`);
@@ -156,7 +156,7 @@ export class MarkdownStream {
     return rest;
   }
 
-  /** appendCode adds to an open code block; false: the tail has to be read again. */
+  /** appendCode appends text to an open code block. Returns false if the tail has to be parsed again. */
   private appendCode(added: string): boolean {
     if (!this.code) return false;
     const { end, view } = this.code;
@@ -167,7 +167,7 @@ export class MarkdownStream {
       this.code = undefined;
       return false;
     }
-    // What may yet become the end of the block waits until its line is whole.
+    // A line that may become the end of the block waits until it is complete.
     const keep = begins(lines.length - 1) ? possibleEnd(lines) : "";
     this.code.within = lines.at(-1) !== "" ? keep === "" : !begins(lines.length - 1);
     this.code.pending = keep;
@@ -195,10 +195,10 @@ export class MarkdownStream {
       const continued = i === 0 && this.cutBefore;
       if (continued && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
       this.place(continued).append(fragment);
-      // Once another block has begun, the one before stays as it is.
+      // A block is final once another one has begun.
       if (i === last) this.tailNodes = nodes;
     }
-    // The line that ends a code block may be very long, too: what comes of it is read by itself.
+    // The last line of a code block may be very long. Its further text is parsed separately.
     if (last === 0 && !this.code && blocks[0]!.tokens[0]!.type === "fence" && tail.includes("\n") && tail.length - tail.lastIndexOf("\n") > longestEnd) {
       this.tailAt = this.text.length;
       this.tailNodes = [];
@@ -209,9 +209,9 @@ export class MarkdownStream {
     }
   }
 
-  /** openCode is the code block that a text is, if nothing of it is its end. */
+  /** openCode returns the open code block that a text consists of. undefined: it is something else, or the block has ended. */
   private openCode(text: string): OpenCode | undefined {
-    // The fence is a whole run. Without the lookahead each part of a long run would be tried as a fence.
+    // The lookahead makes the fence a whole run. Without it, each part of a long run would be tried as a fence.
     const head = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(text);
     if (!head) return undefined;
     const [whole, fence, info] = [head[0], head[1]!, head[2]!.trim()];
@@ -226,19 +226,19 @@ export class MarkdownStream {
     return { view, end, pending: keep, within: lines.at(-1) !== "" && keep === "" };
   }
 
-  /** cutLong settles the beginning of a very long paragraph, or list; the rows of a long table are counted. */
+  /** cutLong finishes the beginning of a very long paragraph or list, and counts the rows of a long table. */
   private cutLong(): void {
     while (this.text.length - this.tailAt > 2 * longBlock) {
       const tail = this.text.slice(this.tailAt);
       const part = tail.slice(0, 2 * longBlock);
       const [first, second] = blocksOf(part);
       if (!first) {
-        // It shows nothing, such as blank lines.
+        // The part shows nothing, such as blank lines.
         this.tailAt += part.lastIndexOf("\n") + 1 || part.length;
         continue;
       }
       const type = first.tokens[0]?.type;
-      // Whole blocks before the last one are settled by drawTail, and code grows by itself once its first line is there.
+      // drawTail finishes whole blocks before the last one, and appendCode extends code after its first line.
       if (second || (type === "fence" && part.includes("\n", first.tokens[0]!.markup.length))) return;
       const at = type === "table_open" ? tail.lastIndexOf("\n", longBlock) + 1 : cutAt(tail, type === "bullet_list_open" || type === "ordered_list_open");
       if (at <= 0) return;
@@ -257,11 +257,11 @@ export class MarkdownStream {
     }
   }
 
-  /** countRows tells how many more rows a table has; true: it is at its end. */
+  /** countRows counts the further rows of a table. Returns true if the table has ended. */
   private countRows(table: LongTable): boolean {
     const { head, from, note } = table;
     let ended = false;
-    // Only what is new is read. A last line that is not whole yet counts, and is read again.
+    // Only new text is read. A partial last line counts, and is read again.
     for (let end: number; !ended && (end = this.text.indexOf("\n", table.searched)) !== -1; ) {
       ended = this.text.slice(table.read, end).trim() === "";
       if (ended) break;
@@ -293,11 +293,11 @@ export class MarkdownStream {
   }
 }
 
-/** cutAt is where a long text is cut: before an item of a list, at a line's or a sentence's end, behind a word; 0: nowhere yet. */
+/** cutAt returns where to cut a long text: before a list item, or after a line, a sentence or a word. 0: nowhere yet. */
 function cutAt(tail: string, isList: boolean): number {
   const part = tail.slice(0, longBlock);
   if (isList) {
-    // Not inside of an item, whose lines mean something else without its beginning.
+    // Never inside an item: without its beginning, its lines would have another meaning.
     const items = [...tail.slice(0, 8 * longBlock).matchAll(/^(?:[-*+]|\d{1,9}[.)])\s/gm)].map(({ index }) => index).filter((index) => index > 0);
     return items.filter((index) => index <= longBlock).at(-1) ?? items[0] ?? (tail.length > 8 * longBlock ? longBlock : 0);
   }
@@ -308,13 +308,13 @@ function cutAt(tail: string, isList: boolean): number {
   return longBlock;
 }
 
-/** possibleEnd is the last of some lines, if it may become the end of a code block. */
+/** possibleEnd returns the last line, if it may become the end of a code block. */
 function possibleEnd(lines: readonly string[]): string {
   const last = lines.at(-1)!;
   return last.length <= longestEnd && /^ {0,3}[`~]*\s*$/.test(last) ? last : "";
 }
 
-/** pieceEnd is where the piece of a text ends that begins at from: with a line, unless that is longer than the piece. */
+/** pieceEnd returns the end of the piece that begins at from: the end of a line, unless the line is longer than a piece. */
 function pieceEnd(text: string, from: number): number {
   if (text.length - from <= 2 * pieceLength) return text.length;
   // Only the piece is searched: the line may begin megabytes before.

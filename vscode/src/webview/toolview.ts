@@ -1,24 +1,24 @@
-// A tool call: what it does, how it is, what it got and gave back, and what is part of it.
+// The view of a tool call: its title, state, input and output, and the entries that are part of it.
 import { clipped } from "../hub/groups";
 import { attachments } from "./attachments";
 import { icon, loadButton, make, setText } from "./dom";
 import type { IconName } from "./dom";
-import type { Entry, ToolCall } from "./entry";
-import type { View, Views } from "./entryview";
-import { fileDiff, nameOf } from "./filediff";
+import type { Entry, ToolCall } from "./entries";
 import { objectOf, stringOf } from "./json";
-import { output } from "./output";
+import { fileDiff, nameOf, output } from "./output";
+import type { EntryViews, View } from "./view";
 
-/** How much of a title is shown: the input is there as a whole. */
+/** The longest title, in characters. The input is shown in full. */
 const longestTitle = 500;
 
 const kindIcons: Record<string, IconName> = { read: "file", edit: "edit", delete: "trash", move: "move", search: "search", execute: "terminal", think: "think", fetch: "globe" };
 
 const statusNames: Record<string, string> = { pending: "waiting", in_progress: "running", completed: "done", failed: "failed" };
 
+/** The view of a tool call. */
 export class ToolView implements View {
   readonly element: HTMLElement;
-  /** Where a question stands that this call waits for. */
+  /** The place of a question that this call waits for. */
   readonly questions = make("div", { class: "questions" });
   private readonly details: HTMLDetailsElement;
   private readonly mark = make("span", { class: "tool-mark" });
@@ -28,15 +28,15 @@ export class ToolView implements View {
   private readonly body = make("div", { class: "tool-body" });
   private readonly parts = make("div", { class: "parts" });
   private drawn = "";
-  /** The person has opened or closed it: nobody else does so any more. */
+  /** The user has opened or closed the call, so update no longer does. */
   private chosen = false;
   private kind = "";
-  /** The person has asked for all of a text that was cut. */
+  /** The user has requested all of a text that was cut. */
   private showsAll = false;
 
   constructor(
     private readonly entry: Entry,
-    private readonly views: Views,
+    private readonly views: EntryViews,
   ) {
     const summary = make("summary", { on: { click: () => (this.chosen = true) } }, icon("chevron"), this.mark, this.title, this.subject, this.status);
     this.details = make("details", { on: { toggle: () => this.drawBody() } }, summary, this.body, this.parts);
@@ -70,7 +70,7 @@ export class ToolView implements View {
     if (!this.details.open) return;
     const tool = this.entry.tool!;
     const { actions } = this.views;
-    // What is drawn may have been read by scrolling, or be selected: it is drawn anew only if it is otherwise.
+    // The user may have scrolled or selected the text, so it is drawn again only if it has changed.
     const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, this.entry.attachments.length, this.entry.truncated]);
     if (now === this.drawn) return;
     this.drawn = now;
@@ -118,7 +118,7 @@ function titleOf(tool: ToolCall): string {
   return clipped((tool.title || tool.name || "Tool").split("\n", 1)[0]!, longestTitle);
 }
 
-/** subjectOf is what a call is about, where its title does not say so. */
+/** subjectOf returns the file or command of a call. Empty: the title names it. */
 function subjectOf(tool: ToolCall): string {
   const path = tool.paths[0] ?? tool.diffs[0]?.path;
   if (path !== undefined) return titleOf(tool).includes(nameOf(path)) ? "" : nameOf(path);

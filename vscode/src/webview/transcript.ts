@@ -1,27 +1,27 @@
-// The transcript: the entries one below the other. It follows what comes while its end is seen,
-// asks for older pages at its top, and draws no longer at once than a person would notice.
-import { button, make } from "./dom";
-import type { Actions } from "./actions";
+// The transcript: the list of entries. It follows new entries while its end is in view, loads older
+// pages at its top, and draws in short steps that do not block the page.
 import type { Changes } from "./conversation";
-import type { Entry } from "./entry";
+import { button, make } from "./dom";
+import type { Entry } from "./entries";
 import { Views } from "./entryview";
 import type { OpenQuestion } from "./questions";
 import { QuestionView } from "./questionview";
-import { Stretches } from "./stretches";
 import { ToolView } from "./toolview";
+import type { Actions } from "./view";
 
-/** How long one drawing may take, in milliseconds, before the rest waits for the next frame. The browser needs several times as long to lay it out. */
+/** The time for one drawing, in milliseconds. The rest waits for the next frame. The layout takes the browser several times as long. */
 const budget = 5;
 
-/** How near the end somebody who scrolls down has to come to be taken along again, in pixels. */
+/** The distance from the end, in pixels, at which a view that scrolls down follows again. */
 const nearEnd = 40;
 
-/** For how long somebody who asked for the end is kept there while what is near gets its height, in milliseconds. */
+/** How long the view stays at the end after a jump there, in milliseconds, while the browser lays out entries. */
 const settling = 1_000;
 
-/** How near the beginning older pages are asked for, in pixels. */
+/** The distance from the beginning, in pixels, at which older pages are loaded. */
 const nearTop = 400;
 
+/** The list of entries and questions, and its scroll position. */
 export class Transcript {
   readonly element: HTMLElement;
   private readonly log = make("div", { class: "log", is: { role: "log", "aria-label": "Conversation", "aria-live": "off", "aria-relevant": "additions" } });
@@ -38,16 +38,16 @@ export class Transcript {
   private lastHeight = 0;
   private lastDistance = 0;
   private settledAt = 0;
-  /** Whether the mouse is pressed on the conversation: what is under it stays there, to be clicked or selected. */
+  /** Whether a mouse button is pressed on the conversation. The view must not move then. */
   private pressed = false;
-  /** Whether the mouse was pressed last where the scroll bar is: the view is moved by hand then. */
+  /** Whether the last press was on the scroll bar. */
   private onScrollBar = false;
-  /** What somebody has opened at the end, and the highest place that its top may come to, in the window's pixels. */
+  /** The element that the user opened at the end, and the least y coordinate of its top, in pixels of the window. */
   private opened: { element: Element; top: number } | undefined;
 
-  /** Called when older entries may be wanted. */
+  /** Called when the view is near the beginning. */
   onTop: () => void = () => {};
-  /** Called when the questions that are seen may be others. */
+  /** Called when other questions may be in view. */
   onScroll: () => void = () => {};
 
   constructor(
@@ -63,7 +63,7 @@ export class Transcript {
     this.takeEnd();
     this.keepOpened();
     this.leaveToSelect();
-    // What is opened or loaded grows, and what stands below takes room: the end stays the end.
+    // Entries grow when they are opened or loaded, and the view shrinks. A following view stays at the end.
     const sizes = new ResizeObserver(() => {
       if (this.following) this.pin();
       else this.lastDistance = this.distance();
@@ -76,17 +76,17 @@ export class Transcript {
     return this.jump;
   }
 
-  /** Not all entries that are there have been drawn yet. */
+  /** Whether some loaded entries are not drawn yet. */
   get unfinished(): boolean {
     return this.orderChanged;
   }
 
-  /** Says what stands above the first entry, such as that there is more. */
+  /** Sets the note above the first entry, such as a button for older entries. */
   setOlder(...children: Array<Node | string>): void {
     this.older.replaceChildren(...children);
   }
 
-  /** Draws what has changed. true: not all was done, and it is to be called again in the next frame. */
+  /** Draws changes. Returns true if there is more to draw in the next frame. */
   draw(changes: Changes): boolean {
     const until = performance.now() + budget;
     for (const key of changes.keys) this.dirty.add(key);
@@ -103,7 +103,7 @@ export class Transcript {
     return more;
   }
 
-  /** Shows a question and puts the keyboard there. */
+  /** Scrolls to a question and moves the focus there. */
   showQuestion(id: string): void {
     const view = this.questions.get(id);
     if (!view) return;
@@ -113,7 +113,7 @@ export class Transcript {
     view.focus();
   }
 
-  /** Whether a question is seen. */
+  /** Whether a question is in view. */
   sees(id: string): boolean {
     const view = this.questions.get(id);
     if (!view) return false;
@@ -129,7 +129,7 @@ export class Transcript {
     this.scrolled();
   }
 
-  /** arrange puts the entries into their order, from the newest on; true: there are older ones yet. */
+  /** arrange puts the entries in order, from the newest back. Returns true if older ones are left. */
   private arrange(until: number): boolean {
     const entries = this.actions.conversation.entries;
     const stay = this.following ? undefined : this.staying();
@@ -156,13 +156,13 @@ export class Transcript {
     return unfinished;
   }
 
-  /** staying notes what is seen; the function that it returns has it stand where it stood, whatever has come above it. */
+  /** staying notes the first visible entry. The returned function scrolls it back to its place, after changes above it. */
   private staying(): (() => void) | undefined {
     const { top } = this.element.getBoundingClientRect();
     const seen = this.stretches.below(top);
     if (!seen) return undefined;
     const before = seen.getBoundingClientRect().top;
-    this.element.style.overflowAnchor = "none"; // the browser does so, too, but not at the very beginning
+    this.element.style.overflowAnchor = "none"; // the browser's scroll anchoring does not work at the very beginning
     return () => {
       this.element.scrollTop += seen.getBoundingClientRect().top - before;
       this.element.style.overflowAnchor = "";
@@ -187,7 +187,7 @@ export class Transcript {
     }
   }
 
-  /** placeOf is where a question stands: at its tool call, else at the end. */
+  /** placeOf returns the place of a question: at its tool call, else at the end. */
   private placeOf({ tool }: OpenQuestion): HTMLElement {
     const view = tool === undefined ? undefined : this.views.known(tool);
     if (!(view instanceof ToolView) || !view.element.isConnected) return this.loose;
@@ -195,7 +195,7 @@ export class Transcript {
     return view.questions;
   }
 
-  /** ended leaves a word where a question stood that somebody else has answered. */
+  /** ended replaces a question that another client has answered with a note. */
   private ended(id: string, view: QuestionView): void {
     const outcome = this.actions.conversation.outcome(id);
     const hadFocus = view.element.contains(document.activeElement);
@@ -205,7 +205,7 @@ export class Transcript {
     if (hadFocus) this.actions.focusPrompt();
   }
 
-  /** takeEnd has the key End go to the end by itself: of what is far the browser knows only about how high it is. */
+  /** takeEnd handles scroll input. The End key needs it, because the browser only estimates the height of distant entries. */
   private takeEnd(): void {
     const byHand = (event: Event): void => {
       this.settledAt = 0;
@@ -224,8 +224,8 @@ export class Transcript {
   }
 
   /**
-   * leaveToSelect keeps the text still that a person presses the mouse on, and leaves the end when they select some.
-   * Otherwise the view follows again when they release the button.
+   * leaveToSelect keeps the view still while a mouse button is pressed, and stops following when the user selects text.
+   * Otherwise the view follows again when the button is released.
    */
   private leaveToSelect(): void {
     this.log.addEventListener("pointerdown", (event) => {
@@ -243,15 +243,15 @@ export class Transcript {
     });
   }
 
-  /** Whether something within the transcript, such as a long output, takes a wheel that turns up. */
+  /** Whether an element inside the transcript, such as a long output, scrolls up with the wheel. */
   private scrollsWithin(target: EventTarget | null): boolean {
     for (let at = target instanceof Element ? target : null; at && at !== this.element; at = at.parentElement) if (at.scrollTop > 0) return true;
     return false;
   }
 
   /**
-   * leaveEnd stays behind what comes. It is called before the browser scrolls up, which it does bit by bit: while
-   * the agent writes, the view would be put back to the end after each of them.
+   * leaveEnd stops following. It is called before the browser scrolls up in small steps. Otherwise, while the agent writes,
+   * the view would return to the end after each step.
    */
   private leaveEnd(): void {
     if (!this.following || this.element.scrollTop === 0) return;
@@ -260,7 +260,7 @@ export class Transcript {
     this.jump.hidden = false;
   }
 
-  /** keepOpened has what somebody opens stay in view, from where it begins, though the end goes on. */
+  /** keepOpened keeps the top of an element that the user opens in view, while the view follows the end. */
   private keepOpened(): void {
     this.log.addEventListener("click", ({ target }) => {
       const element = target instanceof Element ? target.closest("summary, .text-button")?.closest("details, .output") : undefined;
@@ -268,7 +268,7 @@ export class Transcript {
     }, { capture: true });
   }
 
-  /** stayAtOpened moves the view back from the end as far as what was opened would leave it; it is followed no more then. */
+  /** stayAtOpened scrolls back if the opened element would leave the view at the top. The view then stops following. */
   private stayAtOpened({ element, top }: { element: Element; top: number }): void {
     const closed = !element.isConnected || (element instanceof HTMLDetailsElement && !element.open);
     const over = top - element.getBoundingClientRect().top;
@@ -277,7 +277,7 @@ export class Transcript {
     this.element.scrollTop -= over;
   }
 
-  /** distance is how far the view is from the end, in pixels. */
+  /** distance returns the distance of the view from the end, in pixels. */
   private distance(): number {
     return this.element.scrollHeight - this.element.scrollTop - this.element.clientHeight;
   }
@@ -294,9 +294,9 @@ export class Transcript {
   private scrolled(): void {
     const { scrollTop, scrollHeight } = this.element;
     const distance = this.distance();
-    // What came since the view was put to the end moves nobody away from it, nor does what turns out to be
-    // lower than it was thought to be: only scrolling up does. Only who comes nearer to the end is taken along again.
-    // What a scroll bar brings into view may well be lower than it was thought to be.
+    // Only scrolling up stops following. New entries do not, nor entries that are lower than the browser estimated.
+    // A view that scrolls towards the end follows again when it is near. With the scroll bar, entries may always be
+    // lower than estimated, so there the height does not count.
     const settled = performance.now() > this.settledAt;
     const up = settled && scrollTop < this.lastTop - 1 && (this.onScrollBar || scrollHeight >= this.lastHeight) && distance > 1;
     this.following = (this.following && !up) || (distance < nearEnd && distance < this.lastDistance);
@@ -314,4 +314,80 @@ export class Transcript {
 /** Whether a key scrolls up. */
 function goesUp(event: KeyboardEvent): boolean {
   return ["ArrowUp", "PageUp", "Home"].includes(event.key) || (event.key === " " && event.shiftKey);
+}
+
+/** Entries of a stretch. */
+const stretchSize = 16;
+
+/**
+ * The entries of a transcript, in stretches of some each. Distant stretches cost little, because of content-visibility.
+ * But the browser looks at each one in each frame, so thousands of single entries would be too many.
+ */
+class Stretches {
+  constructor(private readonly log: HTMLElement) {}
+
+  /** Begins to put entries in order, from the last one back. */
+  arrange(): Arrangement {
+    return new Arrangement(this.log);
+  }
+
+  /** The first entry that ends below a y coordinate. */
+  below(top: number): Element | undefined {
+    const stretch = firstBelow(this.log.children, top);
+    return stretch && firstBelow(stretch.children, top);
+  }
+}
+
+/** Puts entries in order. An entry at its right place is not touched, so a selection in it stays. */
+class Arrangement {
+  private stretch: Element | null;
+  /** The entry that was put last. The next one comes before it. */
+  private next: Element | null = null;
+
+  constructor(private readonly log: HTMLElement) {
+    this.stretch = log.lastElementChild;
+  }
+
+  /** Puts an entry before all those put so far. */
+  put(entry: Element): void {
+    const at = entry.parentElement;
+    if (at !== null && at !== this.stretch && at === this.stretch?.previousElementSibling) {
+      this.stretch = at;
+      this.next = null;
+    }
+    const stretch = at !== null && at === this.stretch ? at : this.room();
+    if (entry.parentElement !== stretch || entry.nextElementSibling !== this.next) stretch.insertBefore(entry, this.next);
+    this.next = entry;
+  }
+
+  /** Removes empty stretches. */
+  end(): void {
+    for (const stretch of [...this.log.children]) if (stretch.childElementCount === 0) stretch.remove();
+  }
+
+  /** room returns a stretch for one more entry: the current one, else a new one. */
+  private room(): Element {
+    const { stretch, next } = this;
+    // A full stretch takes an entry in its middle, because otherwise the others would have to move.
+    if (stretch !== null && (stretch.childElementCount < stretchSize || (next !== null && next !== stretch.firstElementChild))) return stretch;
+    const fresh = document.createElement("div");
+    fresh.className = "stretch";
+    if (stretch === null) this.log.append(fresh);
+    else if (next === null) stretch.after(fresh);
+    else stretch.before(fresh);
+    this.stretch = fresh;
+    this.next = null;
+    return fresh;
+  }
+}
+
+/** firstBelow finds the first element that ends below a y coordinate, by binary search. */
+function firstBelow(elements: HTMLCollection, top: number): Element | undefined {
+  let [from, to] = [0, elements.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (elements[middle]!.getBoundingClientRect().bottom > top) to = middle;
+    else from = middle + 1;
+  }
+  return elements[from];
 }

@@ -193,7 +193,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
   });
   await box.fill("and now?");
   await page.keyboard.press("Enter");
-  await page.getByText("It is not known whether it was sent: the disk is full. Look whether it stands in the conversation before you send it again.").waitFor();
+  await page.getByText("It is not known whether it was sent: the disk is full. Look for it in the conversation before you send it again.").waitFor();
   assert.equal(await box.inputValue(), "and now?");
 });
 

@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
-import { checkGate, listGates, statusOf } from "../../src/hub/gates";
-import { ErrorCode } from "../../src/rpc/error";
+import { checkGate, listGates, statusOf } from "../../src/hub/builds";
+import { ErrorCode } from "../../src/rpc/messages";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 

@@ -16,7 +16,7 @@ interface Asked {
 interface Answering extends TestHub {
   kept: Map<string, string>;
   asked: Asked[];
-  told: string[];
+  warnings: string[];
   /** Has the agent ask for its key, and resolves with what it says of the answer. */
   ask: () => Promise<string>;
 }
@@ -31,7 +31,7 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
   });
   const { connection, model, until } = started;
   const kept = new Map<string, string>();
-  const [asked, told]: [Asked[], string[]] = [[], []];
+  const [asked, warnings]: [Asked[], string[]] = [[], []];
   const requests = new KeyRequests(connection, {
     trusted: () => over.trusted ?? true,
     stored: (service) => Promise.resolve(kept.get(service)),
@@ -40,7 +40,7 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
       asked.push({ request, known, signal });
       return over.answer?.({ request, known, signal }) ?? Promise.resolve({ use: "none" });
     },
-    tell: (message) => void told.push(message),
+    warn: (message) => void warnings.push(message),
   }, over.patience);
   connection.onEvent(({ seq, event }) => {
     // The hub's log does not keep this event, so it comes without a number.
@@ -55,17 +55,17 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
     const { events } = await connection.request("getConversation", { session_id });
     return events.filter(({ role }) => role === "assistant").at(-1)?.content ?? "";
   };
-  return { ...started, kept, asked, told, ask };
+  return { ...started, kept, asked, warnings, ask };
 }
 
 test("a key that is to be remembered is asked for once, and stands in no log", async (t) => {
-  const { ask, asked, kept, told, log } = await start(t, { answer: () => Promise.resolve({ use: "given", key: wantedKey, remember: true }) });
+  const { ask, asked, kept, warnings, log } = await start(t, { answer: () => Promise.resolve({ use: "given", key: wantedKey, remember: true }) });
   assert.equal(await ask(), "the right key");
   assert.deepEqual(asked.map(({ request, known }) => [request.service, request.agent, known]), [["acme", "keyed", false]]);
   assert.deepEqual([...kept], [["acme", wantedKey]]);
   assert.equal(await ask(), "the right key");
   assert.equal(asked.length, 1);
-  assert.deepEqual(told, []);
+  assert.deepEqual(warnings, []);
   assert.doesNotMatch(log.join("\n"), new RegExp(wantedKey));
 });
 
@@ -88,14 +88,14 @@ test("in an untrusted workspace a key that is kept is not given without a word",
   assert.equal(await ask(), "the right key");
 });
 
-test("who answers too late is told", async (t) => {
-  const { connection, asked, told } = await start(t, {
+test("an answer that comes too late leads to a warning", async (t) => {
+  const { connection, asked, warnings } = await start(t, {
     patience: 1, answer: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ use: "given", key: wantedKey, remember: false }))),
   });
   const { session_id } = await connection.request("launchSession", { query: "Get the key", agent: "keyed" });
   await new Promise<void>((resolve) => connection.onEvent(({ event }) => event.type === "secret_requested" && resolve()));
-  while (told.length === 0) await new Promise((resolve) => setImmediate(resolve));
-  assert.match(told[0]!, /too late/);
+  while (warnings.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  assert.match(warnings[0]!, /too late/);
   assert.equal(asked.length, 1);
   await connection.request("interruptSession", { session_id });
 });

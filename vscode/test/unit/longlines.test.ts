@@ -1,17 +1,16 @@
 // The time for one long line grows with its length, not with its square: 5 MB must not stop a window.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { detailsOf, titleOf } from "../../src/hub/questions";
-import type { Question } from "../../src/hub/model";
-import { short, visible } from "../../src/hub/groups";
+import { locations } from "../../src/hub/builds";
 import { extents } from "../../src/hub/changes";
+import { short, visible } from "../../src/hub/groups";
+import type { Question } from "../../src/hub/model";
+import { detailsOf, titleOf } from "../../src/hub/questions";
 import { fenced, transcript } from "../../src/hub/transcript";
 import type { Item } from "../../src/hub/transcript";
 import { withScript } from "../../src/preview/server";
-import { locations } from "../../src/problems/locations";
 import { blocksOf } from "../../src/webview/markdown";
-import { nameOf } from "../../src/webview/filediff";
-import { linesOf } from "../../src/webview/output";
+import { linesOf, nameOf } from "../../src/webview/output";
 import { fileOf, linkOf, pieces } from "../../src/webview/references";
 import { shapes } from "../longlines";
 

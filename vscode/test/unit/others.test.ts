@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { listOthers, worktreeOf } from "../../src/hub/others";
+import { listOthers, worktreeOf } from "../../src/hub/root";
 import { duetBinary, newProject, removeProject, startHub } from "../hub";
 
 test("another project's sessions are listed, and those of open projects are not", async (t) => {

@@ -5,10 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
-import { longestImage, readUris } from "../../src/panel/content";
+import { longestImage, mostFiles, rank, readUris } from "../../src/panel/content";
 import { Drafts } from "../../src/panel/drafts";
 import { messageHtml, pageHtml } from "../../src/panel/html";
-import { mostFiles, rank } from "../../src/panel/rank";
 
 function folder(t: test.TestContext): string {
   const made = mkdtempSync(join(tmpdir(), "duet-panel-"));

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { commandsFor, completableAt } from "../../src/webview/completion";
-import { duration, money, thousands } from "../../src/webview/figures";
-import { PromptHistory } from "../../src/webview/prompthistory";
+import { PromptHistory } from "../../src/webview/composer";
 import { fileOf, linkOf, pieces } from "../../src/webview/references";
+import { duration, money, thousands } from "../../src/webview/session";
 
 test("a slash is a command at the beginning alone, and @ a file behind a space", () => {
   assert.deepEqual(completableAt("/re", 3), { kind: "command", from: 0, query: "re" });

@@ -7,8 +7,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { add, counts, promptOf, reportOf, Trail, withoutOrigin } from "../../src/preview/entries";
 import type { Entry } from "../../src/preview/entries";
-import { PreviewServer, withScript } from "../../src/preview/server";
-import { Trails } from "../../src/preview/trails";
+import { PreviewServer, Trails, withScript } from "../../src/preview/server";
 
 function get(port: number, host: string, path: string, method = "GET"): Promise<{ status: number | undefined; body: string }> {
   return new Promise((resolve, reject) => {

@@ -4,12 +4,10 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
+import { Builds, Findings, locations, pathOf } from "../../src/hub/builds";
+import type { Report } from "../../src/hub/builds";
 import type { HubEvent } from "../../src/hub/events";
 import { byRoot, folderWith, projectRoot, stateDirectory, usesDuet } from "../../src/hub/root";
-import { Builds } from "../../src/problems/build";
-import { Findings, pathOf } from "../../src/problems/diagnostics";
-import type { Report } from "../../src/problems/diagnostics";
-import { locations } from "../../src/problems/locations";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 

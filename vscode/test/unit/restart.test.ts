@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { RestartRule } from "../../src/hub/restart";
+import { RestartRule } from "../../src/hub/connection";
 
 test("the fifth crash within three minutes is one too many", () => {
   let now = 0;

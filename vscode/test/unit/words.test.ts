@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { age, backgroundOf, backgroundWords, describe, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, visible } from "../../src/hub/groups";
+import { wholeQuestions } from "../../src/hub/model";
 import type { Question, Session } from "../../src/hub/model";
-import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf, wholeQuestions } from "../../src/hub/questions";
+import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
 
 function session(over: Partial<Session>): Session {
   return { id: "s", task_id: "task-0001", thread_id: "t", status: "completed", state: "completed", title: "", conversation_title: "", summary: "", query: "", agent: "demo", archived: false, last_activity_at: "2026-01-01T00:00:00Z", ...over } as Session;
@@ -59,7 +60,7 @@ test("a permission can be given once, as a rule, or denied with a reason", () =>
     ["approve", { decision: "approve" }, undefined],
     ["approve-session", { decision: "approve", scope: "session" }, undefined],
     ["deny", { decision: "deny", comment: "Denied in VS Code" }, undefined],
-    ["deny-why", { decision: "deny" }, { words: "Why not? The agent is told." }],
+    ["deny-why", { decision: "deny" }, { words: "Why not? The agent gets the reason." }],
   ]);
 });
 

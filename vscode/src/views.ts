@@ -1,0 +1,310 @@
+// The lists of the side bar: the sessions, the questions, and the sessions of other projects.
+import * as vscode from "vscode";
+import { basename } from "node:path";
+import { backgroundOf, describe, grouped, groupOf, isAlive, nameOf, short, statusWords } from "./hub/groups";
+import type { Group, GroupId } from "./hub/groups";
+import type { Session } from "./hub/model";
+import { choicesOf, detailsOf, titleOf } from "./hub/questions";
+import type { Choice } from "./hub/questions";
+import { listOthers, projectRoot, worktreeOf } from "./hub/root";
+import type { OtherProject } from "./hub/root";
+import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
+
+/**
+ * Gives each row of a list a command of its own without arguments. VS Code forgets the arguments of a row's command when
+ * it redraws the row, so a click at that moment would fail.
+ */
+class RowCommands implements vscode.Disposable {
+  private readonly registered = new Map<string, vscode.Disposable>();
+
+  /** Registers the commands of the shown rows with their actions, and removes the commands of all others. */
+  show(rows: ReadonlyArray<readonly [command: string, action: () => unknown]>): void {
+    for (const [command, action] of rows) if (!this.registered.has(command)) this.registered.set(command, vscode.commands.registerCommand(command, action));
+    const shown = new Set(rows.map(([command]) => command));
+    for (const [command, registration] of this.registered) {
+      if (shown.has(command)) continue;
+      registration.dispose();
+      this.registered.delete(command);
+    }
+  }
+
+  dispose(): void {
+    for (const registration of this.registered.values()) registration.dispose();
+  }
+}
+
+/** A row of the list: a group, or a session of one. */
+type SessionNode = { group: Group; sessions: ProjectSession[] } | ProjectSession;
+
+/** A row and its drawn text, to find the rows that changed. */
+interface Row {
+  node: SessionNode;
+  id: string;
+  parent: string;
+  drawn: string;
+}
+
+/** The icon of each group, and its colour. */
+const icons: Record<GroupId, [icon: string, colour: string]> = {
+  waiting: ["circle-filled", "charts.yellow"],
+  working: ["circle-filled", "charts.blue"],
+  queued: ["circle-outline", "charts.blue"],
+  failed: ["circle-filled", "charts.red"],
+  done: ["circle-filled", "charts.green"],
+  draft: ["circle-outline", "descriptionForeground"],
+  archived: ["archive", "descriptionForeground"],
+};
+
+/** The list of sessions, in groups. */
+export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<SessionNode[] | undefined>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private readonly view: vscode.TreeView<SessionNode>;
+  private readonly subscriptions: vscode.Disposable[];
+  private shown: Row[] = [];
+  /** The object of each conversation for VS Code. It stays the same, so that VS Code can redraw a single row. */
+  private readonly nodes = new Map<string, ProjectSession>();
+  private readonly commands = new RowCommands();
+
+  constructor(private readonly projects: Projects) {
+    this.view = vscode.window.createTreeView("duet.sessions", { treeDataProvider: this });
+    this.subscriptions = [
+      new vscode.Disposable(projects.onChange(() => this.refresh())),
+      vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("duet") && this.refresh()),
+      this.view.onDidChangeVisibility(({ visible }) => {
+        if (visible) projects.start();
+        this.refresh(); // update the ages
+      }),
+    ];
+    if (this.view.visible) projects.start();
+  }
+
+  getChildren(node?: SessionNode): SessionNode[] {
+    if (!node) {
+      const sessions = this.projects.sessions.map((of) => this.nodeOf(of));
+      const withArchive = vscode.workspace.getConfiguration("duet").get("showArchived", false);
+      return grouped(sessions.map(({ session }) => session))
+        .filter(({ id }) => withArchive || id !== "archived")
+        .map((group) => ({ group, sessions: sessions.filter(({ session }) => group.sessions.includes(session)) }));
+    }
+    return "group" in node ? node.sessions : [];
+  }
+
+  getTreeItem(node: SessionNode): vscode.TreeItem {
+    if ("group" in node) {
+      const { group, sessions } = node;
+      const closed = group.id === "done" || group.id === "archived";
+      const item = new vscode.TreeItem(group.label, closed ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.Expanded);
+      item.id = `group-${group.id}`;
+      item.description = String(sessions.length);
+      return item;
+    }
+    const { project, session } = node;
+    const group = groupOf(session);
+    const [icon, colour] = icons[group];
+    const item = new vscode.TreeItem(nameOf(session));
+    item.id = session.thread_id;
+    const worktree = worktreeOf(session.working_dir, projectRoot(project.folder.uri.fsPath));
+    item.description = [describe(session, Date.now()), ...(worktree ? [`in ${worktree}`] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
+    item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
+    const background = backgroundOf(session);
+    item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : [])].join(" ");
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}` };
+    item.command = { command: openCommand(session.thread_id), title: "Open Conversation" };
+    return item;
+  }
+
+  /** refresh redraws only the rows that changed: a row that is redrawn during a click loses the click. */
+  private refresh(): void {
+    // The list stays, with a message above it that says why it may be outdated.
+    // An empty list has a welcome text, which a message would hide.
+    this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
+    const [before, now] = [this.shown, this.rows()];
+    this.shown = now;
+    this.commands.show(now.flatMap(({ node }) => ("group" in node ? [] : [[openCommand(node.session.thread_id), () => vscode.commands.executeCommand("duet.openSession", node)]])));
+    const moved = before.length !== now.length || now.some(({ id, parent }, i) => before[i]!.id !== id || before[i]!.parent !== parent);
+    // The objects of groups are new each time, so VS Code does not know these.
+    const changed = now.filter(({ drawn }, i) => before[i]?.drawn !== drawn);
+    if (moved || changed.some(({ node }) => "group" in node)) this.changed.fire(undefined);
+    else if (changed.length > 0) this.changed.fire(changed.map(({ node }) => node));
+  }
+
+  private nodeOf({ project, session }: ProjectSession): ProjectSession {
+    const known = this.nodes.get(session.thread_id);
+    if (!known) {
+      const node = { project, session };
+      this.nodes.set(session.thread_id, node);
+      return node;
+    }
+    return Object.assign(known, { project, session });
+  }
+
+  /** rows returns all rows of the list. */
+  private rows(): Row[] {
+    const row = (node: SessionNode, parent: string): Row => {
+      const { id, label, description, contextValue, iconPath, tooltip } = this.getTreeItem(node);
+      return { node, id: id!, parent, drawn: JSON.stringify([label, description, contextValue, iconPath, tooltip]) };
+    };
+    return this.getChildren().flatMap((group) => [row(group, ""), ...this.getChildren(group).map((node) => row(node, this.getTreeItem(group).id!))]);
+  }
+
+  dispose(): void {
+    for (const subscription of [this.commands, ...this.subscriptions]) subscription.dispose();
+    this.view.dispose();
+    this.changed.dispose();
+  }
+}
+
+function openCommand(thread: string): string {
+  return `duet.openSession/${thread}`;
+}
+
+/** A row of the inbox: a question, or an answer to one. */
+type InboxNode = ProjectQuestion | { of: ProjectQuestion; choice: Choice };
+
+/** The open questions, each with its answers. The badge shows their number. */
+export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<undefined>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private readonly view: vscode.TreeView<InboxNode>;
+  private readonly stop: () => void;
+  private shown = "";
+  private readonly commands = new RowCommands();
+
+  constructor(private readonly projects: Projects) {
+    this.view = vscode.window.createTreeView("duet.inbox", { treeDataProvider: this });
+    this.view.onDidChangeVisibility(({ visible }) => visible && projects.start());
+    this.stop = projects.onChange(() => {
+      // A row that is redrawn during a click loses the click.
+      const now = JSON.stringify(this.rows().map((row) => [row.id, row.label, row.description]));
+      if (now === this.shown) return;
+      this.shown = now;
+      this.commands.show(this.projects.questions.flatMap((of) => choicesOf(of.question).map((choice) => [answerCommand(of, choice), () => vscode.commands.executeCommand("duet.answer", of, choice.id)])));
+      const value = this.projects.questions.length;
+      this.view.badge = value === 0 ? undefined : { value, tooltip: value === 1 ? "1 question waits for you" : `${value} questions wait for you` };
+      this.changed.fire(undefined);
+    });
+  }
+
+  getChildren(node?: InboxNode): InboxNode[] {
+    if (!node) return this.projects.questions;
+    if ("of" in node) return [];
+    return choicesOf(node.question).map((choice) => ({ of: node, choice }));
+  }
+
+  getTreeItem(node: InboxNode): vscode.TreeItem {
+    if ("of" in node) {
+      const { of, choice } = node;
+      const item = new vscode.TreeItem(choice.label);
+      item.id = `${of.question.id}/${choice.id}`;
+      item.iconPath = new vscode.ThemeIcon(choice.icon);
+      item.contextValue = "choice";
+      if (choice.detail) {
+        item.description = short(choice.detail);
+        item.tooltip = choice.detail;
+      }
+      item.command = { command: answerCommand(of, choice), title: choice.label };
+      return item;
+    }
+    const { project, question } = node;
+    const item = new vscode.TreeItem(titleOf(question), vscode.TreeItemCollapsibleState.Expanded);
+    const session = project.model.conversationOf(question);
+    item.id = question.id;
+    item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
+    item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
+    item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
+    item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands
+    return item;
+  }
+
+  /** rows returns all rows of the list. */
+  private rows(): vscode.TreeItem[] {
+    const all = this.projects.questions.flatMap((question): InboxNode[] => [question, ...this.getChildren(question)]);
+    return all.map((node) => this.getTreeItem(node));
+  }
+
+  dispose(): void {
+    this.commands.dispose();
+    this.stop();
+    this.view.dispose();
+    this.changed.dispose();
+  }
+}
+
+function answerCommand({ question }: ProjectQuestion, { id }: Choice): string {
+  return `duet.answer/${question.id}/${id}`;
+}
+
+type OtherNode = OtherProject | { root: string; session: Session };
+
+/** The sessions of projects that are not open in this window. The list loads when it becomes visible, and on request. */
+export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<undefined>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private readonly view: vscode.TreeView<OtherNode>;
+  private readonly subscription: vscode.Disposable;
+
+  constructor(private readonly projects: Projects) {
+    this.view = vscode.window.createTreeView("duet.otherProjects", { treeDataProvider: this });
+    this.subscription = this.view.onDidChangeVisibility(({ visible }) => {
+      if (!visible) return;
+      projects.start();
+      this.refresh();
+    });
+  }
+
+  refresh(): void {
+    this.changed.fire(undefined);
+  }
+
+  async getChildren(node?: OtherNode): Promise<OtherNode[]> {
+    if (node) return "session" in node ? [] : node.sessions.map((session) => ({ root: node.root, session }));
+    const [first] = this.projects.all;
+    if (!first) return [];
+    try {
+      const open = this.projects.all.map(({ folder }) => projectRoot(folder.uri.fsPath));
+      const others = await listOthers(await first.connection.program(), first.folder.uri.fsPath, open, process.env);
+      this.view.message = "";
+      return others;
+    } catch (error) {
+      this.view.message = error instanceof Error ? error.message : String(error);
+      return [];
+    }
+  }
+
+  getTreeItem(node: OtherNode): vscode.TreeItem {
+    if (!("session" in node)) {
+      const item = new vscode.TreeItem(basename(node.root), vscode.TreeItemCollapsibleState.Collapsed);
+      item.id = node.root;
+      item.description = node.error ?? [node.hub ? "" : "as it was kept", String(node.sessions.length)].filter((part) => part !== "").join(" · ");
+      item.tooltip = node.root;
+      item.iconPath = new vscode.ThemeIcon("folder");
+      item.contextValue = "project";
+      return item;
+    }
+    const { session, root } = node;
+    const [icon, colour] = icons[groupOf(session)];
+    const item = new vscode.TreeItem(nameOf(session));
+    item.id = `${root}/${session.thread_id}`;
+    item.description = describe(session, Date.now());
+    item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
+    item.tooltip = `${nameOf(session)}\n${session.agent}, ${session.status.replace("_", " ")}\n${root}`;
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${session.status.replace("_", " ")}, ${describe(session, Date.now())}` };
+    item.command = { command: "duet.openProject", title: "Open the Project", arguments: [node] };
+    return item;
+  }
+
+  dispose(): void {
+    this.subscription.dispose();
+    this.view.dispose();
+    this.changed.dispose();
+  }
+}
+
+/** Opens another project, in this window or in a new one. */
+export async function openProject({ root }: { root: string }): Promise<void> {
+  const [fresh, here] = ["Open in New Window", "Open in This Window"];
+  const pressed = await vscode.window.showInformationMessage(`Duet: open ${root}?`, { modal: true }, fresh, here);
+  if (pressed) await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.file(root), { forceNewWindow: pressed === fresh });
+}

@@ -1,0 +1,50 @@
+// The interfaces between the parts of the page: views of entries, and the actions of the panel.
+import type { Choice } from "../hub/questions";
+import type { Conversation } from "./conversation";
+import type { Entry, FileDiff } from "./entries";
+import type { OpenQuestion, Outcome } from "./questions";
+
+/** The view of an entry, a part of the transcript. */
+export interface View {
+  readonly element: HTMLElement;
+  /**
+   * Called when the entry, or a part of it, has changed. Draws until a deadline on the clock of performance.now. Returns
+   * true if there is more to draw: call update again.
+   */
+  update(until?: number): boolean | undefined;
+}
+
+/** The views of all entries. The view of a tool call uses it for the entries that are part of the call. */
+export interface EntryViews {
+  readonly actions: Actions;
+  /** The view of an entry. A new one still needs a call of update. */
+  of(entry: Entry): View;
+  known(key: string): View | undefined;
+}
+
+/** The result of an answer. */
+export interface Answered {
+  done: boolean;
+  /** Why it failed, for the user. */
+  why?: string;
+}
+
+/** The actions of the panel, for its parts. */
+export interface Actions {
+  readonly conversation: Conversation;
+  openFile(path: string, line?: number, column?: number): void;
+  openDiff(diff: FileDiff): void;
+  openChanges(path?: string): void;
+  openLink(url: string): void;
+  command(command: "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.showChanges"): void;
+  answer(question: OpenQuestion, choice: Choice): Promise<Answered>;
+  /** The note in the place of an ended question. undefined: none, because it was answered here. */
+  endOf(id: string, outcome: Outcome | undefined): string | undefined;
+  focusPrompt(): void;
+  /** Loads all of an entry whose text is cut, and draws it. Rejects if that fails. */
+  whole(entry: Entry): Promise<void>;
+  /** The data URL of an image. undefined: it cannot be shown. */
+  picture(id: string, type: string): Promise<string | undefined>;
+  /** Announces a text to screen readers. */
+  announce(text: string): void;
+}
