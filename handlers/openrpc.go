@@ -199,7 +199,7 @@ func (t typeScript) typeOf(s *schema.Schema, suffix string) string {
 		return "Record<string, " + t.typeOf(s.Values, suffix) + ">"
 	case s.Type == "object" && len(s.Properties) > 0:
 		var b, inline strings.Builder
-		b.WriteString("interface %s {\n")
+		b.WriteString("type %s = {\n")
 		for _, p := range s.Properties {
 			writeComment(&b, p.Schema.Description, 1)
 			optional := "?"
@@ -213,7 +213,7 @@ func (t typeScript) typeOf(s *schema.Schema, suffix string) string {
 		if s.Name == "" {
 			return "{" + inline.String() + " }"
 		}
-		return t.declare(s.Name, suffix, b.String()+"}")
+		return t.declare(s.Name, suffix, b.String()+"};")
 	case s.Type == "object":
 		return "Record<string, never>"
 	case s.Type == "integer":

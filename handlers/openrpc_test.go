@@ -58,7 +58,7 @@ func TestTypeScript(t *testing.T) {
 		server.Doc("Ends a comment: */"))
 	text := handlers.TypeScript(reg)
 	assert.Contains(t, text, "  /** Greets somebody. Takes its time. */\n  \"greet.person\": { params: Greeting; result: string };\n")
-	assert.Contains(t, text, "export interface Greeting {\n  /** Who. */\n  name: string;\n  loud?: boolean;\n}\n")
+	assert.Contains(t, text, "export type Greeting = {\n  /** Who. */\n  name: string;\n  loud?: boolean;\n};\n")
 	assert.Contains(t, text, "  /** Ends a comment: *\\/ */\n  greet_person: { params: Record<string, never>; result: Nested };\n")
 	assert.Contains(t, text, "  \"a-b\": string | null;\n", "what can be null is null there, and names that are no identifiers are quoted")
 	assert.Contains(t, text, "  list: Array<{ n: number; any?: unknown; }>;\n  named: Record<string, string>;\n", "a type without a name")

@@ -8,7 +8,7 @@ import { visible } from "./hub/groups";
 import { projectRoot } from "./hub/root";
 import { kindOf, showUntrusted } from "./projects";
 import type { Project, Projects } from "./projects";
-import type { Result } from "./protocol";
+import type { GateResult } from "./protocol";
 
 const language = "duet-build";
 
@@ -247,7 +247,7 @@ export class Problems implements vscode.Disposable {
   }
 
   /** Takes the findings of a gate that this window has run. They come in no event. */
-  takeCheck(project: Project, { gate, findings }: Result<"checkGate">): void {
+  takeCheck(project: Project, { gate, findings }: GateResult): void {
     this.show(project, { source: `gate ${gate}`, findings });
   }
 

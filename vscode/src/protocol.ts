@@ -1,6 +1,6 @@
 // Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.
 
-export interface Action {
+export type Action = {
   type: string;
   prompt?: string;
   agent?: string;
@@ -8,9 +8,9 @@ export interface Action {
   message?: string;
   channel?: string;
   url?: string;
-}
+};
 
-export interface AdoptParams {
+export type AdoptParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
   /** The agent's own id of the session, as agent.sessions lists it. */
@@ -19,9 +19,9 @@ export interface AdoptParams {
   working_dir?: string;
   /** What to call the session; absent: as the agent does. */
   title?: string;
-}
+};
 
-export interface AdoptResult {
+export type AdoptResult = {
   session_id: string;
   run_id: string;
   /** The same under its name as a task. */
@@ -38,9 +38,9 @@ export interface AdoptResult {
   history: boolean;
   /** What is to be known about that, in words. */
   note?: string;
-}
+};
 
-export interface Agent {
+export type Agent = {
   name: string;
   title: string;
   /** acp, command or executor. */
@@ -69,9 +69,9 @@ export interface Agent {
   signed_in_at?: string;
   /** Where that is not known: what speaks for that somebody is signed in, in words. */
   signed_in_hint?: string;
-}
+};
 
-export interface AgentCommand {
+export type AgentCommand = {
   /** Without the slash. */
   name: string;
   description?: string;
@@ -79,28 +79,28 @@ export interface AgentCommand {
   input_hint?: string;
   /** What else the agent says of it, as it says it. */
   extra?: unknown;
-}
+};
 
-export interface AgentDescription {
+export type AgentDescription = {
   agent: string;
   /** All that can be asked for. */
   modes: Array<Mode>;
   /** Absent: it has told nothing yet. */
   agent_session?: AgentSession;
-}
+};
 
-export interface AgentInfo {
+export type AgentInfo = {
   name?: string;
   title?: string;
   version?: string;
-}
+};
 
-export interface AgentList {
+export type AgentList = {
   /** The default one first, then those that are available. */
   agents: Array<Agent>;
-}
+};
 
-export interface AgentOption {
+export type AgentOption = {
   id: string;
   name?: string;
   description?: string;
@@ -114,14 +114,14 @@ export interface AgentOption {
   values: Array<Choice>;
   /** What else the agent says of it, as it says it. */
   extra?: unknown;
-}
+};
 
-export interface AgentParams {
+export type AgentParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
-}
+};
 
-export interface AgentSession {
+export type AgentSession = {
   /** Which program it is, in its own words. */
   agent?: AgentInfo;
   /** The mode that it is in, and those that it has; none is available of an agent without modes. */
@@ -136,9 +136,9 @@ export interface AgentSession {
   info?: SessionInfo;
   /** What it does in the background, while no prompt runs. */
   background?: Array<BackgroundTask>;
-}
+};
 
-export interface Approval {
+export type Approval = {
   id: string;
   /** The same as id. */
   approval_id: string;
@@ -224,51 +224,51 @@ export interface Approval {
   type: ApprovalType;
   function_call?: FunctionCallRequest;
   human_contact?: HumanContactRequest;
-}
+};
 
-export interface ApprovalIDs {
+export type ApprovalIDs = {
   /** The call_id of the approval, or its id. This or approval_id is needed. */
   call_id?: string;
   /** The approval. */
   approval_id?: string;
-}
+};
 
-export interface ApprovalList {
+export type ApprovalList = {
   approvals: Array<Approval>;
-}
+};
 
-export interface ApprovalResult {
+export type ApprovalResult = {
   approval: Approval;
-}
+};
 
 export type ApprovalType = "function_call" | "human_contact";
 
-export interface ApprovalsStatus {
+export type ApprovalsStatus = {
   pending: number;
-}
+};
 
-export interface ArchiveManyParams {
+export type ArchiveManyParams = {
   /** The sessions. */
   session_ids: Array<string>;
   /** False takes them back; absent: true. */
   archived?: boolean;
-}
+};
 
-export interface ArchiveManyResult {
+export type ArchiveManyResult = {
   /** All were changed. */
   success: boolean;
   /** Those that could not be changed. */
   failed_sessions?: Array<string>;
-}
+};
 
-export interface ArchiveParams {
+export type ArchiveParams = {
   /** The session; every id of the run will do. */
   session_id: string;
   /** False takes it back; absent: true. */
   archived?: boolean;
-}
+};
 
-export interface AskUserParams {
+export type AskUserParams = {
   /** What to ask. */
   message: string;
   /** What it is about, in a few words. */
@@ -281,18 +281,18 @@ export interface AskUserParams {
   cwd?: string;
   /** The question stays open when the connection ends, or the hub: who asks the same again in the same thread gets the answer, for an hour. Has no effect on a question of a session. */
   keep?: boolean;
-}
+};
 
-export interface AskUserResult {
+export type AskUserResult = {
   /** The answer in words: what was written, or the name of the option. */
   response: string;
   /** The option_id of the option that was chosen. */
   option?: string;
   /** The question, as getApproval has it. */
   approval_id: string;
-}
+};
 
-export interface AttachTerminalParams {
+export type AttachTerminalParams = {
   /** The terminal. */
   terminal_id: string;
   /** With rows: the size that the terminal gets, for all who watch it; absent or 0: it stays. */
@@ -301,9 +301,9 @@ export interface AttachTerminalParams {
   rows?: number;
   /** Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): until terminal.detach, or its end, this connection reads and writes it, and no terminal_output comes. Refused while others watch. */
   descriptor?: boolean;
-}
+};
 
-export interface AttachTerminalResult {
+export type AttachTerminalResult = {
   terminal_id: string;
   /** The process in the terminal; 0 if that is not known. */
   pty_pid: number;
@@ -330,18 +330,18 @@ export interface AttachTerminalResult {
   recent?: string;
   /** Of recent. */
   recent_encoding?: Encoding;
-}
+};
 
-export interface AttachmentParams {
+export type AttachmentParams = {
   /** The attachment_id. */
   id: string;
   /** How many bytes to leave out at the beginning. */
   offset?: number;
   /** How many bytes; absent or 0: all that fit. */
   limit?: number;
-}
+};
 
-export interface AttachmentResult {
+export type AttachmentResult = {
   id: string;
   /** As it was said first; absent: nobody said. */
   mime_type?: string;
@@ -351,41 +351,41 @@ export interface AttachmentResult {
   data: string;
   /** There is more: pass this as offset. */
   next_offset?: number;
-}
+};
 
-export interface AuthMethod {
+export type AuthMethod = {
   /** For agent.authenticate, and for duet-rpc agents login --method. */
   id: string;
   name: string;
   description?: string;
   /** agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do. */
   type: string;
-}
+};
 
-export interface AuthenticateParams {
+export type AuthenticateParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
   /** The id of a way to sign in, as agent.check lists them; absent: the only one. */
   method?: string;
-}
+};
 
-export interface AutomationLogParams {
+export type AutomationLogParams = {
   /** One trigger; absent: all. */
   ruleId?: string;
   /** How many; 50 unless told, 500 at most. */
   limit?: number;
-}
+};
 
-export interface AutomationLogResult {
+export type AutomationLogResult = {
   executions: Array<TriggerExecution>;
-}
+};
 
-export interface AutomationParams {
+export type AutomationParams = {
   /** One trigger; absent: all as a whole. */
   ruleId?: string;
-}
+};
 
-export interface AutomationStatus {
+export type AutomationStatus = {
   /** As a whole. */
   enabled: boolean;
   ruleCount: number;
@@ -396,39 +396,39 @@ export interface AutomationStatus {
   problem?: string;
   /** What triggers are not told, and what to do: the system lets no more directories be watched. */
   issues?: Array<string>;
-}
+};
 
-export interface AutomationSwitched {
+export type AutomationSwitched = {
   /** The trigger, or all as a whole. */
   enabled: boolean;
   /** False: there is no such trigger. */
   success: boolean;
   ruleId?: string;
-}
+};
 
-export interface AutomationTestParams {
+export type AutomationTestParams = {
   /** Such as run.failed or file.modify. */
   type: string;
   /** watch, schedule, run or approval. */
   source: string;
   /** An object: what the event has besides. */
   payload?: unknown;
-}
+};
 
-export interface AutomationTestResult {
+export type AutomationTestResult = {
   rules: Array<AutomationTrial>;
-}
+};
 
-export interface AutomationTrial {
+export type AutomationTrial = {
   ruleId: string;
   fits: boolean;
   /** It is not for the event. */
   why?: string;
   /** What it would do. */
   does?: Action;
-}
+};
 
-export interface BackgroundTask {
+export type BackgroundTask = {
   id: string;
   /** tool_call, terminal or process. */
   kind: string;
@@ -436,18 +436,18 @@ export interface BackgroundTask {
   title?: string;
   /** It can be stopped alone. */
   stoppable?: boolean;
-}
+};
 
-export interface BuildList {
+export type BuildList = {
   builds: Array<BuildTarget>;
-}
+};
 
-export interface BuildParams {
+export type BuildParams = {
   /** One of listBuilds; absent: the first one. */
   name?: string;
-}
+};
 
-export interface BuildResult {
+export type BuildResult = {
   success: boolean;
   build_id: string;
   name: string;
@@ -455,9 +455,9 @@ export interface BuildResult {
   duration_ms: number;
   /** What was said to be wrong; at most a thousand. */
   warnings: Array<Diagnostic>;
-}
+};
 
-export interface BuildTarget {
+export type BuildTarget = {
   name: string;
   /** The program and its arguments. */
   command: Array<string>;
@@ -467,9 +467,9 @@ export interface BuildTarget {
   backend: boolean;
   /** The project's files suggest it; it is not configured. */
   detected: boolean;
-}
+};
 
-export interface CallToolParams {
+export type CallToolParams = {
   /** The server, as mcp.listServers has it. */
   server: string;
   /** The agent that gets them; absent: the default one, or that of the thread. */
@@ -482,23 +482,23 @@ export interface CallToolParams {
   arguments?: unknown;
   /** A human has just said here that it may run: nobody is asked. Deny rules, and plan mode, hold nevertheless. */
   confirmed?: boolean;
-}
+};
 
-export interface CallToolResult {
+export type CallToolResult = {
   /** As the Model Context Protocol has it: an array of texts, images, … */
   content: unknown;
   /** The same as a value, where the tool gives one. */
   structuredContent?: unknown;
   /** The tool failed, and content says why. */
   isError?: boolean;
-}
+};
 
-export interface CancelTaskResult {
+export type CancelTaskResult = {
   /** The task was cancelled, or its end has begun. False: it has ended before. */
   cancelled: boolean;
-}
+};
 
-export interface Capabilities {
+export type Capabilities = {
   /** Batches are answered. */
   batch: boolean;
   /** $/cancelRequest cancels a long-running request. */
@@ -515,23 +515,23 @@ export interface Capabilities {
   methodFamilies: Array<string>;
   /** The types of events that Subscribe can choose. */
   eventTypes?: Array<string>;
-}
+};
 
 export type ChangeDecision = "accept" | "revert" | "reopen";
 
-export interface ChatParams {
+export type ChatParams = {
   /** What to say. */
   message: string;
   /** Higher first; 5 unless told. */
   priority?: number;
-}
+};
 
-export interface CheckGateParams {
+export type CheckGateParams = {
   /** The name of a gate of the configuration, or a line for the shell. */
   gate: string;
-}
+};
 
-export interface Choice {
+export type Choice = {
   id: string;
   name?: string;
   description?: string;
@@ -539,32 +539,32 @@ export interface Choice {
   group?: string;
   /** What else the agent says of it, as it says it. */
   extra?: unknown;
-}
+};
 
-export interface ClientBuildParams {
+export type ClientBuildParams = {
   /** The build id of the program that the client would start as a daemon. */
   build?: string;
   /** Its version. */
   version?: string;
   /** The client shows its user the notice of the result. */
   notices?: boolean;
-}
+};
 
-export interface ClientEnvironmentParams {
+export type ClientEnvironmentParams = {
   /** Variables, at most 256 and 64 KiB. docs/configuration.md says which of them reach what. */
   environment: Record<string, string>;
-}
+};
 
-export interface CloseTerminalParams {
+export type CloseTerminalParams = {
   /** The terminal. */
   terminal_id: string;
-}
+};
 
-export interface CloseTerminalResult {
+export type CloseTerminalResult = {
   closed: boolean;
-}
+};
 
-export interface ConsoleParams {
+export type ConsoleParams = {
   /** log, debug, info, warn or error; absent: log. */
   level?: string;
   /** What was written, as one text. */
@@ -579,9 +579,9 @@ export interface ConsoleParams {
   column?: number;
   /** A session that it is kept with, by any id; absent: the one that was begun last. */
   session_id?: string;
-}
+};
 
-export interface ContentBlock {
+export type ContentBlock = {
   /** text, image, audio, resource or resource_link. */
   type: string;
   /** Of a text. */
@@ -602,16 +602,16 @@ export interface ContentBlock {
   resource?: Resource;
   annotations?: unknown;
   _meta?: unknown;
-}
+};
 
-export interface ContentDescriptor {
+export type ContentDescriptor = {
   name: string;
   description?: string;
   required?: boolean;
   schema: unknown;
-}
+};
 
-export interface ContinueParams {
+export type ContinueParams = {
   /** The session to go on from; every id of the run will do. */
   session_id: string;
   /** What the agent is to do. Needed, unless the session is a draft, which has its own. */
@@ -656,9 +656,9 @@ export interface ContinueParams {
   gates?: Array<string>;
   /** With gates: how many turns there may be, 5 unless told, 100 at most. */
   max_iterations?: number;
-}
+};
 
-export interface ContinueResult {
+export type ContinueResult = {
   session_id: string;
   run_id: string;
   /** The same under its name as a task. */
@@ -673,9 +673,9 @@ export interface ContinueResult {
   parent_session_id: string;
   /** injected: the agent that works has the prompt, and session_id is its session; started; or queued. */
   delivered: string;
-}
+};
 
-export interface ConversationEvent {
+export type ConversationEvent = {
   id: number;
   /** Of the session in which it happened. */
   session_id: string;
@@ -716,9 +716,9 @@ export interface ConversationEvent {
   status?: string;
   /** Of a tool call: paths, diffs, terminal, attachments, _meta. Of a message or a thought: attachments, _meta: the agent's own, at most 8 KiB. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation. */
   data?: unknown;
-}
+};
 
-export interface ConversationParams {
+export type ConversationParams = {
   /** The session; every id of the run will do. This or claude_session_id is needed. */
   session_id?: string;
   /** The agent's own id of the conversation. */
@@ -727,17 +727,17 @@ export interface ConversationParams {
   offset?: number;
   /** How many events; absent or 0: all that fit, 10,000 at most. */
   limit?: number;
-}
+};
 
-export interface ConversationResult {
+export type ConversationResult = {
   events: Array<ConversationEvent>;
   /** How many events there are. */
   total: number;
   /** There are more: pass this as offset. */
   next_offset?: number;
-}
+};
 
-export interface CreateApprovalParams {
+export type CreateApprovalParams = {
   /** The run that waits; every id of it will do. This or session_id is needed. */
   run_id?: string;
   /** Another name for run_id. */
@@ -762,30 +762,30 @@ export interface CreateApprovalParams {
   schema?: unknown;
   /** Of a human_contact: an address to open, once a person agrees. */
   url?: string;
-}
+};
 
-export interface CreateApprovalResult {
+export type CreateApprovalResult = {
   approval_id: string;
   call_id: string;
   /** pending, unless a rule or a mode has answered already. */
   status: string;
-}
+};
 
-export interface CreateMessageParams {
+export type CreateMessageParams = {
   /** Optional; one that is wrong, or of another conversation, is refused. */
   session_token?: string;
   /** The task; every id of the run will do. */
   task_id: string;
   /** The message. */
   message: Message;
-}
+};
 
-export interface CreateMessageResult {
+export type CreateMessageResult = {
   message_id: string;
   created_at: string;
-}
+};
 
-export interface DaemonBuild {
+export type DaemonBuild = {
   /** Of the daemon. */
   version: string;
   /** The version of the protocol between clients and the daemon. A client of another build uses the daemon only if it has the same one. */
@@ -794,9 +794,9 @@ export interface DaemonBuild {
   notice?: string;
   /** True: the daemon closes the connection and ends, so that the client can start another one. */
   ends: boolean;
-}
+};
 
-export interface DaemonStatus {
+export type DaemonStatus = {
   pid: number;
   uptime_seconds: number;
   started_at: string;
@@ -808,9 +808,9 @@ export interface DaemonStatus {
   /** daemon. */
   hub?: string;
   subsystems: Subsystems;
-}
+};
 
-export interface DecideChangeParams {
+export type DecideChangeParams = {
   /** The session that has made the change; every id of the run will do. */
   session_id: string;
   /** A file_path of getSessionSnapshots; one that is relative is so to the session's directory. */
@@ -819,17 +819,17 @@ export interface DecideChangeParams {
   hunk?: string;
   /** accept: it was seen, and stays. revert: it is taken back in the file on the disk; a file that the session made is deleted, one that it deleted is there again. reopen: nothing is decided any more; what was reverted is in the file again. */
   decision: ChangeDecision;
-}
+};
 
-export interface DecideChangeResult {
+export type DecideChangeResult = {
   path: string;
   /** Of all of the file, as of getSessionSnapshots. */
   state: string;
   /** All of the file, as they are now. */
   hunks: Array<Hunk>;
-}
+};
 
-export interface DecisionParams {
+export type DecisionParams = {
   /** The call_id of the approval, or its id. This or approval_id is needed. */
   call_id?: string;
   /** The approval. */
@@ -852,9 +852,9 @@ export interface DecisionParams {
   pattern?: string;
   /** The comment is to reach the agent: where it takes none with the decision, as the next prompt of its conversation. */
   tell?: boolean;
-}
+};
 
-export interface DecisionResult {
+export type DecisionResult = {
   success: boolean;
   /** Why not. */
   error?: string;
@@ -864,39 +864,39 @@ export interface DecisionResult {
   told_session_id?: string;
   /** The same as a task. */
   told_task_id?: string;
-}
+};
 
 export type DecisionScope = "once" | "session" | "project";
 
-export interface DeleteRuleParams {
+export type DeleteRuleParams = {
   /** The rule, as getRules lists it. */
   rule_id: number;
-}
+};
 
-export interface DeleteRuleResult {
+export type DeleteRuleResult = {
   /** true */
   success: boolean;
-}
+};
 
-export interface DeleteSessionResult {
+export type DeleteSessionResult = {
   thread_id: string;
   /** How many sessions are no more. */
   deleted: number;
   /** How many are left, since others were forked from there. */
   kept: number;
-}
+};
 
-export interface DescribeAgentParams {
+export type DescribeAgentParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
-}
+};
 
-export interface DetachTerminalResult {
+export type DetachTerminalResult = {
   /** False if this connection did not watch it. */
   detached: boolean;
-}
+};
 
-export interface Diagnostic {
+export type Diagnostic = {
   /** Relative to the project's directory, or absolute if it is outside. */
   file: string;
   /** From 1; absent: not known. */
@@ -908,18 +908,18 @@ export interface Diagnostic {
   message: string;
   /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
   source?: string;
-}
+};
 
-export interface EditQueuedParams {
+export type EditQueuedParams = {
   /** The queued session; every id of the run will do. */
   session_id: string;
   /** What the agent is to do instead. */
   query: string;
-}
+};
 
 export type Encoding = "utf-8" | "base64";
 
-export interface ExecuteParams {
+export type ExecuteParams = {
   /** Optional; one that is wrong, or of another conversation, is refused. */
   session_token?: string;
   /** The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other. */
@@ -944,9 +944,9 @@ export interface ExecuteParams {
   agent?: string;
   /** What goes with it, as the content blocks of the Agent Client Protocol: images, audio, resources and links to some. Texts are added to it. Images, audio and resources have at most 10 MiB each, all together 20 MiB. A session whose agent does not take them fails, and says what the agent takes; a resource becomes a link instead. */
   content?: Array<ContentBlock>;
-}
+};
 
-export interface ExecuteResult {
+export type ExecuteResult = {
   /** completed, failed or cancelled. */
   status: string;
   /** How many messages the agent sent. */
@@ -961,63 +961,63 @@ export interface ExecuteResult {
   session_id: string;
   /** The caller's, else ours. */
   task_id: string;
-}
+};
 
-export interface ExecutionError {
+export type ExecutionError = {
   message: string;
   /** In capitals, such as EXECUTOR_ERROR or TIMEOUT. */
   code: string;
   /** Somebody has to sign in first: the ways that the agent offers. */
   auth_methods?: Array<AuthMethod>;
-}
+};
 
-export interface ExecutorsStatus {
+export type ExecutorsStatus = {
   running: number;
-}
+};
 
-export interface FetchApprovalsParams {
+export type FetchApprovalsParams = {
   /** Only those of this session; every id of the run will do. */
   session_id?: string;
   /** Another name for session_id. */
   run_id?: string;
-}
+};
 
-export interface FunctionCallRequest {
+export type FunctionCallRequest = {
   run_id: string;
   call_id: string;
   spec: FunctionCallSpec;
   status: FunctionCallStatus;
-}
+};
 
-export interface FunctionCallSpec {
+export type FunctionCallSpec = {
   fn: string;
   kwargs: unknown;
   channel?: unknown;
   reject_options?: unknown;
-}
+};
 
-export interface FunctionCallStatus {
+export type FunctionCallStatus = {
   requested_at: string;
   responded_at?: string;
   approved?: boolean;
   comment?: string;
-}
+};
 
-export interface GateDefinition {
+export type GateDefinition = {
   name: string;
   /** The program and its arguments. */
   command: Array<string>;
   /** In which it runs, relative to where the agent works; absent: that. */
   directory?: string;
-}
+};
 
-export interface GateList {
+export type GateList = {
   gates: Array<GateDefinition>;
   /** Those of a project's file that its user does not trust yet: duet-rpc trust. */
   waiting: Array<string>;
-}
+};
 
-export interface GateResult {
+export type GateResult = {
   /** The command line, or the name of [[gates]]. */
   gate: string;
   passed: boolean;
@@ -1031,9 +1031,9 @@ export interface GateResult {
   /** Where it has failed: the first and the last lines that it printed. */
   output?: string;
   duration_ms: number;
-}
+};
 
-export interface Gates {
+export type Gates = {
   /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
   state: string;
   /** Why it failed or was stopped. */
@@ -1050,38 +1050,38 @@ export interface Gates {
   session_id: string;
   /** The same under its name as a task. */
   task_id: string;
-}
+};
 
-export interface Health {
+export type Health = {
   /** ok or degraded. */
   status: string;
   version: string;
   /** What is wrong, and what to do. */
   issues?: Array<string>;
-}
+};
 
-export interface HumanContactRequest {
+export type HumanContactRequest = {
   run_id: string;
   call_id: string;
   spec: HumanContactSpec;
   status: HumanContactStatus;
-}
+};
 
-export interface HumanContactSpec {
+export type HumanContactSpec = {
   msg: string;
   subject?: string;
   channel?: unknown;
   response_options?: Array<ResponseOption>;
-}
+};
 
-export interface HumanContactStatus {
+export type HumanContactStatus = {
   requested_at: string;
   responded_at?: string;
   response?: string;
   response_option_name?: string;
-}
+};
 
-export interface Hunk {
+export type Hunk = {
   /** The same as long as the change is. */
   id: string;
   /** As in its head in diff: of no lines 0. */
@@ -1095,46 +1095,46 @@ export interface Hunk {
   removed: number;
   /** open, accepted or reverted. */
   state: string;
-}
+};
 
-export interface IPCStatus {
+export type IPCStatus = {
   clients: number;
   /** Where it listens. */
   sockets?: Array<string>;
   /** Who looks for a daemon and cannot reach this one, and why: AIWG's command line, where a daemon of AIWG runs. */
   unserved?: Array<string>;
-}
+};
 
-export interface InitializeParams {
+export type InitializeParams = {
   /** What the caller can do. If it is there, the result tells what duet-rpc can do. */
   capabilities?: unknown;
   /** True: the user trusts this workspace in the editor, so what the project's .duet.toml runs, as it is now, may run, as after duet-rpc trust. False: nothing of that runs for what this connection launches, even where it was trusted before; others are not concerned. Absent: as duet-rpc trust has it. */
   workspaceTrusted?: boolean;
-}
+};
 
-export interface InitializeResult {
+export type InitializeResult = {
   serverInfo: ServerInfo;
   protocolVersion: string;
   capabilities?: Capabilities;
-}
+};
 
-export interface InterruptParams {
+export type InterruptParams = {
   /** The session; every id of the run will do. */
   session_id: string;
   /** Why, for the record. */
   reason?: string;
   /** Stop this task of the agent's background work alone, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may offer that; others stop all of it or none, and the error not_offered says so. */
   background?: string;
-}
+};
 
-export interface InterruptResult {
+export type InterruptResult = {
   success: boolean;
   session_id: string;
   /** interrupting; interrupted if it had not been started. */
   status: string;
-}
+};
 
-export interface LaunchParams {
+export type LaunchParams = {
   /** What the agent is to do. */
   query: string;
   /** What to call the session. */
@@ -1197,9 +1197,9 @@ export interface LaunchParams {
   draft?: boolean;
   /** An object to keep with the session. */
   metadata?: unknown;
-}
+};
 
-export interface LaunchResult {
+export type LaunchResult = {
   session_id: string;
   run_id: string;
   /** The same under its name as a task. */
@@ -1209,13 +1209,13 @@ export interface LaunchResult {
   /** The agent that was taken. */
   agent: string;
   status: string;
-}
+};
 
 export type LeafFilter = "" | "normal" | "archived" | "draft";
 
 export type Level = "debug" | "info" | "warn" | "error";
 
-export interface ListSessionsParams {
+export type ListSessionsParams = {
   /** How many; 500 unless told, 1000 at most. */
   limit?: number;
   /** Only sessions older than this one, for paging. */
@@ -1226,9 +1226,9 @@ export interface ListSessionsParams {
   archived?: boolean;
   /** Only sessions of this agent. */
   agent?: string;
-}
+};
 
-export interface ListTasksParams {
+export type ListTasksParams = {
   /** Only tasks in this state. */
   state?: TaskState;
   /** How many; 20 unless told, 1000 at most. */
@@ -1237,9 +1237,9 @@ export interface ListTasksParams {
   agent?: string;
   /** Only tasks older than this one, for paging. */
   before?: string;
-}
+};
 
-export interface MCPServer {
+export type MCPServer = {
   name: string;
   /** stdio, http or sse. */
   type: string;
@@ -1249,83 +1249,83 @@ export interface MCPServer {
   url?: string;
   /** It was started, or connected to, for mcp.listTools or mcp.callTool. */
   connected: boolean;
-}
+};
 
-export interface MCPServerList {
+export type MCPServerList = {
   /** The agent that gets them. */
   agent: string;
   servers: Array<MCPServer>;
-}
+};
 
-export interface MCPServerName {
+export type MCPServerName = {
   /** The server, as mcp.listServers has it. */
   server: string;
   /** The agent that gets them; absent: the default one, or that of the thread. */
   agent?: string;
   /** A conversation, by any id: its own servers, too, and its directory. */
   thread?: string;
-}
+};
 
-export interface MCPServerOwner {
+export type MCPServerOwner = {
   /** The agent that gets them; absent: the default one, or that of the thread. */
   agent?: string;
   /** A conversation, by any id: its own servers, too, and its directory. */
   thread?: string;
-}
+};
 
-export interface MCPToolList {
+export type MCPToolList = {
   /** As the server calls itself; may be empty. */
   server: string;
   version?: string;
   /** As the Model Context Protocol has them: name, title, description, inputSchema, … */
   tools: Array<unknown>;
-}
+};
 
-export interface Message {
+export type Message = {
   /** Who says it. */
   role: MessageRole;
   /** A string, or whatever the type asks for. */
   content: unknown;
   /** What kind of message it is; absent: message. */
   type?: string;
-}
+};
 
 export type MessageRole = "user" | "assistant";
 
-export interface MessagingStatus {
+export type MessagingStatus = {
   enabled: boolean;
-}
+};
 
-export interface MethodDescribed {
+export type MethodDescribed = {
   name: string;
   description: string;
   /** name: type, or name?: type where it may be left out. */
   params: Array<string>;
   returns: string;
   longRunning?: boolean;
-}
+};
 
-export interface MethodListed {
+export type MethodListed = {
   name: string;
   description: string;
-}
+};
 
-export interface Mode {
+export type Mode = {
   id: string;
   name?: string;
   description?: string;
   /** agent, or duet: whatever the agent is in, Duet answers its questions like that. */
   by: string;
-}
+};
 
-export interface MoveQueuedParams {
+export type MoveQueuedParams = {
   /** The queued session; every id of the run will do. */
   session_id: string;
   /** The queued session of the same conversation before which it is to run; absent: it runs last. */
   before?: string;
-}
+};
 
-export interface NativeSession {
+export type NativeSession = {
   /** The agent's own id of it. */
   native_session_id: string;
   /** In the agent's words. */
@@ -1338,24 +1338,24 @@ export interface NativeSession {
   session_id?: string;
   /** The same under its name as a task. */
   task_id?: string;
-}
+};
 
-export interface NativeSessionDeleteParams {
+export type NativeSessionDeleteParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
   /** The agent's own id of the session. */
   native_session_id: string;
-}
+};
 
-export interface NativeSessionList {
+export type NativeSessionList = {
   /** Its name in the configuration. */
   agent: string;
   sessions: Array<NativeSession>;
   /** There may be more: pass this as cursor. */
   next_cursor?: string;
-}
+};
 
-export interface NativeSessionListParams {
+export type NativeSessionListParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
   /** Only sessions that work in this directory; ~ is expanded; absent: all. */
@@ -1364,39 +1364,39 @@ export interface NativeSessionListParams {
   cursor?: string;
   /** How many; 50 unless told, 1000 at most. */
   limit?: number;
-}
+};
 
-export interface NavigationParams {
+export type NavigationParams = {
   /** Where the page is now. */
   url: string;
   /** Of the page. */
   title?: string;
   /** A session that it is kept with, by any id; absent: the one that was begun last. */
   session_id?: string;
-}
+};
 
-export interface OpenRPCDocument {
+export type OpenRPCDocument = {
   openrpc: string;
   info: OpenRPCInfo;
   methods: Array<OpenRPCMethod>;
-}
+};
 
-export interface OpenRPCInfo {
+export type OpenRPCInfo = {
   title: string;
   description: string;
   version: string;
-}
+};
 
-export interface OpenRPCMethod {
+export type OpenRPCMethod = {
   name: string;
   summary: string;
   paramStructure: string;
   params: Array<ContentDescriptor>;
   result: ContentDescriptor;
   "x-long-running"?: boolean;
-}
+};
 
-export interface PageErrorParams {
+export type PageErrorParams = {
   /** What is wrong. */
   message: string;
   /** Where it was, line by line. */
@@ -1411,9 +1411,9 @@ export interface PageErrorParams {
   column?: number;
   /** A session that it is kept with, by any id; absent: the one that was begun last. */
   session_id?: string;
-}
+};
 
-export interface PageMessage {
+export type PageMessage = {
   id: number;
   /** console, error or navigation. */
   kind: string;
@@ -1430,13 +1430,13 @@ export interface PageMessage {
   count: number;
   /** When it was said last. */
   time: string;
-}
+};
 
-export interface PageMessages {
+export type PageMessages = {
   messages: Array<PageMessage>;
-}
+};
 
-export interface PageMessagesParams {
+export type PageMessagesParams = {
   /** Only what is kept with a session, or with a conversation, by any id. */
   session_id?: string;
   /** Only errors, and what was written to the console at the levels warn and error. */
@@ -1447,57 +1447,57 @@ export interface PageMessagesParams {
   limit?: number;
   /** Whether the connection is told what pages say from now on, by notifications pageMessage, which are as the messages here; absent: as before. One that was told already comes again when it was said again. */
   follow?: boolean;
-}
+};
 
 export type PermissionMode = "default" | "acceptEdits" | "bypassPermissions" | "plan";
 
-export interface PingResult {
+export type PingResult = {
   pong: boolean;
   /** The time, ISO 8601 in UTC with milliseconds. */
   timestamp: string;
-}
+};
 
-export interface PreviewFile {
+export type PreviewFile = {
   status: number;
   headers: Record<string, string>;
   /** In base64. What does not fit into a message is the error -32005: of frames files of 6 MiB fit, of lines those of 700 KiB. */
   body: string;
-}
+};
 
-export interface PreviewKept {
+export type PreviewKept = {
   /** Not, where pages say too much. */
   kept: boolean;
-}
+};
 
-export interface PreviewParams {
+export type PreviewParams = {
   /** A path, with a query if need be. */
   url: string;
   /** Where the client shows the preview, such as http://127.0.0.1:8080: whole URLs that begin so are paths, too. */
   origin?: string;
-}
+};
 
-export interface PreviewShown {
+export type PreviewShown = {
   /** As clients are told it. */
   url?: string;
   /** How many clients were told. */
   shown: number;
-}
+};
 
-export interface ProvideSecretParams {
+export type ProvideSecretParams = {
   /** What the event secret_requested named. */
   request_id: string;
   /** The service that the secret is for. */
   service?: string;
   /** The secret; empty: there is none. */
   secret: string;
-}
+};
 
-export interface QueueResult {
+export type QueueResult = {
   /** The next one first. */
   queued: Array<QueuedPrompt>;
-}
+};
 
-export interface QueuedPrompt {
+export type QueuedPrompt = {
   session_id: string;
   task_id: string;
   query: string;
@@ -1506,33 +1506,33 @@ export interface QueuedPrompt {
   created_at: string;
   /** False: no client has written it, such as what gates complain of. It can be cancelled, but neither edited nor moved. */
   editable: boolean;
-}
+};
 
-export interface QueuedTask {
+export type QueuedTask = {
   id: string;
   /** Its first 80 characters. */
   prompt: string;
   agent: string | null;
   priority: number;
   session_id: string;
-}
+};
 
-export interface RecentPath {
+export type RecentPath = {
   path: string;
   last_used: string;
   usage_count: number;
-}
+};
 
-export interface RecentPathsParams {
+export type RecentPathsParams = {
   /** How many; 20 unless told, 1000 at most. */
   limit?: number;
-}
+};
 
-export interface RecentPathsResult {
+export type RecentPathsResult = {
   paths: Array<RecentPath>;
-}
+};
 
-export interface Report {
+export type Report = {
   /** What the program calls itself. */
   agent?: string;
   version?: string;
@@ -1544,9 +1544,9 @@ export interface Report {
   methods: Array<SignInMethod>;
   /** Whether it can be told to sign out. */
   logout: boolean;
-}
+};
 
-export interface RequestPermissionParams {
+export type RequestPermissionParams = {
   /** The tool. */
   tool_name: string;
   /** Its input. */
@@ -1559,9 +1559,9 @@ export interface RequestPermissionParams {
   cwd?: string;
   /** The question stays open when the connection ends, or the hub: who asks the same again in the same thread gets the answer, for an hour. Has no effect on a question of a session. */
   keep?: boolean;
-}
+};
 
-export interface RequestPermissionResult {
+export type RequestPermissionResult = {
   /** true */
   approved: boolean;
   /** user_approved, or the rule=… or mode=… that has answered. */
@@ -1572,32 +1572,32 @@ export interface RequestPermissionResult {
   updated_input?: unknown;
   /** The question, as getApproval has it, where a human was asked. */
   approval_id?: string;
-}
+};
 
-export interface ResizeTerminalParams {
+export type ResizeTerminalParams = {
   /** The terminal. */
   terminal_id: string;
   /** Columns, from 1 on. */
   cols: number;
   /** Rows, from 1 on. */
   rows: number;
-}
+};
 
-export interface Resource {
+export type Resource = {
   uri: string;
   mimeType?: string;
   /** This or blob. */
   text?: string;
   /** The bytes, in base64. */
   blob?: string;
-}
+};
 
-export interface ResponseOption {
+export type ResponseOption = {
   name: string;
   title?: string;
-}
+};
 
-export interface Rule {
+export type Rule = {
   rule_id: number;
   /** allow or deny. */
   effect: string;
@@ -1617,13 +1617,13 @@ export interface Rule {
   /** Of that conversation. */
   title?: string;
   created_at: string;
-}
+};
 
-export interface RuleList {
+export type RuleList = {
   rules: Array<Rule>;
-}
+};
 
-export interface RulePreview {
+export type RulePreview = {
   tool_name: string;
   /** command, files, input (the same one), or tool (whatever it does). */
   covers: string;
@@ -1631,9 +1631,9 @@ export interface RulePreview {
   pattern?: string;
   /** All of it in words, for people. */
   text: string;
-}
+};
 
-export interface RunBudget {
+export type RunBudget = {
   /** Rounds of tool calls; 0: as configured. */
   turns?: number;
   /** How long its agent may work, in milliseconds, without what it waits for people; 0: as configured. */
@@ -1644,9 +1644,9 @@ export interface RunBudget {
   cost_usd?: number;
   /** The same tool call, one after the other; 0: as configured. */
   repeats?: number;
-}
+};
 
-export interface RunningTask {
+export type RunningTask = {
   id: string;
   /** Its first 80 characters. */
   prompt: string;
@@ -1655,17 +1655,17 @@ export interface RunningTask {
   pid: number | null;
   session_id: string;
   status: string;
-}
+};
 
-export interface SchedulerStatus {
+export type SchedulerStatus = {
   enabled: boolean;
   /** How many triggers have a time. */
   jobs: number;
   /** When the time of each has come last, since the start. */
   last_fires: Record<string, string>;
-}
+};
 
-export interface SearchHit {
+export type SearchHit = {
   session_id: string;
   run_id: string;
   thread_id: string;
@@ -1682,30 +1682,30 @@ export interface SearchHit {
   /** Lower is better. */
   rank: number;
   created_at: string;
-}
+};
 
-export interface SearchParams {
+export type SearchParams = {
   /** The words: 64 at most, each counted once. */
   query: string;
   /** How many; 20 unless told, 200 at most. */
   limit?: number;
   /** How many to leave out at the beginning. */
   offset?: number;
-}
+};
 
-export interface SearchResult {
+export type SearchResult = {
   hits: Array<SearchHit>;
   /** There may be more: pass this as offset. */
   next_offset?: number;
-}
+};
 
-export interface Selection {
+export type Selection = {
   /** An id; empty where the agent does not say. */
   current: string;
   available: Array<Choice>;
-}
+};
 
-export interface SendTaskParams {
+export type SendTaskParams = {
   /** What the agent is to do. This or task is needed. */
   prompt?: string;
   /** Another name for prompt. */
@@ -1726,9 +1726,9 @@ export interface SendTaskParams {
   gates?: Array<string>;
   /** With gates: how many turns there may be, 5 unless told, 100 at most. */
   max_iterations?: number;
-}
+};
 
-export interface SendTaskResult {
+export type SendTaskResult = {
   taskId: string;
   /** The same under its name as a session. */
   session_id: string;
@@ -1746,14 +1746,14 @@ export interface SendTaskResult {
   agent: string;
   /** Of a task that has gates: where they stand. */
   gates?: Gates;
-}
+};
 
-export interface ServerInfo {
+export type ServerInfo = {
   name: string;
   version: string;
-}
+};
 
-export interface Session {
+export type Session = {
   id: string;
   run_id: string;
   /** The agent's own id of the conversation, whatever the agent is. */
@@ -1852,35 +1852,35 @@ export interface Session {
   unanswered_mcp_servers?: Array<string>;
   /** Of work that has gates ("Gates"): where it stands. */
   gates?: Gates;
-}
+};
 
-export interface SessionInfo {
+export type SessionInfo = {
   title?: string;
   /** As the agent writes it. */
   updated_at?: string;
-}
+};
 
-export interface SessionLeavesParams {
+export type SessionLeavesParams = {
   /** Only some conversations; absent or empty: all. */
   filter?: LeafFilter;
   /** How many; 500 unless told, 1000 at most. */
   limit?: number;
   /** Only sessions older than this one, for paging. */
   before?: string;
-}
+};
 
-export interface SessionList {
+export type SessionList = {
   sessions: Array<Session>;
   /** There may be more: pass this as before. */
   next_before?: string;
-}
+};
 
-export interface SessionParams {
+export type SessionParams = {
   /** The session; every id of the run will do. */
   session_id: string;
-}
+};
 
-export interface SessionResult {
+export type SessionResult = {
   /** result */
   type: string;
   /** session_completed, session_failed or session_interrupted. */
@@ -1895,24 +1895,24 @@ export interface SessionResult {
   /** The agent's own id of the conversation. */
   session_id: string;
   error?: string;
-}
+};
 
-export interface SessionStateResult {
+export type SessionStateResult = {
   session: Session;
-}
+};
 
 export type SessionStatus = "draft" | "starting" | "running" | "waiting_input" | "interrupting" | "interrupted" | "completed" | "failed" | "discarded";
 
-export interface SetLogLevelParams {
+export type SetLogLevelParams = {
   level: Level;
-}
+};
 
-export interface SetLogLevelResult {
+export type SetLogLevelResult = {
   level: Level;
   success: boolean;
-}
+};
 
-export interface SetSessionParams {
+export type SetSessionParams = {
   /** The session; every id of the run will do. */
   session_id: string;
   /** Another agent of the configuration, which goes on with the conversation from the next prompt on. */
@@ -1923,29 +1923,29 @@ export interface SetSessionParams {
   model?: string;
   /** Values of the agent's options, by their ids; an empty one is not asked for any more. */
   options?: Record<string, string>;
-}
+};
 
-export interface SetSessionResult {
+export type SetSessionResult = {
   /** The agent works, and has taken it; else it gets it with the next prompt. */
   live: boolean;
   /** As of getSessionState. */
   session: Session;
-}
+};
 
-export interface ShutdownParams {
+export type ShutdownParams = {
   /** Why, for the log. */
   reason?: string;
   /** How long running requests may take, in milliseconds; 60000 at most. */
   timeout_ms?: number;
-}
+};
 
-export interface ShutdownResult {
+export type ShutdownResult = {
   /** With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not). */
   status?: string;
   message: string;
-}
+};
 
-export interface SignInMethod {
+export type SignInMethod = {
   id: string;
   name: string;
   description?: string;
@@ -1957,17 +1957,17 @@ export interface SignInMethod {
   missing?: Array<string>;
   /** Of type terminal: what duet-rpc agents login runs. */
   command?: Array<string>;
-}
+};
 
-export interface SignInStatus {
+export type SignInStatus = {
   /** Its name in the configuration. */
   agent: string;
   report: Report;
   /** Keys that are configured for it and could not be had, in words; it was started without them. */
   missing_keys?: Array<string>;
-}
+};
 
-export interface Snapshot {
+export type Snapshot = {
   session_id: string;
   /** Always empty: what counts is what the session made of the file. */
   tool_id: string;
@@ -1986,15 +1986,15 @@ export interface Snapshot {
   /** open, accepted or reverted: what was decided about all of it; open, too, where its hunks differ. */
   state: string;
   created_at: string;
-}
+};
 
-export interface SnapshotsResult {
+export type SnapshotsResult = {
   snapshots: Array<Snapshot>;
   /** All changes as one unified diff, to be applied in the session's directory. */
   diff: string;
-}
+};
 
-export interface SpawnTerminalParams {
+export type SpawnTerminalParams = {
   /** Optional; one that is wrong is refused. */
   session_token?: string;
   /** The directory in which it starts; absent: the project's root. */
@@ -2017,47 +2017,47 @@ export interface SpawnTerminalParams {
   rows?: number;
   /** Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): this connection reads and writes it, and no terminal_output comes. */
   descriptor?: boolean;
-}
+};
 
-export interface SpawnTerminalResult {
+export type SpawnTerminalResult = {
   terminal_id: string;
   /** The process in the terminal. */
   pty_pid: number;
-}
+};
 
-export interface StopDaemonParams {
+export type StopDaemonParams = {
   /** End running tasks at once. */
   force?: boolean;
-}
+};
 
-export interface StopDaemonResult {
+export type StopDaemonResult = {
   stopping: boolean;
-}
+};
 
-export interface StopTaskParams {
+export type StopTaskParams = {
   /** Optional; one that is wrong, or of another conversation, is refused. */
   session_token?: string;
   /** The task; every id of the run will do. */
   task_id: string;
   /** Why: user_cancelled, timeout, ... */
   reason?: string;
-}
+};
 
-export interface StopTaskResult {
+export type StopTaskResult = {
   /** Its end has begun. */
   stopped: boolean;
   /** Why not. */
   message?: string;
-}
+};
 
-export interface StoreStatus {
+export type StoreStatus = {
   /** The database. */
   path?: string;
   /** The last event's number. */
   last_seq: number;
-}
+};
 
-export interface SubmitTaskParams {
+export type SubmitTaskParams = {
   /** What the agent is to do. */
   prompt: string;
   /** The agent's name in the configuration; absent: the default one. */
@@ -2076,9 +2076,9 @@ export interface SubmitTaskParams {
   gates?: Array<string>;
   /** With gates: how many turns there may be, 5 unless told, 100 at most. */
   max_iterations?: number;
-}
+};
 
-export interface SubmitTaskResult {
+export type SubmitTaskResult = {
   taskId: string;
   /** running or queued. */
   state: string;
@@ -2086,9 +2086,9 @@ export interface SubmitTaskResult {
   agent: string;
   /** The same under its name as a session. */
   session_id: string;
-}
+};
 
-export interface SubscribeParams {
+export type SubscribeParams = {
   /** Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats. */
   event_types?: Array<string>;
   /** Only events of this session; every id of the run will do. */
@@ -2103,18 +2103,18 @@ export interface SubscribeParams {
   notices?: boolean;
   /** How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined. */
   delta_interval_ms?: number;
-}
+};
 
-export interface SubscribeResult {
+export type SubscribeResult = {
   subscription_id: string;
   message: string;
   /** With notices: says in words that sessions went on while no client followed events. Each user gets it once. */
   notice?: string;
   /** LSP framing: the seq after which the events begin, for a since of later. */
   seq?: number;
-}
+};
 
-export interface Subsystems {
+export type Subsystems = {
   ipc: IPCStatus;
   supervisor: SupervisorStatus;
   automation: AutomationStatus;
@@ -2124,26 +2124,26 @@ export interface Subsystems {
   store: StoreStatus;
   executors: ExecutorsStatus;
   approvals: ApprovalsStatus;
-}
+};
 
-export interface Success {
+export type Success = {
   success: boolean;
-}
+};
 
-export interface SupervisedTasks {
+export type SupervisedTasks = {
   running: Array<RunningTask>;
   /** In the order in which they will start. */
   queued: Array<QueuedTask>;
-}
+};
 
-export interface SupervisorStatus {
+export type SupervisorStatus = {
   running: number;
   queued: number;
   maxConcurrency: number;
   tasks: SupervisedTasks;
-}
+};
 
-export interface Task {
+export type Task = {
   id: string;
   prompt: string;
   agent: string | null;
@@ -2177,42 +2177,42 @@ export interface Task {
   auth_methods?: Array<AuthMethod>;
   /** Of work that has gates ("Gates"): where it stands. */
   gates?: Gates;
-}
+};
 
-export interface TaskCancelParams {
+export type TaskCancelParams = {
   /** The task; every id of the run will do. */
   taskId: string;
   /** Why, for the record. */
   reason?: string;
-}
+};
 
-export interface TaskCancelResult {
+export type TaskCancelResult = {
   /** The task was cancelled, or its end has begun. */
   cancelled: boolean;
-}
+};
 
-export interface TaskParams {
+export type TaskParams = {
   /** The task; every id of the run will do. */
   taskId: string;
-}
+};
 
 export type TaskState = "queued" | "running" | "completed" | "failed" | "cancelled";
 
-export interface TaskStats {
+export type TaskStats = {
   total: number;
   running: number;
   queued: number;
   completed: number;
   failed: number;
   cancelled: number;
-}
+};
 
-export interface TaskStatsParams {
+export type TaskStatsParams = {
   /** If this connection was not told of tasks before: first what became of them after this seq, the last that an event.task… notification had; -1: after the end of the hub before this one. */
   since?: number;
-}
+};
 
-export interface Terminal {
+export type Terminal = {
   terminal_id: string;
   /** The process in the terminal; 0 if that is not known. */
   pty_pid: number;
@@ -2235,20 +2235,20 @@ export interface Terminal {
   /** A connection has its descriptor; nobody else can watch it. */
   taken: boolean;
   started_at: string;
-}
+};
 
-export interface TerminalList {
+export type TerminalList = {
   terminals: Array<Terminal>;
-}
+};
 
-export interface TokenUsage {
+export type TokenUsage = {
   input_tokens: number;
   output_tokens: number;
   cache_read_tokens?: number;
   cache_write_tokens?: number;
-}
+};
 
-export interface Trigger {
+export type Trigger = {
   id: string;
   /** What it is for. */
   trigger: TriggerEvent;
@@ -2270,15 +2270,15 @@ export interface Trigger {
   from: string;
   file?: string;
   line?: number;
-}
+};
 
-export interface TriggerCondition {
+export type TriggerCondition = {
   field: string;
   operator: string;
   value?: unknown;
-}
+};
 
-export interface TriggerEvent {
+export type TriggerEvent = {
   type?: string;
   source?: string;
   pattern?: string;
@@ -2287,9 +2287,9 @@ export interface TriggerEvent {
   paths?: Array<string>;
   extensions?: Array<string>;
   ignore?: Array<string>;
-}
+};
 
-export interface TriggerExecution {
+export type TriggerExecution = {
   id: number;
   ruleId: string;
   eventType: string;
@@ -2307,14 +2307,14 @@ export interface TriggerExecution {
   /** The action with what the event has in the place of its templates. */
   does?: unknown;
   event?: unknown;
-}
+};
 
-export interface UnsubscribeParams {
+export type UnsubscribeParams = {
   /** What Subscribe returned. */
   subscription_id: string;
-}
+};
 
-export interface UpdateSettingsParams {
+export type UpdateSettingsParams = {
   /** The session; every id of the run will do. */
   session_id: string;
   /** Edits need no approval. */
@@ -2335,16 +2335,16 @@ export interface UpdateSettingsParams {
   archived?: boolean;
   /** Directories beside working_dir that the agent may use. */
   additional_directories?: Array<string>;
-}
+};
 
-export interface UpdateTitleParams {
+export type UpdateTitleParams = {
   /** The session; every id of the run will do. */
   session_id: string;
   /** What to call it; empty: nothing. */
   title: string;
-}
+};
 
-export interface Usage {
+export type Usage = {
   runs: number;
   input_tokens: number;
   output_tokens: number;
@@ -2353,9 +2353,9 @@ export interface Usage {
   cost_usd: number;
   /** How long agents worked, without what they waited for people. */
   time_ms: number;
-}
+};
 
-export interface UsageParams {
+export type UsageParams = {
   /** day, agent, session (a conversation) or model: rows has one entry for each. */
   by?: string;
   /** Only what was asked for at this time or later: as RFC 3339 has it, or a date, which begins at midnight where the hub is. */
@@ -2364,15 +2364,15 @@ export interface UsageParams {
   until?: string;
   /** Only the conversation of this session; every id of one will do. */
   session_id?: string;
-}
+};
 
-export interface UsageResult {
+export type UsageResult = {
   total: Usage;
   /** With by: the last day first, or what cost most. */
   rows?: Array<UsageRow>;
-}
+};
 
-export interface UsageRow {
+export type UsageRow = {
   /** The day, agent, conversation (its thread_id) or model; empty where it is not known. */
   key: string;
   /** Of a conversation. */
@@ -2385,15 +2385,15 @@ export interface UsageRow {
   cost_usd: number;
   /** How long agents worked, without what they waited for people. */
   time_ms: number;
-}
+};
 
 export type Verdict = "approve" | "deny" | "respond" | "cancel";
 
-export interface VersionResult {
+export type VersionResult = {
   version: string;
-}
+};
 
-export interface WatcherStatus {
+export type WatcherStatus = {
   enabled: boolean;
   /** What is watched, relative to the project. */
   paths: Array<string>;
@@ -2402,16 +2402,16 @@ export interface WatcherStatus {
   directories: number;
   /** Why not all is watched, and what to do. */
   problem?: string;
-}
+};
 
-export interface WriteTerminalParams {
+export type WriteTerminalParams = {
   /** The terminal. */
   terminal_id: string;
   /** What to type. */
   data: string;
   /** Of data; utf-8 unless told. */
   encoding?: Encoding;
-}
+};
 
 /** The parameters and the result of each method, by its name on the wire. */
 export interface Methods {

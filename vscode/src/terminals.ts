@@ -3,11 +3,11 @@ import * as vscode from "vscode";
 import { nameOf, visible } from "./hub/groups";
 import { HubTerminal } from "./hub/terminal";
 import type { Which } from "./hub/terminal";
-import type { Result } from "./protocol";
+import type { Terminal } from "./protocol";
 import { startFolder } from "./projects";
 import type { Project, ProjectSession } from "./projects";
 
-type Listed = Result<"terminal.list">["terminals"][number];
+type Listed = Terminal;
 
 /** Opens terminals, and closes their views with the extension. */
 export class Terminals implements vscode.Disposable {

@@ -1,12 +1,12 @@
 // Builds and gates of a project: lists them, runs them, and reads the findings and file positions in their output.
 import type { CancellationToken } from "vscode-jsonrpc/node";
 import { isAbsolute, join } from "node:path";
-import type { Result } from "../protocol";
+import type { BuildResult, BuildTarget, Diagnostic, GateResult } from "../protocol";
 import type { HubConnection } from "./connection";
 import type { HubEvent, HubNotification } from "./events";
 
 /** A build of the project's configuration. */
-export type Buildable = Result<"listBuilds">["builds"][number];
+export type Buildable = BuildTarget;
 
 /** Receives the progress of a build. */
 export interface BuildListener {
@@ -43,7 +43,7 @@ export class Builds {
    * Runs the build with this name and resolves when it has succeeded. Rejects with the hub's error, also after token was
    * cancelled.
    */
-  async run(name: string, listener: BuildListener, token?: CancellationToken): Promise<Result<"build">> {
+  async run(name: string, listener: BuildListener, token?: CancellationToken): Promise<BuildResult> {
     const before = this.last.get(name);
     if (before) listener.onWaiting?.();
     const mine = (before ?? Promise.resolve()).catch(() => {}).then(() => this.runNow(name, listener, token));
@@ -55,7 +55,7 @@ export class Builds {
     }
   }
 
-  private async runNow(name: string, listener: BuildListener, token?: CancellationToken): Promise<Result<"build">> {
+  private async runNow(name: string, listener: BuildListener, token?: CancellationToken): Promise<BuildResult> {
     let id: string | undefined;
     const stop = this.connection.onNotification(({ method, params }) => {
       if (method !== "buildProgress") return;
@@ -92,13 +92,13 @@ export async function listGates(connection: HubConnection): Promise<Gate[]> {
 }
 
 /** The exit status of a gate's command. It is 1 if the gate failed without a status. */
-export function statusOf({ passed, reason }: Pick<Result<"checkGate">, "passed" | "reason">): number {
+export function statusOf({ passed, reason }: Pick<GateResult, "passed" | "reason">): number {
   if (passed) return 0;
   return Number(/^exit status (\d{1,3})$/.exec(reason ?? "")?.[1] ?? 1);
 }
 
 /** Runs a gate, given by name or as a shell command, and resolves when it has ended, passed or failed. print gets whole lines. */
-export async function checkGate(connection: HubConnection, gate: string, print: (text: string) => void, token: CancellationToken): Promise<Result<"checkGate">> {
+export async function checkGate(connection: HubConnection, gate: string, print: (text: string) => void, token: CancellationToken): Promise<GateResult> {
   const stop = connection.onNotification(({ method, params }) => {
     if (method !== "gateProgress") return;
     const { gate: of, output } = params as { gate: string; output: string };
@@ -112,7 +112,7 @@ export async function checkGate(connection: HubConnection, gate: string, print: 
 }
 
 /** A problem in a file, reported by a build or a gate. */
-export type Finding = Result<"build">["warnings"][number];
+export type Finding = Diagnostic;
 
 /** The findings of the last run of one build or gate. */
 export interface Report {

@@ -1,13 +1,14 @@
 // The changes of a session, hunk by hunk, and the user's decision on each.
-import type { Params, Result } from "../protocol";
+import type { ChangeDecision, Snapshot } from "../protocol";
+
+export type { Snapshot } from "../protocol";
 
 /** A file that a session has changed. */
-export type Snapshot = Result<"getSessionSnapshots">["snapshots"][number];
 
 /** A hunk. Lines count from 1. If a side has no lines, its start is the line before. */
 export type Hunk = Snapshot["hunks"][number];
 
-export type Decision = Params<"session.decideChange">["decision"];
+export type Decision = ChangeDecision;
 
 export type Side = "before" | "after";
 

@@ -1,12 +1,12 @@
 // The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
 // current state.
-import type { Method, Params, Result } from "../protocol";
+import type { Approval, Method, Params, Result, Session as SessionView } from "../protocol";
 import type { HubConnection } from "./connection";
 import { Emitter } from "./events";
 import type { EventParams } from "./events";
 
 /** The last session of a conversation, a result of getSessionLeaves. */
-export type Session = Result<"getSessionLeaves">["sessions"][number] & {
+export type Session = SessionView & {
   /** The conversation waits for the user, whatever the last session does. */
   waits?: boolean;
   /** The working session that this one is queued behind. */
@@ -14,7 +14,7 @@ export type Session = Result<"getSessionLeaves">["sessions"][number] & {
 };
 
 /** An open question, a result of fetchApprovals. */
-export type Question = Result<"fetchApprovals">["approvals"][number];
+export type Question = Approval;
 
 /** The most queued sessions of a conversation that are searched for a working one. */
 const longestQueue = 50;

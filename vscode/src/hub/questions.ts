@@ -1,10 +1,10 @@
 // Questions: their titles and details, the possible answers, and the decisions that answers become.
-import type { Params } from "../protocol";
+import type { DecisionParams } from "../protocol";
 import type { Question } from "./model";
 import { clipped, short, visible } from "./groups";
 import { fenceFor } from "./transcript";
 
-type Decision = Omit<Params<"sendDecision">, "approval_id">;
+type Decision = Omit<DecisionParams, "approval_id">;
 
 /** The input that an answer needs from the user. */
 export type Needs =

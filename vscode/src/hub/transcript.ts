@@ -1,10 +1,10 @@
 // A conversation as Markdown. Each text is in a quotation or a code block of its own, so it cannot look like another
 // author's text or a part of the document.
-import type { Result } from "../protocol";
+import type { ConversationEvent } from "../protocol";
 import { visible } from "./groups";
 
 /** An item of getConversation. */
-export type Item = Result<"getConversation">["events"][number];
+export type Item = ConversationEvent;
 
 /** The longest input or output of a tool in the document, in characters. */
 const longest = 4_000;
