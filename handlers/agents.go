@@ -1,19 +1,26 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -213,4 +220,265 @@ func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 // describeSession adds to a session what its agent has told, which no list has.
 func describeSession(s *protocol.Session, known threadsettings.Known) {
 	s.Modes, s.AgentSession = modes(known), agentSession(known.Reported)
+}
+
+// registerNativeSessions registers what is asked about the sessions that agents keep
+// themselves.
+func registerNativeSessions(reg *server.Registry, d Domain) {
+	m := nativeSessions{signIn{d}}
+	handle(reg, d, sessionFamily, "agent.sessions", m.list, server.LongRunning(),
+		server.Doc("Lists the sessions that an agent keeps itself, however they were begun, in the agent's order, mostly the newest first. The agent is started for that, and ended. One that does not offer it is refused (`not_offered`)."))
+	handle(reg, d, sessionFamily, "agent.adopt", m.adopt, server.LongRunning(),
+		server.Doc("Makes a session of one that an agent keeps itself: a conversation with all that was said and done in it, which has completed. continueSession goes on with the agent's own session. One that has a conversation here already is left as it is, which `adopted` tells. An agent that can go on with its session and not tell its history is adopted without (`history`); one that can do neither is refused (`not_offered`)."))
+	handle(reg, d, sessionFamily, "agent.deleteSession", m.remove, server.LongRunning(),
+		server.Doc("Has an agent delete a session that it keeps itself, for good. While a conversation here works in it that is refused (`bad_state`), as it is where the agent does not offer it (`not_offered`). A conversation here stays; to continue it begins another session of the agent's, which is told what was said."))
+}
+
+type nativeSessions struct{ signIn }
+
+const (
+	nativeByDefault = 50
+	nativeAtMost    = 1000
+)
+
+func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p protocol.NativeSessionListParams) (protocol.NativeSessionList, error) {
+	l, err := m.asked(ctx, p.Agent)
+	if err != nil {
+		return protocol.NativeSessionList{}, err
+	}
+	q := agentlink.Query{Cursor: p.Cursor, Limit: max(1, pageSize(p.Limit, nativeByDefault, nativeAtMost))}
+	if p.WorkingDir != "" {
+		if q.Dir, err = h.Adoption().Directory(p.WorkingDir); err != nil {
+			return protocol.NativeSessionList{}, err
+		}
+	}
+	page, err := agentlink.ListSessions(ctx, l, q, m.Logger)
+	if err != nil {
+		return protocol.NativeSessionList{}, nativeError(ctx, err)
+	}
+	r := protocol.NativeSessionList{Agent: l.Name, Sessions: make([]protocol.NativeSession, 0, len(page.Sessions)), NextCursor: page.Next}
+	for _, s := range page.Sessions {
+		one := protocol.NativeSession{ID: s.ID, Title: s.Title, WorkingDir: s.Dir}
+		if !s.Updated.IsZero() {
+			one.UpdatedAt = s.Updated.UTC().Format(time.RFC3339)
+		}
+		found, ok, err := h.Adoption().Find(ctx, l.Name, s.ID)
+		if err != nil {
+			return protocol.NativeSessionList{}, err
+		}
+		if ok {
+			one.SessionID, one.TaskID = found.SessionID, domain.TaskName(found.Task)
+		}
+		r.Sessions = append(r.Sessions, one)
+	}
+	return r, nil
+}
+
+func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptParams) (protocol.AdoptResult, error) {
+	l, err := m.asked(ctx, p.Agent)
+	if err != nil {
+		return protocol.AdoptResult{}, err
+	}
+	into := h.Adoption()
+	here, ok, err := into.Find(ctx, l.Name, p.ID)
+	if err != nil {
+		return protocol.AdoptResult{}, err
+	}
+	if ok {
+		return alreadyHere(here, p.ID), nil
+	}
+	want := agentlink.Wanted{ID: p.ID}
+	if want.Else, err = into.Directory(""); err != nil {
+		return protocol.AdoptResult{}, err
+	}
+	if p.WorkingDir != "" {
+		if want.Dir, err = into.Directory(p.WorkingDir); err != nil {
+			return protocol.AdoptResult{}, err
+		}
+	}
+	replayed, err := agentlink.LoadSession(ctx, l, want, m.Logger)
+	if err != nil {
+		return protocol.AdoptResult{}, nativeError(ctx, err)
+	}
+	secrets := &redact.Secrets{}
+	for _, key := range l.Keys {
+		secrets.Add(key)
+	}
+	title := replayed.Title
+	set(&title, p.Title)
+	s, fresh, err := into.Adopt(ctx, hub.Session{
+		Agent: l.Name, Native: p.ID, Title: title, Dir: replayed.Dir, Parts: replayed.Parts, HasHistory: replayed.HasHistory, LeftOut: replayed.LeftOut, Secrets: secrets,
+	})
+	switch {
+	case err != nil:
+		return protocol.AdoptResult{}, err
+	case !fresh: // somebody else was quicker
+		return alreadyHere(s, p.ID), nil
+	}
+	r := protocol.AdoptResult{LaunchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
+	switch {
+	case !replayed.HasHistory:
+		r.Note = l.Name + " cannot tell what was said in it, but goes on with it"
+	case replayed.LeftOut > 0:
+		r.Note = fmt.Sprintf("it is longer than what is kept: its first %d parts are left out", replayed.LeftOut)
+	}
+	return r, nil
+}
+
+func alreadyHere(s domain.Session, native string) protocol.AdoptResult {
+	return protocol.AdoptResult{
+		LaunchResult: launched(s), NativeSession: native, History: true,
+		Note: "it has a conversation here already, which was left as it is: " + domain.TaskName(s.Task),
+	}
+}
+
+func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p protocol.NativeSessionDeleteParams) (protocol.Success, error) {
+	l, err := m.asked(ctx, p.Agent)
+	if err != nil {
+		return protocol.Success{}, err
+	}
+	run, busy, err := h.Adoption().Unfinished(ctx, l.Name, p.ID)
+	if err != nil {
+		return protocol.Success{}, err
+	}
+	if busy {
+		task := domain.TaskName(run.Task)
+		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, protocol.StatusOf(run.State), task)
+	}
+	if err := agentlink.Delete(ctx, l, p.ID, m.Logger); err != nil {
+		return protocol.Success{}, nativeError(ctx, err)
+	}
+	return protocol.Success{Success: true}, nil
+}
+
+// asked is how an agent is started to be asked.
+func (m nativeSessions) asked(ctx context.Context, name string) (agentlink.Launch, error) {
+	l, _, err := m.launch(ctx, name)
+	return l, err
+}
+
+// nativeError is what an agent said, or why it could not be asked, as clients are told
+// it.
+func nativeError(ctx context.Context, err error) error {
+	var gone *agentlink.DirectoryError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, agentlink.ErrCursor):
+		return domain.Invalid("cursor", "the next_cursor of another page, or none", "something else")
+	case errors.As(err, &gone):
+		return &domain.Error{Kind: domain.KindInvalid, Param: "working_dir", Expected: "the directory in which the session is to go on (in the shell --dir)", Received: fmt.Sprintf("none, and the agent says %q, which is not there any more", gone.Dir), Message: err.Error()}
+	case errors.As(err, new(*agentlink.CannotError)):
+		return &domain.Error{Kind: domain.KindNotOffered, Message: err.Error(), Err: err}
+	}
+	return &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
+}
+
+// registerMCP registers what is asked of the MCP servers that agents get.
+func registerMCP(reg *server.Registry, d Domain) {
+	f := boundaryFamily
+	handle(reg, d, f, "mcp.listServers", listServers,
+		server.Doc("Lists the MCP servers that an agent gets, by the configuration and by its conversation. None is started."))
+	handle(reg, d, f, "mcp.listTools", listTools, server.LongRunning(),
+		server.Doc("Lists the tools of an MCP server, which is started or connected to where it is not, and kept for a minute after its last use."))
+	handle(reg, d, f, "mcp.callTool", callTool, server.LongRunning(),
+		server.Doc("Calls a tool of an MCP server. Rules and modes are asked first and then a human, as by requestPermission, for the tool mcp__SERVER__TOOL. Cancelling the request cancels the call, and the question. What the server answers in the place of a result is the error -32007."))
+}
+
+// findServer is the server that is named.
+func findServer(p protocol.MCPServerName, ctx context.Context, h *hub.Hub) (mcp.Server, error) {
+	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
+	if err != nil {
+		return mcp.Server{}, err
+	}
+	var names []string
+	for _, s := range list {
+		if s.Name == p.Server {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return mcp.Server{}, domain.Invalid("server", "the name of a server that "+agent+" gets", fmt.Sprintf("%q", p.Server), names...)
+}
+
+func listServers(ctx context.Context, h *hub.Hub, p protocol.MCPServerOwner) (protocol.MCPServerList, error) {
+	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
+	if err != nil {
+		return protocol.MCPServerList{}, err
+	}
+	r := protocol.MCPServerList{Agent: agent, Servers: make([]protocol.MCPServer, 0, len(list))}
+	for _, s := range list {
+		r.Servers = append(r.Servers, protocol.MCPServer{Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Command: s.Command, URL: publicURL(s.URL), Connected: h.MCP().Connected(s)})
+	}
+	return r, nil
+}
+
+// publicURL is an address without who calls, and what is asked.
+func publicURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+func listTools(ctx context.Context, h *hub.Hub, p protocol.MCPServerName) (protocol.MCPToolList, error) {
+	s, err := findServer(p, ctx, h)
+	if err != nil {
+		return protocol.MCPToolList{}, err
+	}
+	tools, err := h.MCP().Tools(ctx, s)
+	if tools.List == nil {
+		tools.List = []json.RawMessage{}
+	}
+	return protocol.MCPToolList{Server: tools.Name, Version: tools.Version, Tools: tools.List}, err
+}
+
+func checkCallTool(p protocol.CallToolParams) error {
+	if arguments := orAbsent(p.Arguments); arguments != nil && arguments[0] != '{' {
+		return server.InvalidParam(server.ParamError{Param: "arguments", Expected: "object", Received: "another value"})
+	}
+	return cmp.Or(p.MCPServerName.Check(), protocol.NotEmpty("tool", p.Tool))
+}
+
+func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (protocol.CallToolResult, error) {
+	var r protocol.CallToolResult
+	s, err := findServer(p.MCPServerName, ctx, h)
+	if err != nil {
+		return r, err
+	}
+	arguments := orAbsent(p.Arguments)
+	a, err := h.Approvals().Consult(ctx, approval.Inquiry{
+		Spec: approval.Spec{Run: workingIn(ctx, h, p.Thread), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments}, CWD: s.Dir, Confirmed: p.Confirmed,
+	})
+	if err != nil {
+		return r, err
+	}
+	if a.UpdatedInput != nil {
+		arguments = a.UpdatedInput
+	}
+	raw, err := h.MCP().Call(ctx, s, p.Tool, arguments)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return r, err
+	}
+	if r.Content == nil {
+		r.Content = json.RawMessage("[]")
+	}
+	return r, nil
+}
+
+// workingIn is a session that works, whose question it is then, or "".
+func workingIn(ctx context.Context, h *hub.Hub, thread string) string {
+	if thread == "" {
+		return ""
+	}
+	s, err := h.Query().Session(ctx, thread)
+	if err != nil || !s.State.Active() || s.State == domain.Interrupting {
+		return ""
+	}
+	return s.SessionID
 }

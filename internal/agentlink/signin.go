@@ -58,12 +58,12 @@ const (
 
 // A Report is what an agent says of itself.
 type Report struct {
-	Agent    string   `json:"agent,omitempty" doc:"What the program calls itself."`
-	Version  string   `json:"version,omitempty"`
-	SignedIn string   `json:"signed_in" doc:"yes, no, not_needed, or opens_sessions: it works so far, and has not said whether somebody is signed in; some agents look only when they get a prompt."`
-	Account  string   `json:"account,omitempty" doc:"As whom, in the agent's words; or why not."`
+	Agent    string         `json:"agent,omitempty" doc:"What the program calls itself."`
+	Version  string         `json:"version,omitempty"`
+	SignedIn string         `json:"signed_in" doc:"yes, no, not_needed, or opens_sessions: it works so far, and has not said whether somebody is signed in; some agents look only when they get a prompt."`
+	Account  string         `json:"account,omitempty" doc:"As whom, in the agent's words; or why not."`
 	Methods  []SignInMethod `json:"methods" doc:"The ways to sign in that it offers."`
-	Logout   bool     `json:"logout" doc:"Whether it can be told to sign out."`
+	Logout   bool           `json:"logout" doc:"Whether it can be told to sign out."`
 }
 
 // Find is the method of an id. An empty id means the only one that there is.

@@ -1,0 +1,943 @@
+package protocol
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A Client is how one kind of client is told of events. It is chosen once, when
+// a connection asks for them.
+type Client struct {
+	// TellsSeq: the reply to Subscribe says after which event the events begin.
+	TellsSeq bool
+	// ShowsNotes: a conversation has what no agent and no human has said, as of
+	// [domain.IsNote].
+	ShowsNotes bool
+
+	event     func(subscription string, seq int64, e eventBody) any
+	heartbeat func(subscription string, h heartbeat) any
+}
+
+// LSP is how editors are told, with the framing of the Language Server Protocol:
+// by notifications.
+var LSP = &Client{
+	TellsSeq: true, ShowsNotes: true,
+	event: func(subscription string, seq int64, e eventBody) any {
+		return notification("event", eventParams{subscription, seq, e})
+	},
+	heartbeat: func(subscription string, h heartbeat) any {
+		h.SubscriptionID = subscription
+		return notification("heartbeat", h)
+	},
+}
+
+// HumanLayer is how HumanLayer's clients are told, line by line: by results that
+// answer no request.
+var HumanLayer = &Client{
+	event: func(_ string, seq int64, e eventBody) any {
+		e.Seq = seq
+		return unaskedResult{"2.0", eventParams{Event: e}}
+	},
+	heartbeat: func(_ string, h heartbeat) any { return unaskedResult{"2.0", h} },
+}
+
+// Of is how the client of a connection is told of events: HumanLayer's speak
+// lines, editors frames.
+func Of(conn *server.Conn) *Client {
+	if conn.Framing() == frame.LSP {
+		return LSP
+	}
+	return HumanLayer
+}
+
+// Event is an event as a message of a subscription, which may be "". data is
+// what [Data] gives, or a part of it.
+func (c *Client) Event(subscription string, e domain.Event, data json.RawMessage) any {
+	return c.event(subscription, e.Seq, eventBody{Type: TypeOf(e.Payload.Kind()), Timestamp: e.Time.UTC(), Data: data})
+}
+
+// Heartbeat is a message that says that a subscription lives.
+func (c *Client) Heartbeat(subscription string) any {
+	return c.heartbeat(subscription, heartbeat{Type: "heartbeat", Message: "Connection alive"})
+}
+
+// A Notification is one of JSON-RPC's.
+type Notification struct {
+	JSONRPC string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+func notification(method string, params any) *Notification {
+	return &Notification{"2.0", method, params}
+}
+
+// An unaskedResult is a result that answers no request: HumanLayer's
+// notification.
+type unaskedResult struct {
+	JSONRPC string `json:"jsonrpc"`
+	Result  any    `json:"result"`
+}
+
+// An eventBody is an event as every client has it. Seq stands here for those
+// that have no other place for it.
+type eventBody struct {
+	Type      string          `json:"type"`
+	Timestamp time.Time       `json:"timestamp"`
+	Seq       int64           `json:"seq,omitempty"`
+	Data      json.RawMessage `json:"data"`
+}
+
+type eventParams struct {
+	SubscriptionID string    `json:"subscription_id,omitempty"`
+	Seq            int64     `json:"seq,omitempty"`
+	Event          eventBody `json:"event"`
+}
+
+type heartbeat struct {
+	SubscriptionID string `json:"subscription_id,omitempty"`
+	Type           string `json:"type"`
+	Message        string `json:"message"`
+}
+
+// TypeOf is what clients call an event of a kind.
+func TypeOf(kind domain.EventKind) string { return eventTypes[kind] }
+
+// Data is what clients are sent of an event, as JSON.
+func Data(e domain.Event) json.RawMessage { return encode(data(e)) }
+
+// data is an event's payload with the members that clients see.
+func data(e domain.Event) any {
+	ids := idsOf(e.Ref)
+	switch p := e.Payload.(type) {
+	case domain.RunStateChanged:
+		return statusData{
+			ids: ids, ThreadID: p.ThreadUUID, OldStatus: StatusOf(p.From), NewStatus: StatusOf(p.To), OldState: string(p.From), State: string(p.To),
+			ParentSessionID: p.ParentSession, Title: p.Title, Agent: p.Agent, Reason: p.Reason, Error: p.Error, ErrorCode: p.ErrorCode, StopReason: p.StopReason,
+			AuthMethods: p.SignIn,
+		}
+	case domain.MessageDelta:
+		return deltaData{ids, p.Key, "assistant", p.Text, p.Length, p.ParentID, p.Meta}
+	case domain.MessageAdded:
+		return messageData(ids, p)
+	case domain.ToolCallChanged:
+		return toolCallData(ids, p)
+	case domain.ApprovalRequested:
+		answers := domain.AnswersOf(p.Type, p.Elicitation, p.Options)
+		return requestedData{
+			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
+			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths,
+			Diffs: p.Diffs, Plan: p.Plan, Details: p.Details, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+			Elicitation: ElicitationOf(p.Elicitation),
+		}
+	case domain.ApprovalResolved:
+		return resolvedData{
+			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, Type: p.Type, Approved: p.Status == domain.ApprovalApproved, Decision: p.Status,
+			ResponseText: p.Response, Comment: p.Comment, Option: p.Option, DecidedBy: p.DecidedBy, Title: p.Title, ToolName: p.Tool,
+			ToolUseID: p.ToolUseID, Edited: p.InputEdited, Explanation: p.Explanation,
+		}
+	case domain.SettingsChanged:
+		return settingsData{
+			ids: ids, EventType: "settings_updated", Title: p.Title, Mode: p.Mode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
+			SkipPermissions: p.SkipPermissions, SkipUntil: rfc3339(p.SkipUntil), Archived: p.Archived, Reason: p.Reason,
+			Options: p.Options, RequestedAgent: p.Agent,
+		}
+	case domain.NativeSessionChanged:
+		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced, Forked: p.Forked}
+	case domain.AgentModeChanged:
+		return settingsData{ids: ids, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes, AgentModeChoices: p.Choices}
+	case domain.AgentSessionChanged:
+		return agentSessionData{ids, AgentSessionOf(p.AgentSession), p.Truncated}
+	case domain.PlanChanged:
+		return planData{ids, List(p.Entries)}
+	case domain.UsageReported:
+		return usageData{ids, usage(p)}
+	case domain.FileChanged:
+		return diffData{ids, p.Path, p.Diff, p.Added, p.Removed, p.Binary, p.Truncated}
+	case domain.ChangeDecided:
+		return decidedData{ids, p.Path, p.Decision, p.Hunk}
+	case domain.QueueChanged:
+		return queueData{ids, p.Text, p.Truncated, p.Order}
+	case domain.ProgressReported:
+		return withIDs(ids, p.Report)
+	case domain.AgentErrorReported:
+		return withIDs(ids, p.Report)
+	case domain.AgentUpdated:
+		return updateData{ids, p.Update}
+	case domain.AgentSilent:
+		return silentData{ids, p.Since.UTC(), p.Note, p.ToolID, p.Tool, p.Ended}
+	case domain.TriggerExecuted:
+		if e.Ref == (domain.RunRef{}) {
+			return triggerDataOf(nil, p)
+		}
+		return triggerDataOf(&ids, p)
+	case domain.ThreadDeleted:
+		return deletedDataOf(p)
+	case domain.TerminalPrinted:
+		return terminalOutput(p)
+	case domain.TerminalExited:
+		return terminalExit(p)
+	case domain.TerminalLagged:
+		return terminalLagged(p)
+	case domain.SecretRequested:
+		return secretData{ids, p.RequestID, p.Service, p.Agent}
+	case domain.BuildProgressed:
+		return buildDataOf(p)
+	case domain.IterationStarted, domain.GateStarted, domain.GateChecked, domain.LoopEnded:
+		return gatesData(ids, p)
+	case domain.Lagged:
+		return laggedData(p)
+	case domain.LogDamaged:
+		return damagedData(p)
+	}
+	return struct{}{}
+}
+
+// ids name a run in an event.
+type ids struct {
+	SessionID string `json:"session_id"`
+	RunID     string `json:"run_id"`
+	TaskID    string `json:"task_id"`
+}
+
+func idsOf(r domain.RunRef) ids { return ids{r.SessionID, r.RunID, domain.TaskName(r.Task)} }
+
+// withIDs is an object with the ids of a run before its own members.
+func withIDs(run ids, object json.RawMessage) json.RawMessage {
+	b, _ := json.Marshal(run) // strings: it cannot fail
+	if len(object) > 2 && object[0] == '{' {
+		b = append(append(b[:len(b)-1], ','), object[1:]...)
+	}
+	return b
+}
+
+func messageData(ids ids, p domain.MessageAdded) conversationData {
+	contentType := p.Type
+	if p.Type == "message" {
+		contentType = "text"
+	}
+	return conversationData{
+		ids: ids, NativeID: p.NativeSession, EventType: p.Type, MessageID: p.Key, ParentID: p.ParentID, Role: p.Role, Content: p.Text, ContentType: contentType,
+		Subtype: p.Subtype, Truncated: p.Truncated, Attachments: attachments(p.Blocks), Meta: p.Meta,
+	}
+}
+
+func toolCallData(ids ids, p domain.ToolCallChanged) conversationData {
+	d := conversationData{
+		ids: ids, NativeID: p.NativeSession, EventType: "tool_call", ContentType: "tool_use", ToolID: p.ID, ToolName: p.Name, ToolTitle: p.Title,
+		ToolKind: p.ToolKind, ToolStatus: p.Status, ToolInput: p.Input, ParentID: p.ParentID, Truncated: p.Truncated,
+	}
+	if p.Details != nil {
+		d.ToolData, d.RefusedBy, d.Refusal = toolDetailsOf(*p.Details), p.Details.RefusedBy, p.Details.Refusal
+	}
+	if p.Ended {
+		d.EventType, d.ContentType, d.Role, d.ResultFor, d.Result = "tool_result", "tool_result", "user", p.ID, p.Result
+	}
+	return d
+}
+
+func rfc3339(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+type statusData struct {
+	ids
+	ThreadID        string `json:"thread_id"`
+	OldStatus       string `json:"old_status"` // empty: it is new
+	NewStatus       string `json:"new_status"`
+	OldState        string `json:"old_state"`
+	State           string `json:"state"`
+	ParentSessionID string `json:"parent_session_id,omitempty"`
+	Title           string `json:"title,omitempty"`
+	Agent           string `json:"agent,omitempty"`
+	Reason          string `json:"reason,omitempty"`
+	Error           string `json:"error,omitempty"`
+	ErrorCode       string `json:"error_code,omitempty"`
+	StopReason      string `json:"stop_reason,omitempty"`
+
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty"`
+}
+
+type deltaData struct {
+	ids
+	MessageID string `json:"message_id"`
+	Role      string `json:"role"`
+	Delta     string `json:"delta"`
+	Length    int    `json:"length,omitempty"`
+	ParentID  string `json:"parent_tool_use_id,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
+}
+
+type conversationData struct {
+	ids
+	NativeID    string          `json:"claude_session_id"`
+	EventType   string          `json:"event_type"`
+	MessageID   string          `json:"message_id,omitempty"`
+	Role        string          `json:"role,omitempty"`
+	Content     string          `json:"content,omitempty"`
+	ContentType string          `json:"content_type,omitempty"`
+	ToolID      string          `json:"tool_id,omitempty"`
+	ToolName    string          `json:"tool_name,omitempty"`
+	ToolTitle   string          `json:"tool_title,omitempty"`
+	ToolKind    string          `json:"tool_kind,omitempty"`
+	ToolStatus  string          `json:"tool_status,omitempty"`
+	ToolInput   json.RawMessage `json:"tool_input,omitempty"`
+	ToolData    *toolDetails    `json:"tool_data,omitempty"`
+	ResultFor   string          `json:"tool_result_for_id,omitempty"`
+	Result      string          `json:"tool_result_content,omitempty"`
+	RefusedBy   string          `json:"refused_by,omitempty"`
+	Refusal     string          `json:"refusal,omitempty"`
+	ParentID    string          `json:"parent_tool_use_id"`
+	Subtype     string          `json:"subtype,omitempty"`
+	Truncated   bool            `json:"truncated,omitempty"`
+	Attachments []Attachment    `json:"attachments,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
+}
+
+type requestedData struct {
+	ids
+	ApprovalID   string          `json:"approval_id"`
+	CallID       string          `json:"call_id"`
+	ToolUseID    string          `json:"tool_use_id"`
+	ParentID     string          `json:"parent_tool_use_id,omitempty"`
+	Type         string          `json:"type"`
+	ToolName     string          `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
+	ToolKind     string          `json:"tool_kind,omitempty"`
+	Editable     bool            `json:"input_editable"`
+	Ambiguity    string          `json:"input_ambiguity,omitempty"`
+	Title        string          `json:"title,omitempty"`
+	Subject      string          `json:"subject,omitempty"`
+	Options      json.RawMessage `json:"options,omitempty"`
+	OptionsOnly  bool            `json:"options_only,omitempty"`
+	Declinable   bool            `json:"declinable,omitempty"`
+	Paths        []string        `json:"paths,omitempty"`
+	Diffs        []domain.Diff   `json:"diffs,omitempty"`
+	Plan         string          `json:"plan,omitempty"`
+	Details      string          `json:"details,omitempty"`
+	Rules        RulePreviews    `json:"rule_preview,omitempty"`
+	TakesComment bool            `json:"takes_comment,omitempty"`
+	Count        int             `json:"count"` // HumanLayer, June 2025
+	Stale        bool            `json:"stale,omitempty"`
+	Reopens      string          `json:"reopens,omitempty"`
+	Reopened     string          `json:"reopened,omitempty"`
+	Replayed     bool            `json:"replayed,omitempty"`
+	Truncated    bool            `json:"truncated,omitempty"`
+	*Elicitation
+}
+
+type resolvedData struct {
+	ids
+	ApprovalID   string `json:"approval_id"`
+	CallID       string `json:"call_id"`
+	Type         string `json:"type"`
+	Approved     bool   `json:"approved"`
+	Decision     string `json:"decision"` // the approval's status
+	ResponseText string `json:"response_text"`
+	Comment      string `json:"comment,omitempty"`
+	Option       string `json:"option,omitempty"`
+	DecidedBy    string `json:"decided_by"`
+	Title        string `json:"title,omitempty"`
+	ToolName     string `json:"tool_name,omitempty"`
+	ToolUseID    string `json:"tool_use_id,omitempty"`
+	Edited       bool   `json:"input_was_edited,omitempty"`
+	Explanation  string `json:"explanation,omitempty"`
+}
+
+type settingsData struct {
+	ids
+	EventType          string   `json:"event_type"`
+	Title              *string  `json:"title,omitempty"`
+	Mode               *string  `json:"permission_mode,omitempty"`
+	Model              *string  `json:"model,omitempty"`
+	AutoAcceptEdits    *bool    `json:"auto_accept_edits,omitempty"`
+	SkipPermissions    *bool    `json:"dangerously_skip_permissions,omitempty"`
+	SkipUntil          string   `json:"dangerously_skip_permissions_expires_at,omitempty"`
+	Archived           *bool    `json:"archived,omitempty"`
+	Reason             string   `json:"reason,omitempty"`
+	NativeSession      string   `json:"claude_session_id,omitempty"`
+	AgentMode          string   `json:"agent_mode,omitempty"`
+	AgentModes         []string `json:"agent_modes,omitempty"`
+	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+	Forked             bool     `json:"forked,omitempty"`
+
+	AgentModeChoices []domain.Choice   `json:"agent_mode_choices,omitempty"`
+	Options          map[string]string `json:"options,omitempty"`
+	RequestedAgent   *string           `json:"requested_agent,omitempty"`
+}
+
+type planData struct {
+	ids
+	Entries []domain.PlanEntry `json:"entries"`
+}
+
+type usageData struct {
+	ids
+	usage
+}
+
+type usage struct {
+	InputTokens      int64   `json:"input_tokens"`
+	OutputTokens     int64   `json:"output_tokens"`
+	CacheReadTokens  int64   `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int64   `json:"cache_write_tokens,omitempty"`
+	ContextUsed      int64   `json:"context_used,omitempty"`
+	ContextSize      int64   `json:"context_size,omitempty"`
+	CostUSD          float64 `json:"cost_usd,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
+}
+
+type diffData struct {
+	ids
+	Path      string `json:"path"`
+	Diff      string `json:"diff"`
+	Added     int    `json:"added"`
+	Removed   int    `json:"removed"`
+	Binary    bool   `json:"binary,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+type decidedData struct {
+	ids
+	Path     string `json:"path"`
+	Decision string `json:"decision"`
+	Hunk     string `json:"hunk,omitempty"`
+}
+
+type queueData struct {
+	ids
+	Content   *string  `json:"content,omitempty"`
+	Truncated bool     `json:"truncated,omitempty"`
+	Order     []string `json:"order"`
+}
+
+type updateData struct {
+	ids
+	Update json.RawMessage `json:"update"`
+}
+
+type silentData struct {
+	ids
+	Since     time.Time `json:"since"`
+	Note      string    `json:"note,omitempty"`
+	ToolID    string    `json:"tool_id,omitempty"`
+	ToolTitle string    `json:"tool_title,omitempty"`
+	Ended     bool      `json:"ended"`
+}
+
+type terminalOutput struct {
+	TerminalID string `json:"terminal_id"`
+	TaskID     string `json:"task_id,omitempty"`
+	Data       string `json:"data"`
+	Encoding   string `json:"encoding"`
+}
+
+type terminalExit struct {
+	TerminalID string `json:"terminal_id"`
+	TaskID     string `json:"task_id,omitempty"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitempty"`
+}
+
+type terminalLagged struct {
+	TerminalID string `json:"terminal_id"`
+	Dropped    int    `json:"dropped_bytes"`
+}
+
+type secretData struct {
+	ids
+	RequestID string `json:"request_id"`
+	Service   string `json:"service"`
+	Agent     string `json:"agent"`
+}
+
+type laggedData struct {
+	From int64 `json:"from_seq"`
+	To   int64 `json:"to_seq"`
+}
+
+type damagedData struct {
+	From    int64  `json:"from_seq,omitempty"`
+	To      int64  `json:"to_seq,omitempty"`
+	Message string `json:"message"`
+}
+
+// triggerData says what a trigger has done; of what it has begun it has the ids.
+type triggerData struct {
+	*ids
+	Execution int64  `json:"execution_id"`
+	Trigger   string `json:"trigger"`
+	EventType string `json:"event_type"`
+	Action    string `json:"action"`
+	Status    string `json:"status"`
+	Message   string `json:"message,omitempty"`
+	Channel   string `json:"channel,omitempty"`
+	Approval  string `json:"approval_id,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+func triggerDataOf(run *ids, p domain.TriggerExecuted) triggerData {
+	return triggerData{
+		ids:       run,
+		Execution: p.Execution, Trigger: p.Trigger, EventType: p.EventType, Action: p.Action, Status: p.Status,
+		Message: p.Message, Channel: p.Channel, Approval: p.Approval, Error: p.Error,
+	}
+}
+
+// deletedData says which sessions are no more.
+type deletedData struct {
+	ThreadID   string   `json:"thread_id"`
+	SessionIDs []string `json:"session_ids"`
+	TaskIDs    []string `json:"task_ids"`
+	Kept       int      `json:"kept,omitempty"`
+}
+
+func deletedDataOf(p domain.ThreadDeleted) deletedData {
+	d := deletedData{ThreadID: p.ThreadUUID, Kept: p.Kept}
+	for _, r := range p.Runs {
+		d.SessionIDs, d.TaskIDs = append(d.SessionIDs, r.SessionID), append(d.TaskIDs, domain.TaskName(r.Task))
+	}
+	return d
+}
+
+// ErrorText is why a run failed, in words; "" where it did not.
+func ErrorText(r domain.Run) string {
+	if r.Error == "" && r.State == domain.TimedOut {
+		return "the time limit was reached"
+	}
+	return r.Error
+}
+
+// ExecutionError is why a run failed, as the executor catalog tells it: neither
+// its message nor its code, in capitals, is ever empty.
+func ExecutionError(r domain.Run) (message, code string) {
+	byDefault := "EXECUTOR_ERROR"
+	if r.State == domain.TimedOut {
+		byDefault = "TIMEOUT"
+	}
+	return cmp.Or(ErrorText(r), "the agent failed and did not say why"), cmp.Or(r.ErrorCode, byDefault)
+}
+
+// AgentOfTool is the agent that the executor catalog means by the name of a tool.
+func AgentOfTool(tool string) string {
+	if tool == "claude-code" {
+		return "claude"
+	}
+	return tool
+}
+
+// DurationMS is how long a run ran, in milliseconds; nil where it did not, or has
+// not ended.
+func DurationMS(r domain.Run) *int64 {
+	if r.Started.IsZero() || r.Ended.IsZero() {
+		return nil
+	}
+	ms := r.Ended.Sub(r.Started).Milliseconds()
+	return &ms
+}
+
+// Cut shortens a text to about most bytes, and says so in its place.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… [%d of %d bytes left out]", text[:end], len(text)-end, len(text))
+}
+
+// IsContextOverflow reports whether a run failed since its prompt, with what was said
+// before, does not fit into the model's context.
+func IsContextOverflow(r domain.Run) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task
+
+// A GateResult is what came of a gate, as clients see it.
+type GateResult struct {
+	Gate       string              `json:"gate" doc:"The command line, or the name of [[gates]]."`
+	Passed     bool                `json:"passed"`
+	Reason     string              `json:"reason,omitempty" doc:"Why it did not pass, such as: exit status 2."`
+	Findings   []domain.Diagnostic `json:"findings" doc:"What its output says is wrong where; at most 50."`
+	Errors     int                 `json:"errors,omitempty" doc:"How many of the findings are errors, in all."`
+	Warnings   int                 `json:"warnings,omitempty"`
+	Output     string              `json:"output,omitempty" doc:"Where it has failed: the first and the last lines that it printed."`
+	DurationMS int64               `json:"duration_ms"`
+}
+
+// GateResultOf is what came of a gate as clients see it.
+func GateResultOf(r domain.GateResult) GateResult {
+	return GateResult{r.Gate, r.Passed, r.Reason, List(r.Findings), r.Errors, r.Warnings, r.Output, r.Duration.Milliseconds()}
+}
+
+// GateResultsOf are what came of gates as clients see them; a list, even if it is empty.
+func GateResultsOf(list []domain.GateResult) []GateResult {
+	out := make([]GateResult, 0, len(list))
+	for _, r := range list {
+		out = append(out, GateResultOf(r))
+	}
+	return out
+}
+
+type iterationData struct {
+	ids
+	Iteration     int      `json:"iteration"`
+	MaxIterations int      `json:"max_iterations"`
+	Gates         []string `json:"gates"`
+}
+
+type gateStartData struct {
+	ids
+	Gate      string `json:"gate"`
+	Iteration int    `json:"iteration"`
+}
+
+type gateData struct {
+	ids
+	GateResult
+	Iteration     int `json:"iteration"`
+	MaxIterations int `json:"max_iterations"`
+}
+
+type gatesEndedData struct {
+	ids
+	State         string   `json:"gates_state"`
+	Reason        string   `json:"reason,omitempty"`
+	Iteration     int      `json:"iteration"`
+	MaxIterations int      `json:"max_iterations"`
+	Failing       []string `json:"failing,omitempty"`
+}
+
+// gatesData is the data of an event of work that has gates.
+func gatesData(ids ids, payload domain.Payload) any {
+	switch p := payload.(type) {
+	case domain.IterationStarted:
+		return iterationData{ids, p.Iteration, p.MaxIterations, p.Gates}
+	case domain.GateStarted:
+		return gateStartData{ids, p.Gate, p.Iteration}
+	case domain.GateChecked:
+		return gateData{ids, GateResultOf(p.GateResult), p.Iteration, p.MaxIterations}
+	case domain.LoopEnded:
+		return gatesEndedData{ids, p.State, p.Reason, p.Iteration, p.MaxIterations, p.Failing}
+	}
+	return struct{}{}
+}
+
+type buildData struct {
+	BuildID     string              `json:"build_id"`
+	Name        string              `json:"name"`
+	Stage       string              `json:"stage"`
+	Command     []string            `json:"command"`
+	DurationMS  int64               `json:"duration_ms,omitempty"`
+	Errors      int                 `json:"errors,omitempty"`
+	Warnings    int                 `json:"warnings,omitempty"`
+	Diagnostics []domain.Diagnostic `json:"diagnostics,omitempty"`
+	Reason      string              `json:"reason,omitempty"`
+}
+
+func buildDataOf(p domain.BuildProgressed) buildData {
+	d := buildData{
+		BuildID: p.BuildID, Name: p.Name, Stage: p.Stage, Command: append([]string{}, p.Command...), DurationMS: p.Duration.Milliseconds(),
+		Errors: p.Errors, Warnings: p.Warnings, Reason: p.Reason,
+	}
+	d.Diagnostics = p.Diagnostics
+	return d
+}
+
+// Types of events, as clients know them (docs/protocol.md, "Events").
+const (
+	TypeStatus       = "session_status_changed"
+	TypeConversation = "conversation_updated"
+	TypeApproval     = "new_approval"
+	TypeResolved     = "approval_resolved"
+	TypeSettings     = "session_settings_changed"
+	TypeDelta        = "message_delta"
+	TypeThinking     = "thinking_delta"
+	TypePlan         = "plan"
+	TypeUsage        = "usage"
+	TypeDiff         = "diff_updated"
+	TypeTerminal     = "terminal_output"
+	TypeTerminalExit = "terminal_exit"
+	TypeProgress     = "task_progress"
+	TypeError        = "task_error"
+	TypeUpdate       = "agent_update"
+	TypeSilent       = "agent_silent"
+	TypeLagged       = "lagged"
+	TypeLogDamaged   = "log_damaged"
+	TypeSecret       = "secret_requested"
+	TypeAgentSession = "agent_session"
+	TypeDeleted      = "session_deleted"
+	TypeTrigger      = "trigger_executed"
+	TypeBuild        = "build_progress"
+	TypeIteration    = "iteration_start"
+	TypeGateStart    = "gate_start"
+	TypeGate         = "gate_result"
+	TypeGatesEnded   = "gates_complete"
+	TypeDecided      = "change_decided"
+	TypeQueue        = "queue_changed"
+)
+
+// EventTypes are those that a subscription can choose.
+var EventTypes = []string{
+	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
+	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
+	TypeProgress, TypeError, TypeUpdate, TypeGate, TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
+	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded, TypeDecided, TypeQueue,
+}
+
+// eventTypes are what clients call the kinds of events.
+var eventTypes = map[domain.EventKind]string{
+	domain.EventRunState:          TypeStatus,
+	domain.EventMessage:           TypeConversation,
+	domain.EventToolCall:          TypeConversation,
+	domain.EventDelta:             TypeDelta,
+	domain.EventThoughtDelta:      TypeThinking,
+	domain.EventApprovalRequested: TypeApproval,
+	domain.EventApprovalResolved:  TypeResolved,
+	domain.EventSettings:          TypeSettings,
+	domain.EventNativeSession:     TypeSettings,
+	domain.EventAgentMode:         TypeSettings,
+	domain.EventAgentSession:      TypeAgentSession,
+	domain.EventPlan:              TypePlan,
+	domain.EventUsage:             TypeUsage,
+	domain.EventFileChange:        TypeDiff,
+	domain.EventChangeDecided:     TypeDecided,
+	domain.EventQueue:             TypeQueue,
+	domain.EventProgress:          TypeProgress,
+	domain.EventAgentError:        TypeError,
+	domain.EventAgentUpdate:       TypeUpdate,
+	domain.EventAgentSilent:       TypeSilent,
+	domain.EventTerminalOutput:    TypeTerminal,
+	domain.EventTerminalExit:      TypeTerminalExit,
+	domain.EventTerminalLagged:    TypeLagged,
+	domain.EventSecretRequested:   TypeSecret,
+	domain.EventThreadDeleted:     TypeDeleted,
+	domain.EventTrigger:           TypeTrigger,
+	domain.EventBuild:             TypeBuild,
+	domain.EventIteration:         TypeIteration,
+	domain.EventGateStart:         TypeGateStart,
+	domain.EventGate:              TypeGate,
+	domain.EventLoopEnded:         TypeGatesEnded,
+	domain.EventLagged:            TypeLagged,
+	domain.EventLogDamaged:        TypeLogDamaged,
+}
+
+// formerTypes are names by which HumanLayer's terminal client of June 2025 subscribes, and
+// what it wants: it knows the events themselves by the later names.
+var formerTypes = map[string]string{
+	TypeApproval: "approval_requested",
+	TypeResolved: "approval_responded",
+	TypeStatus:   "session_updated",
+}
+
+// Kinds are the kinds of events that clients call by one of the names; nil, for
+// all, where there are no names. Names of no kind are ignored.
+func Kinds(types []string) []domain.EventKind {
+	if len(types) == 0 {
+		return nil
+	}
+	kinds := []domain.EventKind{}
+	for kind, name := range eventTypes {
+		former, has := formerTypes[name]
+		if slices.Contains(types, name) || has && slices.Contains(types, former) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Options are offered answers as clients see and send them: a list of objects with option_id,
+// name and kind; absent where list is nil.
+func Options(list []domain.Option) json.RawMessage {
+	if list == nil {
+		return nil
+	}
+	return encode(list)
+}
+
+// ReadOptions reads the options that a client sends.
+func ReadOptions(raw json.RawMessage) (options []domain.Option, err error) {
+	if len(raw) > 0 {
+		err = json.Unmarshal(raw, &options)
+	}
+	return options, err
+}
+
+// List makes a list that clients get even if it is empty.
+func List[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+type toolDetails struct {
+	Paths    []string      `json:"paths,omitempty"`
+	Diffs    []domain.Diff `json:"diffs,omitempty"`
+	Terminal string        `json:"terminal,omitempty"`
+
+	Attachments []Attachment    `json:"attachments,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+func toolDetailsOf(d domain.ToolDetails) *toolDetails {
+	return &toolDetails{d.Paths, d.Diffs, d.Terminal, attachments(d.Blocks), d.Meta}
+}
+
+// RulePreviews are what a rule would hold for that is made of a question, by the
+// scope of the decision.
+type RulePreviews map[string]RulePreview
+
+// A RulePreview is one of them.
+type RulePreview struct {
+	ToolName string `json:"tool_name"`
+	Covers   string `json:"covers" doc:"command, files, input (the same one), or tool (whatever it does)."`
+	Pattern  string `json:"pattern,omitempty" doc:"Of the command or the files; sendDecision takes another one."`
+	Text     string `json:"text" doc:"All of it in words, for people."`
+}
+
+// longestPattern is the longest pattern that is shown, and may be edited, in bytes:
+// what is longer is in the question already.
+const longestPattern = 2048
+
+// RulePreviewsOf spells what a rule would hold for; nil of nil.
+func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
+	if p == nil {
+		return nil
+	}
+	pattern, named := p.Pattern, p.Pattern
+	if len(pattern) > longestPattern {
+		pattern, named = "", "that is asked about"
+	}
+	what := map[string]string{
+		domain.CoversCommand: "the command " + named,
+		domain.CoversFiles:   p.Tool + " of files " + named,
+		domain.CoversInput:   p.Tool + " with the very same input",
+		domain.CoversTool:    p.Tool + ", whatever its input",
+	}[p.Covers]
+	list := RulePreviews{}
+	for _, scope := range []string{"session", "project"} {
+		list[scope] = RulePreview{p.Tool, p.Covers, pattern, what + ", in this " + scope}
+	}
+	return list
+}
+
+// ItemData is what an item of its kind alone has, as clients see it: an object,
+// or absent.
+func ItemData(data domain.ItemData) json.RawMessage {
+	switch d := data.(type) {
+	case domain.ToolDetails:
+		return encode(toolDetailsOf(d))
+	case domain.MessageContent:
+		return encode(messageContent{attachments(d.Blocks), d.Meta})
+	case domain.Plan:
+		return encode(domain.Plan{Entries: List(d.Entries)})
+	case domain.FileNote:
+		return encode(d)
+	case domain.ApprovalNote:
+		return encode(d)
+	}
+	return nil
+}
+
+// encode is what clients are sent, as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // raw JSON of somebody else's that is none
+		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
+	}
+	return b
+}
+
+// An Attachment is content that is no text, as clients see it: getAttachment has
+// its bytes.
+type Attachment struct {
+	Type        string          `json:"type"`
+	ID          string          `json:"attachment_id,omitempty"`
+	MIMEType    string          `json:"mime_type,omitempty"`
+	Size        int64           `json:"size,omitempty"`
+	Name        string          `json:"name,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	URI         string          `json:"uri,omitempty"`
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+func attachments(blocks []domain.Block) []Attachment {
+	if blocks == nil {
+		return nil
+	}
+	list := make([]Attachment, len(blocks))
+	for i, b := range blocks {
+		list[i] = Attachment{b.Type, b.Attachment, b.MIMEType, b.Size, b.Name, b.Title, b.Description, b.URI, b.Annotations, b.Meta}
+	}
+	return list
+}
+
+type messageContent struct {
+	Attachments []Attachment    `json:"attachments,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+// An Elicitation is what a person is asked to fill in or to open, as a part of
+// the question.
+type Elicitation struct {
+	Mode        string          `json:"mode" doc:"form or url: of a question that asks a person to fill in a form or to open an address. It is answered with respond, deny (declined) or cancel."`
+	Schema      json.RawMessage `json:"schema,omitempty" doc:"Of a form: a flat object of JSON Schema, as of ACP's elicitation. The answer's content has to fit it."`
+	URL         string          `json:"url,omitempty" doc:"The address to open. It is opened by nobody unless a person says so; responding says that a person agrees to open it."`
+	URLHost     string          `json:"url_host,omitempty" doc:"The host that url leads to: show it beside."`
+	URLWarnings []string        `json:"url_warnings,omitempty" doc:"What to look at before url is opened, in words for people; show them."`
+}
+
+// ElicitationOf is nil for none.
+func ElicitationOf(e domain.Elicitation) *Elicitation {
+	if e.Mode == "" {
+		return nil
+	}
+	r := &Elicitation{Mode: e.Mode, Schema: e.Schema, URL: e.URL}
+	if e.Mode == domain.ElicitURL {
+		link := form.LinkOf(e.URL)
+		r.URLHost, r.URLWarnings = link.Host, link.Warnings
+	}
+	return r
+}
+
+type SubscribeParams struct {
+	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
+	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
+	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
+	ID            string   `json:"subscription_id,omitempty" doc:"The id that it gets, as one on an earlier connection had; absent: a new one. A connection has each id once."`
+	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
+	Notices       bool     `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
+	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined."`
+}
+
+// SubscribeResult is that of HumanLayer. Its clients speak lines; to others it
+// also tells where the log is.
+type SubscribeResult struct {
+	SubscriptionID string `json:"subscription_id"`
+	Message        string `json:"message"`
+	Notice         string `json:"notice,omitempty" doc:"With notices: says in words that sessions went on while no client followed events. Each user gets it once."`
+	Seq            *int64 `json:"seq,omitempty" doc:"LSP framing: the seq after which the events begin, for a since of later."`
+}
+
+type UnsubscribeParams struct {
+	SubscriptionID string `json:"subscription_id" doc:"What Subscribe returned."`
+}
+
+func (p UnsubscribeParams) Check() error { return NotEmpty("subscription_id", p.SubscriptionID) }
