@@ -13,6 +13,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -152,11 +153,11 @@ var ownOptions = []permissionOption{
 // there. Any other is answered elsewhere.
 func (a asker) Fits(q wire.Approval) bool {
 	switch {
-	case q.Mode == wire.ModeForm:
+	case q.Mode == domain.ElicitForm:
 		return schemaHas(a.Can.Elicitation.Form)
-	case q.Mode == wire.ModeURL:
+	case q.Mode == domain.ElicitURL:
 		return schemaHas(a.Can.Elicitation.URL)
-	case q.Type == wire.HumanContact:
+	case q.Type == domain.HumanContact:
 		return len(q.Options) > 0 || schemaHas(a.Can.Elicitation.Form)
 	}
 	return true
@@ -165,7 +166,7 @@ func (a asker) Fits(q wire.Approval) bool {
 // Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
 // error of ctx where the question was answered elsewhere.
 func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*wire.Decision, error) {
-	if q.Mode != "" || q.Type == wire.HumanContact && len(q.Options) == 0 {
+	if q.Mode != "" || q.Type == domain.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
 	}
 	return a.permit(ctx, session, q, about)
@@ -196,7 +197,7 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 	switch rejects := chosen.Kind == rejectOnce || chosen.Kind == rejectAlways; {
 	case rejects:
 		d.Decision, d.Comment = wire.Deny, chosen.Name
-	case q.Type == wire.HumanContact:
+	case q.Type == domain.HumanContact:
 		d.Decision, d.Comment = wire.Respond, chosen.Name
 	default:
 		d.Decision = wire.Approve
@@ -228,13 +229,13 @@ var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerFie
 
 // elicit has the user fill in a form, open an address, or answer in words.
 func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wire.Decision, error) {
-	r := elicitationRequest{SessionID: session, Mode: wire.ModeForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
+	r := elicitationRequest{SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
 	inWords := q.Mode == ""
 	switch {
 	case inWords:
 		r.Schema = wordsSchema
-	case q.Mode == wire.ModeURL:
-		r.Mode, r.URL, r.ID = wire.ModeURL, q.URL, q.ID
+	case q.Mode == domain.ElicitURL:
+		r.Mode, r.URL, r.ID = domain.ElicitURL, q.URL, q.ID
 		if len(q.URLWarnings) > 0 {
 			r.Message += "\n" + strings.Join(q.URLWarnings, "\n")
 		}
@@ -255,7 +256,7 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wi
 			if d.Comment = words.Answer; d.Comment == "" {
 				return nil, nil
 			}
-		} else if q.Mode == wire.ModeForm {
+		} else if q.Mode == domain.ElicitForm {
 			d.Content = answer.Content
 		}
 	case "decline":
@@ -324,16 +325,16 @@ func answerTo(q wire.Approval, words string) (d wire.Decision, ok bool) {
 		switch {
 		case o.Rejects():
 			d.Decision = wire.Deny
-		case q.Type == wire.HumanContact:
+		case q.Type == domain.HumanContact:
 			d.Decision = wire.Respond
 		default:
 			d.Decision, d.Comment = wire.Approve, ""
 		}
 		return d, true
-	case q.Mode == wire.ModeForm:
+	case q.Mode == domain.ElicitForm:
 		d.Decision, d.Comment = wire.Deny, "declined"
 		return d, no
-	case q.Mode == wire.ModeURL && yes, q.Type == wire.HumanContact && q.Mode == "":
+	case q.Mode == domain.ElicitURL && yes, q.Type == domain.HumanContact && q.Mode == "":
 		d.Decision, d.Comment = wire.Respond, words
 		return d, true
 	case no:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 type foreground struct {
 	runs       []*run // that have not ended, in the order of their prompts
 	state      string // that the client has; "": idle
-	background []wire.BackgroundTask
+	background []domain.BackgroundTask
 	ended      chan struct{} // closed when no run is left; nil if nothing waits for that
 }
 
@@ -231,7 +232,7 @@ func (s *session) requiresAction(id string) {
 }
 
 // backgroundChanged handles a new list of the agent's background work. nil is no list.
-func (s *session) backgroundChanged(tasks []wire.BackgroundTask) {
+func (s *session) backgroundChanged(tasks []domain.BackgroundTask) {
 	if !s.version2 || tasks == nil {
 		return
 	}

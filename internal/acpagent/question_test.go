@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -30,12 +32,12 @@ func (c *answering) Call(_ context.Context, method string, params, result any) e
 var everything = readCapabilities(json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`))
 
 func TestAnswersBecomeDecisions(t *testing.T) {
-	tool := wire.Approval{ID: "q", Type: wire.FunctionCall, Tool: "Bash", Options: []wire.ApprovalOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}, {OptionID: "n", Kind: "reject_once"}}}
-	bare := wire.Approval{ID: "q", Type: wire.FunctionCall, Tool: "Bash"}
-	person := wire.Approval{ID: "q", Type: wire.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}}}
-	words := wire.Approval{ID: "q", Type: wire.HumanContact, Title: "What?"}
-	form := wire.Approval{ID: "q", Type: wire.HumanContact, Elicitation: wire.Elicitation{Mode: wire.ModeForm, Schema: json.RawMessage(`{"type":"object"}`)}}
-	link := wire.Approval{ID: "q", Type: wire.HumanContact, Elicitation: wire.Elicitation{Mode: wire.ModeURL, URL: "https://x"}}
+	tool := wire.Approval{ID: "q", Type: domain.FunctionCall, Tool: "Bash", Options: []wire.ApprovalOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}, {OptionID: "n", Kind: "reject_once"}}}
+	bare := wire.Approval{ID: "q", Type: domain.FunctionCall, Tool: "Bash"}
+	person := wire.Approval{ID: "q", Type: domain.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}}}
+	words := wire.Approval{ID: "q", Type: domain.HumanContact, Title: "What?"}
+	form := wire.Approval{ID: "q", Type: domain.HumanContact, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"type":"object"}`)}}
+	link := wire.Approval{ID: "q", Type: domain.HumanContact, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}}
 	chose := func(id string) string { return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}` }
 	for _, c := range []struct {
 		q      wire.Approval
@@ -81,13 +83,13 @@ func TestWhatAClientCannotShow(t *testing.T) {
 		can  clientCapabilities
 		fits bool
 	}{
-		{wire.Approval{Type: wire.FunctionCall}, none, true},
-		{wire.Approval{Type: wire.HumanContact}, none, false},
-		{wire.Approval{Type: wire.HumanContact}, everything, true},
-		{wire.Approval{Type: wire.HumanContact, Options: []wire.ApprovalOption{{OptionID: "a"}}}, none, true},
-		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, none, false},
-		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeURL}}, none, false},
-		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeURL}}, everything, true},
+		{wire.Approval{Type: domain.FunctionCall}, none, true},
+		{wire.Approval{Type: domain.HumanContact}, none, false},
+		{wire.Approval{Type: domain.HumanContact}, everything, true},
+		{wire.Approval{Type: domain.HumanContact, Options: []wire.ApprovalOption{{OptionID: "a"}}}, none, true},
+		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, none, false},
+		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, none, false},
+		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, everything, true},
 	} {
 		assert.Equal(t, c.fits, asker{Can: c.can}.Fits(c.q), "%+v", c.q)
 	}
@@ -102,15 +104,15 @@ func TestDescribed(t *testing.T) {
 		"T\n\n````diff\n-```\n+b\n````\n\n1. Yes\n2. n\n": {Title: "T", Input: input, Diff: "-```\n+b\n", Options: options},
 		"T\n\n1. do it\n\n1. Yes\n2. n\n":                 {Title: "T", Input: input, Plan: "1. do it", Options: options},
 		"Bash\n\n```json\n{\"a\":1}\n```\n\n":             {Tool: "Bash", Input: input},
-		"T\n\nYes means that you open https://x\n\n":      {Title: "T", Elicitation: wire.Elicitation{Mode: wire.ModeURL, URL: "https://x"}},
+		"T\n\nYes means that you open https://x\n\n":      {Title: "T", Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}},
 	} {
 		assert.Equal(t, want, described(q))
 	}
 }
 
 func TestAnswersInWords(t *testing.T) {
-	tool := wire.Approval{ID: "q", Type: wire.FunctionCall, Options: []wire.ApprovalOption{{OptionID: "y", Name: "Go on", Kind: "allow_once"}, {OptionID: "n", Name: "Stop", Kind: "reject_once"}}}
-	person := wire.Approval{ID: "q", Type: wire.HumanContact}
+	tool := wire.Approval{ID: "q", Type: domain.FunctionCall, Options: []wire.ApprovalOption{{OptionID: "y", Name: "Go on", Kind: "allow_once"}, {OptionID: "n", Name: "Stop", Kind: "reject_once"}}}
+	person := wire.Approval{ID: "q", Type: domain.HumanContact}
 	for _, c := range []struct {
 		q     wire.Approval
 		words string
@@ -124,8 +126,8 @@ func TestAnswersInWords(t *testing.T) {
 		{tool, "3", wire.Decision{Decision: "approve"}, false},
 		{tool, "perhaps", wire.Decision{Decision: "approve"}, false},
 		{person, "whatever I say", wire.Decision{Decision: "respond", Comment: "whatever I say"}, true},
-		{wire.Approval{ID: "q", Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, "no", wire.Decision{Decision: "deny", Comment: "declined"}, true},
-		{wire.Approval{ID: "q", Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, "yes", wire.Decision{Decision: "deny", Comment: "declined"}, false},
+		{wire.Approval{ID: "q", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "no", wire.Decision{Decision: "deny", Comment: "declined"}, true},
+		{wire.Approval{ID: "q", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "yes", wire.Decision{Decision: "deny", Comment: "declined"}, false},
 	} {
 		got, ok := answerTo(c.q, c.words)
 		c.want.ID = "q"

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -123,8 +124,8 @@ func (s *session) isOurs(run string) bool {
 
 // eventTypes are those that the client is told of.
 var eventTypes = []string{
-	wire.EventStatus, wire.EventConversation, wire.EventApproval, wire.EventResolved, wire.EventSettings, wire.EventDelta, wire.EventThinking, wire.EventPlan, wire.EventUsage,
-	wire.EventTerminal, wire.EventTerminalExit, wire.EventError, wire.EventAgentUpdate, wire.EventAgentSession, wire.EventDeleted, wire.EventLagged, wire.EventQueue,
+	protocol.TypeStatus, protocol.TypeConversation, protocol.TypeApproval, protocol.TypeResolved, protocol.TypeSettings, protocol.TypeDelta, protocol.TypeThinking, protocol.TypePlan, protocol.TypeUsage,
+	protocol.TypeTerminal, protocol.TypeTerminalExit, protocol.TypeError, protocol.TypeUpdate, protocol.TypeAgentSession, protocol.TypeDeleted, protocol.TypeLagged, protocol.TypeQueue,
 }
 
 // follow tells the client from now on what happens behind an event.
@@ -183,17 +184,17 @@ func (s *session) event(e client.Event) {
 	}
 	d := wire.DataOf(e)
 	switch e.Type {
-	case wire.EventApproval:
+	case protocol.TypeApproval:
 		s.ask(wire.ApprovalOf(e))
 		return
-	case wire.EventResolved:
+	case protocol.TypeResolved:
 		s.answered(d.ApprovalID)
 		return
-	case wire.EventSettings, wire.EventAgentSession:
+	case protocol.TypeSettings, protocol.TypeAgentSession:
 		s.backgroundChanged(d.Background)
 		s.settingsChanged()
 		return
-	case wire.EventQueue:
+	case protocol.TypeQueue:
 		s.promptEdited(d)
 		return
 	}
@@ -202,7 +203,7 @@ func (s *session) event(e client.Event) {
 		return
 	}
 	s.tell(updates...)
-	if e.Type == wire.EventStatus {
+	if e.Type == protocol.TypeStatus {
 		s.stateChanged(d)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -225,8 +226,8 @@ func (s *session) viewOf(state wire.Session, agents []wire.Agent) view {
 		}
 		v.options = append(v.options, schemaConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
 	}
-	if m := state.AgentSession.Model; m != nil && len(m.Available) > 0 {
-		models, current := valuesOf(m.Available, cmp.Or(state.RequestedModel, m.Current, state.Model))
+	if m := state.AgentSession.Model; m != nil && len(m.Choices) > 0 {
+		models, current := valuesOf(m.Choices, cmp.Or(state.RequestedModel, m.Current, state.Model))
 		v.options = append(v.options, schemaConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
 	}
 	for _, o := range state.AgentSession.Options {
@@ -254,7 +255,7 @@ func agentOption(current string, agents []wire.Agent) schemaConfigOption {
 
 // ownOption is a setting of the agent's own, where it is none of those that every
 // session has.
-func (s *session) ownOption(o wire.AgentOption, wanted string) (schemaConfigOption, bool) {
+func (s *session) ownOption(o domain.AgentOption, wanted string) (schemaConfigOption, bool) {
 	current := cmp.Or(wanted, o.Current)
 	option := schemaConfigOption{ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current}
 	switch {
@@ -266,10 +267,10 @@ func (s *session) ownOption(o wire.AgentOption, wanted string) (schemaConfigOpti
 	case o.Type == "boolean":
 		option.Options = []configValue{{Value: "true", Name: "On"}, {Value: "false", Name: "Off"}}
 		return option, true
-	case len(o.Values) == 0:
+	case len(o.Choices) == 0:
 		return option, false
 	}
-	option.Options, option.CurrentValue = valuesOf(o.Values, current)
+	option.Options, option.CurrentValue = valuesOf(o.Choices, current)
 	return option, true
 }
 
@@ -294,7 +295,7 @@ func agentsID(id string) string {
 }
 
 // valuesOf are choices with the current one among them.
-func valuesOf(choices []wire.Choice, current string) ([]configValue, string) {
+func valuesOf(choices []domain.Choice, current string) ([]configValue, string) {
 	values := make([]configValue, 0, len(choices)+1)
 	known := false
 	for _, c := range choices {
@@ -348,7 +349,7 @@ var ownCommands = []schemaCommand{
 
 // commandsOf are the commands of the agent behind, and Duet's. Of two with one name the
 // agent's counts.
-func commandsOf(agents []wire.AgentCommand) []schemaCommand {
+func commandsOf(agents []domain.AgentCommand) []schemaCommand {
 	list := make([]schemaCommand, 0, len(agents)+len(ownCommands))
 	for _, c := range agents {
 		command := schemaCommand{Name: c.Name, Description: c.Description}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -53,7 +53,7 @@ func (a *agent) authenticate(ctx context.Context, p authenticateRequest) (presen
 		Report struct {
 			SignedIn string `json:"signed_in"`
 			Account  string
-			Methods  []wire.AuthMethod
+			Methods  []domain.AuthMethod
 		}
 	}
 	if err := a.hub.Call(ctx, "agent.check", params, &checked, untilDone); err != nil {
@@ -65,7 +65,7 @@ func (a *agent) authenticate(ctx context.Context, p authenticateRequest) (presen
 	case p.MethodID == signInInTerminal:
 		return present{}, server.NewError(codeAuthRequired, fmt.Sprintf("Authentication required: %s says that nobody is signed in: %s", checked.Agent, checked.Report.Account), nil)
 	}
-	i := slices.IndexFunc(checked.Report.Methods, func(m wire.AuthMethod) bool { return m.Type == "agent" || m.Type == "" })
+	i := slices.IndexFunc(checked.Report.Methods, func(m domain.AuthMethod) bool { return m.Type == "agent" || m.Type == "" })
 	if i < 0 {
 		return present{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf("%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent), nil)
 	}
@@ -121,7 +121,7 @@ const authRequired = "AGENT_AUTH_REQUIRED"
 
 // authMethods are the ways of an agent to sign in by a request. What it does in a terminal
 // is run by Duet, in one that the client opens.
-func authMethods(methods []wire.AuthMethod) (list []schemaAuthMethod) {
+func authMethods(methods []domain.AuthMethod) (list []schemaAuthMethod) {
 	for _, m := range methods {
 		if m.Type != "terminal" {
 			list = append(list, schemaAuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})

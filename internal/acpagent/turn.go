@@ -10,6 +10,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -29,7 +30,7 @@ type turn struct {
 // An outcome is how a turn ended.
 type outcome struct {
 	state, stopReason, err, code string
-	authMethods                  []wire.AuthMethod
+	authMethods                  []domain.AuthMethod
 
 	inserted string // of version 2: the id of the prompt of a turn that has just begun, not ended
 }

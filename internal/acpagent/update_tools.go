@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -33,7 +34,7 @@ func (ids *toolIDs) of(session, id string) string {
 
 // A tool is a tool call that has begun.
 type tool struct {
-	diffs    []wire.FileDiff
+	diffs    []domain.Diff
 	meta     map[string]any // the agent's
 	terminal string
 	shown    bool // the client shows the terminal
@@ -155,12 +156,12 @@ func command(input json.RawMessage) string {
 
 // Background lists an agent's background work for a client of version 2: updates for the
 // terminals and tool calls that the client does not know, and one item for each task.
-func (t *translator) Background(tasks []wire.BackgroundTask) (updates, items []any) {
+func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items []any) {
 	items = []any{} // never nil, which version 2 reads as not reported
 	for _, b := range tasks {
 		item := backgroundWork{Type: b.Kind}
 		switch b.Kind {
-		case wire.BackgroundTerminal:
+		case domain.BackgroundTerminal:
 			item.TerminalID = b.ID
 			if !t.listed[b.ID] {
 				updates = append(updates, t.list(b.ID, b.Title))
@@ -168,7 +169,7 @@ func (t *translator) Background(tasks []wire.BackgroundTask) (updates, items []a
 			if t.beginsToStop(b.ID, b.Stoppable) {
 				updates = append(updates, schemaTerminalUpdate{Kind: kindTerminal, TerminalID: b.ID, Capabilities: &workCapabilities{Cancel: &present{}}})
 			}
-		case wire.BackgroundToolCall:
+		case domain.BackgroundToolCall:
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
 				updates = append(updates, schemaToolCall{Kind: kindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: inProgress})
@@ -199,9 +200,9 @@ func (t *translator) beginsToStop(id string, isStoppable bool) bool {
 
 // BackgroundTask returns the hub's id of a task of a session's background work, by the id of its
 // terminal or tool call at the client; "" if there is none.
-func (t *translator) BackgroundTask(tasks []wire.BackgroundTask, id string) string {
+func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) string {
 	for _, b := range tasks {
-		if b.Kind == wire.BackgroundTerminal && b.ID == id || b.Kind == wire.BackgroundToolCall && cmp.Or(t.latest[b.ID], b.ID) == id {
+		if b.Kind == domain.BackgroundTerminal && b.ID == id || b.Kind == domain.BackgroundToolCall && cmp.Or(t.latest[b.ID], b.ID) == id {
 			return b.ID
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -107,29 +109,29 @@ func (t *translator) wasSent(key string, seq int64) bool { return seq > 0 && seq
 // Event is the updates of an event.
 func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
 	switch kind {
-	case wire.EventDelta, wire.EventThinking:
+	case protocol.TypeDelta, protocol.TypeThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), schemaText(text))}
+			return []any{chunk(kindOf(kind == protocol.TypeThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), schemaText(text))}
 		}
-	case wire.EventConversation:
+	case protocol.TypeConversation:
 		return t.conversation(seq, d)
-	case wire.EventPlan:
+	case protocol.TypePlan:
 		return []any{plan(d.Entries)}
-	case wire.EventUsage:
+	case protocol.TypeUsage:
 		if d.ContextUsed > 0 && d.ContextSize > 0 {
 			u := usageUpdate(d.ContextUsed, d.ContextSize, d.CostUSD)
 			u.Meta = members(d.Meta)
 			return []any{u}
 		}
-	case wire.EventTerminal:
+	case protocol.TypeTerminal:
 		return t.output(d, at)
-	case wire.EventTerminalExit:
+	case protocol.TypeTerminalExit:
 		return t.exited(d)
-	case wire.EventAgentUpdate:
+	case protocol.TypeUpdate:
 		return t.passed(d.Update)
-	case wire.EventLagged:
+	case protocol.TypeLagged:
 		t.messages.leftOut()
-	case wire.EventStatus:
+	case protocol.TypeStatus:
 		if wire.Ended(d.State) {
 			t.messages.turnEnded()
 			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Version2 })
@@ -191,7 +193,7 @@ func notice(subtype, text string) schemaNotice {
 
 // said is a message, or a thought, as chunks. What an agent says that is no text has
 // words that stand for it, for clients that do not show it.
-func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []wire.Attachment) (updates []any) {
+func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []protocol.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" && (len(attached) == 0 || role == "user") {
 		updates = append(updates, chunk(as, key, meta, schemaText(text)))
@@ -230,7 +232,7 @@ func usageUpdate(used, size int64, dollars float64) schemaUsageUpdate {
 	return u
 }
 
-func plan(entries []wire.PlanEntry) schemaPlan {
+func plan(entries []domain.PlanEntry) schemaPlan {
 	p := schemaPlan{Kind: kindPlan, Entries: make([]planEntry, len(entries))}
 	for i, e := range entries {
 		if e.Priority == "" {
@@ -392,7 +394,7 @@ func (o *messageUpdate) rest(text string) string {
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.
-func (t *translator) block(a wire.Attachment) content {
+func (t *translator) block(a protocol.Attachment) content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
 		return content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
 	}
@@ -417,7 +419,7 @@ func (t *translator) block(a wire.Attachment) content {
 	return schemaText(a.Label() + "\n")
 }
 
-func diffs(list []wire.FileDiff) (content []toolContent) {
+func diffs(list []domain.Diff) (content []toolContent) {
 	for _, d := range list {
 		text := d.NewText
 		content = append(content, toolContent{Type: "diff", Path: d.Path, OldText: d.OldText, NewText: &text})

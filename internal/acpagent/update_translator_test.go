@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -225,7 +226,7 @@ func TestToolCallsOfVersion2(t *testing.T) {
 
 	// Work in the background is what has the agent's id now.
 	translated(t, translator, event, 2, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again"}`)
-	updates, items := translator.Background([]wire.BackgroundTask{{ID: "c", Kind: wire.BackgroundToolCall}})
+	updates, items := translator.Background([]domain.BackgroundTask{{ID: "c", Kind: domain.BackgroundToolCall}})
 	assert.Empty(t, updates)
 	assert.Equal(t, []string{`{"type":"tool_call","toolCallId":"c~s2"}`}, asJSON(t, items))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -281,7 +282,7 @@ func permission2(q wire.Approval, r permissionRequest) any {
 		}
 	}
 	p.Description = strings.Join(texts, "\n\n")
-	if q.ToolUseID != "" || q.Type != wire.HumanContact {
+	if q.ToolUseID != "" || q.Type != domain.HumanContact {
 		p.Subject = object2{"type": "tool_call", "toolCall": toolCall(r.ToolCall)}
 	}
 	return p

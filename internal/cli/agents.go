@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -357,7 +356,7 @@ func signedInCell(s agentlink.Status) string {
 		cell = signedInText(s.SignedIn)
 	}
 	if s.ToldAt != nil {
-		cell += ", " + term.Age(s.ToldAt.Format(time.RFC3339Nano)) + " ago"
+		cell += ", " + term.Age(*s.ToldAt) + " ago"
 	}
 	return cell
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -62,7 +64,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
 				for _, a := range open {
-					t.Row(turn.UniqueID(a.ID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.AsksAgain(a)+a.Asks()))
+					t.Row(turn.UniqueID(a.ID, open), a.TaskID, a.Agent, term.AgeOf(a.CreatedAt), term.Short(turn.AsksAgain(a)+a.Asks()))
 				}
 				return t.Flush()
 			})
@@ -274,14 +276,14 @@ func (r response) decision(a wire.Approval) (wire.Decision, error) {
 		return wire.Decision{Decision: wire.Deny, Comment: "declined"}, nil
 	case r.cancel:
 		return wire.Decision{Decision: wire.Cancel}, nil
-	case a.Mode == wire.ModeForm && words == "":
+	case a.Mode == domain.ElicitForm && words == "":
 		content, err := turn.FormValues(a, r.fields)
 		return wire.Decision{Decision: wire.Respond, Content: content}, err
 	case len(r.fields) > 0:
 		return wire.Decision{}, errors.New("--field is for a form, which this question is not")
 	case words == "":
 		return wire.Decision{}, errors.New("\"duet-rpc approvals respond\" needs TEXT")
-	case a.Mode == wire.ModeURL && words != "yes":
+	case a.Mode == domain.ElicitURL && words != "yes":
 		return wire.Decision{}, fmt.Errorf("this asks whether you open %s: type yes, or use --decline or --cancel", term.Line(a.URL))
 	}
 	d := wire.Decision{Decision: wire.Respond, Comment: words}
@@ -415,12 +417,12 @@ func newRulesCommand(s *settings) *cobra.Command {
 		Long:  "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
+			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []protocol.Rule }) error {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				t.Below("FOR", "WHERE")
 				t.Empty("no rule was made: an answer with --scope makes one, such as `duet-rpc approvals approve ID --scope session`")
 				for _, rule := range r.Rules {
-					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, term.Short(rule.Subject()), term.Short(rule.Where()), term.Age(rule.CreatedAt))
+					t.Row(strconv.FormatInt(rule.RuleID, 10), rule.Effect, term.Short(rule.Subject()), term.Short(rule.Where()), term.Age(rule.CreatedAt))
 				}
 				return t.Flush()
 			})

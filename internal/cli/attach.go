@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -192,22 +193,22 @@ func (w *window) write(ctx context.Context, refused chan<- error) {
 }
 
 // printTerminals prints terminals as a table.
-func printTerminals(out io.Writer, terminals []wire.Terminal) error {
+func printTerminals(out io.Writer, terminals []protocol.Terminal) error {
 	t := term.NewTable(out, "TERMINAL", "SIZE", "AGE", "COMMAND", "")
 	t.Below("")
 	for _, one := range terminals {
-		t.Row(one.ID, size(one), term.Age(one.StartedAt), command(one), users(one))
+		t.Row(one.TerminalID, size(one), term.Age(one.StartedAt), command(one), users(one))
 	}
 	return t.Flush()
 }
 
 // describeTerminal tells of a terminal on a line.
-func describeTerminal(t wire.Terminal) string {
+func describeTerminal(t protocol.Terminal) string {
 	return strings.Trim(command(t)+" · "+users(t), " ·")
 }
 
 // size is columns and rows, or - for a terminal that has no size.
-func size(t wire.Terminal) string {
+func size(t protocol.Terminal) string {
 	if t.Cols == 0 {
 		return "-"
 	}
@@ -215,13 +216,13 @@ func size(t wire.Terminal) string {
 }
 
 // users says whose terminal it is, and who is there.
-func users(t wire.Terminal) string {
+func users(t protocol.Terminal) string {
 	var list []string
 	if t.ReadOnly {
 		list = append(list, strings.TrimSpace("an agent's "+t.TaskID))
 	}
-	if t.Tmux != "" {
-		list = append(list, "tmux "+t.Tmux)
+	if t.TmuxSession != "" {
+		list = append(list, "tmux "+t.TmuxSession)
 	}
 	switch {
 	case t.Taken:
@@ -232,7 +233,7 @@ func users(t wire.Terminal) string {
 	return strings.Join(list, ", ")
 }
 
-func command(t wire.Terminal) string {
+func command(t protocol.Terminal) string {
 	return term.Short(strings.Join(append([]string{t.Program}, t.Args...), " "))
 }
 
@@ -438,14 +439,14 @@ func (w *window) start(ctx context.Context, o attachOptions) error {
 	if o.Tmux != "" {
 		params["use_tmux"], params["tmux_session_name"] = true, o.Tmux
 	}
-	r, _, err := wire.Call[wire.Terminal](ctx, w.c, "spawn_terminal", params)
-	w.id = r.ID
+	r, _, err := wire.Call[protocol.Terminal](ctx, w.c, "spawn_terminal", params)
+	w.id = r.TerminalID
 	return err
 }
 
 // join watches a terminal that is there.
 func (w *window) join(ctx context.Context, id string) error {
-	r, _, err := wire.Call[wire.Terminal](ctx, w.c, "terminal.attach", w.size(map[string]any{"terminal_id": id}))
+	r, _, err := wire.Call[protocol.Terminal](ctx, w.c, "terminal.attach", w.size(map[string]any{"terminal_id": id}))
 	w.id, w.watch = id, r.ReadOnly
 	return err
 }
@@ -486,7 +487,7 @@ func (w *window) listen(ctx context.Context) (stop func(), err error) {
 	// Beside the terminal's own events the log has its end, which comes even
 	// where this terminal is so slow that output is lost; but it may come
 	// before the last output.
-	_, err = w.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{wire.EventTerminalExit}}, func(e client.Event) {
+	_, err = w.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeTerminalExit}}, func(e client.Event) {
 		time.AfterFunc(lastOutputWithin, func() { w.show(ctx, e.Type, e.Data) })
 	})
 	return func() {
@@ -515,7 +516,7 @@ func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 		return
 	}
 	switch kind {
-	case wire.EventTerminal:
+	case protocol.TypeTerminal:
 		data := []byte(d.Data)
 		if d.Encoding == "base64" {
 			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub's own
@@ -523,7 +524,7 @@ func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 		w.print(data)
 	case client.TypeLagged:
 		w.lost.Store(true)
-	case wire.EventTerminalExit:
+	case protocol.TypeTerminalExit:
 		select {
 		case w.ended <- d.ExitCode:
 		default:

@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -86,7 +87,7 @@ func (b *building) connected(list bool) error {
 }
 
 func (b *building) list(ctx context.Context, c *client.Client) error {
-	r, raw, err := wire.Call[wire.Builds](ctx, c, "listBuilds", map[string]any{})
+	r, raw, err := wire.Call[protocol.BuildList](ctx, c, "listBuilds", map[string]any{})
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (b *building) build(ctx context.Context, c *client.Client) error {
 	case b.settings.JSON:
 		return term.Raw(out, raw)
 	}
-	var r wire.Built
+	var r protocol.BuildResult
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return fmt.Errorf("reading what the hub answered to %s: %w", b.method, err)
 	}
@@ -150,7 +151,7 @@ func (b *building) follow(c *client.Client) <-chan struct{} {
 	end := sync.OnceFunc(func() { close(ended) })
 	out := b.cmd.OutOrStdout()
 	c.On("buildProgress", func(params json.RawMessage) {
-		var p wire.BuildProgress
+		var p protocol.BuildProgress
 		if json.Unmarshal(params, &p) != nil {
 			return
 		}

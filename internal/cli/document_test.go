@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 const documentIntroduction = `# Commands

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -52,8 +53,8 @@ func newEventsCommand(s *settings) *cobra.Command {
 				return errors.New("--since must be 0 or more")
 			}
 			for _, t := range o.types { // a hub ignores what it does not know
-				if !slices.Contains(wire.EventTypes, t) {
-					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(wire.EventTypes, ", "))
+				if !slices.Contains(protocol.EventTypes, t) {
+					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(protocol.EventTypes, ", "))
 				}
 			}
 			var since *int64
@@ -79,7 +80,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		before := word[:strings.LastIndex(word, ",")+1] // the types that are there already
 		var out []string
-		for _, t := range wire.EventTypes {
+		for _, t := range protocol.EventTypes {
 			out = append(out, before+t)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -99,7 +100,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	defer off()
 	shown := make(map[string]bool) // open questions are shown again whenever the connection is
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
-		if e.Type == wire.EventApproval {
+		if e.Type == protocol.TypeApproval {
 			id := wire.DataOf(e).ApprovalID
 			if shown[id] {
 				return
@@ -199,7 +200,7 @@ func printEvent(out io.Writer, e client.Event, asJSON bool) {
 // gist is what is worth telling of an event, in a line.
 func gist(e client.Event, d wire.EventData) string {
 	switch e.Type {
-	case wire.EventStatus:
+	case protocol.TypeStatus:
 		text := d.State
 		if d.OldState != "" { // else it is new
 			text = d.OldState + " → " + text
@@ -208,24 +209,24 @@ func gist(e client.Event, d wire.EventData) string {
 			text += ": " + why
 		}
 		return term.Short(text)
-	case wire.EventConversation:
+	case protocol.TypeConversation:
 		if d.EventType == wire.EntryToolCall || d.EventType == wire.EntryToolResult {
 			return below(d) + term.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
 		}
 		return below(d) + term.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
-	case wire.EventDelta, wire.EventThinking:
+	case protocol.TypeDelta, protocol.TypeThinking:
 		return below(d) + term.Short(d.Delta)
-	case wire.EventApproval:
+	case protocol.TypeApproval:
 		return term.Short(turn.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
-	case wire.EventResolved:
+	case protocol.TypeResolved:
 		text := turn.ShortID(d.ApprovalID) + " " + d.Decision + " by " + d.DecidedBy
 		if d.Comment != "" {
 			text += ": " + d.Comment
 		}
 		return term.Short(text)
-	case wire.EventDiff:
+	case protocol.TypeDiff:
 		return term.Short(fmt.Sprintf("%s +%d -%d", d.Path, d.Added, d.Removed))
-	case wire.EventPlan:
+	case protocol.TypePlan:
 		done := 0
 		for _, step := range d.Entries {
 			if step.Status == "completed" {
@@ -233,27 +234,27 @@ func gist(e client.Event, d wire.EventData) string {
 			}
 		}
 		return fmt.Sprintf("%d of %d steps done", done, len(d.Entries))
-	case wire.EventSettings:
+	case protocol.TypeSettings:
 		switch {
 		case d.EventType == "native_session":
 			return "the agent's own session is known"
 		case d.AgentMode != "":
 			return term.Short("mode " + d.AgentMode)
 		}
-	case wire.EventAgentSession:
+	case protocol.TypeAgentSession:
 		return term.Short(toldOf(d.AgentSession))
-	case wire.EventDeleted:
+	case protocol.TypeDeleted:
 		return term.Short(strings.Join(d.TaskIDs, ", "))
-	case wire.EventIteration:
+	case protocol.TypeIteration:
 		return fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations)
-	case wire.EventGateStart:
+	case protocol.TypeGateStart:
 		return term.Short(d.Gate)
-	case wire.EventGate:
+	case protocol.TypeGate:
 		r := d.GateResult()
 		return term.Short(map[bool]string{true: "passed: ", false: "failed: "}[r.Passed] + r.Outcome())
-	case wire.EventGatesEnded:
+	case protocol.TypeGatesEnded:
 		return term.Short(d.GatesEnded().Words())
-	case wire.EventTerminalExit:
+	case protocol.TypeTerminalExit:
 		return term.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}
 	return term.Short(withoutIDs(e.Data))
@@ -273,7 +274,7 @@ func withoutIDs(data json.RawMessage) string {
 }
 
 // toldOf is what an agent has told of its session.
-func toldOf(s wire.AgentSession) string {
+func toldOf(s protocol.AgentSession) string {
 	var parts []string
 	if s.Mode != nil && s.Mode.Current != "" {
 		parts = append(parts, "mode "+s.Mode.Current)

@@ -13,8 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/duet-rpc/duet-rpc/client"
 )
 
 // This file is Duet as a server of the Model Context Protocol

@@ -334,7 +334,7 @@ func (w *which) words(o nativesessionOptions, more ...string) cobra.CompletionFu
 		got, _, _ := wire.Call[page](ctx, c, "agent.sessions", p)
 		words := more
 		for _, s := range got.Sessions {
-			words = append(words, s.ID+"\t"+term.Short(term.Age(s.UpdatedAt)+" · "+s.Title))
+			words = append(words, s.ID+"\t"+term.Short(term.AgeOf(s.UpdatedAt)+" · "+s.Title))
 		}
 		return words
 	})
@@ -408,7 +408,7 @@ func (o nativesessionOptions) list(cmd *cobra.Command, w which, limit int) error
 			if adopted == "" {
 				adopted = "-"
 			}
-			t.Row(s.ID, adopted, term.Age(s.UpdatedAt), term.Short(s.Title), s.Dir)
+			t.Row(s.ID, adopted, term.AgeOf(s.UpdatedAt), term.Short(s.Title), s.Dir)
 		}
 		if err := t.Flush(); err != nil {
 			return err

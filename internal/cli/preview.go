@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/preview/web"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -122,7 +123,7 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, told *bool) err
 	for method, follow := range map[string]func(json.RawMessage){
 		"refresh": func(json.RawMessage) { p.web.Refresh() },
 		"navigate": func(params json.RawMessage) {
-			var to wire.PreviewShown
+			var to protocol.PreviewShown
 			if json.Unmarshal(params, &to) == nil {
 				p.web.Navigate(to.URL)
 			}
@@ -132,7 +133,7 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, told *bool) err
 		defer c.On(method, follow)()
 	}
 	if p.options.capture {
-		if _, _, err := wire.Call[wire.PageMessages](ctx, c, "listPageMessages", map[string]any{"limit": 1, "follow": true}); err != nil {
+		if _, _, err := wire.Call[protocol.PageMessages](ctx, c, "listPageMessages", map[string]any{"limit": 1, "follow": true}); err != nil {
 			return wire.OrGone(ctx, err)
 		}
 	}
@@ -196,7 +197,7 @@ func printMessage(cmd *cobra.Command, s *settings, raw json.RawMessage) {
 		_ = term.Raw(out, raw)
 		return
 	}
-	var m wire.PageMessage
+	var m protocol.PageMessage
 	if json.Unmarshal(raw, &m) == nil {
 		fmt.Fprintln(out, term.Exact(m.Text()))
 	}
@@ -219,7 +220,7 @@ func newConsole(s *settings) *cobra.Command {
 			if session != "" {
 				params["session_id"] = session
 			}
-			return askHub(cmd, s, "listPageMessages", params, func(r wire.PageMessages) error {
+			return askHub(cmd, s, "listPageMessages", params, func(r protocol.PageMessages) error {
 				for _, m := range r.Messages {
 					fmt.Fprintln(cmd.OutOrStdout(), term.Exact(m.Text()))
 				}
@@ -264,7 +265,7 @@ func newRefresh(s *settings) *cobra.Command {
 }
 
 func tell(cmd *cobra.Command, s *settings, method string, params any) error {
-	return askHub(cmd, s, method, params, func(r wire.PreviewShown) error {
+	return askHub(cmd, s, method, params, func(r protocol.PreviewShown) error {
 		if r.Shown == 0 {
 			progress(cmd, s, "nobody shows the preview: start `duet-rpc preview --capture`, and open what it prints")
 		}

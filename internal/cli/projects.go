@@ -88,7 +88,7 @@ func listProjects(cmd *cobra.Command, s *settings) error {
 			note = "replaced; see `duet-rpc projects keep`"
 		}
 		table.Row(term.Line(term.HomePath(p.Root)), term.Number(p.Conversations), fmt.Sprintf("%.1f MB", float64(p.Bytes)/1e6),
-			term.Age(p.LastUsed.Format(time.RFC3339Nano)), note)
+			term.Age(p.LastUsed), note)
 	}
 	return table.Flush()
 }
@@ -458,7 +458,7 @@ func (o allprojectsOptions) list(cmd *cobra.Command, params any, limit int) erro
 	t.Spare("AGENT")
 	t.Empty("no session is kept of any project that is known on this machine: `duet-rpc prompt \"…\"` begins one here")
 	for _, s := range rows(all) {
-		t.Row(term.HomePath(s.root), s.TaskID, sessionStatus(s.Session), s.Agent, term.Age(s.LastActivity), term.Short(s.Called()))
+		t.Row(term.HomePath(s.root), s.TaskID, sessionStatus(s.Session), s.Agent, term.AgeOf(s.LastActivity), term.Short(s.Called()))
 	}
 	return t.Flush()
 }

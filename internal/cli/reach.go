@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -141,11 +142,11 @@ const gatesFail = 4
 // statusOf is how a session that was attended ended, as an error with the exit status.
 func statusOf(session wire.Session, interrupted bool) error {
 	switch {
-	case session.Gates != nil && session.Gates.State == wire.GatesStopped && interrupted:
+	case session.Gates != nil && session.Gates.State == domain.LoopStopped && interrupted:
 		return term.ErrInterrupted
 	case session.Gates.Failed():
 		return exitStatus(gatesFail)
-	case session.Status == wire.Completed && (session.Gates == nil || session.Gates.State == wire.GatesPassed):
+	case session.Status == wire.Completed && (session.Gates == nil || session.Gates.State == domain.LoopPassed):
 		return nil
 	case session.Status == wire.Interrupted && interrupted:
 		return term.ErrInterrupted
@@ -359,7 +360,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	switch {
 	case err == nil && t.Gates.Failed():
 		err = exitStatus(gatesFail)
-	case err == nil && (t.State != wire.Completed || t.Gates != nil && t.Gates.State != wire.GatesPassed):
+	case err == nil && (t.State != wire.Completed || t.Gates != nil && t.Gates.State != domain.LoopPassed):
 		err = exitStatus(1)
 	}
 	return err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -248,7 +249,7 @@ func terminalCandidates(ctx context.Context, c *client.Client) []string {
 	terminals, _, _ := wire.Terminals(ctx, c)
 	var out []string
 	for _, t := range terminals {
-		out = append(out, t.ID+"\t"+describeTerminal(t))
+		out = append(out, t.TerminalID+"\t"+describeTerminal(t))
 	}
 	return out
 }
@@ -271,19 +272,19 @@ func modelCandidates(k wire.AgentDescription) []string {
 	if k.AgentSession.Model == nil {
 		return nil
 	}
-	return described(k.AgentSession.Model.Available, "")
+	return described(k.AgentSession.Model.Choices, "")
 }
 
 // optionCandidates lists the values of an agent's options, as ID=VALUE.
 func optionCandidates(k wire.AgentDescription) (all []string) {
 	for _, o := range k.AgentSession.Options {
-		all = append(all, described(o.Values, o.ID+"=")...)
+		all = append(all, described(o.Choices, o.ID+"=")...)
 	}
 	return all
 }
 
 // described are choices behind a prefix.
-func described(choices []wire.Choice, prefix string) (words []string) {
+func described(choices []domain.Choice, prefix string) (words []string) {
 	for _, c := range choices {
 		about := c.Name
 		if c.Description != "" {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -181,7 +181,7 @@ func offeredLines(list []wire.Session) (lines []string) {
 		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivity), status, s.Status, term.Line(s.Called())))
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.AgeOf(s.LastActivity), status, s.Status, term.Line(s.Called())))
 	}
 	return lines
 }
@@ -235,7 +235,7 @@ func newQueue(o sessionsOptions) *cobra.Command {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
 				t.Empty("no prompt waits in the conversation of " + s.TaskID)
 				for _, p := range r.Queued {
-					t.Row(p.TaskID, term.Age(p.CreatedAt), term.Short(p.Query))
+					t.Row(p.TaskID, term.AgeOf(p.CreatedAt), term.Short(p.Query))
 				}
 				return t.Flush()
 			})
@@ -322,7 +322,7 @@ func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits [
 			}
 			tasks[h.SessionID] = s.TaskID
 		}
-		t.Row(tasks[h.SessionID], term.Age(h.CreatedAt), h.by(), aroundMatch(h.Snippet))
+		t.Row(tasks[h.SessionID], term.AgeOf(h.CreatedAt), h.by(), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }
@@ -445,7 +445,7 @@ func listOfSessions(out io.Writer, sessions []wire.Session, none string) error {
 			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
 		told[x.ThreadID] = true
-		t.Row(x.ID, x.TaskID, sessionStatus(x), x.Agent, term.Age(x.LastActivity), title)
+		t.Row(x.ID, x.TaskID, sessionStatus(x), x.Agent, term.AgeOf(x.LastActivity), title)
 	}
 	return t.Flush()
 }
@@ -459,7 +459,7 @@ func sessionStatus(x wire.Session) string {
 	if x.SilentSince.IsZero() {
 		return x.Status + x.Gates.Short()
 	}
-	return x.Status + ", silent for " + term.Age(x.SilentSince.Format(time.RFC3339Nano))
+	return x.Status + ", silent for " + term.Age(x.SilentSince)
 }
 
 // sessionCommands prints the slash commands of a session's agent, a line each.
@@ -512,18 +512,18 @@ func agentFields(x wire.Session) []term.Field {
 	}
 	if x.RequestedModel != "" {
 		model += ", asked for: " + x.RequestedModel
-	} else if model != "" && told.Agent != nil && (told.Model == nil || told.Model.Current == "" && len(told.Model.Available) == 0) {
+	} else if model != "" && told.Agent != nil && (told.Model == nil || told.Model.Current == "" && len(told.Model.Choices) == 0) {
 		model += ", asked for; the agent does not say which models it has"
 	}
 	fields := []term.Field{{"mode", mode}, {"modes", idsOf(x.Modes)}, {"model", model}}
 	if told.Model != nil {
-		fields = append(fields, term.Field{"models", idsOf(told.Model.Available)})
+		fields = append(fields, term.Field{"models", idsOf(told.Model.Choices)})
 	}
 	for _, o := range told.Options {
 		if o.Category != "mode" && o.Category != "model" {
 			text := o.Current
-			if len(o.Values) > 0 {
-				text += " (" + idsOf(o.Values) + ")"
+			if len(o.Choices) > 0 {
+				text += " (" + idsOf(o.Choices) + ")"
 			}
 			fields = append(fields, term.Field{"option " + o.ID, strings.TrimSpace(text)})
 		}
@@ -542,7 +542,7 @@ func agentFields(x wire.Session) []term.Field {
 	return fields
 }
 
-func idsOf(choices []wire.Choice) string {
+func idsOf(choices []domain.Choice) string {
 	var ids []string
 	for _, c := range choices {
 		ids = append(ids, c.ID)

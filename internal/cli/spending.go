@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // This file is what the shell says of what tasks use: the flags that limit a run,
@@ -107,7 +107,7 @@ func (r *spendingReport) Print(cmd *cobra.Command, s *settings) error {
 			params[name] = at
 		}
 	}
-	return askHub(cmd, s, "task.usage", params, func(u wire.UsageReport) error {
+	return askHub(cmd, s, "task.usage", params, func(u protocol.UsageResult) error {
 		if r.csv {
 			return writeCSV(cmd.OutOrStdout(), by, u)
 		}
@@ -132,7 +132,7 @@ func timeOf(text string, now time.Time) (string, error) {
 	return "", fmt.Errorf("%q is no time: give a date such as 2026-01-31, or 7d or 12h for so long ago", term.Short(text))
 }
 
-func writeCSV(out io.Writer, by string, u wire.UsageReport) error {
+func writeCSV(out io.Writer, by string, u protocol.UsageResult) error {
 	w := csv.NewWriter(out)
 	_ = w.Write([]string{by, "title", "runs", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "time_ms"}) // told by Flush
 	for _, row := range u.Rows {
@@ -154,11 +154,11 @@ func safeCell(text string) string {
 	return text
 }
 
-func printTable(out io.Writer, by string, u wire.UsageReport) error {
+func printTable(out io.Writer, by string, u protocol.UsageResult) error {
 	heading := map[string]string{"day": "DAY", "agent": "AGENT", "session": "CONVERSATION", "model": "MODEL"}[by]
 	t := term.NewTable(out, heading, "RUNS", "IN", "OUT", "CACHED", "COST", "TIME")
 	t.Spare("CACHED", "TIME", "RUNS")
-	row := func(name string, u wire.Usage) {
+	row := func(name string, u protocol.Usage) {
 		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), fmt.Sprintf("$%.4f", u.CostUSD),
 			(time.Duration(u.TimeMS) * time.Millisecond).Round(time.Second).String())
 	}

@@ -77,7 +77,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 				t.Spare("AGENT")
 				t.Empty(noTask(p.State, p.Agent))
 				for _, task := range tasks {
-					t.Row(task.ID, task.StateInWords(), task.Agent, term.Age(task.CreatedAt), term.Short(task.Summary))
+					t.Row(task.ID, task.StateInWords(), task.Agent, term.AgeOf(task.CreatedAt), term.Short(task.Summary))
 				}
 				return t.Flush()
 			})

@@ -53,7 +53,7 @@ func newList(s *settings) *cobra.Command {
 				t.Below("WHEN", "DOES")
 				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and what a project's file has waits for `duet-rpc trust`")
 				for _, rule := range r.Rules {
-					t.Row(rule.ID, rule.State(), term.Short(rule.When), term.Short(rule.Does()), term.Age(rule.LastFired))
+					t.Row(rule.ID, rule.State(), term.Short(rule.When), term.Short(rule.Does()), term.AgeOf(rule.LastFired))
 				}
 				return t.Flush()
 			})
@@ -148,7 +148,7 @@ func newLog(s *settings) *cobra.Command {
 				t.Below("EVENT", "WHY")
 				t.Empty("no trigger has done anything yet")
 				for _, x := range r.Executions {
-					t.Row(term.Age(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
+					t.Row(term.AgeOf(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
 				}
 				return t.Flush()
 			})

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -183,4 +184,16 @@ func (p BuildProgressed) Size() int {
 		n += fieldsSize + len(d.File) + len(d.Message)
 	}
 	return n
+}
+
+// Text is a diagnostic as compilers print it.
+func (d Diagnostic) Text() string {
+	place := d.File
+	if d.Line > 0 {
+		place += fmt.Sprintf(":%d", d.Line)
+		if d.Column > 0 {
+			place += fmt.Sprintf(":%d", d.Column)
+		}
+	}
+	return place + ": " + d.Severity + ": " + d.Message
 }

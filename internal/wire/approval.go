@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // Types of approvals: whether a tool may run, and what else a person is asked.
@@ -32,7 +34,7 @@ type Approval struct {
 	Subject   string           `json:"subject"`
 	Options   []ApprovalOption `json:"options"`
 	Diff      string           `json:"diff"`  // of getApproval: the whole, in text
-	Diffs     []FileDiff       `json:"diffs"` // of the event, instead
+	Diffs     []domain.Diff    `json:"diffs"` // of the event, instead
 	Paths     []string         `json:"paths"`
 	Status    string           `json:"status"`
 	Stale     bool             `json:"stale"`
@@ -45,31 +47,16 @@ type Approval struct {
 	Response  string           `json:"response"`
 	DecidedBy string           `json:"decided_by"`
 
-	Explanation  string                 `json:"explanation"`  // of what decided by itself
-	Details      string                 `json:"details"`      // what the agent says about the tool call beside its title and input
-	Plan         string                 `json:"plan"`         // what the agent would do next
-	Rules        map[string]RulePreview `json:"rule_preview"` // by scope
-	TakesComment bool                   `json:"takes_comment"`
-	OptionsOnly  bool                   `json:"options_only"` // it takes no other words
-	Declinable   bool                   `json:"declinable"`   // though it is a question
+	Explanation  string                `json:"explanation"`  // of what decided by itself
+	Details      string                `json:"details"`      // what the agent says about the tool call beside its title and input
+	Plan         string                `json:"plan"`         // what the agent would do next
+	Rules        protocol.RulePreviews `json:"rule_preview"` // by scope
+	TakesComment bool                  `json:"takes_comment"`
+	OptionsOnly  bool                  `json:"options_only"` // it takes no other words
+	Declinable   bool                  `json:"declinable"`   // though it is a question
 
-	Elicitation
+	protocol.Elicitation
 	Content json.RawMessage `json:"content"`
-}
-
-// A RulePreview is what a decision with a scope would hold for.
-type RulePreview struct {
-	Pattern string `json:"pattern"` // that may be given otherwise; or empty
-	Text    string `json:"text"`
-}
-
-// An Elicitation is what a question asks a person to fill in or to open.
-type Elicitation struct {
-	Mode        string          `json:"mode"` // ModeForm, ModeURL, or "" for none
-	Schema      json.RawMessage `json:"schema"`
-	URL         string          `json:"url"`
-	URLHost     string          `json:"url_host"`
-	URLWarnings []string        `json:"url_warnings"`
 }
 
 // Values of Elicitation.Mode.
@@ -103,13 +90,6 @@ func (o ApprovalOption) InWords() string {
 		return name + " (denies)"
 	}
 	return name
-}
-
-// A FileDiff is a change of a file that an agent asks to make.
-type FileDiff struct {
-	Path    string  `json:"path"`
-	OldText *string `json:"old_text"` // nil for a new file
-	NewText string  `json:"new_text"`
 }
 
 // Asks is what is asked, in words.
@@ -170,39 +150,4 @@ func OpenApprovals(ctx context.Context, c *client.Client, session string) ([]App
 func GetApproval(ctx context.Context, c *client.Client, id string) (Approval, json.RawMessage, error) {
 	r, raw, err := Call[struct{ Approval Approval }](ctx, c, "getApproval", map[string]string{"approval_id": id})
 	return r.Approval, raw, err
-}
-
-// A Rule is a decision that holds for later approvals too.
-type Rule struct {
-	ID        int64  `json:"rule_id"`
-	Effect    string `json:"effect"`
-	Tool      string `json:"tool_name"`
-	Command   string `json:"command"`
-	Path      string `json:"path"`
-	SameInput bool   `json:"same_input"`
-	Scope     string `json:"scope"`
-	Title     string `json:"title"`
-	ThreadID  string `json:"thread_id"`
-	CreatedAt string `json:"created_at"`
-}
-
-// Subject is what a rule is about, in words.
-func (r Rule) Subject() string {
-	switch {
-	case r.Command != "":
-		return r.Tool + ": " + r.Command
-	case r.Path != "":
-		return r.Tool + ": " + r.Path
-	case r.SameInput:
-		return r.Tool + ", with the same input"
-	}
-	return r.Tool
-}
-
-// Where is where a rule holds, in words.
-func (r Rule) Where() string {
-	if r.Scope == "session" {
-		return "session " + cmp.Or(r.Title, r.ThreadID)
-	}
-	return r.Scope
 }

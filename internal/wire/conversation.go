@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // Kinds of what is said and done in a conversation.
@@ -48,19 +49,12 @@ type Entry struct {
 
 // ToolData is what a tool call has beside its input and its result.
 type ToolData struct {
-	Paths       []string     `json:"paths"`
-	Diffs       []FileDiff   `json:"diffs"`
-	Terminal    string       `json:"terminal"`
-	Attachments []Attachment `json:"attachments"`
+	Paths       []string              `json:"paths"`
+	Diffs       []domain.Diff         `json:"diffs"`
+	Terminal    string                `json:"terminal"`
+	Attachments []protocol.Attachment `json:"attachments"`
 
 	Meta map[string]any `json:"_meta"` // of the agent
-}
-
-// A PlanEntry is a step of an agent's plan.
-type PlanEntry struct {
-	Content  string `json:"content"`
-	Priority string `json:"priority"`
-	Status   string `json:"status"` // pending, in_progress or completed
 }
 
 // Tool is what an entry of the kind EntryToolCall has beside its input.
@@ -70,11 +64,11 @@ func (e Entry) Tool() (d ToolData) {
 }
 
 // Attachments are what an entry has beside its text.
-func (e Entry) Attachments() []Attachment { return e.Tool().Attachments }
+func (e Entry) Attachments() []protocol.Attachment { return e.Tool().Attachments }
 
 // PlanEntries are the steps of an entry of the kind EntryPlan.
-func (e Entry) PlanEntries() []PlanEntry {
-	var d struct{ Entries []PlanEntry }
+func (e Entry) PlanEntries() []domain.PlanEntry {
+	var d struct{ Entries []domain.PlanEntry }
 	_ = json.Unmarshal(e.Data, &d) // data of another kind has none
 	return d.Entries
 }
@@ -108,22 +102,10 @@ func Conversation(ctx context.Context, c *client.Client, session string, each fu
 	return nil
 }
 
-// InConversation reports whether an error of a code, which EventError tells, is an entry
+// InConversation reports whether an error of a code, which protocol.TypeError tells, is an entry
 // of the conversation as well, which a client tells instead.
 func InConversation(code string) bool {
 	return code == "MCP_SERVER_FAILED" || code == "CONTENT_REFUSED" || code == "SETTING_IGNORED" || code == "RULES_NOT_ASKED"
-}
-
-// An Attachment is content that is no text: an image, a sound, a resource, or a
-// link to one.
-type Attachment struct {
-	Type     string `json:"type"`
-	ID       string `json:"attachment_id"` // "": it has no bytes
-	MIMEType string `json:"mime_type"`
-	Size     int64  `json:"size"`
-	Name     string `json:"name"`
-	Title    string `json:"title"`
-	URI      string `json:"uri"`
 }
 
 // WriteAttachment writes the bytes of an attachment that the hub has, part by part.
@@ -146,66 +128,6 @@ func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id st
 	}
 }
 
-// Label says in a line what it is, such as [image image/png 12 KB].
-func (a Attachment) Label() string {
-	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
-	for _, part := range []string{a.Name, a.MIMEType} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	switch {
-	case a.Size >= 1e6:
-		parts = append(parts, fmt.Sprintf("%.1f MB", float64(a.Size)/1e6))
-	case a.Size >= 1000:
-		parts = append(parts, fmt.Sprintf("%d KB", (a.Size+500)/1000))
-	case a.Size > 0:
-		parts = append(parts, fmt.Sprintf("%d B", a.Size))
-	}
-	if a.ID == "" && a.URI != "" {
-		parts = append(parts, a.URI)
-	}
-	return "[" + strings.Join(parts, " ") + "]"
-}
-
-// The types of events that are told apart.
-const (
-	EventStatus       = "session_status_changed"
-	EventConversation = "conversation_updated"
-	EventApproval     = "new_approval"
-	EventResolved     = "approval_resolved"
-	EventSettings     = "session_settings_changed"
-	EventDelta        = "message_delta"
-	EventThinking     = "thinking_delta"
-	EventPlan         = "plan"
-	EventUsage        = "usage"
-	EventDiff         = "diff_updated"
-	EventTerminal     = "terminal_output"
-	EventTerminalExit = "terminal_exit"
-	EventError        = "task_error"
-	EventAgentUpdate  = "agent_update"
-	EventSilent       = "agent_silent"
-	EventAgentSession = "agent_session"
-	EventDeleted      = "session_deleted"
-	EventTrigger      = "trigger_executed"
-	EventBuild        = "build_progress"
-	EventIteration    = "iteration_start"
-	EventGateStart    = "gate_start"
-	EventGate         = "gate_result"
-	EventGatesEnded   = "gates_complete"
-	EventDecided      = "change_decided"
-	EventQueue        = "queue_changed"
-	EventSecret       = "secret_requested"
-	EventLagged       = client.TypeLagged
-)
-
-// EventTypes are all types that can be subscribed to.
-var EventTypes = []string{
-	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
-	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, EventGate, EventBuild, EventLagged,
-	client.TypeLogDamaged, EventSecret, EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded, EventDecided, EventQueue,
-}
-
 // EventData is what is read of an event, whatever its type; docs/protocol.md
 // says which members each type has.
 type EventData struct {
@@ -219,31 +141,31 @@ type EventData struct {
 	Error     string `json:"error"`
 	AgentMode string `json:"agent_mode"`
 
-	ErrorCode   string       `json:"error_code"`
-	StopReason  string       `json:"stop_reason"`
-	AuthMethods []AuthMethod `json:"auth_methods"`
+	ErrorCode   string              `json:"error_code"`
+	StopReason  string              `json:"stop_reason"`
+	AuthMethods []domain.AuthMethod `json:"auth_methods"`
 
-	AgentSession
+	protocol.AgentSession
 
-	MessageID   string          `json:"message_id"`
-	Delta       string          `json:"delta"`
-	EventType   string          `json:"event_type"` // of a conversation: EntryMessage and the like
-	Role        string          `json:"role"`
-	Content     string          `json:"content"`
-	Subtype     string          `json:"subtype"`
-	ToolID      string          `json:"tool_id"`
-	ToolName    string          `json:"tool_name"`
-	ToolTitle   string          `json:"tool_title"`
-	ToolKind    string          `json:"tool_kind"`
-	ToolStatus  string          `json:"tool_status"`
-	ToolInput   json.RawMessage `json:"tool_input"`
-	ToolData    ToolData        `json:"tool_data"`
-	Result      string          `json:"tool_result_content"`
-	RefusedBy   string          `json:"refused_by"`
-	Refusal     string          `json:"refusal"`
-	ParentTool  string          `json:"parent_tool_use_id"`
-	Attachments []Attachment    `json:"attachments"`
-	Entries     []PlanEntry     `json:"entries"`
+	MessageID   string                `json:"message_id"`
+	Delta       string                `json:"delta"`
+	EventType   string                `json:"event_type"` // of a conversation: EntryMessage and the like
+	Role        string                `json:"role"`
+	Content     string                `json:"content"`
+	Subtype     string                `json:"subtype"`
+	ToolID      string                `json:"tool_id"`
+	ToolName    string                `json:"tool_name"`
+	ToolTitle   string                `json:"tool_title"`
+	ToolKind    string                `json:"tool_kind"`
+	ToolStatus  string                `json:"tool_status"`
+	ToolInput   json.RawMessage       `json:"tool_input"`
+	ToolData    ToolData              `json:"tool_data"`
+	Result      string                `json:"tool_result_content"`
+	RefusedBy   string                `json:"refused_by"`
+	Refusal     string                `json:"refusal"`
+	ParentTool  string                `json:"parent_tool_use_id"`
+	Attachments []protocol.Attachment `json:"attachments"`
+	Entries     []domain.PlanEntry    `json:"entries"`
 
 	ContextUsed int64   `json:"context_used"`
 	ContextSize int64   `json:"context_size"`
@@ -275,16 +197,16 @@ type EventData struct {
 	RequestID string `json:"request_id"` // of a key that is asked for
 	Service   string `json:"service"`    // whose key that is
 
-	Iteration     int          `json:"iteration"`
-	MaxIterations int          `json:"max_iterations"`
-	Gates         []string     `json:"gates"`
-	Gate          string       `json:"gate"`
-	Passed        bool         `json:"passed"`
-	Findings      []Diagnostic `json:"findings"`
-	Output        string       `json:"output"`
-	Milliseconds  int64        `json:"duration_ms"`
-	GatesState    string       `json:"gates_state"`
-	Failing       []string     `json:"failing"`
+	Iteration     int                 `json:"iteration"`
+	MaxIterations int                 `json:"max_iterations"`
+	Gates         []string            `json:"gates"`
+	Gate          string              `json:"gate"`
+	Passed        bool                `json:"passed"`
+	Findings      []domain.Diagnostic `json:"findings"`
+	Output        string              `json:"output"`
+	Milliseconds  int64               `json:"duration_ms"`
+	GatesState    string              `json:"gates_state"`
+	Failing       []string            `json:"failing"`
 
 	Since time.Time `json:"since"`
 	Note  string    `json:"note"`
@@ -296,15 +218,15 @@ type EventData struct {
 	ToSeq   int64           `json:"to_seq"`
 }
 
-// GateResult is what came of a gate, of an event of the type EventGate.
-func (d EventData) GateResult() GateResult {
-	return GateResult{d.Gate, d.Passed, d.Reason, d.Findings, d.Output, d.Milliseconds}
+// GateResult is what came of a gate, of an event of the type protocol.TypeGate.
+func (d EventData) GateResult() protocol.GateResult {
+	return protocol.GateResult{Gate: d.Gate, Passed: d.Passed, Reason: d.Reason, Findings: d.Findings, Output: d.Output, DurationMS: d.Milliseconds}
 }
 
 // GatesEnded are where work stands of which nothing more comes, of an event of the type
-// EventGatesEnded.
-func (d EventData) GatesEnded() *Gates {
-	return &Gates{State: d.GatesState, Reason: d.Reason, Iteration: d.Iteration, MaxIterations: d.MaxIterations, Failing: d.Failing}
+// protocol.TypeGatesEnded.
+func (d EventData) GatesEnded() *protocol.Gates {
+	return &protocol.Gates{State: d.GatesState, Reason: d.Reason, Iteration: d.Iteration, MaxIterations: d.MaxIterations, Failing: d.Failing}
 }
 
 // DataOf is the data of an event. What cannot be read of it is zero.
@@ -313,7 +235,7 @@ func DataOf(e client.Event) (d EventData) {
 	return d
 }
 
-// ApprovalOf is the approval that an event of the type EventApproval tells of.
+// ApprovalOf is the approval that an event of the type protocol.TypeApproval tells of.
 func ApprovalOf(e client.Event) (a Approval) {
 	_ = json.Unmarshal(e.Data, &a) // what cannot be read of it is zero
 	return a

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // States of a task or a session.
@@ -45,40 +47,40 @@ var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // A Session is one prompt and what an agent made of it.
 type Session struct {
-	ID                string            `json:"id"`
-	TaskID            string            `json:"task_id"`
-	ThreadID          string            `json:"thread_id"`
-	ParentID          string            `json:"parent_session_id"`
-	Status            string            `json:"status"`
-	State             string            `json:"state"`
-	Agent             string            `json:"agent"`
-	Query             string            `json:"query"`
-	Title             string            `json:"title"`
-	ConversationTitle string            `json:"conversation_title"` // or its first words
-	Summary           string            `json:"summary"`            // of what a human asked for
-	Archived          bool              `json:"archived"`
-	Model             string            `json:"model"`
-	Mode              string            `json:"permission_mode"`
-	WorkingDir        string            `json:"working_dir"`
-	UnansweredServers []string          `json:"unanswered_mcp_servers"`
-	CreatedAt         string            `json:"created_at"`
-	CompletedAt       string            `json:"completed_at"`
-	LastActivity      string            `json:"last_activity_at"`
-	Error             string            `json:"error"`
-	ErrorCode         string            `json:"error_code"`
-	AuthMethods       []AuthMethod      `json:"auth_methods"` // of one that failed because somebody has to sign in
-	StopReason        string            `json:"stop_reason"`
-	AgentSessionID    string            `json:"claude_session_id"`
-	Milliseconds      int64             `json:"duration_ms"`
-	AgentMode         string            `json:"agent_mode"`
-	RequestedAgent    string            `json:"requested_agent"`
-	RequestedMode     string            `json:"requested_mode"`
-	RequestedModel    string            `json:"requested_model"`
-	AgentSession      AgentSession      `json:"agent_session"`
-	Modes             []Choice          `json:"modes"`
-	Directories       []string          `json:"additional_directories"`
-	RequestedOptions  map[string]string `json:"requested_options"`
-	Metadata          json.RawMessage   `json:"metadata"`
+	ID                string                `json:"id"`
+	TaskID            string                `json:"task_id"`
+	ThreadID          string                `json:"thread_id"`
+	ParentID          string                `json:"parent_session_id"`
+	Status            string                `json:"status"`
+	State             string                `json:"state"`
+	Agent             string                `json:"agent"`
+	Query             string                `json:"query"`
+	Title             string                `json:"title"`
+	ConversationTitle string                `json:"conversation_title"` // or its first words
+	Summary           string                `json:"summary"`            // of what a human asked for
+	Archived          bool                  `json:"archived"`
+	Model             string                `json:"model"`
+	Mode              string                `json:"permission_mode"`
+	WorkingDir        string                `json:"working_dir"`
+	UnansweredServers []string              `json:"unanswered_mcp_servers"`
+	CreatedAt         string                `json:"created_at"`
+	CompletedAt       string                `json:"completed_at"`
+	LastActivity      string                `json:"last_activity_at"`
+	Error             string                `json:"error"`
+	ErrorCode         string                `json:"error_code"`
+	AuthMethods       []domain.AuthMethod   `json:"auth_methods"` // of one that failed because somebody has to sign in
+	StopReason        string                `json:"stop_reason"`
+	AgentSessionID    string                `json:"claude_session_id"`
+	Milliseconds      int64                 `json:"duration_ms"`
+	AgentMode         string                `json:"agent_mode"`
+	RequestedAgent    string                `json:"requested_agent"`
+	RequestedMode     string                `json:"requested_mode"`
+	RequestedModel    string                `json:"requested_model"`
+	AgentSession      protocol.AgentSession `json:"agent_session"`
+	Modes             []domain.Choice       `json:"modes"`
+	Directories       []string              `json:"additional_directories"`
+	RequestedOptions  map[string]string     `json:"requested_options"`
+	Metadata          json.RawMessage       `json:"metadata"`
 
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
@@ -89,8 +91,8 @@ type Session struct {
 	ContextSize  int64   `json:"context_limit"`
 	CostUSD      float64 `json:"cost_usd"`
 
-	Gates      *Gates           `json:"gates"`      // nil: it has none
-	Background []BackgroundTask `json:"background"` // of its conversation
+	Gates      *protocol.Gates         `json:"gates"`      // nil: it has none
+	Background []domain.BackgroundTask `json:"background"` // of its conversation
 
 	Silence
 	Result *struct {
@@ -105,15 +107,6 @@ const (
 	BackgroundProcess  = "process"
 )
 
-// A BackgroundTask is something that an agent does while no prompt runs.
-type BackgroundTask struct {
-	ID    string `json:"id"`
-	Kind  string `json:"kind"`
-	Title string `json:"title"`
-
-	Stoppable bool `json:"stoppable"` // alone
-}
-
 // BackgroundTitles are the titles of what its agent does in the background, or "".
 func (s Session) BackgroundTitles() string {
 	titles := make([]string, len(s.Background))
@@ -121,14 +114,6 @@ func (s Session) BackgroundTitles() string {
 		titles[i] = cmp.Or(b.Title, b.Kind)
 	}
 	return strings.Join(titles, ", ")
-}
-
-// An AuthMethod is a way to sign in to an agent.
-type AuthMethod struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Type        string `json:"type"` // agent, terminal or env_var
 }
 
 // A Silence is that the agent of a session gives no sign of life.
@@ -203,16 +188,16 @@ const (
 
 // A Task is a session as the methods of tasks tell it.
 type Task struct {
-	ID        string `json:"id"`
-	Prompt    string `json:"prompt"`
-	Agent     string `json:"agent"`
-	Priority  int    `json:"priority"`
-	State     string `json:"state"`
-	CreatedAt string `json:"createdAt"`
-	ErrorCode string `json:"error_code"`
-	Status    string `json:"status"`  // as sessions have it
-	Summary   string `json:"summary"` // of what a human asked for
-	Gates     *Gates `json:"gates"`   // nil: it has none
+	ID        string          `json:"id"`
+	Prompt    string          `json:"prompt"`
+	Agent     string          `json:"agent"`
+	Priority  int             `json:"priority"`
+	State     string          `json:"state"`
+	CreatedAt string          `json:"createdAt"`
+	ErrorCode string          `json:"error_code"`
+	Status    string          `json:"status"`  // as sessions have it
+	Summary   string          `json:"summary"` // of what a human asked for
+	Gates     *protocol.Gates `json:"gates"`   // nil: it has none
 }
 
 // StateInWords is the state of a task, of which one that waits for a human says so,
@@ -263,62 +248,11 @@ func SessionID(ctx context.Context, c *client.Client, id string) (string, error)
 	return list.Sessions[0].ID, nil
 }
 
-// An AgentSession is what an agent tells of its session. Parts that are absent were
-// not told.
-type AgentSession struct {
-	Agent *struct {
-		Name    string `json:"name"`
-		Title   string `json:"title"`
-		Version string `json:"version"`
-	} `json:"agent"`
-	Mode     *Selection     `json:"mode"`
-	Model    *Selection     `json:"model"`
-	Options  []AgentOption  `json:"options"`
-	Commands []AgentCommand `json:"commands"`
-	Info     *struct {
-		Title string `json:"title"`
-	} `json:"info"`
-
-	Background []BackgroundTask `json:"background"` // nil: not told
-}
-
-// A Selection is one of the choices that there are.
-type Selection struct {
-	Current   string   `json:"current"`
-	Available []Choice `json:"available"`
-}
-
-// A Choice is something that an agent can be set to.
-type Choice struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Group       string `json:"group"`
-}
-
-// An AgentOption is a setting of an agent's own.
-type AgentOption struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Category    string   `json:"category"`
-	Type        string   `json:"type"` // select or boolean
-	Current     string   `json:"current"`
-	Values      []Choice `json:"values"`
-}
-
-// An AgentCommand is a slash command, without the slash.
-type AgentCommand struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	InputHint   string `json:"input_hint"`
-}
-
 // An AgentDescription is what can be asked of an agent.
 type AgentDescription struct {
-	Agent        string       `json:"agent"`
-	Modes        []Choice     `json:"modes"`
-	AgentSession AgentSession `json:"agent_session"`
+	Agent        string                `json:"agent"`
+	Modes        []domain.Choice       `json:"modes"`
+	AgentSession protocol.AgentSession `json:"agent_session"`
 }
 
 // DescribeAgent asks what can be asked of an agent, or of the agent of a session if that
@@ -360,25 +294,4 @@ func AddSettings(params map[string]any, members, options map[string]string) {
 	if len(options) > 0 {
 		params["options"] = options
 	}
-}
-
-// Usage is what tasks have used, as far as their agents say.
-type Usage struct {
-	Runs             int     `json:"runs"`
-	InputTokens      int64   `json:"input_tokens"`
-	OutputTokens     int64   `json:"output_tokens"`
-	CacheReadTokens  int64   `json:"cache_read_tokens"`
-	CacheWriteTokens int64   `json:"cache_write_tokens"`
-	CostUSD          float64 `json:"cost_usd"`
-	TimeMS           int64   `json:"time_ms"`
-}
-
-// A UsageReport is what task.usage tells.
-type UsageReport struct {
-	Total Usage `json:"total"`
-	Rows  []struct {
-		Key   string `json:"key"`
-		Title string `json:"title"`
-		Usage
-	} `json:"rows"`
 }

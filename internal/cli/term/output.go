@@ -408,10 +408,9 @@ func Time(written string) string {
 	return written
 }
 
-// Age is how long ago a time was, as it is written in JSON, or - if it is none.
-func Age(written string) string {
-	at, err := time.Parse(time.RFC3339Nano, written)
-	if err != nil {
+// Age is how long ago a time was, or - for the zero time.
+func Age(at time.Time) string {
+	if at.IsZero() {
 		return "-"
 	}
 	switch d := max(0, time.Since(at)); {
@@ -588,4 +587,10 @@ func Listing(out io.Writer, rows [][]string) error {
 	}
 	_, err := fmt.Fprint(out, b.String())
 	return err
+}
+
+// AgeOf is Age of a time as RFC 3339 has it.
+func AgeOf(written string) string {
+	at, _ := time.Parse(time.RFC3339Nano, written) // zero if it is none
+	return Age(at)
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -68,7 +69,7 @@ func (a *asker) left(q asked, line typed) bool {
 	case line.err != nil, word == ":quit", word == "q" && a.takesKey(q):
 		a.view.endLine()
 		a.leave()
-	case word == ":skip", word == "s" && a.takesKey(q), word == "" && a.expected == anAnswer && q.Type == wire.HumanContact && q.Mode == "":
+	case word == ":skip", word == "s" && a.takesKey(q), word == "" && a.expected == anAnswer && q.Type == domain.HumanContact && q.Mode == "":
 		a.waiting, a.expected = a.waiting[1:], anAnswer
 		a.skipped++
 		a.view.Note("left open")
@@ -104,7 +105,7 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 			return d, true
 		}
 		return wire.Decision{Decision: wire.Approve, Input: json.RawMessage(line.text)}, false
-	case q.Type == wire.HumanContact:
+	case q.Type == domain.HumanContact:
 		return a.responseOf(q, line.text)
 	}
 	if input := a.edited(q); input != nil {

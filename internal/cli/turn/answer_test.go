@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -33,7 +35,7 @@ func decides(t *testing.T, a *asker, q asked, lines ...string) wire.Decision {
 func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 	t.Setenv("EDITOR", "")
 	t.Setenv("VISUAL", "")
-	tool := wire.Approval{ID: "12345678-9", Type: wire.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Editable: true}
+	tool := wire.Approval{ID: "12345678-9", Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Editable: true}
 	for _, c := range []struct {
 		lines []string
 		want  wire.Decision
@@ -72,9 +74,9 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 // before it is kept.
 func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	tool := wire.Approval{
-		ID: "12345678-9", Type: wire.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
+		ID: "12345678-9", Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
 		Options: []wire.ApprovalOption{{OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {OptionID: "no", Name: "No, tell", Kind: "reject_once"}},
-		Rules:   map[string]wire.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}},
+		Rules:   map[string]protocol.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}},
 	}
 	for _, c := range []struct {
 		lines []string
@@ -99,7 +101,7 @@ func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	a, q, _ := asking(tool)
 	assert.Equal(t, "Allow? [y]es, [n]o, [t]ell why not, [a]lways in this session, in the [p]roject, a number: ", a.promptFor(q))
 
-	plan := wire.Approval{ID: "12345678-9", Type: wire.FunctionCall, Tool: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", Input: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}
+	plan := wire.Approval{ID: "12345678-9", Type: domain.FunctionCall, Tool: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", Input: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}
 	a, q, side := asking(plan)
 	a.show(q)
 	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
@@ -109,7 +111,7 @@ func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 }
 
 func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
-	person := wire.Approval{Type: wire.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}}}
+	person := wire.Approval{Type: domain.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}}}
 	for line, want := range map[string]wire.Decision{
 		"2":     {Decision: "respond", Option: "b", Comment: "blue"},
 		"3":     {Decision: "respond", Comment: "3"},
@@ -128,7 +130,7 @@ func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 
 func TestAChoiceIsAnsweredByNumberOrNotAtAll(t *testing.T) {
 	person := wire.Approval{
-		Type: wire.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
+		Type: domain.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
 		Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}},
 	}
 	for line, want := range map[string]wire.Decision{

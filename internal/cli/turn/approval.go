@@ -13,7 +13,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -79,7 +81,7 @@ func meant(word string, open []wire.Approval) (string, error) {
 // Sheet is an approval as it is shown, of a session that works in a directory.
 func Sheet(a wire.Approval, dir string) sheet {
 	q := Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
-	if a.Type == wire.FunctionCall {
+	if a.Type == domain.FunctionCall {
 		q.Tool, q.Plan, q.Details = cmp.Or(a.Tool, "a tool"), a.Plan, a.Details
 		for _, o := range a.Options {
 			q.Options = append(q.Options, o.InWords())
@@ -87,11 +89,11 @@ func Sheet(a wire.Approval, dir string) sheet {
 		return Lay(q, term.Marks)
 	}
 	switch a.Mode {
-	case wire.ModeForm:
+	case domain.ElicitForm:
 		if f, err := form.Read(a.Schema); err == nil { // the hub has read it; or it was too long for a message
 			q.Fields = f.Fields
 		}
-	case wire.ModeURL:
+	case domain.ElicitURL:
 		q.Link = &link{URL: a.URL, Host: a.URLHost, Warnings: a.URLWarnings}
 	}
 	for _, o := range a.Options {
@@ -103,9 +105,9 @@ func Sheet(a wire.Approval, dir string) sheet {
 // howToAnswer is how another command answers a question that is known by an id.
 func howToAnswer(a wire.Approval, id string) string {
 	switch a.Mode {
-	case wire.ModeForm:
+	case domain.ElicitForm:
 		return "duet-rpc approvals respond " + id + " --field NAME=VALUE, or --decline or --cancel"
-	case wire.ModeURL:
+	case domain.ElicitURL:
 		return "duet-rpc approvals respond " + id + " yes, or --decline or --cancel"
 	}
 	return "duet-rpc approvals approve " + id + ", or deny or respond"
@@ -196,7 +198,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
 	asked := make(chan struct{}, 1)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{wire.EventApproval}, Session: session}, func(client.Event) {
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeApproval}, Session: session}, func(client.Event) {
 		select {
 		case asked <- struct{}{}:
 		default:
@@ -262,7 +264,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		o.Session = session.ID
 	}
 	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: o.Session, Types: []string{wire.EventApproval, wire.EventResolved}}, func(e client.Event) {
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: o.Session, Types: []string{protocol.TypeApproval, protocol.TypeResolved}}, func(e client.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
@@ -298,7 +300,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		select {
 		case e := <-events:
 			switch {
-			case e.Type == wire.EventResolved:
+			case e.Type == protocol.TypeResolved:
 				a.resolved(wire.DataOf(e))
 			case !o.Once:
 				approval := wire.ApprovalOf(e)
@@ -347,7 +349,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
 // decide sends a decision, and reports whether the question is closed.
 func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 	d.ID = q.ID
-	if q.Type == wire.HumanContact && q.Mode == "" {
+	if q.Type == domain.HumanContact && q.Mode == "" {
 		d = asResponse(q, d)
 	}
 	var r wire.Decided

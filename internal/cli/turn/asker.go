@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -83,7 +84,7 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	approval = wholeApproval(ctx, a.hub, approval)
 	dir := a.dirOf(ctx, approval)
 	shown := approval
-	if a.isAlone() && approval.Type == wire.FunctionCall {
+	if a.isAlone() && approval.Type == domain.FunctionCall {
 		shown.Options = nil // which nobody chooses from
 	}
 	q := asked{approval, dir, Sheet(shown, dir)}
@@ -253,7 +254,7 @@ func (a *asker) promptBelow(heading []QuestionLine) {
 	} else {
 		a.listen(q.ID, key)
 	}
-	if key && q.Mode == wire.ModeForm { // what would be sent stands in between
+	if key && q.Mode == domain.ElicitForm { // what would be sent stands in between
 		heading = nil
 	}
 	a.view.ask(heading, text)
@@ -264,11 +265,11 @@ func (a *asker) takesKey(q asked) bool {
 	switch {
 	case a.expected != anAnswer:
 		return false
-	case q.Mode == wire.ModeForm:
+	case q.Mode == domain.ElicitForm:
 		f := a.fillingOf(q)
 		return f.at == len(f.form.Fields)
 	}
-	return q.Mode == wire.ModeURL || (q.OptionsOnly || q.Type != wire.HumanContact) && len(q.Options) < 10
+	return q.Mode == domain.ElicitURL || (q.OptionsOnly || q.Type != domain.HumanContact) && len(q.Options) < 10
 }
 
 // promptFor is what stands before the cursor.
@@ -296,7 +297,7 @@ func (a *asker) promptFor(q asked) string {
 		return a.elicitationPrompt(q)
 	case q.OptionsOnly:
 		return a.choicePrompt(q, hidden)
-	case q.Type == wire.HumanContact:
+	case q.Type == domain.HumanContact:
 		text := "Your answer"
 		if hidden {
 			text += ", or v to view all"
@@ -359,7 +360,7 @@ func (a *asker) introduce(q asked) {
 	if q.Agent != "" {
 		parts = append(parts, "agent "+q.Agent)
 	}
-	parts = append(parts, term.Age(q.CreatedAt)+" ago")
+	parts = append(parts, term.AgeOf(q.CreatedAt)+" ago")
 	if n := max(0, len(a.waiting)-1) + a.coming; n > 0 {
 		parts = append(parts, term.Count(n, "other waits", "others wait"))
 	}

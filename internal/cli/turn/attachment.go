@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -301,7 +302,7 @@ func SaveAttachment(ctx context.Context, c *client.Client, out io.Writer, id str
 
 // howToSave is the command that saves the bytes of an attachment, or "" where it has
 // none.
-func howToSave(a wire.Attachment) string {
+func howToSave(a protocol.Attachment) string {
 	if a.ID == "" {
 		return ""
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -59,7 +61,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	}()
 	return taken, said, func() {
 		require.NoError(t, conn.Notify(t.Context(), "event", members{
-			"subscription_id": "sub", "seq": 1, "event": members{"type": wire.EventStatus, "data": members{"session_id": "s", "state": "completed"}},
+			"subscription_id": "sub", "seq": 1, "event": members{"type": protocol.TypeStatus, "data": members{"session_id": "s", "state": "completed"}},
 		}))
 	}, over
 }
@@ -92,7 +94,7 @@ func TestAProcessThatIsToEndDoesNotWaitForWhatCannotBeInterrupted(t *testing.T) 
 // What the agent does beside while a question stands is shown, and the question is asked
 // again below it; a message is not broken for that before the agent pauses in it.
 func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
-	a, q, side := asking(wire.Approval{ID: "12345678-9", Type: wire.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+	a, q, side := asking(wire.Approval{ID: "12345678-9", Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	a.begin.Do(func() {}) // nobody types
 	a.view.session, a.waiting = wire.Session{ID: "s"}, []asked{q}
 	a.prompt()
@@ -103,12 +105,12 @@ func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
 		says  string
 		waits bool
 	}{
-		{wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
-		{wire.EventStatus, members{"state": "running"}, "", false},
-		{wire.EventDelta, members{"message_id": "1", "delta": "Hel"}, "\nHel", true},
-		{wire.EventDelta, members{"message_id": "1", "delta": "lo"}, "lo", true},
-		{wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
-		{wire.EventDelta, members{"message_id": "2", "delta": "Again"}, "\nAgain", true},
+		{protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.TypeStatus, members{"state": "running"}, "", false},
+		{protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}, "\nHel", true},
+		{protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}, "lo", true},
+		{protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.TypeDelta, members{"message_id": "2", "delta": "Again"}, "\nAgain", true},
 	} {
 		a.pause = nil
 		a.view.show(happened(t, step.kind, step.data))
@@ -128,11 +130,11 @@ func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
 
 // A second question is not shown below the first one, which is what an answer is for.
 func TestASecondQuestionWaitsForTheFirst(t *testing.T) {
-	a, q, side := asking(wire.Approval{ID: "12345678-9", SessionID: "s", Type: wire.FunctionCall, Tool: "Bash"})
+	a, q, side := asking(wire.Approval{ID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, Tool: "Bash"})
 	a.begin.Do(func() {})
 	a.terminal, a.seen = os.Stdin, map[string]bool{}
 	a.waiting = []asked{q}
-	a.ask(t.Context(), wire.Approval{ID: "23456789-0", SessionID: "s", Type: wire.FunctionCall, Tool: "Write"})
+	a.ask(t.Context(), wire.Approval{ID: "23456789-0", SessionID: "s", Type: domain.FunctionCall, Tool: "Write"})
 	assert.Empty(t, side.String())
 	a.waiting = a.waiting[1:]
 	a.next()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -36,7 +37,7 @@ func (a *asker) fillingOf(q asked) *filling {
 
 // elicitationPrompt is what stands before the cursor.
 func (a *asker) elicitationPrompt(q asked) string {
-	if q.Mode != wire.ModeForm {
+	if q.Mode != domain.ElicitForm {
 		return "Open it yourself, and agree? [y]es, [n]o, [c]ancel: "
 	}
 	f := a.fillingOf(q)
@@ -83,7 +84,7 @@ func (a *asker) elicited(q asked, line typed) (d wire.Decision, again bool) {
 	case ":cancel":
 		return dismiss, false
 	}
-	if q.Mode != wire.ModeForm {
+	if q.Mode != domain.ElicitForm {
 		switch word {
 		case "y", "yes":
 			return wire.Decision{Decision: wire.Respond, Comment: "agreed to open it"}, false
@@ -152,7 +153,7 @@ func (a *asker) elicitedAlone(q wire.Approval) (note string, d wire.Decision) {
 	switch {
 	case a.Deny:
 		return "declined by --deny", wire.Decision{Decision: wire.Deny, Comment: "declined by --deny"}
-	case a.Yes && q.Mode == wire.ModeForm:
+	case a.Yes && q.Mode == domain.ElicitForm:
 		f, err := form.Read(q.Schema)
 		content := f.Values(f.Defaults())
 		if err == nil && f.Check(content) == nil {

@@ -7,10 +7,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-var aForm = wire.Approval{ID: "12345678-9", Type: wire.HumanContact, Title: "What?", Elicitation: wire.Elicitation{Mode: wire.ModeForm, Schema: json.RawMessage(
+var aForm = wire.Approval{ID: "12345678-9", Type: domain.HumanContact, Title: "What?", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(
 	`{"properties":{"colour":{"type":"string","enum":["red","green"],"default":"green"},"count":{"type":"integer","minimum":1},"note":{"type":"string"}},"required":["count"]}`)}}
 
 func TestAFormIsAskedFieldByField(t *testing.T) {
@@ -51,8 +53,8 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 }
 
 func TestAnAddressIsAgreedToByAPerson(t *testing.T) {
-	link := wire.Approval{ID: "12345678-9", Type: wire.HumanContact, Title: "Sign in", Elicitation: wire.Elicitation{
-		Mode: wire.ModeURL, URL: "https://a@xn--e.example/\u202ex", URLHost: "xn--e.example", URLWarnings: []string{"look"},
+	link := wire.Approval{ID: "12345678-9", Type: domain.HumanContact, Title: "Sign in", Elicitation: protocol.Elicitation{
+		Mode: domain.ElicitURL, URL: "https://a@xn--e.example/\u202ex", URLHost: "xn--e.example", URLWarnings: []string{"look"},
 	}}
 	for line, want := range map[string]wire.Decision{"y": {Decision: "respond", Comment: "agreed to open it"}, "n": decline, "c": dismiss} {
 		a, q, _ := asking(link)
@@ -65,8 +67,8 @@ func TestAnAddressIsAgreedToByAPerson(t *testing.T) {
 }
 
 func TestWhatIsSentWhereNobodyIsAsked(t *testing.T) {
-	link := wire.Approval{ID: "12345678-9", Elicitation: wire.Elicitation{Mode: wire.ModeURL}}
-	proposed := wire.Approval{ID: "12345678-9", Elicitation: wire.Elicitation{Mode: wire.ModeForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
+	link := wire.Approval{ID: "12345678-9", Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}
+	proposed := wire.Approval{ID: "12345678-9", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
 	for _, c := range []struct {
 		o    Options
 		q    wire.Approval

@@ -8,6 +8,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -232,15 +233,15 @@ type gateWatch struct {
 // and its gates were checked.
 func (v *View) isOver(kind string, d wire.EventData) bool {
 	switch {
-	case kind == wire.EventStatus && wire.Ended(d.State):
+	case kind == protocol.TypeStatus && wire.Ended(d.State):
 		v.gates.checked = 0
 		return v.session.Gates == nil || d.State != wire.Completed
-	case kind == wire.EventGate:
+	case kind == protocol.TypeGate:
 		v.gates.checked++
 		return v.gates.checked >= len(v.session.Gates.Named())
 	}
-	v.gates.over = v.gates.over || kind == wire.EventGatesEnded
-	return kind == wire.EventGatesEnded
+	v.gates.over = v.gates.over || kind == protocol.TypeGatesEnded
+	return kind == protocol.TypeGatesEnded
 }
 
 // awaitsMore reports whether more is to be told of a session whose turn has ended.
@@ -261,16 +262,16 @@ const (
 // showGate shows an event of gates.
 func (v *View) showGate(kind string, d wire.EventData) {
 	switch kind {
-	case wire.EventIteration:
+	case protocol.TypeIteration:
 		if d.Iteration == 1 {
 			v.Note(fmt.Sprintf("has to pass %s, within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
 		} else {
 			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
 		}
-	case wire.EventGateStart:
+	case protocol.TypeGateStart:
 		v.status.tool = d.Gate
 		v.aside("◇ "+d.Gate, bold)
-	case wire.EventGate:
+	case protocol.TypeGate:
 		v.status.tool = ""
 		if r := d.GateResult(); r.Passed {
 			v.aside("✓ "+r.Outcome(), dim)
@@ -282,7 +283,7 @@ func (v *View) showGate(kind string, d wire.EventData) {
 }
 
 // showFailure shows what is wrong, as far as that is known, else the end of the output.
-func (v *View) showFailure(r wire.GateResult) {
+func (v *View) showFailure(r protocol.GateResult) {
 	var lines []string
 	for _, f := range r.Findings {
 		lines = append(lines, f.Text())

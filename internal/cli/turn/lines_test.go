@@ -10,15 +10,16 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func said(t *testing.T, text string) client.Event {
-	return happened(t, wire.EventDelta, members{"message_id": "1", "delta": text})
+	return happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": text})
 }
 
 func retrying(t *testing.T) client.Event {
-	return happened(t, wire.EventConversation, members{"event_type": "system", "content": "overloaded;\ntrying again"})
+	return happened(t, protocol.TypeConversation, members{"event_type": "system", "content": "overloaded;\ntrying again"})
 }
 
 // What is told beside the agent's words does not break them.
@@ -27,9 +28,9 @@ func TestARemarkWaitsForTheEndOfTheLine(t *testing.T) {
 	v := NewView(&out, &out, false, false)
 	v.session = wire.Session{ID: "s"}
 	for _, e := range []client.Event{
-		retrying(t), said(t, "One li"), retrying(t), said(t, "ne.\nAnother "), happened(t, wire.EventError, members{"message": "odd"}), said(t, "one"), said(t, ".\n"),
+		retrying(t), said(t, "One li"), retrying(t), said(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), said(t, "one"), said(t, ".\n"),
 		said(t, "The la"), retrying(t), said(t, "st"),
-		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1"}),
 	} {
 		v.show(e)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -318,7 +319,7 @@ const transcriptMostNested = 8
 func (r Conversation) Text(look Look) string {
 	var b strings.Builder
 	depths := make(map[string]int) // of what is part of a tool call
-	attached := make(map[string][]wire.Attachment)
+	attached := make(map[string][]protocol.Attachment)
 	for _, e := range resultsLast(r.Entries) {
 		indent := strings.Repeat("  ", depths[e.ParentTool])
 		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
@@ -373,7 +374,7 @@ func (l Look) within(indent string) Look {
 
 // entry is an entry for people at a terminal. attached is what a tool gave back
 // beside a result.
-func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
+func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
 	switch e.EventType {
 	case wire.EntryMessage:
 		list := e.Attachments()
@@ -409,7 +410,7 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 }
 
 // labels say what there is that is no text, and how to get it, a line each.
-func (l Look) labels(indent string, list []wire.Attachment) string {
+func (l Look) labels(indent string, list []protocol.Attachment) string {
 	var b strings.Builder
 	for _, a := range list {
 		line := a.Label()

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -183,7 +184,7 @@ const (
 func (v *View) show(e client.Event) meaning {
 	v.seq = max(v.seq, e.Seq)
 	d := wire.DataOf(e)
-	if d.SessionID != v.session.ID && e.Type != wire.EventTerminal {
+	if d.SessionID != v.session.ID && e.Type != protocol.TypeTerminal {
 		return nothingToDo
 	}
 	if v.json {
@@ -194,11 +195,11 @@ func (v *View) show(e client.Event) meaning {
 	v.beside = true
 	defer func() { v.beside = false }()
 	switch {
-	case e.Type == wire.EventApproval:
+	case e.Type == protocol.TypeApproval:
 		return questionAsked
-	case e.Type == wire.EventResolved:
+	case e.Type == protocol.TypeResolved:
 		return questionResolved
-	case e.Type == wire.EventSecret:
+	case e.Type == protocol.TypeSecret:
 		return keyAsked
 	case !v.json:
 		v.showText(e.Type, d)
@@ -211,7 +212,7 @@ func (v *View) show(e client.Event) meaning {
 
 func (v *View) showText(kind string, d wire.EventData) {
 	switch kind {
-	case wire.EventDelta:
+	case protocol.TypeDelta:
 		if d.ParentTool != "" { // of a sub-agent: it is shown when it is whole
 			return
 		}
@@ -221,28 +222,28 @@ func (v *View) showText(kind string, d wire.EventData) {
 		}
 		v.say(d.Delta)
 		v.shown.add(d.MessageID, len(d.Delta))
-	case wire.EventConversation:
+	case protocol.TypeConversation:
 		v.showItem(d)
-	case wire.EventPlan:
+	case protocol.TypePlan:
 		v.showPlan(d.Entries)
-	case wire.EventDiff:
+	case protocol.TypeDiff:
 		if !v.diffs[d.Diff] {
 			v.diffs[d.Diff] = true
 			v.showDiff(d)
 		}
-	case wire.EventSilent:
+	case protocol.TypeSilent:
 		v.agentSilent(d)
-	case wire.EventError:
+	case protocol.TypeError:
 		if !wire.InConversation(d.Code) { // else its own entry tells it
 			v.remark("error: " + d.Message)
 		}
-	case wire.EventStatus:
+	case protocol.TypeStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
 			v.remark("its time is up; the agent is told to end, and ended if it does not")
 		}
-	case wire.EventIteration, wire.EventGateStart, wire.EventGate:
+	case protocol.TypeIteration, protocol.TypeGateStart, protocol.TypeGate:
 		v.showGate(kind, d)
-	case wire.EventTerminal:
+	case protocol.TypeTerminal:
 		if d.Encoding != "base64" {
 			v.status.printed = true
 			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")
@@ -342,7 +343,7 @@ func (v *View) depthBelow(call string) int { return min(v.depths[call]+1, mostNe
 const mostNested = 8
 
 // showAttachments says what was said that is no text, and how to get it, behind indent.
-func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
+func (v *View) showAttachments(indent, role string, list []protocol.Attachment) {
 	for _, a := range list {
 		line := term.Line(a.Label())
 		if how := howToSave(a); how != "" && role != "user" {
@@ -377,7 +378,7 @@ func (v *View) refusal(d wire.EventData) {
 }
 
 // showPlan shows the steps of a plan that are new or have changed.
-func (v *View) showPlan(steps []wire.PlanEntry) {
+func (v *View) showPlan(steps []domain.PlanEntry) {
 	for _, step := range steps {
 		mark := "☐"
 		switch step.Status {
@@ -500,9 +501,9 @@ const (
 // follow notes what an event means for the status.
 func (s *status) follow(kind string, d wire.EventData) {
 	switch {
-	case kind == wire.EventStatus && d.State != "running":
+	case kind == protocol.TypeStatus && d.State != "running":
 		s.silent, s.noted, s.tool = nil, false, ""
-	case kind != wire.EventConversation:
+	case kind != protocol.TypeConversation:
 	case d.EventType == wire.EntryToolCall:
 		if s.tool == "" {
 			s.printed = false

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -34,25 +35,25 @@ func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
 	v := NewView(&out, &side, false, false)
 	v.session = wire.Session{ID: "s"}
 	for _, e := range []client.Event{
-		happened(t, wire.EventDelta, members{"message_id": "1", "delta": "Hel"}),
-		happened(t, wire.EventDelta, members{"message_id": "1", "delta": "lo"}),
-		happened(t, wire.EventDelta, members{"message_id": "x", "delta": "of another session", "session_id": "other"}),
-		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}),
-		happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x", "tool_status": "pending"}),
-		happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x", "tool_status": "running"}),
-		happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "b", "tool_name": "Bash"}),
-		happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}),
-		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_name": "Read", "tool_status": "failed"}),
-		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "c", "tool_name": "Bash", "tool_status": "failed", "refused_by": "mode=plan", "refusal": "it is in plan mode"}),
-		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "d", "tool_name": "Bash", "tool_status": "failed", "refused_by": "user", "refusal": "not now"}),
-		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole."}),
-		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole. And late."}),
-		happened(t, wire.EventPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two"}}}),
-		happened(t, wire.EventPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}}}),
-		happened(t, wire.EventDiff, members{"path": "f", "binary": true, "diff": ""}),
-		happened(t, wire.EventTerminal, members{"session_id": "", "data": "a\r\nb\x1b[2J\r\n"}),
-		happened(t, wire.EventError, members{"message": "no\nmore"}),
-		happened(t, wire.EventStatus, members{"state": "running"}),
+		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}),
+		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}),
+		happened(t, protocol.TypeDelta, members{"message_id": "x", "delta": "of another session", "session_id": "other"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x", "tool_status": "pending"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x", "tool_status": "running"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "b", "tool_name": "Bash"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_name": "Read", "tool_status": "failed"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "c", "tool_name": "Bash", "tool_status": "failed", "refused_by": "mode=plan", "refusal": "it is in plan mode"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "d", "tool_name": "Bash", "tool_status": "failed", "refused_by": "user", "refusal": "not now"}),
+		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole."}),
+		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole. And late."}),
+		happened(t, protocol.TypePlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two"}}}),
+		happened(t, protocol.TypePlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}}}),
+		happened(t, protocol.TypeDiff, members{"path": "f", "binary": true, "diff": ""}),
+		happened(t, protocol.TypeTerminal, members{"session_id": "", "data": "a\r\nb\x1b[2J\r\n"}),
+		happened(t, protocol.TypeError, members{"message": "no\nmore"}),
+		happened(t, protocol.TypeStatus, members{"state": "running"}),
 	} {
 		assert.Equal(t, nothingToDo, v.show(e), "%s", e.Data)
 	}
@@ -84,10 +85,10 @@ func TestWhereThereIsNoTerminalTheAgentsSilenceIsToldOnce(t *testing.T) {
 	v.session = wire.Session{ID: "s", Agent: "claude"}
 	since := time.Now().Add(-7 * time.Second)
 	for _, note := range []string{"", "API error 500,\ntrying again", "and again"} {
-		v.show(happened(t, wire.EventSilent, members{"since": since, "note": note}))
+		v.show(happened(t, protocol.TypeSilent, members{"since": since, "note": note}))
 	}
-	v.show(happened(t, wire.EventSilent, members{"since": since, "ended": true}))
-	v.show(happened(t, wire.EventSilent, members{"since": time.Now().Add(-31 * time.Minute), "tool_title": "make"}))
+	v.show(happened(t, protocol.TypeSilent, members{"since": since, "ended": true}))
+	v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-31 * time.Minute), "tool_title": "make"}))
 	assert.Equal(t, `— claude has said nothing for 7 s
 — claude has said nothing for 7 s: API error 500,
   trying again
@@ -123,25 +124,25 @@ func TestOnATerminalTheTimeIsCounted(t *testing.T) {
 			v.ticked()
 		}
 		assert.True(t, strings.HasSuffix(printed(screen), normal("\r^[J"+turn[4%len(turn)]+" 1 s")))
-		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "make test"}))
+		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "make test"}))
 		assert.Equal(t, "\r^[J● make test\n", printed(screen))
 		<-ticks
 		v.ticked()
 		assert.Contains(t, printed(screen), " 1 s · make test")
-		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_title": "make test"}))
-		v.show(happened(t, wire.EventSilent, members{"since": time.Now().Add(-5 * time.Second), "note": "x\ny"}))
+		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_title": "make test"}))
+		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-5 * time.Second), "note": "x\ny"}))
 		assert.Equal(t, "\r^[J✓ make test\n— claude has said nothing for 5 s: x y", printed(screen))
 		for range 4 {
 			<-ticks
 			v.ticked()
 		}
 		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "what has not changed is not drawn again")
-		v.show(happened(t, wire.EventSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
+		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
 		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too…", printed(screen))
-		v.show(happened(t, wire.EventSilent, members{"since": time.Now(), "ended": true}))
-		v.show(happened(t, wire.EventDelta, members{"message_id": "1", "delta": "Hello"}))
+		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now(), "ended": true}))
+		v.show(happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hello"}))
 		assert.Equal(t, "\r^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))
-		v.show(happened(t, wire.EventStatus, members{"state": "interrupting"}))
+		v.show(happened(t, protocol.TypeStatus, members{"state": "interrupting"}))
 		stop()
 		assert.Equal(t, "\n", printed(screen))
 		v.ticked()
@@ -154,7 +155,7 @@ func TestOnATerminalMarkdownIsRendered(t *testing.T) {
 	v, screen := drawing()
 	v.render()
 	say := func(text string) string {
-		v.show(happened(t, wire.EventDelta, members{"message_id": "1", "delta": text}))
+		v.show(happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": text}))
 		return printed(screen)
 	}
 	assert.Equal(t, "Some **bo", say("Some **bo"))
@@ -165,9 +166,9 @@ func TestOnATerminalMarkdownIsRendered(t *testing.T) {
 	v.Note("a note")
 	assert.Equal(t, "\r^[2A^[J\n• one\n  `x\n— a note\n", strings.ReplaceAll(printed(screen), "^[J\n•", "^[J\n•"), "what comes between shows what there is")
 	assert.Equal(t, "y` z", say("y` z"))
-	v.show(happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "…"}))
+	v.show(happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "…"}))
 	assert.Equal(t, "\r^[Jy` z\n", printed(screen))
-	v.show(happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "# \x1b[2JWhole"}))
+	v.show(happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "# \x1b[2JWhole"}))
 	assert.Equal(t, "# <U+001B>[2JWhole\r^[J^[1;4m<U+001B>[2JWhole^[0m\n", printed(screen))
 }
 
@@ -178,7 +179,7 @@ func TestACutResultSaysHowToReadAll(t *testing.T) {
 	v := NewView(&side, &side, true, false)
 	v.session = wire.Session{ID: "s", TaskID: "task-0001"}
 	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // of the second its input is too long
-		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
+		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
 	}
 	assert.Equal(t, "✓ T\n  line\n  line\n  line\n  line\n  … the rest is too long to show here: duet-rpc session show task-0001\n✓ T\n  1\n  2\n  3\n", normal(side.String()))
 }
@@ -188,7 +189,7 @@ func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {
 	v := NewView(&side, &side, true, false)
 	v.session = wire.Session{ID: "s"}
 	for _, result := range []string{"", "one\n", "1\n2\n3\n4\n5\n6\n7", "1\n2\n3\n4\n5\n6\n7\n\x1b[1m8\x1b[0m\x1b[2J\n", "10%\r100%\n" + strings.Repeat("x", 500)} {
-		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result}))
+		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result}))
 	}
 	assert.Equal(t, "✓ T\n✓ T\n  one\n✓ T\n  1\n  2\n  3\n  4\n  5\n  6\n  7\n✓ T\n  1\n  2\n  3\n  4\n  … 2 more lines\n  7\n  8<U+001B>[2J\n✓ T\n  100%\n  "+strings.Repeat("x", 199)+"…\n", normal(side.String()))
 }
@@ -208,10 +209,10 @@ func TestEventsSayWhatIsToBeDone(t *testing.T) {
 	var out bytes.Buffer
 	v := NewView(&out, &out, false, true)
 	v.session = wire.Session{ID: "s"}
-	assert.Equal(t, questionAsked, v.show(happened(t, wire.EventApproval, members{"approval_id": "1"})))
-	assert.Equal(t, questionResolved, v.show(happened(t, wire.EventResolved, members{"approval_id": "1"})))
-	assert.Equal(t, nothingToDo, v.show(happened(t, wire.EventStatus, members{"state": "running"})))
-	assert.Equal(t, turnEnded, v.show(happened(t, wire.EventStatus, members{"state": "timed_out"})))
-	assert.Equal(t, nothingToDo, v.show(happened(t, wire.EventStatus, members{"state": "completed", "session_id": "other"})))
+	assert.Equal(t, questionAsked, v.show(happened(t, protocol.TypeApproval, members{"approval_id": "1"})))
+	assert.Equal(t, questionResolved, v.show(happened(t, protocol.TypeResolved, members{"approval_id": "1"})))
+	assert.Equal(t, nothingToDo, v.show(happened(t, protocol.TypeStatus, members{"state": "running"})))
+	assert.Equal(t, turnEnded, v.show(happened(t, protocol.TypeStatus, members{"state": "timed_out"})))
+	assert.Equal(t, nothingToDo, v.show(happened(t, protocol.TypeStatus, members{"state": "completed", "session_id": "other"})))
 	assert.Equal(t, 4, bytes.Count(out.Bytes(), []byte("\n")), "an event of the session is a line of JSON: %s", out.String())
 }

@@ -1,0 +1,216 @@
+package protocol
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// This file has texts for people that the clients in Go show.
+
+// Subject is what a rule is about, in words.
+func (r Rule) Subject() string {
+	switch {
+	case r.Command != "":
+		return r.ToolName + ": " + r.Command
+	case r.Path != "":
+		return r.ToolName + ": " + r.Path
+	case r.SameInput:
+		return r.ToolName + ", with the same input"
+	}
+	return r.ToolName
+}
+
+// Where is where a rule holds, in words.
+func (r Rule) Where() string {
+	if r.Scope == "session" {
+		return "session " + cmp.Or(r.Title, r.ThreadID)
+	}
+	return r.Scope
+}
+
+// Line is the command as somebody would type it.
+func (t BuildTarget) Line() string { return commandLine(t.Command) }
+
+// Line is the command as somebody would type it.
+func (p BuildProgress) Line() string { return commandLine(p.Command) }
+
+func commandLine(words []string) string {
+	if len(words) == 3 && words[0] == "sh" && words[1] == "-c" {
+		return words[2]
+	}
+	return strings.Join(words, " ")
+}
+
+// Found says how many warnings there are, behind what else is said; "" if there are none.
+func (b BuildResult) Found() string {
+	n := 0
+	for _, d := range b.Warnings {
+		if d.Severity == "warning" {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 warning"
+	}
+	return fmt.Sprintf(", %d warnings", n)
+}
+
+// Outcome says what came of it, and how long that took.
+func (r GateResult) Outcome() string {
+	took := (time.Duration(r.DurationMS) * time.Millisecond).Round(10 * time.Millisecond).String()
+	if r.Passed {
+		return r.Gate + " (" + took + ")"
+	}
+	return r.Gate + ": " + r.Reason + " (" + took + ")"
+}
+
+// Named are the gates. g may be nil.
+func (g *Gates) Named() []string {
+	if g == nil {
+		return nil
+	}
+	return g.Gates
+}
+
+// IsOver reports whether nothing more comes of the work. g may be nil, which is false.
+func (g *Gates) IsOver() bool {
+	return g != nil && (g.State == domain.LoopPassed || g.State == domain.LoopFailed || g.State == domain.LoopStopped)
+}
+
+// Failed reports whether gates still fail, and nothing more is tried. g may be nil.
+func (g *Gates) Failed() bool { return g != nil && g.State == domain.LoopFailed }
+
+// Words are where the work stands, in words; "" where there are no gates.
+func (g *Gates) Words() string {
+	if g == nil {
+		return ""
+	}
+	turn := fmt.Sprintf("turn %d of %d", g.Iteration, g.MaxIterations)
+	switch g.State {
+	case domain.LoopPassed:
+		return fmt.Sprintf("passed in %s", turn)
+	case domain.LoopFailed:
+		return fmt.Sprintf("failed, %s: %s", strings.Join(g.Failing, ", "), g.Reason)
+	case domain.LoopStopped:
+		return fmt.Sprintf("stopped in %s: %s", turn, g.Reason)
+	case domain.LoopChecking:
+		return "checked after " + turn
+	}
+	return turn
+}
+
+// Short is the same in a word or two, behind the state of a task; "" where that is clear
+// without.
+func (g *Gates) Short() string {
+	if g == nil {
+		return ""
+	}
+	switch g.State {
+	case domain.LoopPassed:
+		return ", gates passed"
+	case domain.LoopFailed:
+		return ", gates failed"
+	case domain.LoopChecking:
+		return ", gates checked"
+	case domain.LoopWorking:
+		return fmt.Sprintf(", turn %d/%d", g.Iteration, g.MaxIterations)
+	}
+	return ""
+}
+
+// Text is the message in words. Its first line is the only one that begins with no space,
+// so that nothing that a page says passes for another message.
+func (m PageMessage) Text() string {
+	var text strings.Builder
+	said := indented(m.Message)
+	message := strings.TrimPrefix(said, "Uncaught ")
+	switch place := m.place(); m.Kind {
+	case "navigation":
+		text.WriteString("page: " + oneLine(m.URL))
+		if m.Message != "" {
+			text.WriteString(" (" + oneLine(m.Message) + ")")
+		}
+	case "error":
+		text.WriteString("uncaught: " + message)
+		if place != "" {
+			text.WriteString(" (" + place + ")")
+		}
+	default:
+		text.WriteString(oneLine(m.Level) + ": " + said)
+		if place != "" {
+			text.WriteString(" (" + place + ")")
+		}
+	}
+	if m.Count > 1 {
+		fmt.Fprintf(&text, " [%d times]", m.Count)
+	}
+	// Some browsers begin a stack with the message.
+	stack := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(m.Stack), strings.TrimPrefix(m.Message, "Uncaught ")))
+	if stack != "" {
+		text.WriteString("\n    " + indented(stack))
+	}
+	return text.String()
+}
+
+func (m PageMessage) place() string {
+	if m.URL == "" || m.Line == 0 {
+		return oneLine(m.URL)
+	}
+	return fmt.Sprintf("%s:%d:%d", oneLine(m.URL), m.Line, m.Column)
+}
+
+// endsLine reports whether a character ends a line, for some program that shows a text.
+func endsLine(r rune) bool {
+	return '\n' <= r && r <= '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+// indented is a text whose lines begin with spaces, but for the first one. Empty lines
+// are left out.
+func indented(text string) string {
+	var lines []string
+	for line := range strings.FieldsFuncSeq(text, endsLine) {
+		if line = strings.TrimSpace(line); line != "" || len(lines) == 0 {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n    ")
+}
+
+// oneLine is a text with spaces in place of its ends of lines.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if endsLine(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// Label says in a line what it is, such as [image image/png 12 KB].
+func (a Attachment) Label() string {
+	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
+	for _, part := range []string{a.Name, a.MIMEType} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	switch {
+	case a.Size >= 1e6:
+		parts = append(parts, fmt.Sprintf("%.1f MB", float64(a.Size)/1e6))
+	case a.Size >= 1000:
+		parts = append(parts, fmt.Sprintf("%d KB", (a.Size+500)/1000))
+	case a.Size > 0:
+		parts = append(parts, fmt.Sprintf("%d B", a.Size))
+	}
+	if a.ID == "" && a.URI != "" {
+		parts = append(parts, a.URI)
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
