@@ -21,7 +21,6 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-header)
-(require 'duet-latest)
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)

@@ -18,8 +18,8 @@
 (require 'duet-approval)
 (require 'duet-approval-always)
 (require 'duet-approval-excerpt)
+(require 'duet-connection)
 (require 'duet-header)
-(require 'duet-latest)
 (require 'duet-remote)
 
 (declare-function duet-approval-edit "duet-approval-edit" (approval))

@@ -15,7 +15,7 @@
 (require 'subr-x)
 (require 'duet-log)
 (require 'duet-remote)
-(require 'duet-rpc-process)
+(require 'duet-rpc)
 
 (defun duet-command (root &rest arguments)
   "Return the command that runs duet-rpc with ARGUMENTS for the project ROOT."

@@ -13,7 +13,7 @@
 
 (require 'subr-x)
 (require 'duet-directive)
-(require 'duet-project)
+(require 'duet-connection)
 (require 'duet-transcript)
 
 (declare-function flymake-diagnostics "flymake" (&optional beg end))

@@ -16,7 +16,7 @@
 (require 'duet-connection)
 (require 'duet-lines)
 (require 'duet-model)
-(require 'duet-pages)
+(require 'duet-events)
 
 (defun duet-diff-turns-load (connection session run whole done fail)
   "Ask CONNECTION what the turn RUN of SESSION, an id, has changed.

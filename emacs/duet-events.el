@@ -17,10 +17,238 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'duet-events-messages)
-(require 'duet-gates)
 (require 'duet-log)
 (require 'duet-model)
+
+;;; Messages of a session
+
+;; What was said and done in a session: events of its messages, tool calls, plans and
+;; changes become `duet-message's.  An event that is older than what a message
+;; has already changes nothing.
+
+(defconst duet-events--message-types
+  '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
+    "task_error" "queue_changed")
+  "Types of events that change messages.")
+
+(defun duet-events--add (session message)
+  "Add MESSAGE to SESSION and say so."
+  (duet-model-add-message message)
+  (duet-model-announce (duet-session-model session) 'message-added session message))
+
+(defun duet-events--changed (message)
+  "Say that MESSAGE has changed."
+  (let ((session (duet-message-session message)))
+    (duet-model-announce (duet-session-model session) 'message-changed session message)))
+
+(defun duet-events--message (session run type data seq time)
+  "Apply to SESSION what an event of RUN tells of a message.
+The event has TYPE, DATA, the number SEQ and the TIME."
+  (pcase type
+    ((or "message_delta" "thinking_delta")
+     (duet-events--delta session run (if (equal type "message_delta") 'text 'thinking)
+                         data seq time))
+    ("conversation_updated"
+     (pcase (duet-get-string data :event_type)
+       ((or "tool_call" "tool_result") (duet-events--tool session run data seq time))
+       ((and kind (or "message" "thinking" "system"))
+        (duet-events--whole session run kind data seq time))
+       (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
+    ("queue_changed" (duet-events--queue session run data seq))
+    ("plan" (duet-events--put session run (duet-events--plan-key run) 'plan
+                              (duet-get-objects data :entries) seq time))
+    ("diff_updated"
+     (when-let ((path (duet-get-string data :path)))
+       (duet-events--put session run (duet-events--diff-key run path) 'diff
+                         data seq time)))
+    ;; What the conversation has as well, its own event tells.
+    ((and "task_error" (guard (not (member (duet-get-string data :code)
+                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
+                                             "SETTING_IGNORED" "RULES_NOT_ASKED")))))
+     (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
+                                       :session session :run run :seq seq
+                                       :created time)))
+       (duet-message-set-text message (or (duet-get-string data :message)
+                                          "The agent reports an error"))
+       (duet-events--add session message)))))
+
+(defun duet-events--plan-key (run)
+  "Return the key of the plan of RUN."
+  (concat "plan:" run))
+
+(defun duet-events--diff-key (run path)
+  "Return the key of what RUN has changed in the file PATH."
+  (format "diff:%s:%s" run path))
+
+(defun duet-events--answer-key (id)
+  "Return the key of the answer to the question ID."
+  (concat "answer:" id))
+
+(defun duet-events--delta (session run kind data seq time)
+  "Add to a message of RUN in SESSION, of KIND, the text in DATA.
+SEQ and TIME are the event's."
+  (let ((key (duet-get-string data :message_id))
+        (delta (duet-get-string data :delta)))
+    (when (and key delta)
+      (let ((message (duet-session-message session key)))
+        (cond
+         ((null message)
+          (duet-events--add session (make-duet-message
+                                     :key key :kind kind :session session :run run
+                                     :parent (duet-get-string data :parent_tool_use_id)
+                                     :open t :seq seq :created time
+                                     :chunks (list delta)
+                                     :size (length delta))))
+         ((and (duet-message-open message)
+               (or (eql seq 0) (> seq (duet-message-seq message))))
+          (setq delta (duet-message-news message delta (duet-get-number data :length)))
+          (duet-message-append message delta)
+          (setf (duet-message-seq message) seq
+                (duet-message-loaded message) nil)
+          (duet-model-announce (duet-session-model session)
+                               'message-text session message delta)))))))
+
+(defun duet-events--kind (type role)
+  "Return what a message is that the protocol calls TYPE, said in ROLE."
+  (pcase type
+    ("thinking" 'thinking)
+    ("system" 'system)
+    ("plan" 'plan)
+    ("diff" 'diff)
+    ("approval" 'answer)
+    (_ (if (equal role "user") 'prompt 'text))))
+
+(defun duet-events--attachments (data)
+  "Return what DATA, an event's or a conversation's, have beside text."
+  (or (duet-get-objects data :attachments)
+      (duet-get-objects (duet-get data :data) :attachments)))
+
+(defun duet-events--said-kind (type data)
+  "Return what a message is that the protocol calls TYPE, as DATA tell.
+What an agent says that is no text is `content', what it thinks `sketch'."
+  (let ((kind (duet-events--kind type (duet-get-string data :role))))
+    (cond
+     ((null (duet-events--attachments data)) kind)
+     ((eq kind 'text) 'content)
+     ((eq kind 'thinking) 'sketch)
+     (t kind))))
+
+(defun duet-events--whole (session run type data seq time)
+  "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.
+SEQ and TIME are the event's."
+  (when-let ((key (duet-get-string data :message_id)))
+    (let ((message (duet-session-message session key))
+          (text (or (duet-get-string data :content) "")))
+      (cond
+       ((null message)
+        (duet-events--add session (make-duet-message
+                                   :key key :session session :run run :seq seq
+                                   :kind (duet-events--said-kind type data)
+                                   :parent (duet-get-string data :parent_tool_use_id)
+                                   :attachments (duet-events--attachments data)
+                                   :created time :chunks (list text)
+                                   :cut (and (duet-get data :truncated) t)
+                                   :size (length text))))
+       ((>= seq (duet-message-seq message))
+        (unless (if (duet-get data :truncated)
+                    (string-prefix-p text (duet-message-text message))
+                  (string= text (duet-message-text message)))
+          (duet-message-set-text message text)
+          (setf (duet-message-cut message) (and (duet-get data :truncated) t)))
+        (setf (duet-message-open message) nil
+              (duet-message-seq message) seq)
+        (duet-events--changed message))))))
+
+(defun duet-events--queue (session run data seq)
+  "Apply to SESSION a change of its queue: DATA of the event SEQ of RUN.
+A new text is that of the prompt of RUN."
+  (let ((text (duet-get-string data :content))
+        (prompt (cl-find-if (lambda (message)
+                              (and (eq (duet-message-kind message) 'prompt)
+                                   (equal (duet-message-run message) run)))
+                            (duet-session-order session))))
+    (when (and text prompt (>= seq (duet-message-seq prompt)))
+      (duet-message-set-text prompt text)
+      (setf (duet-message-seq prompt) seq
+            (duet-message-cut prompt) (and (duet-get data :truncated) t))
+      (duet-events--changed prompt)))
+  (duet-model-arrange-messages session (duet-get-strings data :order)))
+
+(defun duet-events--put (session run key kind data seq time)
+  "Make DATA the data of the message KEY of RUN in SESSION, of KIND.
+SEQ and TIME are the event's."
+  (let ((message (duet-session-message session key)))
+    (cond
+     ((null message)
+      (duet-events--add session (make-duet-message
+                                 :key key :kind kind :session session :run run
+                                 :seq seq :created time :data data)))
+     ((>= seq (duet-message-seq message))
+      (setf (duet-message-data message) data
+            (duet-message-seq message) seq)
+      (duet-events--changed message)))))
+
+(defun duet-events--tool (session run data seq time)
+  "Apply to SESSION what DATA tell of a tool call of RUN.
+SEQ and TIME are the event's."
+  (when-let ((id (or (duet-get-string data :tool_result_for_id)
+                     (duet-get-string data :tool_id))))
+    ;; An agent may use the same id in each run.
+    (let* ((key (concat run "/" id))
+           (old (duet-session-message session key))
+           (tool (or old (make-duet-tool :key key :kind 'tool :session session :run run
+                                         :id id :seq seq :created time))))
+      (when (>= seq (duet-message-seq tool))
+        (setf (duet-message-seq tool) seq)
+        (duet-events--tool-members tool data)
+        (if old
+            (duet-events--changed tool)
+          (duet-events--add session tool))))))
+
+(defun duet-events--tool-members (tool data)
+  "Take into TOOL what DATA tell, an event's or a conversation's."
+  (cl-macrolet ((take (accessor &rest keys)
+                  `(when-let ((value (or ,@(mapcar (lambda (key)
+                                                     `(duet-get-string data ,key))
+                                                   keys))))
+                     (setf (,accessor tool) value))))
+    (take duet-tool-name :tool_name)
+    (take duet-tool-title :tool_title :title)
+    (take duet-tool-tool-kind :tool_kind)
+    (take duet-tool-result :tool_result_content)
+    (take duet-tool-approval :approval_id)
+    (take duet-tool-refused-by :refused_by)
+    (take duet-tool-refusal :refusal)
+    (take duet-tool-parent :parent_tool_use_id))
+  (when-let ((status (or (duet-get-string data :tool_status)
+                         (duet-get-string data :status))))
+    (setf (duet-tool-status tool) (intern status)))
+  (when-let ((input (or (duet-get data :tool_input)
+                        (duet-events--json (duet-get-string data :tool_input_json)))))
+    (setf (duet-tool-input tool) input))
+  (when-let ((more (or (duet-get data :tool_data)
+                       (and (not (duet-get-string data :tool_result_for_id))
+                            (duet-get data :data)))))
+    (setf (duet-tool-paths tool) (duet-get-strings more :paths)
+          (duet-tool-diffs tool) (duet-get-objects more :diffs)
+          (duet-tool-terminal tool) (duet-get-string more :terminal)
+          (duet-message-attachments tool) (duet-get-objects more :attachments)))
+  (cond ((duet-get data :truncated) (setf (duet-message-cut tool) t))
+        ;; A page has all of both.
+        ((or (duet-get-string data :tool_input_json) (plist-member data :is_completed))
+         (setf (duet-message-cut tool) nil)))
+  (setf (duet-message-open tool)
+        (not (memq (duet-tool-status tool) '(completed failed)))))
+
+(defun duet-events--json (text)
+  "Return the JSON in TEXT, or TEXT if it is none; nil is nil."
+  (and text
+       (condition-case nil
+           (json-parse-string text :object-type 'plist
+                              :null-object nil :false-object :json-false)
+         (error text))))
+
+;;; Events
 
 (defconst duet-events--orphans 200
   "How many events of runs that nobody knows are kept.")
@@ -129,7 +357,7 @@ The conversation tells that, too."
       (apply #'duet-events--apply model event))))
 
 
-;;; Sessions
+;;;; Sessions
 
 (defun duet-events--session (model id)
   "Return the session ID of MODEL; make it if there is none."
@@ -274,7 +502,7 @@ The members are :input_tokens, :output_tokens, :context_used,
               (plist-put (duet-session-usage session) key value))))))
 
 
-;;; Questions
+;;;; Questions
 
 (defun duet-events--asks (model data time)
   "Apply to MODEL that an agent asks what DATA tell, at TIME."
@@ -334,6 +562,223 @@ The server tells of the same answers in a conversation that is loaded."
     (let ((session (gethash (duet-get-string data :session_id) (duet-model-runs model))))
       (duet-events--answered session data seq time)
       (duet-model-announce model 'approval-resolved session approval data))))
+
+;;; Replies
+
+;; These functions take what requests returned: sessions, a part of a
+;; conversation, questions that wait.  As `duet-events-apply' does with events,
+;; they signal nothing, and what is older than an event that came before
+;; changes nothing.
+
+(defun duet-pages-load-session (model object &optional asked)
+  "Apply to MODEL a session as the server lists it: OBJECT; return it.
+Return nil if that is none, or none any more.  ASKED is when it was asked
+for, by the clock of MODEL; what an event has told since is newer."
+  (let ((id (duet-get-string object :id))
+        (thread (duet-get-string object :thread_id))
+        (state (or (duet-get-string object :state) (duet-get-string object :status))))
+    (cond
+     ((not (and id thread state))
+      (duet-log "A session that tells too little: %s" (duet-log-brief object)))
+     ((duet-model-gone-p model id asked) nil)
+     (t
+      (let* ((session (duet-events--session model thread))
+             (run (duet-events--run session id (duet-get-string object :created_at)))
+             (changed (or (duet-get-string object :last_activity_at) ""))
+             (old (duet-pages-old-p session asked)))
+        (setf (duet-run-query run) (or (duet-get-string object :query) "")
+              (duet-run-parent run) (duet-get-string object :parent_session_id))
+        (duet-model-arrange-run session run)
+        (duet-run-change run (intern state) changed (duet-get-string object :error)
+                         (duet-get-string object :error_code))
+        (when (and (memq (duet-run-state run) '(starting running)) (not old))
+          (duet-run-be-silent run (duet-get-string object :silent_since)
+                              (duet-get-string object :silent_note)
+                              (duet-get-string object :silent_tool)))
+        (setf (duet-session-cwd session) (duet-get-string object :working_dir))
+        (unless old
+          (setf (duet-session-title session) (duet-get-string object :title)
+                (duet-session-archived session) (duet-get object :archived)
+                (duet-session-background session) (duet-get-objects object :background)))
+        ;; A conversation may have had another agent before.
+        (when (or (null (duet-session-agent session))
+                  (and (eq run (duet-session-leaf session)) (not old)))
+          (duet-session-set-agent session (duet-pages-agent object)))
+        (duet-pages-settings session object asked)
+        (when-let ((name (or (duet-get-string object :conversation_title)
+                             (and (eq run (duet-session-leaf session))
+                                  (duet-get-string object :summary)))))
+          (setf (duet-session-summary session) name))
+        (when (eq run (duet-session-leaf session))
+          (unless old
+            (duet-gates-load session (duet-get object :gates)))
+          (unless (and asked (> (duet-session-counted session) asked))
+            (duet-events-add-usage session object)
+            (duet-events-add-usage
+             session (list :context_used (duet-get object :effective_context_tokens)
+                           :context_size (duet-get object :context_limit)))))
+        (duet-events--touch session changed)
+        (duet-events--adopt model session id)
+        (duet-pages--ended session run)
+        session)))))
+
+(defun duet-pages-agent (object)
+  "Return the agent that the conversation of OBJECT, its last run, goes on with."
+  (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
+
+(defun duet-pages-old-p (session asked)
+  "Return non-nil if an event has told of SESSION after it was ASKED for.
+ASKED is a time by the clock of its model, or nil for now."
+  (and asked (> (duet-session-heard session) asked)))
+
+(defun duet-pages-settings (session object &optional asked)
+  "Take into SESSION what OBJECT, its last run, has of its agent's settings.
+A list has less than the state of one session, and changes less.  ASKED
+is that of `duet-pages-load-session'."
+  (when (and (equal (duet-get-string object :id) (duet-session-leaf-id session))
+             (not (duet-pages-old-p session asked)))
+    (setf (duet-session-agent-mode session) (duet-get-string object :agent_mode)
+          (duet-session-mode session) (duet-get-string object :permission_mode)
+          (duet-session-llm session) (duet-get-string object :model)))
+  (when-let ((modes (duet-get-objects object :modes)))
+    (setf (duet-session-modes session) modes))
+  (when-let ((told (duet-get object :agent_session)))
+    (unless (and (duet-session-told session) (duet-pages-old-p session asked))
+      (duet-session-tell session told))))
+
+(defun duet-pages-load-sessions (model objects &optional asked)
+  "Apply to MODEL sessions as the server lists them: the vector OBJECTS.
+ASKED is that of `duet-pages-load-session'.  Return those of which an event
+has told since, so that not all of the list was taken."
+  (duet-log-guard "A list of sessions that was not understood"
+    (let ((old '()))
+      (seq-do (lambda (object)
+                (when-let ((session (duet-pages-load-session model object asked)))
+                  (when (duet-pages-old-p session asked) (cl-pushnew session old))))
+              objects)
+      (duet-model-announce model 'sessions)
+      old)))
+
+
+;;;; Pages of a conversation
+
+(defun duet-pages-load (session objects where)
+  "Take into SESSION a part of its conversation: the vector OBJECTS.
+WHERE is `older' if it precedes what is there, else `newer'.  Return the
+messages that are new."
+  (duet-log-guard "A conversation that was not understood"
+    (let ((new '()))
+      (seq-do (lambda (object)
+                (duet-log-guard "A part of a conversation that was not understood"
+                  (when-let ((message (duet-pages--events session object)))
+                    (puthash (duet-message-key message) message
+                             (duet-session-messages session))
+                    (push message new))))
+              objects)
+      (if (eq where 'older)
+          (setf (duet-session-order session) (nconc (duet-session-order session)
+                                                    (copy-sequence new)))
+        (dolist (message (reverse new))
+          (duet-model-add-message message)))
+      (duet-model-announce (duet-session-model session) 'messages-loaded
+                           session (reverse new) where)
+      (reverse new))))
+
+(defun duet-pages-key (object)
+  "Return the key of the message that OBJECT, a part of a conversation, is of."
+  (let ((type (duet-get-string object :event_type))
+        (run (or (duet-get-string object :session_id) ""))
+        (data (duet-get object :data)))
+    (cond
+     ((member type '("tool_call" "tool_result"))
+      (concat run "/" (or (duet-get-string object :tool_id)
+                          (duet-get-string object :tool_result_for_id))))
+     ((equal type "plan") (duet-events--plan-key run))
+     ((equal type "diff") (duet-events--diff-key run (duet-get-string data :path)))
+     ((equal type "approval")
+      (duet-events--answer-key (duet-get-string data :approval_id)))
+     (t (or (duet-get-string object :key) (format "item-%s" (duet-get object :id)))))))
+
+(defun duet-pages--events (session object)
+  "Return the new message that OBJECT, a part of SESSION's conversation, is.
+Return nil if it is there already; it is brought up to date then."
+  (let* ((type (duet-get-string object :event_type))
+         (tool (member type '("tool_call" "tool_result")))
+         (run (or (duet-get-string object :session_id) ""))
+         (data (duet-get object :data))
+         (key (duet-pages-key object))
+         (seq (or (duet-get-number object :seq) 0))
+         (old (duet-session-message session key))
+         (text (or (duet-get-string object :content) ""))
+         (open (not (duet-get object :is_completed)))
+         (message
+          (or old
+              (if tool
+                  (make-duet-tool :key key :kind 'tool :session session :run run
+                                  :id (substring key (1+ (length run))))
+                (make-duet-message :key key :session session :run run
+                                   :parent (duet-get-string object :parent_tool_use_id)
+                                   :attachments (duet-events--attachments object)
+                                   :kind (duet-events--said-kind type object))))))
+    (when (>= seq (duet-message-seq message))
+      (setf (duet-message-seq message) seq
+            (duet-message-open message) open)
+      (unless (duet-message-created message)
+        (setf (duet-message-created message) (duet-get-string object :created_at)))
+      (pcase (duet-message-kind message)
+        ('tool (duet-events--tool-members message object))
+        ('plan (setf (duet-message-data message) (duet-get-objects data :entries)))
+        ;; What an event has brought has the diff itself.
+        ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
+        (_ (unless (and old (string= text (duet-message-text old)))
+             (duet-message-set-text message text))
+           (setf (duet-message-cut message) nil)
+           (setf (duet-message-loaded message) open)))
+      (when old
+        ;; One that this very page has brought is not shown yet.
+        (when (memq old (duet-session-order session))
+          (duet-events--changed old))))
+    (and (not old) message)))
+
+(defun duet-pages-loaded (session)
+  "End the loading of SESSION: apply the events that have waited for it."
+  (let ((held (reverse (duet-session-held session)))
+        (duet-model-late t))
+    (setf (duet-session-loaded session) t
+          (duet-session-held session) nil)
+    (pcase-dolist (`(,type ,data ,seq ,time) held)
+      (duet-log-guard "An event that was not understood"
+        (duet-events--message session (duet-get-string data :session_id)
+                              type data seq time)))
+    (dolist (run (reverse (duet-session-runs session)))
+      (duet-pages--ended session run))))
+
+(defun duet-pages--ended (session run)
+  "Say in SESSION how RUN ended, if that was not well and RUN is shown.
+No part of the conversation tells it."
+  (when (and (eq (duet-session-loaded session) t)
+             (cl-find (duet-run-id run) (duet-session-order session)
+                      :key #'duet-message-run :test #'equal))
+    (duet-events--ended session run)))
+
+
+;;;; Questions
+
+(defun duet-pages-load-approvals (model objects &optional asked)
+  "Make the questions in the vector OBJECTS those that wait in MODEL.
+What was asked or answered after they were ASKED for, by the clock of
+MODEL, they do not tell; nil is now."
+  (duet-log-guard "A list of questions that was not understood"
+    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
+      (dolist (approval (duet-model-approval-list model))
+        (unless (or (member (duet-approval-id approval) ids)
+                    (and asked (> (duet-approval-heard approval) asked)))
+          (duet-events--resolved model (list :approval_id (duet-approval-id approval)
+                                             :session_id (duet-approval-run approval)))))
+      (seq-do (lambda (object)
+                (unless (duet-model-gone-p model (duet-get-string object :approval_id) asked)
+                  (duet-events--approval model object nil)))
+              objects))))
 
 (provide 'duet-events)
 ;;; duet-events.el ends here

@@ -14,7 +14,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
-(require 'duet-gates)
+(require 'duet-model)
 (require 'duet-look)
 (require 'duet-render)
 (require 'duet-actions)

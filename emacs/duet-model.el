@@ -47,11 +47,207 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'duet-get)
 (require 'duet-log)
-(require 'duet-message)
-(require 'duet-run)
 (require 'duet-visible)
+
+;;; JSON objects
+
+;; What the server sends may be anything.  What is read here out of it is what it is
+;; read as, or nil.
+
+(defun duet-get (object &rest keys)
+  "Return what stands under KEYS, one inside the other, in OBJECT; nil if nothing.
+OBJECT may be anything, and so may what is in it; false is nil."
+  (while (and keys object)
+    (setq object (and (consp object) (keywordp (car object))
+                      (ignore-errors (plist-get object (car keys))))
+          keys (cdr keys)))
+  (if (memq object '(:json-false :false :null)) nil object))
+
+(defun duet-get-name (key)
+  "Return the name of the member KEY of an object.
+Emacs 28 leaves one that is not ASCII as the bytes it came in."
+  (let ((name (substring (symbol-name key) 1)))
+    (if (multibyte-string-p name) name (decode-coding-string name 'utf-8))))
+
+(defun duet-get-string (object &rest keys)
+  "Return the string under KEYS in OBJECT, or nil; an empty one is nil."
+  (let ((value (apply #'duet-get object keys)))
+    (and (stringp value) (not (string-empty-p value))
+         (if (object-intervals value) (substring-no-properties value) value))))
+
+(defun duet-get-number (object &rest keys)
+  "Return the number under KEYS in OBJECT, or nil."
+  (let ((value (apply #'duet-get object keys)))
+    (and (numberp value) value)))
+
+(defun duet-get-objects (object &rest keys)
+  "Return the objects in the array under KEYS in OBJECT as a list."
+  (let ((value (apply #'duet-get object keys)))
+    (and (vectorp value)
+         (cl-remove-if-not (lambda (element)
+                             (and (consp element) (keywordp (car element))))
+                           (append value nil)))))
+
+(defun duet-get-strings (object &rest keys)
+  "Return the strings in the array under KEYS in OBJECT as a list."
+  (let ((value (apply #'duet-get object keys)))
+    (and (vectorp value) (cl-remove-if-not #'stringp (append value nil)))))
+
+(defun duet-get-time-before-p (a b)
+  "Return non-nil if A is before B, both as the protocol writes times.
+Their fractions differ in length, so the Z at the end is in the way."
+  (string< (string-remove-suffix "Z" (or a "")) (string-remove-suffix "Z" (or b ""))))
+
+;;; Runs
+
+;; A run is one prompt and its execution; the protocol's session_id names it.  What
+;; tells of one may overtake what was told before: the latest state is kept.
+
+(cl-defstruct (duet-run (:copier nil))
+  "One prompt and its execution, or work that an agent has begun by itself."
+  (id nil :documentation "The protocol's session_id.")
+  (state nil :documentation "A symbol: queued, starting, running, ...")
+  (changed "" :documentation "When it got into that state, as the protocol writes it.")
+  (created "" :documentation "A time as the protocol writes it.")
+  (parent nil :documentation "The id of the run before it.")
+  (query nil :documentation "The prompt; empty without one, nil until the server has told.")
+  (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
+  (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
+  (error nil :documentation "Why it failed, in words.")
+  (error-code nil :documentation "Why it failed, such as ORPHANED."))
+
+(defconst duet-run-active-states '(starting running waiting_input interrupting)
+  "States of a run that an agent works on.")
+
+(defconst duet-run-ended-states '(completed failed timed_out cancelled interrupted discarded)
+  "States of a run that nothing more comes of.")
+
+(defun duet-run-change (run state time error code)
+  "Let RUN be in STATE since TIME, with ERROR and CODE, those of its failure.
+A reply may overtake events, and events a reply.  So what is older than
+what is known changes nothing, nor does what is as old and comes earlier
+in the life of a run.  An end is an end, whatever the clock did."
+  (let ((known (duet-run-changed run))
+        (rank (lambda (state)
+                (cond ((memq state '(nil draft)) 0)
+                      ((eq state 'queued) 1)
+                      ((eq state 'starting) 2)
+                      ((memq state duet-run-active-states) 3)
+                      (t 4)))))
+    (unless (and (or (duet-get-time-before-p time known)
+                     (and (not (duet-get-time-before-p known time))
+                          (< (funcall rank state) (funcall rank (duet-run-state run)))))
+                 (or (memq (duet-run-state run) duet-run-ended-states)
+                     (not (memq state duet-run-ended-states))))
+      (setf (duet-run-state run) state
+            (duet-run-changed run) (or time known)
+            (duet-run-error run) error
+            (duet-run-error-code run) code)
+      ;; Who waits for a person is not silent, nor is who has ended.
+      (unless (memq state '(starting running))
+        (setf (duet-run-silence run) nil)))))
+
+(defun duet-run-be-silent (run since note tool)
+  "Note that the agent of RUN gives no sign of life SINCE a time; nil: it does.
+NOTE is what it has complained of, and TOOL the tool call that it is in the
+middle of; each may be nil."
+  (setf (duet-run-silence run)
+        (and since (ignore-errors (date-to-time since))
+             (list :since since :note note :tool tool))))
+
+;;; Messages
+
+;; A message has a place of its own in a conversation: a prompt, what an agent says
+;; or thinks, a call of a tool.  Its text comes in pieces, and is joined when it is
+;; read.
+
+(cl-defstruct (duet-message (:copier nil))
+  "Something in a conversation that has a place of its own."
+  (key nil :documentation "A string that no other message of the session has.")
+  (kind nil :documentation "Of which kind it is, a symbol; see duet-render.el.")
+  (session nil :documentation "The `duet-session' that has it.")
+  (run nil :documentation "The id of the run that it belongs to.")
+  (open nil :documentation "Whether it is still being written.")
+  (seq 0 :documentation "The number of the last event that changed it.")
+  (created nil :documentation "When it began, as the protocol writes it.")
+  (chunks nil :documentation "Its text in pieces, the last first.")
+  (size 0 :documentation "How many characters its text has.")
+  (loaded nil :documentation "Whether the next piece may begin in what it has.")
+  (cut nil :documentation "Whether an event has left out a part: nil, t or `loading'.")
+  (data nil :documentation "Of a plan: its entries; of a diff: the event's data.")
+  (attachments nil :documentation "What it has beside text, a list of objects.")
+  (parent nil :documentation "The id of the tool call of the sub-agent that it is from."))
+
+(cl-defstruct (duet-tool (:include duet-message) (:copier nil))
+  "A tool call."
+  id name title tool-kind status input result paths diffs terminal approval
+  (refused-by nil :documentation "Who did not let it run, as the protocol has it.")
+  (refusal nil :documentation "Why, in words."))
+
+(defun duet-message-text (message)
+  "Return the text of MESSAGE."
+  (let ((chunks (duet-message-chunks message)))
+    ;; What was joined once need not be joined again.
+    (if (cdr chunks)
+        (car (setf (duet-message-chunks message)
+                   (list (apply #'concat (reverse chunks)))))
+      (or (car chunks) ""))))
+
+(defun duet-message-set-text (message text)
+  "Make TEXT the text of MESSAGE."
+  (setf (duet-message-chunks message) (list text)
+        (duet-message-size message) (length text)))
+
+(defun duet-message-append (message text)
+  "Add TEXT to the text of MESSAGE."
+  (push text (duet-message-chunks message))
+  (cl-incf (duet-message-size message) (length text)))
+
+(defun duet-message--units (text)
+  "Return how many UTF-16 code units TEXT takes."
+  (+ (length text) (cl-count-if (lambda (char) (> char #xffff)) text)))
+
+(defun duet-message-news (message text length)
+  "Return what of TEXT, the next piece of MESSAGE, is not there yet.
+LENGTH is how many UTF-16 code units MESSAGE has with it, or nil.  The server
+joins pieces, so that the first after a page was loaded may begin in it."
+  (if (not (and (duet-message-loaded message) length))
+      text
+    (let ((known (- (+ (duet-message--units (duet-message-text message))
+                       (duet-message--units text))
+                    length))
+          (place 0))
+      (while (and (> known 0) (< place (length text)))
+        (setq known (- known (if (> (aref text place) #xffff) 2 1))
+              place (1+ place)))
+      (substring text place))))
+
+(defun duet-message-tail (message start)
+  "Return the text of MESSAGE from START on, without a look at what precedes it."
+  (let ((missing (- (duet-message-size message) start))
+        (chunks (duet-message-chunks message))
+        (tail '()))
+    (while (and chunks (> missing 0))
+      (let ((length (length (car chunks))))
+        (push (if (> length missing) (substring (car chunks) (- missing)) (car chunks))
+              tail)
+        (setq missing (- missing length)
+              chunks (cdr chunks))))
+    (if (cdr tail) (apply #'concat tail) (or (car tail) ""))))
+
+(defun duet-message-run-state (message)
+  "Return the state of the run that MESSAGE belongs to, or nil."
+  (when-let ((run (duet-session-run (duet-message-session message)
+                                    (duet-message-run message))))
+    (duet-run-state run)))
+
+(defun duet-message-queued-p (message)
+  "Return non-nil if MESSAGE is a prompt that waits for its turn."
+  (and (eq (duet-message-kind message) 'prompt)
+       (eq (duet-message-run-state message) 'queued)))
+
+;;; The model
 
 (cl-defstruct (duet-model (:constructor duet-model-create) (:copier nil))
   "What is known of a project."
@@ -109,7 +305,7 @@
   (data nil :documentation "All that the server told, as a property list."))
 
 
-;;; Watching
+;;;; Watching
 
 (defvar duet-model-observers nil
   "Functions that are told of the changes of every model.
@@ -147,7 +343,7 @@ FUNCTION and MODEL are those of `duet-model-add-observer'."
       (funcall function model kind session object extra))))
 
 
-;;; What is older than what
+;;;; What is older than what
 
 ;; A reply tells how things were when the server read the request, or later, and
 ;; an event may overtake it.  So a request notes the time by the clock of the
@@ -168,7 +364,7 @@ It was ASKED for at that time by the clock, or is known to be new if nil."
     (and gone asked (> gone asked))))
 
 
-;;; Sessions
+;;;; Sessions
 
 
 (defun duet-model-session (model id)
@@ -314,7 +510,7 @@ That is ID if it does not say."
   (clrhash (duet-session-messages session)))
 
 
-;;; Messages
+;;;; Messages
 
 
 (defun duet-session-message (session key)
@@ -361,7 +557,7 @@ brought, and goes before it."
       (push message (duet-session-order session)))
     message))
 
-;;; Queued prompts
+;;;; Queued prompts
 
 (defun duet-model--arranged (list ids key)
   "Return LIST with the elements that IDS name, by KEY, in the order of IDS.
@@ -410,6 +606,51 @@ most MOST generations follow RUN, 100 if nil."
    (duet-session-model session) 'messages-moved session
    (cl-remove-if-not (lambda (message) (member (duet-message-run message) ids))
                      (duet-session-message-list session))))
+
+;;; Gates
+
+;; Work may have gates: commands that run after each turn, and of which those that fail are
+;; the agent's next prompt.  The transcript tells what came of them; here is where
+;; they stand, which the header line of the transcript shows.
+
+(defconst duet-gates-events '("iteration_start" "gate_start" "gate_result" "gates_complete")
+  "The types of events that tell of gates.")
+
+(defun duet-gates-apply (session type data)
+  "Note in SESSION what an event of TYPE, one of `duet-gates-events', tells: DATA."
+  (setf (duet-session-gates session)
+        (list :state (pcase type
+                       ((or "gate_start" "gate_result") "checking")
+                       ("gates_complete" (duet-get-string data :gates_state))
+                       (_ "working"))
+              :iteration (or (duet-get-number data :iteration)
+                             (plist-get (duet-session-gates session) :iteration))
+              :max_iterations (or (duet-get-number data :max_iterations)
+                                  (plist-get (duet-session-gates session) :max_iterations))
+              :gate (and (equal type "gate_start") (duet-get-string data :gate))))
+  (when (equal type "gate_result")
+    (duet-model-announce (duet-session-model session) 'gate session data)))
+
+(defun duet-gates-load (session object)
+  "Note in SESSION what OBJECT, the gates as the server tells of them, says."
+  (setf (duet-session-gates session)
+        (and (duet-get-string object :state)
+             (list :state (duet-get-string object :state)
+                   :iteration (duet-get-number object :iteration)
+                   :max_iterations (duet-get-number object :max_iterations)))))
+
+(defun duet-gates-header (session)
+  "Return where the gates of SESSION stand, for the header line, or nil."
+  (when-let ((gates (duet-session-gates session)))
+    (let ((turn (format "turn %s of %s" (or (plist-get gates :iteration) "?")
+                        (or (plist-get gates :max_iterations) "?"))))
+      (pcase (plist-get gates :state)
+        ("working" turn)
+        ("checking" (concat turn ", checks "
+                            (duet-visible-line (or (plist-get gates :gate) "gates"))))
+        ("passed" (propertize "gates passed" 'face 'duet-done))
+        ("failed" (propertize "gates failed" 'face 'duet-failed))
+        (_ nil)))))
 
 (provide 'duet-model)
 ;;; duet-model.el ends here

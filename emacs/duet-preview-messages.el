@@ -14,7 +14,7 @@
 (require 'subr-x)
 (require 'url-util)
 (require 'duet-connection)
-(require 'duet-get)
+(require 'duet-model)
 (require 'duet-look)
 (require 'duet-render-text)
 (require 'duet-visible)

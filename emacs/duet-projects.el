@@ -22,7 +22,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-menu-bar)
-(require 'duet-pages)
+(require 'duet-events)
 (require 'duet-remote)
 (require 'duet-sessions)
 

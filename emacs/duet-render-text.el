@@ -13,7 +13,7 @@
 
 (require 'subr-x)
 (require 'duet-look)
-(require 'duet-message)
+(require 'duet-model)
 (require 'duet-remote)
 (require 'duet-visible)
 

@@ -13,7 +13,6 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-connection)
-(require 'duet-latest)
 (require 'duet-remote)
 (require 'duet-render)
 (require 'duet-actions)

@@ -15,7 +15,7 @@
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-history)
-(require 'duet-pages)
+(require 'duet-events)
 (require 'duet-section)
 (require 'duet-transcript)
 

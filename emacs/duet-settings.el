@@ -19,8 +19,8 @@
 (require 'subr-x)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-events)
 (require 'duet-model)
-(require 'duet-pages)
 
 (defun duet-settings-learn (connection session &optional function)
   "Find out what the agent of SESSION of CONNECTION can be set to.

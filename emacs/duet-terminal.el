@@ -22,7 +22,6 @@
 (require 'duet-actions)
 (require 'duet-command)
 (require 'duet-connection)
-(require 'duet-latest)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 

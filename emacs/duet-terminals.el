@@ -14,7 +14,6 @@
 (require 'tabulated-list)
 (require 'duet-command)
 (require 'duet-connection)
-(require 'duet-latest)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 (require 'duet-terminal)

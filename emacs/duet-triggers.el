@@ -18,7 +18,6 @@
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-header)
-(require 'duet-latest)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 (require 'duet-sessions)

@@ -10,7 +10,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-latest)
+(require 'duet-connection)
 (require 'duet-rules)
 (require 'duet-terminals)
 
