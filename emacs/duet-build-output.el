@@ -17,7 +17,7 @@
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-remote)
-(require 'duet-render-text)
+(require 'duet-render)
 (require 'duet-visible)
 
 (defvar-local duet-build--counts nil

@@ -14,7 +14,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
-(require 'duet-lines)
+(require 'duet-render)
 (require 'duet-model)
 (require 'duet-events)
 

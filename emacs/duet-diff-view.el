@@ -13,11 +13,11 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'duet-model)
-(require 'duet-look)
-(require 'duet-remote)
-(require 'duet-render-text)
 (require 'duet-hunk)
+(require 'duet-look)
+(require 'duet-model)
+(require 'duet-remote)
+(require 'duet-render)
 
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
 (declare-function ediff-setup-windows-plain "ediff-wind"

@@ -23,7 +23,7 @@
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
-(declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
+(declare-function duet-transcript-message-at-point "duet-transcript" ())
 (defvar duet-session)
 
 (defvar-local duet-diff--loading nil

@@ -15,7 +15,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'duet-link)
+(require 'duet-inline)
 (require 'duet-look)
 (require 'duet-model)
 (require 'duet-visible)

@@ -25,7 +25,6 @@
 (require 'duet-reply)
 (require 'duet-sessions)
 (require 'duet-transcript)
-(require 'duet-transcript-move)
 
 (declare-function duet-agents "duet-agents" ())
 (declare-function duet-choose-agent "duet-agents-choose" ())

@@ -16,7 +16,7 @@
 (require 'duet-connection)
 (require 'duet-model)
 (require 'duet-look)
-(require 'duet-render-text)
+(require 'duet-render)
 (require 'duet-visible)
 
 (defconst duet-preview--most 1000

@@ -113,8 +113,6 @@
 (require 'duet-secrets)
 (require 'duet-sessions)
 (require 'duet-transcript)
-(require 'duet-transcript-move)
-(require 'duet-transcript-visit)
 (require 'duet-trust)
 
 ;; These take other packages of Emacs with them, so they come when they are
