@@ -18,21 +18,34 @@
 
 (require 'cl-lib)
 (require 'ring)
+(require 'seq)
 (require 'subr-x)
-(require 'duet-budget)
-(require 'duet-compose-complete)
-(require 'duet-compose-history)
 (require 'duet-connection)
-(require 'duet-directive)
 (require 'duet-header)
+(require 'duet-log)
 (require 'duet-sessions)
 (require 'duet-settings)
 (require 'duet-transcript)
+(require 'duet-visible)
 
 (declare-function duet-agents-asked "duet-agents" (connection))
 (declare-function duet-queue-save "duet-queue" ())
 (declare-function duet-agents-learn "duet-agents" (connection function))
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function flymake-diagnostic-beg "flymake" (diag))
+(declare-function flymake-diagnostic-text "flymake" (diag))
 
+;;; The prompt
+
+(defcustom duet-compose-history-size 200
+  "How many prompts are kept for \\<duet-compose-mode-map>\\[duet-compose-previous]."
+  :type 'natnum
+  :group 'duet)
+
+(defvar-local duet-compose--origin nil
+  "The buffer that the prompt was begun in.")
+(defvar duet-compose-history (make-ring duet-compose-history-size)
+  "Prompts that were written, the last first.")
 (defvar duet-compose-parameters-functions nil
   "Functions that add parameters to the launch of a session.
 Each is called in the compose buffer and returns a property list for
@@ -453,6 +466,240 @@ It is chosen by any of its words."
   (setq duet-compose--draft (duet-compose--written)
         duet-compose--place (ring-member duet-compose-history prompt))
   (duet-compose--replace prompt))
+
+;;; Completion
+
+;; What begins with @ is a file, or something of the buffer that the prompt was
+;; begun in: its region, what Flymake says.  What begins with / is a slash command,
+;; or sets the agent (duet-directive.el).
+
+(defvar-local duet-compose--files nil
+  "The files of the project, once they are known.")
+
+(defun duet-compose-complete ()
+  "Complete a word that begins with @, a `completion-at-point' function."
+  (let ((end (point))
+        (beg (save-excursion
+               (skip-chars-backward "^@ \t\n")
+               (and (eq (char-before) ?@)
+                    (progn (backward-char)
+                           (not (looking-back "[[:alnum:]]" (1- (point)))))
+                    (point)))))
+    (when beg
+      (list beg end
+            (completion-table-dynamic
+             (lambda (_)
+               (append (duet-compose--contexts)
+                       (mapcar (lambda (file) (concat "@" file))
+                               duet-compose--files))))
+            :exclusive 'no
+            :annotation-function
+            (lambda (candidate)
+              (pcase candidate
+                ("@region" " what is marked")
+                ("@diagnostics" " what Flymake says")))
+            :exit-function #'duet-compose--completed))))
+
+(defun duet-compose-complete-command ()
+  "Complete what begins with /, a `completion-at-point' function.
+That is a slash command, or sets the agent."
+  (duet-directive-complete duet-session))
+
+(defun duet-compose--contexts ()
+  "Return what may be inserted from the buffer that the prompt was begun in."
+  (when (buffer-live-p duet-compose--origin)
+    (with-current-buffer duet-compose--origin
+      (delq nil (list (and (mark t) (use-region-p) "@region")
+                      (and (bound-and-true-p flymake-mode) "@diagnostics"))))))
+
+(defun duet-compose--completed (candidate status)
+  "Replace CANDIDATE, which was completed with STATUS, by what it stands for."
+  (when-let ((text (and (eq status 'finished)
+                        (buffer-live-p duet-compose--origin)
+                        (pcase candidate
+                          ("@region" (with-current-buffer duet-compose--origin
+                                       (duet-compose-region-text)))
+                          ("@diagnostics" (with-current-buffer duet-compose--origin
+                                            (duet-compose-diagnostics-text)))))))
+    (delete-char (- (length candidate)))
+    (insert text)))
+
+(defun duet-compose--name ()
+  "Return what to call the current buffer in a prompt."
+  (if buffer-file-name
+      (file-relative-name buffer-file-name
+                          (duet-project-root default-directory))
+    (buffer-name)))
+
+(defun duet-compose-region-text ()
+  "Return the region as a block of code that says where it is from."
+  (let ((beg (region-beginning))
+        (end (region-end)))
+    (format "%s:%d-%d\n```\n%s\n```\n"
+            (duet-compose--name) (line-number-at-pos beg)
+            (line-number-at-pos (max beg (1- end)))
+            (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
+
+(defun duet-compose-diagnostics-text ()
+  "Return what Flymake says of the buffer, a line for each."
+  (let ((name (duet-compose--name)))
+    (concat (mapconcat (lambda (diagnostic)
+                         (format "%s:%d: %s" name
+                                 (line-number-at-pos (flymake-diagnostic-beg diagnostic))
+                                 (flymake-diagnostic-text diagnostic)))
+                       (flymake-diagnostics) "\n")
+            "\n")))
+
+(defun duet-compose--list-files ()
+  "Ask Git for the files of the project; do not wait for it."
+  (let ((buffer (current-buffer))
+        (output '()))
+    (if (and (locate-dominating-file default-directory ".git")
+             (executable-find "git" t))
+        (make-process
+         :name "duet files" :noquery t :connection-type 'pipe :file-handler t
+         :command ;; A file system monitor is a program that the tree names.
+         '("git" "-c" "core.fsmonitor=false" "ls-files" "-co" "--exclude-standard" "-z")
+         :filter (lambda (_ text) (push text output))
+         :sentinel (lambda (process _)
+                     (when (and (buffer-live-p buffer)
+                                (memq (process-status process) '(exit signal)))
+                       (with-current-buffer buffer
+                         (setq duet-compose--files
+                               (split-string (apply #'concat (reverse output))
+                                             "\0" t))))))
+      (setq duet-compose--files
+            (ignore-errors (directory-files default-directory nil "\\`[^.]" nil 1000))))))
+
+;;; History
+
+;; What was sent, cancelled or killed, and what was being written when Emacs
+;; ended, can be had again, in the next Emacs too: it is kept in a file.  Of
+;; several Emacsen each adds to the file what it has of its own.
+;;
+;; Nothing here signals: who writes a prompt has better things to do than to mend
+;; a file.  The log tells what went wrong.
+
+(defcustom duet-compose-history-file (locate-user-emacs-file "duet-history.eld")
+  "The file in which prompts are kept when Emacs ends; nil means none."
+  :type '(choice file (const :tag "None" nil))
+  :group 'duet)
+
+(defconst duet-compose-history--most 200
+  "How many prompts the file has at most.")
+
+(defvar duet-compose-history--loaded nil
+  "The file that was read already.")
+(defvar duet-compose-history--new nil
+  "Prompts that are not in the file yet, the last first.")
+(defvar duet-compose-history--timer nil
+  "The timer that writes them when Emacs is idle.")
+
+(defun duet-compose-remember (text)
+  "Add TEXT to the history of prompts."
+  (duet-compose-history-load)
+  (unless (or (string-empty-p text)
+              (and (not (ring-empty-p duet-compose-history))
+                   (string= text (ring-ref duet-compose-history 0))))
+    (ring-insert duet-compose-history text)
+    (push text duet-compose-history--new)
+    (unless duet-compose-history--timer
+      (setq duet-compose-history--timer
+            (run-with-idle-timer 3 nil #'duet-compose-history-save)))))
+
+(defun duet-compose-history-load ()
+  "Add what the file has to the history, unless that was done."
+  (when (and duet-compose-history-file
+             (not (equal duet-compose-history--loaded duet-compose-history-file)))
+    (setq duet-compose-history--loaded duet-compose-history-file)
+    (let ((known (ring-elements duet-compose-history)))
+      (dolist (text (duet-compose-history--read))
+        (unless (or (member text known)
+                    (>= (ring-length duet-compose-history)
+                        (ring-size duet-compose-history)))
+          (ring-insert-at-beginning duet-compose-history text))))))
+
+(defun duet-compose-history--read ()
+  "Return the prompts in the file, the last first.
+What is there and is no such list is put aside when the file is written."
+  (condition-case err
+      (when (file-exists-p duet-compose-history-file)
+        (with-temp-buffer
+          (let ((coding-system-for-read 'utf-8-emacs-unix))
+            (insert-file-contents duet-compose-history-file))
+          (let ((texts (read (current-buffer))))
+            (unless (and (proper-list-p texts) (cl-every #'stringp texts))
+              (error "It is no list of prompts"))
+            texts)))
+    (error (duet-log "%s: %s" duet-compose-history-file (error-message-string err))
+           (unless (eq (car err) 'file-error)
+             (duet-log-guard "Put aside"
+               (rename-file duet-compose-history-file
+                            (concat duet-compose-history-file "~") t)))
+           nil)))
+
+(defun duet-compose-history-read ()
+  "Have the user choose an earlier prompt, by any of its words; return it."
+  (duet-compose-history-load)
+  (when (ring-empty-p duet-compose-history)
+    (user-error "No prompt was written before"))
+  (let* ((lines (mapcar (lambda (text)
+                          (cons (truncate-string-to-width (duet-visible-line text)
+                                                          200 nil nil "…")
+                                text))
+                        (delete-dups (ring-elements duet-compose-history))))
+         (completion-ignore-case t)
+         (completion-styles '(substring partial-completion flex))
+         ;; The last one comes first.
+         (table (lambda (string predicate action)
+                  (if (eq action 'metadata)
+                      '(metadata (category . duet-prompt) (display-sort-function . identity)
+                                 (cycle-sort-function . identity))
+                    (complete-with-action action lines string predicate))))
+         (chosen (completing-read "Earlier prompt: " table nil t)))
+    (or (cdr (assoc chosen lines))
+        (user-error "No prompt is chosen"))))
+
+(defun duet-compose-history-save ()
+  "Write to the file what it does not have yet."
+  (when duet-compose-history--timer
+    (cancel-timer duet-compose-history--timer)
+    (setq duet-compose-history--timer nil))
+  (when (and duet-compose-history-file duet-compose-history--new)
+    (duet-log-guard "History of prompts"
+      (unless (or (file-readable-p duet-compose-history-file)
+                  (not (file-exists-p duet-compose-history-file)))
+        (error "%s cannot be read" duet-compose-history-file))
+      ;; Another Emacs may have written it meanwhile.
+      (let* ((texts (seq-take (delete-dups (append duet-compose-history--new
+                                                   (duet-compose-history--read)))
+                              duet-compose-history--most))
+             (file (file-truename duet-compose-history-file))
+             ;; Only its owner may read a file that this makes.
+             (new (make-temp-file (concat file "."))))
+        (unwind-protect
+            (let ((print-length nil)
+                  (print-level nil)
+                  (coding-system-for-write 'utf-8-emacs-unix))
+              (with-temp-buffer
+                (insert ";; Prompts for agents, the last first; see duet-compose-history.el.\n")
+                (prin1 (mapcar #'substring-no-properties texts) (current-buffer))
+                (insert "\n")
+                (write-region nil nil new nil 'silent))
+              (rename-file new file t)
+              (setq duet-compose-history--new nil))
+          (when (file-exists-p new) (delete-file new)))))))
+
+(defun duet-compose-history-keep ()
+  "Keep what is being written, since Emacs ends."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when (or (derived-mode-p 'duet-compose-mode)
+                (bound-and-true-p duet-compose-bounds-function))
+        (duet-log-guard "Prompt" (duet-compose-remember (duet-compose--text))))))
+  (duet-compose-history-save))
+
+(add-hook 'kill-emacs-hook #'duet-compose-history-keep)
 
 (provide 'duet-compose)
 ;;; duet-compose.el ends here

@@ -16,7 +16,7 @@
 (require 'duet-actions)
 (require 'duet-compose)
 (require 'duet-connection)
-(require 'duet-directive)
+(require 'duet-settings)
 (require 'duet-history)
 (require 'duet-look)
 (require 'duet-transcript)

@@ -93,7 +93,6 @@
 (require 'cl-lib)
 (require 'duet-approvals)
 (require 'duet-attach)
-(require 'duet-attachment)
 (require 'duet-bookmark)
 (require 'duet-build-flymake)
 (require 'duet-compose)

@@ -8,7 +8,7 @@
 (require 'duet-test-lib)
 (require 'duet-agents)
 (require 'duet-compose)
-(require 'duet-directive)
+(require 'duet-settings)
 (require 'duet-reply)
 
 (defun duet-directive-test-session (&rest commands)
