@@ -14,7 +14,6 @@
 (require 'easymenu)
 (require 'subr-x)
 (require 'duet-actions)
-(require 'duet-approval-edit)
 (require 'duet-approval-view)
 (require 'duet-approvals)
 (require 'duet-attach)

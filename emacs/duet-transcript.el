@@ -41,7 +41,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 (declare-function duet-approvals "duet-approvals" ())
-(declare-function duet-approvals-catch "duet-approvals-footer" ())
+(declare-function duet-approvals-catch "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
 (declare-function duet-diff-all "duet-diff" (session))
 (declare-function duet-markup--copied "duet-markup" (beg end &optional delete))
