@@ -28,9 +28,10 @@
 (require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-login "duet-agents-login" (agent))
-(declare-function duet-logout "duet-agents-login" (agent))
 (declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-terminal-show "duet-terminal" (connection name command &optional here))
+
+;;; Agents
 
 (defvar duet-agents-chosen (make-hash-table :test #'equal)
   "Agents that were chosen, by the directories of their projects.")
@@ -90,7 +91,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
      error-fn)))
 
 
-;;; The list
+;;;; The list
 
 (defvar duet-agents-mode-map
   (let ((map (make-sparse-keymap)))
@@ -276,6 +277,164 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (unless install (user-error "There is nothing to install for this one"))
     (kill-new install)
     (message "Copied: %s" install)))
+
+;;; Choosing
+
+;; `duet-choose-agent' chooses the agent of sessions that begin from now on, and
+;; `duet-set-agent' another one for a session that there is.
+
+;;;###autoload
+(defun duet-choose-agent ()
+  "Choose the agent that is asked when a session begins in this project."
+  (interactive)
+  (let ((connection (duet-connection-here)))
+    (duet-agents-choose--ask
+     connection
+     (lambda (usable)
+       (when-let ((agent (duet-agents-choose--read
+                          "Agent for new sessions" usable
+                          (or (duet-agents-chosen connection)
+                              (duet-get-string (cl-find-if (lambda (agent)
+                                                             (duet-get agent :default))
+                                                           usable)
+                                               :name)))))
+         (duet-agents--choose connection agent))))))
+
+;;;###autoload
+(defun duet-set-agent (session)
+  "Choose another agent that goes on with SESSION, from the next prompt on.
+It is told what was said.  What the agent before was set to, and might do
+unasked, does not hold for it."
+  (interactive (list (duet-actions-session))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+  (let ((connection (duet-connection-here)))
+    (when (or (duet-session-active-run session) (> (duet-session-queued session) 0))
+      (user-error "An agent works in this session; interrupt it, or wait"))
+    (duet-agents-choose--ask
+     connection
+     (lambda (usable)
+       (let ((others (cl-remove (duet-session-agent session) usable :test #'equal
+                                :key (lambda (agent) (duet-get-string agent :name)))))
+         (if (null others)
+             (message "There is no other agent to ask; M-x duet-agents tells what others need")
+           (when-let ((agent (duet-agents-choose--read
+                              (format "Agent that goes on (now %s)"
+                                      (duet-visible-line (or (duet-session-agent session) "?")))
+                              others nil)))
+             (let ((name (duet-get-string agent :name)))
+               (duet-settings-set connection session (list :agent name)
+                                  (lambda (_)
+                                    (message "%s goes on, from the next prompt on" name)))))))))))
+
+(defun duet-agents-choose--ask (connection function)
+  "Call FUNCTION in the current buffer with the agents that CONNECTION can ask."
+  (let ((buffer (current-buffer)))
+    (duet-agents-fetch
+     connection
+     (lambda (agents)
+       ;; Outside of the sentinel, which a minibuffer would hold up.
+       (run-at-time 0 nil (lambda ()
+                            (when (buffer-live-p buffer)
+                              (with-current-buffer buffer
+                                (funcall function (duet-agents-which-usable agents))))))))))
+
+(defun duet-agents-choose--read (prompt agents default)
+  "Have the user choose one of AGENTS after PROMPT; return it, or nil.
+DEFAULT is the name of one, or nil."
+  (let* ((names (mapcar (lambda (agent) (duet-get-string agent :name)) agents))
+         (name (condition-case nil
+                   (completing-read (format-prompt prompt default)
+                                    (duet-settings-table names 'duet-agent)
+                                    nil t nil nil default)
+                 ;; In a timer Emacs does not say so itself.
+                 (quit (message "Quit") nil))))
+    (and name (not (string-empty-p name))
+         (nth (cl-position name names :test #'equal) agents))))
+
+;;; Signing in
+
+;; `duet-login' has an agent say which ways of signing in it offers, and begins the
+;; one that is chosen: by the agent itself, mostly in a browser, or by a program of
+;; its in a terminal.
+
+(defun duet-agents--login-read-agent (prompt)
+  "Have the user name an agent after PROMPT, and return the name.
+In the list of agents it is the one at point, and in a conversation that
+failed because nobody has signed in, its own."
+  (cond
+   ((derived-mode-p 'duet-agents-mode)
+    (duet-get-string (duet-agents--at-point) :name))
+   ((and duet-session
+         (duet-transcript-needs-login duet-session (duet-session-leaf duet-session))))
+   (t
+    (let* ((connection (duet-connection-here))
+           (default (duet-agents-asked connection))
+           (name (string-trim
+                  (read-string (format-prompt prompt default) nil nil default))))
+      (when (string-empty-p name) (user-error "No agent is named"))
+      name))))
+
+;;;###autoload
+(defun duet-login (agent)
+  "Sign in to AGENT, by its name, in one of the ways that it offers."
+  (interactive (list (duet-agents--login-read-agent "Sign in to")))
+  (let ((connection (duet-connection-here)))
+    (message "%s is asked how..." agent)
+    (duet-connection-request
+     connection 'agent.check (list :agent agent)
+     :success-fn
+     (lambda (result)
+       ;; Outside of the filter, which a minibuffer would hold up.
+       (run-at-time 0 nil #'duet-agents--login-choose
+                    connection agent (duet-get result :report))))))
+
+(defun duet-agents--login-choose (connection agent report)
+  "Have the user choose a way to sign in to AGENT of CONNECTION.
+REPORT is what the agent says of itself."
+  (let ((methods (duet-get-objects report :methods))
+        (account (or (duet-get-string report :account) "")))
+    (cond
+     ((null methods) (message "%s offers no way to sign in" agent))
+     ((and (equal (duet-get-string report :signed_in) "yes")
+           (not (y-or-n-p (format "You are signed in (%s); sign in anew? "
+                                  (duet-visible-line account)))))
+      (message "You stay signed in"))
+     (t (let ((id (condition-case nil
+                      (duet-settings--read (format "Sign in to %s" agent)
+                                           (duet-settings-choices methods) nil
+                                           'duet-login)
+                    ;; In a timer Emacs does not say so itself.
+                    (quit (message "Quit") nil))))
+          (when id
+            (duet-agents--login-with
+             connection agent
+             (cl-find id methods :test #'equal
+                      :key (lambda (method) (duet-get-string method :id))))))))))
+
+(defun duet-agents--login-with (connection agent method)
+  "Sign in to AGENT of CONNECTION with METHOD."
+  (let ((id (duet-get-string method :id)))
+    (if (equal (duet-get-string method :type) "terminal")
+        (progn
+          ;; It takes other packages with it.
+          (require 'duet-terminal)
+          ;; A terminal of Emacs: the server's have another environment, where
+          ;; your configuration may not be found.
+          (duet-terminal-show connection (format "sign in to %s" agent)
+                              (duet-command (duet-connection-root connection)
+                                            "agents" "login" agent "--method" id)))
+      (message "%s signs you in; look at your browser if it opens one" agent)
+      (duet-connection-request
+       connection 'agent.authenticate (list :agent agent :method id)
+       :success-fn (lambda (_) (message "You are signed in to %s" agent))))))
+
+;;;###autoload
+(defun duet-logout (agent)
+  "Sign out of AGENT, by its name."
+  (interactive (list (duet-agents--login-read-agent "Sign out of")))
+  (duet-connection-request
+   (duet-connection-here) 'agent.logout (list :agent agent)
+   :success-fn (lambda (_) (message "%s has signed you out" agent))))
 
 (provide 'duet-agents)
 ;;; duet-agents.el ends here

@@ -35,7 +35,7 @@
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-new "duet" ())
-(declare-function duet-login "duet-agents-login" (agent))
+(declare-function duet-login "duet-agents" (agent))
 (declare-function duet-approval-approve "duet-approval" (approval))
 (declare-function duet-approval-deny "duet-approval" (approval))
 (declare-function duet-approval-next "duet-approvals" ())

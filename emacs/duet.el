@@ -101,7 +101,6 @@
 (require 'duet-diff-view)
 (require 'duet-evil)
 (require 'duet-export)
-(require 'duet-marks)
 (require 'duet-menu-bar)
 (require 'duet-notify)
 (require 'duet-progress)
@@ -135,9 +134,8 @@
   "Autoload the commands of LIBRARIES that have autoload cookies."
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
-(duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-build" "duet-menu"
-                "duet-preview" "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-terminals"
-                "duet-triggers" "duet-triggers-try")
+(duet--autoload "duet-adopt" "duet-agents" "duet-ask" "duet-build" "duet-menu" "duet-preview"
+                "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-triggers")
 
 ;;;###autoload
 (defun duet (&optional directory)

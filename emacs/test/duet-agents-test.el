@@ -7,7 +7,6 @@
 
 (require 'duet-test-lib)
 (require 'duet-agents)
-(require 'duet-agents-choose)
 
 (defmacro duet-agents-test-with (&rest body)
   "Run BODY with `connection' and `list', the buffer that lists its agents."

@@ -12,7 +12,7 @@
 (require 'duet-test-lib)
 (require 'duet-connection)
 (require 'duet-rules)
-(require 'duet-terminals)
+(require 'duet-terminal)
 
 (ert-deftest duet-latest-test-order ()
   "An answer is left out after one that was asked for later."
