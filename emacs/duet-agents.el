@@ -28,7 +28,6 @@
 (require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-terminal-show "duet-terminal" (connection name command &optional here))
 
 ;;; Agents

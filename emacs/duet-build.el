@@ -28,7 +28,6 @@
 (require 'duet-visible)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 
 ;;; Builds
 

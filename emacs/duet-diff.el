@@ -18,7 +18,6 @@
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-diff-view)
-(require 'duet-events)
 (require 'duet-header)
 (require 'duet-model)
 (require 'duet-render)

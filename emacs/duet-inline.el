@@ -17,7 +17,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'url-parse)
 (require 'duet-visible)
 

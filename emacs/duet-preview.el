@@ -33,7 +33,6 @@
 (require 'duet-visible)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 
 ;;; The preview
 

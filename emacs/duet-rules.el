@@ -10,7 +10,6 @@
 
 ;;; Code:
 
-(require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-connection)
 (require 'duet-remote)
@@ -20,7 +19,6 @@
 (require 'duet-sessions)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-menu-or-help "duet-menu" ())
 
 (defvar duet-rules-mode-map

@@ -27,7 +27,6 @@
 (require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 
 ;;; The search
 

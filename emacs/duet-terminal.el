@@ -26,7 +26,6 @@
 (require 'duet-remote)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 (declare-function eat-mode "ext:eat")
 (declare-function eat-exec "ext:eat" (buffer name command startfile switches))
 (declare-function vterm-mode "ext:vterm")

@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'ansi-color)
 (require 'cl-lib)
 (require 'imenu)
 (require 'subr-x)
@@ -44,7 +43,6 @@
 (declare-function duet-approvals-catch "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
 (declare-function duet-diff-all "duet-diff" (session))
-(declare-function duet-markup--copied "duet-markup" (beg end &optional delete))
 (defvar show-paren-data-function)
 
 ;;; The mode

@@ -26,8 +26,6 @@
 (require 'duet-visible)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
-(declare-function duet-approvals-go-to "duet-approvals" (approval connection session))
 
 ;;; Triggers
 
