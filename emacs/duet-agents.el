@@ -1,4 +1,4 @@
-;;; duet-agents.el --- Which agents there are, and which one is asked  -*- lexical-binding: t; -*-
+;;; duet-agents.el --- The list of agents, choosing one, signing in  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -6,10 +6,12 @@
 ;;; Commentary:
 
 ;; `duet-agents' lists the agents that the program duet-rpc knows, and what the
-;; others need.  RET there has an agent asked from now on when a session begins
-;; in this project, until Emacs ends; a session keeps the agent that it began
-;; with.  What is asked without such a choice, default_agent in a configuration
-;; file says.
+;; others need.  RET there chooses the agent of new sessions of this project, until
+;; Emacs ends.  A session keeps the agent that it began with.  Without a choice
+;; default_agent in a configuration file names the agent.
+;;
+;; `duet-choose-agent' and `duet-set-agent' choose by name; `duet-login' and
+;; `duet-logout' sign in to an agent and out.
 
 ;;; Code:
 
@@ -36,7 +38,7 @@
   "Agents that were chosen, by the directories of their projects.")
 
 (defvar duet-agents--known (make-hash-table :test #'equal)
-  "What the program last said of the agents, by the directories of projects.")
+  "The agents that the program listed last, by the directories of projects.")
 
 (defun duet-agents-chosen (connection)
   "Return the agent that was chosen for new sessions of CONNECTION, or nil."
@@ -64,7 +66,7 @@
 
 (defun duet-agents-learn (connection function)
   "Call FUNCTION once it is known which agents CONNECTION's project has.
-If they cannot be told, it is not called."
+If the program cannot list them, FUNCTION is not called."
   (if (gethash (duet-connection-root connection) duet-agents--known)
       (funcall function)
     (duet-agents-fetch connection (lambda (_) (funcall function)) #'ignore)))
@@ -170,7 +172,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (setq header-line-format '(:eval (duet-agents--header)))))
 
 (defun duet-agents--signed-in (agent)
-  "Return what is known of who is signed in to AGENT, and since when."
+  "Return the known login of AGENT, and its age, in words."
   (let* ((state (duet-get-string agent :signed_in))
          (hint (duet-get-string agent :signed_in_hint))
          (account (duet-get-string agent :account))
@@ -181,9 +183,9 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                   ("not_needed" "not needed")
                   ("opens_sessions" "opens sessions")
                   (_ (duet-visible-line state))))
-         (told (and at (ignore-errors
-                         (format "It told that %s ago."
-                                 (duet-agents--age (date-to-time at)))))))
+         (report (and at (ignore-errors
+                           (format "Reported %s ago."
+                                   (duet-agents--age (date-to-time at)))))))
     (propertize words
                 'face (pcase state
                         ("no" 'duet-failed)
@@ -193,7 +195,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                 (string-join
                  (delq nil (list (and account (duet-visible-line account))
                                  (and hint (duet-visible-line hint))
-                                 told
+                                 report
                                  (and (equal state "unknown")
                                       "I asks it, and signs in.")))
                  "\n"))))
@@ -279,8 +281,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 
 ;;; Choosing
 
-;; `duet-choose-agent' chooses the agent of sessions that begin from now on, and
-;; `duet-set-agent' another one for a session that there is.
+;; `duet-choose-agent' chooses the agent of new sessions, and `duet-set-agent'
+;; another one for an existing session.
 
 ;;;###autoload
 (defun duet-choose-agent ()
@@ -302,8 +304,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 ;;;###autoload
 (defun duet-set-agent (session)
   "Choose another agent that goes on with SESSION, from the next prompt on.
-It is told what was said.  What the agent before was set to, and might do
-unasked, does not hold for it."
+It gets the conversation.  Settings and permissions of the previous agent
+end with it."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here)))
@@ -315,7 +317,7 @@ unasked, does not hold for it."
        (let ((others (cl-remove (duet-session-agent session) usable :test #'equal
                                 :key (lambda (agent) (duet-get-string agent :name)))))
          (if (null others)
-             (message "There is no other agent to ask; M-x duet-agents tells what others need")
+             (message "There is no other agent to ask; M-x duet-agents shows what others need")
            (when-let ((agent (duet-agents-choose--read
                               (format "Agent that goes on (now %s)"
                                       (duet-visible-line (or (duet-session-agent session) "?")))
@@ -353,13 +355,13 @@ DEFAULT is the name of one, or nil."
 ;;; Signing in
 
 ;; `duet-login' has an agent say which ways of signing in it offers, and begins the
-;; one that is chosen: by the agent itself, mostly in a browser, or by a program of
-;; its in a terminal.
+;; chosen one: the agent itself does it, mostly in a browser, or one of its programs
+;; in a terminal.
 
 (defun duet-agents--login-read-agent (prompt)
   "Have the user name an agent after PROMPT, and return the name.
 In the list of agents it is the one at point, and in a conversation that
-failed because nobody has signed in, its own."
+failed for lack of a login, its own."
   (cond
    ((derived-mode-p 'duet-agents-mode)
     (duet-get-string (duet-agents--at-point) :name))
@@ -389,7 +391,7 @@ failed because nobody has signed in, its own."
 
 (defun duet-agents--login-choose (connection agent report)
   "Have the user choose a way to sign in to AGENT of CONNECTION.
-REPORT is what the agent says of itself."
+REPORT is the agent's description of itself."
   (let ((methods (duet-get-objects report :methods))
         (account (or (duet-get-string report :account) "")))
     (cond

@@ -5,8 +5,9 @@
 
 ;;; Commentary:
 
-;; Before a question is answered one may look at all of it, with what an edit
-;; would change.
+;; `duet-approval-view' shows a question in full, with the diff of an edit, before it
+;; is answered.  `duet-approval-edit' edits the input of its tool.  A transcript and
+;; the list of questions show an excerpt of that input.
 
 ;;; Code:
 
@@ -121,7 +122,7 @@ MORE are parts of `duet-header-fit' that come after them."
         (duet-approval-view--print (duet-get result :approval)))))))
 
 (defun duet-approval-view--print (data)
-  "Show the question that DATA, from the server, tell of."
+  "Show the question that DATA, from the server, describe."
   (let* ((inhibit-read-only t)
          (line (line-number-at-pos))
          (approval duet-approval)
@@ -179,7 +180,7 @@ MORE are parts of `duet-header-fit' that come after them."
     (when-let ((diff (duet-get-string data :diff)))
       (insert "\n" (duet-render-wrap-diff (duet-visible diff)))
       (unless (bolp) (insert "\n")))
-    ;; Below the diff, which tells the same of most tools, and is what one decides by.
+    ;; Below the diff, which says the same of most tools, and is what one decides by.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
               ;; No line of it must look like one of a diff.
@@ -192,10 +193,10 @@ MORE are parts of `duet-header-fit' that come after them."
 
 
 (defun duet-approval-view-resolved (approval data)
-  "Put away what shows APPROVAL, which is decided as DATA tell.
-DATA are nil if it was decided here.  Whoever looks at one that somebody
-else has decided is told that there: a key that is on its way must not
-meet what is behind it."
+  "Put away what shows APPROVAL, which is decided as DATA say.
+DATA are nil if it was decided here.  A decision of another client is shown
+in the buffer if that is selected: a key that the user is about to press
+must not reach the buffer behind it."
   (dolist (mode '(duet-approval-view-mode duet-approval-edit-mode))
     (when-let ((buffer (duet-approval-view--buffer approval mode)))
       (cond
@@ -216,21 +217,21 @@ meet what is behind it."
 
 ;;; Excerpts
 
-;; At a question stands what is decided: the beginning and the end of what the
-;; tool would get, and how much of it is hidden.  `duet-approval-view' shows all.
-;; What an event leaves out because it is too long is asked for.
+;; A question shows its subject: the beginning and the end of the tool's input, and
+;; how much of it is hidden.  `duet-approval-view' shows all.  Input that is too long
+;; for an event is requested from the server.
 
 (defconst duet-approval-lines 8
-  "How many lines of what a tool gets stand at a question.")
+  "How many lines of a tool's input a question shows.")
 
 (defconst duet-approval--width 300
   "How many characters of each such line.")
 
 (defconst duet-approval-heading 60
-  "How many columns of its summary stand above what a tool gets.")
+  "How many columns of its summary are shown above a tool's input.")
 
 (defun duet-approval--below (input)
-  "Return INPUT, what a tool gets, without a command that stands above it."
+  "Return INPUT of a tool, without a command that is shown above it."
   (let ((command (duet-get input :command)))
     (if (and (stringp command)
              (equal (duet-visible command) (duet-approval-line command))
@@ -344,7 +345,7 @@ Those after the first are indented, so that none looks like another member."
          (dolist (key '(:tool_input :diff :plan :details :schema :truncated))
            (setq data (plist-put data key (plist-get whole key))))
          (setf (duet-approval-data approval) data)
-         ;; Told again, as after another start of the server, it is asked for again.
+         ;; An event that repeats it, as after a restart of the server, fetches it again.
          (unless (duet-get data :truncated) (remhash id duet-approval--fetched))
          (when (eq connection (duet-approval-connection approval))
            (duet-model-announce (duet-connection-model connection) 'approval
@@ -353,8 +354,7 @@ Those after the first are indented, so that none looks like another member."
 
 ;;; Editing the input
 
-;; Who is asked whether a tool may run can change what it is to get, as JSON, and
-;; approve that.
+;; The user can change the input of a tool, as JSON, and approve the changed input.
 
 (defvar-local duet-approval-edit--original nil
   "The text that the buffer had at first.")

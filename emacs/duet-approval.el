@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; An agent asks for leave to run a tool, or asks a question.  Here are the commands
-;; that answer it.  They act on the question at point, whatever the buffer: the list
+;; An agent asks for permission to run a tool, or asks a question.  These commands
+;; answer it.  They act on the question at point, whatever the buffer: the list
 ;; of all that wait (duet-approvals.el), a transcript, or a question's own buffer
-;; (duet-approval-view.el).  What it asks, in words, is in duet-approval-words.el.
+;; (duet-approval-view.el).
 ;;
 ;; Nothing waits for the server.  What was typed outlives a C-g, and a question
-;; that somebody else has answered meanwhile says so.
+;; that another client has answered meanwhile says so.
 
 ;;; Code:
 
@@ -99,7 +99,7 @@ goes on waiting."
          (connection (duet-approval-connection approval))
          (model (duet-connection-model connection)))
     (puthash id t duet-approval--sending)
-    ;; Who looks at the question alone has seen enough of it.
+    ;; A view of the question alone is no longer needed.
     (when (derived-mode-p 'duet-approval-view-mode) (quit-window))
     (duet-model-announce model 'approval (duet-approval-session approval connection)
                          approval)
@@ -117,7 +117,7 @@ goes on waiting."
          (message "Duet: %s: %s" name
                   (pcase (duet-get-string result :status)
                     ('nil (or (duet-get-string result :error) "not answered"))
-                    (status (format "somebody else was faster, it is %s already"
+                    (status (format "another client was faster, it is %s already"
                                     status)))))
        (duet-approval--forget model approval))
      :error-fn
@@ -130,7 +130,7 @@ goes on waiting."
 
 (defun duet-approval--forget (model approval)
   "Take APPROVAL out of MODEL, if no event has done so.
-There is none that tells what was decided before we subscribed."
+No event reports a decision that precedes the subscription."
   (when (gethash (duet-approval-id approval) (duet-model-approvals model))
     (remhash (duet-approval-id approval) (duet-model-approvals model))
     (duet-model-vanish model (duet-approval-id approval))
@@ -176,7 +176,7 @@ What is typed about APPROVAL is kept until it is answered."
 (defun duet-approval-deny (approval &optional reason)
   "Do not let the tool of APPROVAL run.
 With a prefix argument a REASON is read, which is kept in the conversation.
-Few agents are told it; `duet-approval-deny-and-tell' tells it.
+Most agents cannot receive it; `duet-approval-deny-and-tell' sends it.
 A form, an address to be opened or a choice is declined."
   (interactive (let ((approval (duet-approval-here)))
                  (list approval
@@ -224,7 +224,7 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
 
 (defun duet-approval-deny-and-tell (approval)
   "Do not let the tool of APPROVAL run, and tell the agent what to do instead.
-An agent that is told nothing with a decision is told that with its next prompt."
+An agent that cannot receive a reason gets it as its next prompt."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
@@ -233,7 +233,7 @@ An agent that is told nothing with a decision is told that with its next prompt.
   (let ((words (duet-approval--reason approval "Deny %s, and tell the agent: ")))
     (when (string-empty-p words)
       (user-error "Not denied: there is nothing to tell"))
-    (duet-approval-send approval "deny" "Denied, and told" :type "function_call"
+    (duet-approval-send approval "deny" "Denied with a reason" :type "function_call"
                         :comment words :tell t)))
 
 (defun duet-approval-respond (approval)
@@ -316,9 +316,9 @@ If OPTION, an id, is non-nil that is what the answer stands for."
 
 ;;; Rules
 
-;; A tool that asks for leave may be let run now and from now on, in its session or
-;; in the whole project: the server makes a rule of that.  What the rule would be
-;; for is said before, and can be changed: a command, or a pattern of files.
+;; A tool can be allowed from now on, in its session or in the whole project: the
+;; server makes a rule of that.  The subject of the rule, a command or a pattern of
+;; files, is shown first, and can be changed.
 
 (defun duet-approval-always-rule (approval scope)
   "Return what a rule of SCOPE, a keyword, of APPROVAL would hold for, or nil."
@@ -390,9 +390,8 @@ It is for the same as with `duet-approval-always'."
 
 ;;; Words
 
-;; A question of an agent as the server tells it, and what is said of it: its
-;; name, its tool, what it is about in one line, what it can be answered with, and
-;; how it ended.
+;; A question of an agent in words: its name, its tool, its subject in one line, its
+;; possible answers, and how it ended.
 
 (defun duet-approval-question-p (approval)
   "Return non-nil if APPROVAL is a question, not a tool that wants to run."
@@ -429,7 +428,7 @@ A server that says nothing of it takes one."
     (truncate-string-to-width name 70 nil nil "…")))
 
 (defconst duet-approval--longest 400
-  "How many characters of a text stand on a line.")
+  "How many characters of a text fit into a line.")
 
 (defun duet-approval-line (text)
   "Return TEXT as one line; what is too long for that is cut, and says so."
@@ -575,7 +574,7 @@ To approve takes the first that allows once, and to deny the first that rejects.
                              :key (lambda (other) (duet-get-string other :kind)))))))
 
 (defun duet-approval-outcome (data)
-  "Return in words how a question ended: DATA of the event that tells it."
+  "Return in words how a question ended: DATA of the event that reports it."
   (let ((decision (or (duet-get-string data :decision) "answered"))
         (comment (duet-get-string data :response_text)))
     ;; A rule or a mode is named behind an equal sign.

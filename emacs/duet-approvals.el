@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; Questions of all sessions of all connected projects are listed in one buffer,
-;; `duet-approvals'; how many there are stands in the mode line; and each is
+;; `duet-approvals'; the mode line shows how many there are; and each is
 ;; shown at the end of its session's transcript, where the same keys answer it.
 ;; `duet-approval-next' goes from one to the next, from anywhere.
 ;;
@@ -74,7 +74,7 @@
        (duet-approvals--soon)))))
 
 (defun duet-approvals--say (approval data)
-  "Say how APPROVAL was decided, as DATA tell, if that was not done here."
+  "Say how APPROVAL was decided, as DATA say, if that was not done here."
   (when (and (duet-approval-title approval)
              data
              (not (duet-approval-sending-p approval)))
@@ -233,7 +233,7 @@ them; then they come one after the other, those of a session together."
         tabulated-list-padding 1
         duet-approval-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-approvals--mode-line)))
-  ;; The heading of the columns stands in the buffer, above them what keys do.
+  ;; The heading of the columns is in the buffer, above them the keys.
   (setq-local tabulated-list-use-header-line nil)
   (setq header-line-format
         '(:eval (duet-approvals--list-header)))
@@ -368,10 +368,10 @@ them; then they come one after the other, those of a session together."
 
 ;;; Questions in a transcript
 
-;; The questions of a session stand at the end of its transcript, with buttons
+;; The questions of a session are shown at the end of its transcript, with buttons
 ;; that say which keys answer them.  The keys are those of the text there, so
-;; whoever is at the end of the buffer, as after a prompt was sent, is taken to
-;; the first button when a question comes.
+;; a point at the end of the buffer, as after a prompt was sent, moves to the first
+;; button when a question comes.
 
 (defvar duet-approvals-inline-map
   (let ((map (make-sparse-keymap)))
@@ -400,7 +400,7 @@ WITHOUT is a function that returns non-nil for the number of one that has none."
 
 (defun duet-approvals--rows (buttons)
   "Return BUTTONS in as many lines as they take; none is broken that fits in one.
-They stand closer together where all fit into one line by that."
+They are closer together where all fit into one line by that."
   (let* ((room (- (min 200 (duet-header-room)) 3))
          (widths (mapcar #'string-width buttons))
          (close (+ (apply #'+ widths) (length buttons) -1))
@@ -535,7 +535,7 @@ They stand closer together where all fit into one line by that."
 (defun duet-approvals-catch (&optional others)
   "Go to the first question of the transcript, from the end of the buffer.
 That is where point is after a prompt was sent, and there the keys that
-the question tells of do something else.  A point elsewhere is left alone.
+the question names do something else.  A point elsewhere is left alone.
 If OTHERS is non-nil the questions are others than before: who was at one of
 those has answered it, and goes to the first, too."
   (when-let* ((section (duet-section-get 'footer))

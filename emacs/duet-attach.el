@@ -7,11 +7,10 @@
 
 ;; Images and other files go with a prompt where the user attaches them, and
 ;; files of the project where the prompt mentions them as @file.  What is attached
-;; is told below the prompt, and can be taken away again.
+;; is shown below the prompt, and can be taken away again.
 ;;
-;; What the window system has goes with a prompt, too: the image in the clipboard,
-;; by `duet-attach-clipboard' or by `yank-media', which Emacs has since version 29,
-;; and files that are dropped on the prompt.
+;; So do the image in the clipboard, by `duet-attach-clipboard' or by `yank-media'
+;; of Emacs 29, and files that are dropped on the prompt.
 
 ;;; Code:
 
@@ -38,15 +37,15 @@
   "How many bytes can go with a prompt.")
 
 (defvar duet-attach--most-mentioned (* 256 1024)
-  "How many bytes a file has at most that goes along because it is mentioned.
-Of a longer one the agent is told where it is.")
+  "How many bytes a mentioned file has at most to go with the prompt.
+Of a longer one the agent gets only the path.")
 
 (defvar-local duet-attach--items nil
   "What the user has attached to the prompt, the last first.
 Names of files, and content blocks that are in none.")
 
 (defvar-local duet-attach--overlay nil
-  "What tells below the prompt what is attached.")
+  "The overlay that lists the attachments below the prompt.")
 
 (defun duet-attach-file (file)
   "Have FILE go with the prompt that is written here."
@@ -101,7 +100,7 @@ It is the only thing that is attached, or you are asked which."
           (duet-attachment-size (duet-attach--size (list item)))))
 
 (defun duet-attach--show ()
-  "Tell below the prompt what is attached."
+  "List the attachments below the prompt."
   (unless (overlayp duet-attach--overlay)
     (setq duet-attach--overlay (make-overlay (point-max) (point-max) nil t t)))
   (move-overlay duet-attach--overlay (point-max) (point-max))

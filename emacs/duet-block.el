@@ -10,7 +10,7 @@
 ;; end is kept in a list of numbers: a conversation of megabytes has ten thousands
 ;; of them, and what Emacs would keep for each in objects and in text properties,
 ;; it would have to go through whenever it collects garbage.  A `duet-block' is
-;; made of a block that somebody looks at.
+;; made of a block that is in sight.
 ;;
 ;; Places in a block are distances from the beginning of its section, which stay
 ;; what they are when something is inserted in front of that.
@@ -37,7 +37,7 @@
   (end nil :documentation "Where its last line of code or row has ended; nil if more may come.")
   (indent 0 :documentation "How far the fence is indented.")
   (language nil :documentation "The first word behind the fence, or nil.")
-  (colors nil :documentation "How far its code has colours; see duet-code.el.")
+  (colors nil :documentation "How far its code has colours, see `duet-code-work'.")
   (columns nil :documentation "How the columns of a table are aligned, a list.")
   (widths nil :documentation "How wide they are, a vector; see duet-table.el.")
   (measured nil :documentation "How far its rows were measured."))
@@ -392,7 +392,7 @@ Note it in LIST."
 ;; A block of code that is in sight gets the colours of its language's major mode
 ;; in a hidden buffer, some lines at a time.  What agents write is not trusted:
 ;; only modes that come with Emacs are used, none of their hooks is run, no file's
-;; variables are heeded, and what is long or takes long stays without colours.
+;; variables are applied, and code that is long or takes long stays without colours.
 ;;
 ;; The code that is still being written has colours too, line by line.  Once it is
 ;; whole it is looked at as a whole, so that how it came makes no difference.
@@ -521,7 +521,7 @@ It is for hidden buffers."
   "For how many seconds no key was pressed when a major mode is loaded.")
 
 (defun duet-code--ready-p (block)
-  "Return non-nil if BLOCK can get its colours now, and nobody is kept waiting.
+  "Return non-nil if BLOCK can get its colours now without a delay for the user.
 To load a major mode takes longer than all else here."
   (or noninteractive
       (let ((mode (duet-code-mode-of (duet-block-language block))))
@@ -603,14 +603,14 @@ The echo area keeps its message: to load a mode erases it."
   "Function that says whether what is between two places is looked at, or nil.")
 
 (defun duet-code--wanted-p (block)
-  "Return non-nil if somebody looks at BLOCK."
+  "Return non-nil if BLOCK is in sight."
   (or (null duet-code-wanted-function)
       (null (marker-buffer (duet-section-beg (duet-block-section block))))
       (funcall duet-code-wanted-function (duet-block-place block (duet-block-beg block))
                (duet-block-limit block))))
 
 (defun duet-code--put-off (block)
-  "Have BLOCK, which nobody looks at, wait until somebody does; return nil."
+  "Have BLOCK, which is out of sight, wait until it is in sight; return nil."
   (let ((beg (duet-block-place block (duet-block-body block)))
         (limit (min (point-max) (duet-block-limit block))))
     (when (< beg limit)

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; Whoever builds the project, this Emacs, an agent's editor or a shell with
-;; `duet-rpc build', the server tells what was found.  `duet-build-flymake' is a
-;; backend of Flymake that shows it in the buffers of the files, until the next build of
-;; the same name has ended; so it does with what gates find (duet-gates.el).  It checks nothing by itself, and costs nothing where
-;; nothing was built.
+;; The server reports the mistakes that builds find, those of this Emacs, of an agent's
+;; editor and of `duet-rpc build' in a shell.  `duet-build-flymake' is a backend of
+;; Flymake that shows them in the buffers of the files, until the next build of the same
+;; name has ended.  It shows the mistakes that gates find, too.  It checks nothing by
+;; itself, and costs nothing without a build.
 
 ;;; Code:
 

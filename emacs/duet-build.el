@@ -8,8 +8,8 @@
 ;; `duet-build' has the server build the project, and shows what is printed as it
 ;; comes.  It is used as `compile' is: RET goes to the place of a mistake,
 ;; `next-error' to the next one from anywhere, C-c C-k ends the build, g begins
-;; another.  Which lines are mistakes, and where, the server tells; they are not
-;; guessed here from the text.
+;; another.  The server says which lines are mistakes, and where; Emacs does not guess
+;; them from the text.
 ;;
 ;; Flymake shows them, too: see duet-build-flymake.el.
 
@@ -203,7 +203,7 @@ With a prefix argument choose it."
              "failed" 'compilation-mode-line-fail))))
 
 (defun duet-build--time (data)
-  "Return a line that tells how long the build took that DATA are of, until now."
+  "Return a line with the duration, until now, of the build that DATA are of."
   (concat (if-let ((duration (duet-get-number data :duration_ms)))
               (format "It took %.1f s, until " (/ duration 1000.0))
             "That was at ")
@@ -257,13 +257,13 @@ That is what `duet-build--failed' returns."
   (duet-build--show duet-connection duet-build--name))
 
 
-;;;; What the server tells
+;;;; Events of the server
 
 (defun duet-build--follow (_model kind _session data _extra)
-  "Show what DATA, which is of KIND, tell of the build of the current buffer."
+  "Show what DATA, which is of KIND, say of the build of the current buffer."
   (when (and duet-build--request (memq kind '(build-progress build-diagnostic)))
     (let ((id (duet-get-string data :build_id)))
-      ;; What Emacs is told of is what it has asked for: here, one at a time.
+      ;; Emacs gets notifications only of its own builds: here, one at a time.
       (unless (or duet-build--id (member id duet-build--given-up))
         (setq duet-build--id id))
       (when (equal id duet-build--id)
@@ -271,7 +271,7 @@ That is what `duet-build--failed' returns."
           (duet-build--progress data))))))
 
 (defun duet-build--progress (data)
-  "Show what DATA tell of how the build goes on."
+  "Show the progress of the build that DATA describe."
   (pcase (duet-get-string data :stage)
     ("waiting"
      (duet-build--insert (propertize "Waits for another build to end…\n" 'face 'duet-dim)))
@@ -293,7 +293,7 @@ That is what `duet-build--failed' returns."
 
 
 (defun duet-build--mode-line ()
-  "Return what the mode line tells of the build."
+  "Return the state of the build for the mode line."
   (if (null duet-build--outcome) ""
     (pcase-let ((`(,errors ,warnings ,notes) duet-build--counts))
       (concat ":" duet-build--outcome
@@ -321,9 +321,8 @@ That is what `duet-build--failed' returns."
 
 ;;; Output
 
-;; What a build prints is shown as it comes.  A line that tells of a mistake is a
-;; link to its place; which lines do, the server tells.  RET goes there, and
-;; `next-error' to the next one.
+;; The output of a build is shown as it comes.  A line that reports a mistake is a
+;; link to its place, as the server says.
 
 (defun duet-build--printed (text)
   "Return TEXT, which a build has printed, as it is shown."
@@ -366,8 +365,8 @@ if `compilation-scroll-output' is set."
       (and (= place (point-max)) (> place (point-min)))))
 
 (defun duet-build--found (diagnostic)
-  "Make the line that tells of DIAGNOSTIC a link to its place.
-It is an object of the server's.  The server tells of it after what was printed."
+  "Make the line that reports DIAGNOSTIC a link to its place.
+It is an object of the server's, which sends it after the output."
   (let* ((severity (duet-get-string diagnostic :severity))
          (line (or (duet-build--line diagnostic) (duet-build--add-line diagnostic)))
          (inhibit-read-only t))
@@ -393,7 +392,7 @@ It is an object of the server's.  The server tells of it after what was printed.
 A mistake that is not found has a line of its own at the end.")
 
 (defun duet-build--line (diagnostic)
-  "Return where the line that tells of DIAGNOSTIC begins, or nil.
+  "Return where the line that reports DIAGNOSTIC begins, or nil.
 That is one with the file's name and the number of the line which is no other
 mistake's; tools call a file by the directory in which they run."
   (when-let ((file (duet-get-string diagnostic :file))
@@ -416,7 +415,7 @@ mistake's; tools call a file by the directory in which they run."
                                    (+ duet-build--searched (- (point) from))))))))))
 
 (defun duet-build--add-line (diagnostic)
-  "Add a line that tells of DIAGNOSTIC; return where it begins."
+  "Add a line that reports DIAGNOSTIC; return where it begins."
   (let ((beg (point-max)))
     (duet-build--insert
      (concat (if (eq (char-before beg) ?\n) "" "\n")
@@ -489,9 +488,9 @@ buffer."
 If STAY is non-nil its window is not selected."
   (interactive nil duet-build-mode)
   (let* ((diagnostic (or (get-text-property (line-beginning-position) 'duet-build-diagnostic)
-                         (user-error "No mistake is told of here")))
+                         (user-error "There is no mistake on this line")))
          (file (or (duet-get-string diagnostic :file)
-                   (user-error "It is not told where that is")))
+                   (user-error "The server has not said where that is")))
          (name (duet-remote-name file (duet-connection-directory duet-connection)))
          (line (duet-get-number diagnostic :line))
          (column (duet-get-number diagnostic :column)))

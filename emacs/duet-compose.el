@@ -7,12 +7,12 @@
 
 ;; A prompt is written in a buffer of its own.  Nothing that was written is
 ;; lost: what is sent, cancelled or killed can be had again with \\`M-p', in the
-;; next Emacs too (duet-compose-history.el), and a prompt that the server refuses
+;; next Emacs too, and a prompt that the server refuses
 ;; stays where it is.
 ;;
 ;; `@' is completed: to a file of the project, or to what the buffer that one
 ;; came from has: its region, its diagnostics.  `/' at the beginning is completed
-;; to the agent's commands, and to words that set it (duet-directive.el).
+;; to the agent's commands, and to words that set it (duet-settings.el).
 
 ;;; Code:
 
@@ -90,7 +90,7 @@ content blocks, as the protocol spells them.")
   (visual-line-mode))
 
 (defun duet-compose--header ()
-  "Return the header line: what is written, for whom, and which keys do what."
+  "Return the header line: the kind of prompt, its recipient, and the keys."
   (if duet-compose--queued
       (concat " Edit queued prompt: "
               (duet-header-key #'duet-compose-send "save" 'duet-compose-mode-map) ", "
@@ -103,8 +103,8 @@ content blocks, as the protocol spells them.")
                      (duet-compose--run "Fork")
                      ((duet-session-active-run duet-session) "Queue")
                      (t "Continue")))
-         (who (string-join (delq nil (duet-compose--whom)) ", "))
-         (who (if (string-empty-p who) "" (concat " · " who)))
+         (recipient (string-join (delq nil (duet-compose--recipient)) ", "))
+         (recipient (if (string-empty-p recipient) "" (concat " · " recipient)))
          (keys (list
                 (concat " — " (duet-header-key #'duet-compose-send "send" 'duet-compose-mode-map))
                 (cons 2 (concat (and (duet-compose--busy-p)
@@ -114,7 +114,8 @@ content blocks, as the protocol spells them.")
                                                       'duet-compose-mode-map)))
                 (cons 3 ", @ adds context")))
          ;; Before that is shortened what adds context is left out.
-         (room (- (min 100 (duet-header-room)) 3 (string-width what) (string-width who)
+         (room (- (min 100 (duet-header-room)) 3 (string-width what)
+                  (string-width recipient)
                   (apply #'+ (mapcar #'string-width (list (car keys) (cdadr keys)))))))
     ;; What others have called something is no construct of a mode line.
     (replace-regexp-in-string
@@ -127,12 +128,12 @@ content blocks, as the protocol spells them.")
                                         (replace-regexp-in-string
                                          "[[:cntrl:]]+" " " (duet-session-name duet-session))
                                         (min 40 (max 14 room)) nil nil "…"))))
-             (cons 1 who))
+             (cons 1 recipient))
        keys))
      t t)))
 
-(defun duet-compose--whom ()
-  "Return who gets the prompt: agent, model and permission mode, nil if not known."
+(defun duet-compose--recipient ()
+  "Return agent, model and permission mode of the prompt, nil where not known."
   (if duet-session
       (list (duet-session-agent duet-session) (duet-actions-session-llm duet-session)
             (duet-actions-session-mode duet-session))
@@ -147,7 +148,7 @@ content blocks, as the protocol spells them.")
   (apply #'append (mapcar #'funcall duet-compose-parameters-functions)))
 
 (defun duet-compose--learn-agents ()
-  "Have the header line tell which agent is asked, once that is known."
+  "Have the header line name the agent, once that is known."
   (let ((buffer (current-buffer)))
     (require 'duet-agents)
     (duet-agents-learn duet-connection
@@ -206,7 +207,7 @@ One that was begun before is gone on with."
 
 (defvar-local duet-compose-bounds-function nil
   "Function that returns where a prompt is written, (BEG . END), or nil.
-Nil stands for one that returns all of the buffer, which is for prompts alone.")
+Nil means all of the buffer, which then holds only the prompt.")
 
 (defun duet-compose--bounds ()
   "Return where the prompt is written in the current buffer, (BEG . END)."
@@ -402,8 +403,8 @@ With NOW an agent that works gets the prompt in the middle of its turn."
 
 (defun duet-compose--sent (connection buffer result thread)
   "Note that what is in BUFFER was sent through CONNECTION, with RESULT.
-THREAD is the session's id, or nil for a new one.  RESULT is nil if the agent
-was set, and told nothing."
+THREAD is the session's id, or nil for a new one.  RESULT is nil if the
+prompt only set the agent."
   (let* ((model (duet-connection-model connection))
          (id (duet-get-string result :session_id))
          (new (duet-get-string result :thread_id))
@@ -414,7 +415,7 @@ was set, and told nothing."
       (duet-events-sent model id new (duet-get-string result :agent)))
     (let ((session (and result (duet-model-session model new))))
       (when session
-        ;; Who comes back to the list is at what was asked for there.
+        ;; In the list point goes to the new session.
         (when (and (null thread) (buffer-live-p origin)
                    (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
           (duet-sessions-go-to origin session))
@@ -471,7 +472,7 @@ It is chosen by any of its words."
 
 ;; What begins with @ is a file, or something of the buffer that the prompt was
 ;; begun in: its region, what Flymake says.  What begins with / is a slash command,
-;; or sets the agent (duet-directive.el).
+;; or sets the agent (duet-settings.el).
 
 (defvar-local duet-compose--files nil
   "The files of the project, once they are known.")
@@ -513,7 +514,7 @@ That is a slash command, or sets the agent."
                       (and (bound-and-true-p flymake-mode) "@diagnostics"))))))
 
 (defun duet-compose--completed (candidate status)
-  "Replace CANDIDATE, which was completed with STATUS, by what it stands for."
+  "Replace CANDIDATE, which was completed with STATUS, by what it means."
   (when-let ((text (and (eq status 'finished)
                         (buffer-live-p duet-compose--origin)
                         (pcase candidate
@@ -577,8 +578,8 @@ That is a slash command, or sets the agent."
 ;; ended, can be had again, in the next Emacs too: it is kept in a file.  Of
 ;; several Emacsen each adds to the file what it has of its own.
 ;;
-;; Nothing here signals: who writes a prompt has better things to do than to mend
-;; a file.  The log tells what went wrong.
+;; Nothing here signals: an error in a file must not disturb the writing of a prompt.
+;; The log says what went wrong.
 
 (defcustom duet-compose-history-file (locate-user-emacs-file "duet-history.eld")
   "The file in which prompts are kept when Emacs ends; nil means none."
@@ -682,7 +683,7 @@ What is there and is no such list is put aside when the file is written."
                   (print-level nil)
                   (coding-system-for-write 'utf-8-emacs-unix))
               (with-temp-buffer
-                (insert ";; Prompts for agents, the last first; see duet-compose-history.el.\n")
+                (insert ";; Prompts for agents, the last first; see duet-compose.el.\n")
                 (prin1 (mapcar #'substring-no-properties texts) (current-buffer))
                 (insert "\n")
                 (write-region nil nil new nil 'silent))

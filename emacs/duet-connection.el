@@ -8,8 +8,8 @@
 ;; `duet-connection-ensure' returns the connection of a project, and starts its
 ;; server if there is none.  The connection feeds the project's model
 ;; (duet-model.el) with events, and outlives its server: one that dies unasked
-;; is started again, after 1, 2, 4 and at last every 30 seconds, and goes on
-;; telling where the last one stopped.
+;; is started again, after 1, 2, 4 and at last every 30 seconds, and continues the
+;; events where the last one stopped.
 ;;
 ;; Nothing here waits.  `duet-connection-request' returns at once.
 
@@ -33,8 +33,8 @@
 ;; A server works in a project, and keeps its sessions in the user's state directory.
 ;; Outside of a project the commands ask before they start a server.
 
-;; As the server has it (internal/project): what another user owns counts for
-;; nothing, and neither the home directory nor one that is everybody's is found on
+;; The rules are those of the server (internal/project): a mark that another user owns
+;; is ignored, and neither the home directory nor a world-writable one is found on
 ;; the way up.
 
 (defcustom duet-project-safe-directories
@@ -153,9 +153,8 @@ If the user does not want to that is a `user-error'."
 
 ;;; Requests
 
-;; Nothing here waits: `duet-connection-request' returns at once, and what the server
-;; answers is handed to a function.  Where no server answers, that is an error as any
-;; other.
+;; `duet-connection-request' returns at once, and the reply of the server goes to a
+;; function.  A server that does not answer is an error as any other.
 
 (cl-defstruct (duet-connection (:copier nil))
   "The connection of a project."
@@ -213,8 +212,8 @@ code is -1 where no server answers.  Return the request's id, or nil."
 
 ;;; Notifications
 
-;; What the server tells goes into the model (duet-events.el).  What it does not tell
-;; of, a session that is new, or all there are at the beginning, it is asked for.
+;; Events of the server go into the model (duet-events.el).  New sessions, and all
+;; sessions at the start, are requested.
 
 (defcustom duet-sessions-limit 300
   "How many sessions are listed at most when a server has started."
@@ -242,7 +241,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
         (duet-connection-ask connection run)))))
 
 (defun duet-connection--complete (connection params)
-  "Ask CONNECTION for what PARAMS, an event, do not tell of a session."
+  "Ask CONNECTION for the parts of a session that PARAMS, an event, lack."
   (let* ((id (duet-get-string params :event :data :session_id))
          (session (and id (duet-connection-session connection id)))
          (run (and session (duet-session-run session id))))
@@ -251,7 +250,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
 
 (defun duet-connection-ask (connection id)
   "Ask the server of CONNECTION for the session that ID names.
-The model is told what comes."
+The reply goes into the model."
   (unless (member id (duet-connection-asking connection))
     (push id (duet-connection-asking connection))
     (let ((done (lambda ()
@@ -318,7 +317,7 @@ The last number counts for all attempts beyond."
 
 (defcustom duet-events-buffer-size 0
   "How many characters of what is said to a server are kept, for a look at it.
-They stand in the buffer that jsonrpc.el makes; it costs much time."
+They are kept in the buffer that jsonrpc.el makes; it costs much time."
   :type 'natnum
   :group 'duet)
 
@@ -424,7 +423,7 @@ one that was stopped stays so."
      (if loud
          (progn
            (setf (duet-connection-attempts connection) 0)
-           ;; Else nobody would try again.
+           ;; Else no timer would try again.
            (when (eq (duet-connection-state connection) 'lost)
              (duet-connection--lose connection (error-message-string err)))
            (signal (car err) (cdr err)))
@@ -494,7 +493,7 @@ is tried again: the user may have mended it."
 
 (defun duet-connection--ended (connection rpc)
   "Note that RPC, the server of CONNECTION, has ended."
-  ;; Others who waited for its last words may read them, too.
+  ;; Other callers that wait for its last words may read them, too.
   (run-at-time 1 nil #'duet-connection--bury rpc)
   (when (eq rpc (duet-connection-rpc connection))
     (setf (duet-connection-rpc connection) nil)
@@ -537,7 +536,7 @@ is tried again: the user may have mended it."
 
 (defun duet-connection--lose (connection reason &optional unreachable)
   "Note that the server of CONNECTION is gone for REASON; start it again later.
-If its machine is UNREACHABLE the user has to: Emacs would stand still
+If its machine is UNREACHABLE the user has to: Emacs would freeze
 while it tries, and ask for a password out of nowhere."
   (let* ((attempts (duet-connection-attempts connection))
          (delay (or (nth (max 0 (1- attempts)) duet-restart-delays)
@@ -602,8 +601,8 @@ For commands that would harm a buffer that is not theirs."
 
 ;;; Latest reply
 
-;; A view that asks again before it was answered gets two answers, and the older
-;; one may come last.  It tells how things were before, so it is left out.
+;; A view that sends a second request before the first reply gets two replies, and
+;; the older one may come last.  That one is outdated, so it is left out.
 
 (defvar-local duet-latest--asked 0
   "How many answers the buffer has asked for.")

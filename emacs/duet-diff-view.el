@@ -39,7 +39,7 @@
 
 (cl-defstruct (duet-hunk (:copier nil))
   "One change of a file."
-  (text nil :documentation "As it stands in the diff, with its header.")
+  (text nil :documentation "Its text in the diff, with its header.")
   (line 1 :documentation "The number of its first line in the new file.")
   (old "" :documentation "The lines that it replaces, and those around them.")
   (new "" :documentation "The lines that it puts in their place.")
@@ -113,15 +113,15 @@
   (- (duet-hunk--lines (duet-hunk-old hunk)) (duet-hunk--lines (duet-hunk-new hunk))))
 
 (defun duet-hunk--at-p (text position)
-  "Return non-nil if the lines of TEXT stand at POSITION."
+  "Return non-nil if the lines of TEXT are at POSITION."
   (let ((end (+ position (length text))))
     (and (<= end (point-max))
          (or (string-suffix-p "\n" text) (= end (point-max)))
          (string= text (buffer-substring-no-properties position end)))))
 
 (defun duet-hunk--find (text line)
-  "Return where the lines of TEXT stand: at LINE, or in one other place alone.
-Return nil if they stand nowhere, or in several places, neither of them
+  "Return where the lines of TEXT are: at LINE, or in one other place alone.
+Return nil if they are nowhere, or in several places, neither of them
 LINE."
   (goto-char (point-min))
   (cond
@@ -222,14 +222,14 @@ A buffer that visits FILE follows."
   (if (duet-hunk-p item) (duet-hunk-state item) (duet-diff-file-state item)))
 
 
-;;;; What the server tells
+;;;; Objects of the server
 
 (defun duet-diff--cut-p (text)
   "Return non-nil if the server has left out some of TEXT."
   (and text (string-match-p "… \\[[0-9]+ of [0-9]+ bytes left out\\]\\'" text)))
 
 (defun duet-diff--file (object)
-  "Return the file that OBJECT, from the server, tells of."
+  "Return the file that OBJECT, from the server, describes."
   (let* ((text (lambda (key)
                  ;; An empty file is not the same as none.
                  (let ((value (plist-get object key)))
@@ -276,7 +276,7 @@ A buffer that visits FILE follows."
         (duet-remote-abbreviate path))))
 
 (defun duet-diff--kind (file)
-  "Return whether FILE is new, deleted or modified, or nil if nobody knows."
+  "Return whether FILE is new, deleted or modified, or nil if not known."
   (cond ((duet-diff-file-binary file) nil)
         ((null (duet-diff-file-before file)) 'new)
         ((null (duet-diff-file-after file)) 'deleted)
@@ -305,10 +305,10 @@ A buffer that visits FILE follows."
     (force-mode-line-update)))
 
 (defun duet-diff--nothing ()
-  "Return what stands there where no file does.
-Some agents do not tell what they change."
+  "Return the text of a buffer without a file.
+Some agents do not report their changes."
   (concat "\n " (if duet-diff--whole "No turn has left a file changed"
-                  "The agent has told of no changed file")
+                  "The agent has reported no changed file")
           (if (memq duet-diff--state duet-run-active-states) " so far.\n" ".\n")
           (substitute-command-keys
            (concat
@@ -482,7 +482,7 @@ The windows are as they were when that ends."
          (windows (current-window-configuration))
          buffers)
     (when (or (duet-diff-file-binary file) (duet-diff-file-cut file))
-      (duet-diff-refuse file "the server has not told what is in it"))
+      (duet-diff-refuse file "the server has not sent its text"))
     (setq buffers
           (mapcar (lambda (side)
                     (with-current-buffer (generate-new-buffer

@@ -7,7 +7,7 @@
 
 ;; `duet-diff' shows the files that a turn of a session has changed, as a diff.
 ;; Each change is accepted, which only marks it as seen, or reverted in its file;
-;; either can be undone.  A file that somebody has changed since is left alone
+;; either can be undone.  A file that has changed since is left alone
 ;; where that is in the way.  `duet-diff-all' shows what all turns have changed.
 
 ;;; Code:
@@ -260,7 +260,7 @@ If FORWARD is non-nil make it as the turn left it."
   (when (duet-diff-file-binary file)
     (duet-diff-refuse file "the server keeps no copy of a binary file"))
   (when (duet-diff-file-cut file)
-    (duet-diff-refuse file "it is too long, the server has not told all of it"))
+    (duet-diff-refuse file "it is too long, the server has not sent all of it"))
   (let ((path (duet-diff-file-path file))
         (from (if forward (duet-diff-file-before file) (duet-diff-file-after file)))
         (to (if forward (duet-diff-file-after file) (duet-diff-file-before file))))
@@ -285,7 +285,7 @@ If FORWARD is non-nil make it as the turn left it."
          ;; From the end, so that none moves another.
          (dolist (hunk (reverse hunks))
            (unless (duet-hunk-whole hunk)
-             (duet-diff-refuse file "this is too long, the server has not told all of it"))
+             (duet-diff-refuse file "this is too long, the server has not sent all of it"))
            (unless (duet-hunk-swap hunk (duet-diff--line file hunk) forward)
              (duet-diff-refuse file "it has changed here since, and is left as it is")))
          (buffer-string))))))
@@ -393,14 +393,14 @@ This is what `next-error' does."
 
 ;;; Changes of turns
 
-;; The server tells for each turn the files that it has changed, before and after.
-;; For a whole session each file is as it was before the first turn that changed it
-;; and after the last; what was changed back is left out.
+;; The server sends the files that a turn has changed, before and after.  For a whole
+;; session each file is that before the first turn that changed it and that after the
+;; last; a file that was changed back is left out.
 
 (defun duet-diff-turns-load (connection session run whole done fail)
   "Ask CONNECTION what the turn RUN of SESSION, an id, has changed.
 If WHOLE is non-nil, what all turns up to it have.  Call DONE with a list
-of files as the server tells them, or FAIL with an error."
+of files as the server sends them, or FAIL with an error."
   (if whole
       (duet-diff-turns--before connection session run '() done fail)
     (duet-diff-turns--ask connection run done fail)))

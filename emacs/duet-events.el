@@ -1,12 +1,13 @@
-;;; duet-events.el --- From the server's events to a model  -*- lexical-binding: t; -*-
+;;; duet-events.el --- From the server's events and replies to a model  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; `duet-events-apply' takes one event as it came over the wire.  Whatever it is
-;; given, it signals nothing: what cannot be understood is logged.
+;; `duet-events-apply' takes one event as it came over the wire.  The functions of
+;; `duet-pages-' take replies of the server.  They signal nothing: data that cannot be
+;; understood are logged.
 ;;
 ;; The same may come twice, from a request and as an event, and after a
 ;; reconnection: a message knows the number of the event that changed it last,
@@ -42,7 +43,7 @@
     (duet-model-announce (duet-session-model session) 'message-changed session message)))
 
 (defun duet-events--message (session run type data seq time)
-  "Apply to SESSION what an event of RUN tells of a message.
+  "Apply to SESSION an event of RUN about a message.
 The event has TYPE, DATA, the number SEQ and the TIME."
   (pcase type
     ((or "message_delta" "thinking_delta")
@@ -61,7 +62,7 @@ The event has TYPE, DATA, the number SEQ and the TIME."
      (when-let ((path (duet-get-string data :path)))
        (duet-events--put session run (duet-events--diff-key run path) 'diff
                          data seq time)))
-    ;; What the conversation has as well, its own event tells.
+    ;; An event of its own reports what the conversation has as well.
     ((and "task_error" (guard (not (member (duet-get-string data :code)
                                            '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
                                              "SETTING_IGNORED" "RULES_NOT_ASKED")))))
@@ -124,7 +125,7 @@ SEQ and TIME are the event's."
       (duet-get-objects (duet-get data :data) :attachments)))
 
 (defun duet-events--said-kind (type data)
-  "Return what a message is that the protocol calls TYPE, as DATA tell.
+  "Return what a message is that the protocol calls TYPE, with DATA.
 What an agent says that is no text is `content', what it thinks `sketch'."
   (let ((kind (duet-events--kind type (duet-get-string data :role))))
     (cond
@@ -189,7 +190,7 @@ SEQ and TIME are the event's."
       (duet-events--changed message)))))
 
 (defun duet-events--tool (session run data seq time)
-  "Apply to SESSION what DATA tell of a tool call of RUN.
+  "Apply to SESSION the tool call of RUN that DATA describe.
 SEQ and TIME are the event's."
   (when-let ((id (or (duet-get-string data :tool_result_for_id)
                      (duet-get-string data :tool_id))))
@@ -206,7 +207,7 @@ SEQ and TIME are the event's."
           (duet-events--add session tool))))))
 
 (defun duet-events--tool-members (tool data)
-  "Take into TOOL what DATA tell, an event's or a conversation's."
+  "Take into TOOL the members of DATA, an event's or a conversation's."
   (cl-macrolet ((take (accessor &rest keys)
                   `(when-let ((value (or ,@(mapcar (lambda (key)
                                                      `(duet-get-string data ,key))
@@ -251,7 +252,7 @@ SEQ and TIME are the event's."
 ;;; Events
 
 (defconst duet-events--orphans 200
-  "How many events of runs that nobody knows are kept.")
+  "How many events of unknown runs are kept.")
 
 (defun duet-events-apply (model params)
   "Apply to MODEL an event: PARAMS of the notification `event'.
@@ -289,7 +290,7 @@ Nothing is signalled, whatever PARAMS are."
      (let* ((run (duet-get-string data :session_id))
             (session (and run (gethash run (duet-model-runs model)))))
        (cond
-        ((null run) (duet-log "Event %s tells no session: %s" type (duet-log-brief data)))
+        ((null run) (duet-log "Event %s names no session: %s" type (duet-log-brief data)))
         ((null session) (duet-events--orphan model run (list type data seq time)))
         ((not (member type duet-events--message-types))
          (duet-events--settings session type data))
@@ -307,7 +308,7 @@ Nothing is signalled, whatever PARAMS are."
            ('t (duet-events--message session run type data seq time)))))))))
 
 (defun duet-events--trigger (model data)
-  "Tell of what a trigger has done, DATA, in the project of MODEL."
+  "Announce the action DATA of a trigger in the project of MODEL."
   (when (equal (duet-get-string data :status) "notified")
     (message "%s: %s"
              (duet-visible-line (or (duet-get-string data :channel)
@@ -321,8 +322,8 @@ Nothing is signalled, whatever PARAMS are."
     (setf (duet-session-changed session) time)))
 
 (defun duet-events--prompt (session data)
-  "Name SESSION by its prompt, which DATA tell, until the server says its name.
-Who is told of a question at once is to know whose it is."
+  "Name SESSION by its prompt, which DATA hold, until the server sends its name.
+A question that comes at once can then name its session."
   (unless (or (duet-session-summary session)
               (duet-get-string data :parent_tool_use_id))
     (when-let ((content (duet-get-string data :content)))
@@ -331,8 +332,8 @@ Who is told of a question at once is to know whose it is."
       (duet-model-announce (duet-session-model session) 'session session))))
 
 (defun duet-events--near (session id data)
-  "Note that the run ID of SESSION has nearly used up a budget, as DATA tell.
-The conversation tells that, too."
+  "Note that the run ID of SESSION has nearly used up a budget, as DATA say.
+The conversation shows that, too."
   (when-let ((run (duet-session-run session id)))
     (setf (duet-run-near run) (duet-get-string data :content))
     (duet-model-announce (duet-session-model session) 'session session)))
@@ -382,7 +383,7 @@ The conversation tells that, too."
         (thread (duet-get-string data :thread_id))
         (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
     (if (not (and id thread state))
-        (duet-log "A change of state that tells too little: %s" (duet-log-brief data))
+        (duet-log "A change of state with members missing: %s" (duet-log-brief data))
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id time)))
         (setf (duet-session-heard session) (duet-model-tick model))
@@ -403,7 +404,7 @@ The conversation tells that, too."
         (duet-model-announce model 'session session)))))
 
 (defun duet-events--deleted (model data)
-  "Take out of MODEL the runs that are no more, as DATA tell.
+  "Take out of MODEL the runs that are no more, as DATA say.
 What others were forked from is left, in the archive."
   (when-let* ((id (duet-get-string data :thread_id))
               (session (gethash id (duet-model-sessions model))))
@@ -427,7 +428,7 @@ What others were forked from is left, in the archive."
 
 (defun duet-events-sent (model id thread agent)
   "Note in MODEL that the run ID of THREAD was asked for, from AGENT.
-The events that tell of it may come after the reply that did."
+Its events may come after the reply."
   (unless (gethash id (duet-model-runs model))
     (let* ((session (duet-events--session model thread))
            (run (duet-events--run session id (format-time-string "%FT%T.%NZ" nil t))))
@@ -452,9 +453,9 @@ The events that tell of it may come after the reply that did."
         (duet-events--add session message)))))
 
 (defun duet-events--settings (session type data)
-  "Apply to SESSION what an event of TYPE tells that is no message: DATA."
+  "Apply to SESSION an event of TYPE that is no message, with DATA."
   (let ((now (duet-model-tick (duet-session-model session))))
-    ;; Some agents tell their usage all the time, and nothing else with it.
+    ;; Some agents send their usage all the time, and nothing else with it.
     (if (equal type "usage") (setf (duet-session-counted session) now)
       (setf (duet-session-heard session) now)))
   (pcase type
@@ -467,14 +468,14 @@ The events that tell of it may come after the reply that did."
        (setf (duet-session-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))
        ;; What was asked for is not what an agent has confirmed.
-       (unless (duet-get-string (duet-session-told session) :model :current)
+       (unless (duet-get-string (duet-session-agent-info session) :model :current)
          (setf (duet-session-llm session) llm)))
      (when-let ((mode (duet-get-string data :agent_mode)))
        (duet-session-set-agent-mode session mode))
      (when (plist-member data :archived)
        (setf (duet-session-archived session) (duet-get data :archived))))
     ("agent_session"
-     (duet-session-tell session data)
+     (duet-session-merge-agent-info session data)
      (when-let ((mode (duet-get-string data :mode :current)))
        (duet-session-set-agent-mode session mode)))
     ("usage" (duet-events-add-usage session data))
@@ -492,7 +493,7 @@ The events that tell of it may come after the reply that did."
   (duet-model-announce (duet-session-model session) 'session session))
 
 (defun duet-events-add-usage (session data)
-  "Add to the usage of SESSION what DATA tells.
+  "Add DATA to the usage of SESSION.
 The members are :input_tokens, :output_tokens, :context_used,
 :context_size and :cost_usd; those that DATA lacks stay."
   (dolist (key '(:input_tokens :output_tokens :context_used :context_size :cost_usd))
@@ -505,14 +506,14 @@ The members are :input_tokens, :output_tokens, :context_used,
 ;;;; Questions
 
 (defun duet-events--asks (model data time)
-  "Apply to MODEL that an agent asks what DATA tell, at TIME."
+  "Apply to MODEL the question of an agent in DATA, at TIME."
   (let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id)))
         (now (duet-model-tick model)))
     (remhash id (duet-model-gone model))
     (duet-events--approval model data time now)))
 
 (defun duet-events--approval (model data time &optional now)
-  "Add to MODEL the question that DATA, of an event at TIME, tell of.
+  "Add to MODEL the question in DATA, of an event at TIME.
 NOW is when it came, by the clock of MODEL; nil if it is from a reply."
   (if-let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id))))
       (let* ((run (duet-get-string data :session_id))
@@ -538,9 +539,9 @@ NOW is when it came, by the clock of MODEL; nil if it is from a reply."
     (duet-log "A question without an id: %s" (duet-log-brief data))))
 
 (defun duet-events--answered (session data seq time)
-  "Keep in SESSION what was answered, as DATA tell, SEQ and TIME.
-That is what a human has said, and what a rule or a mode has denied.
-The server tells of the same answers in a conversation that is loaded."
+  "Keep in SESSION the answer in DATA, of an event with SEQ and TIME.
+That is the answer of a human, or the denial by a rule or a mode.
+The server sends the same answers in a conversation that is loaded."
   (when (and session (eq (duet-session-loaded session) t)
              (or (equal (duet-get-string data :decision) "denied")
                  (and (equal (duet-get-string data :decided_by) "user")
@@ -551,7 +552,7 @@ The server tells of the same answers in a conversation that is loaded."
                       'answer data (or seq 0) time)))
 
 (defun duet-events--resolved (model data &optional seq time)
-  "Take out of MODEL the question whose answer DATA tell, SEQ and TIME."
+  "Take out of MODEL the question that DATA, SEQ and TIME answer."
   (when-let* ((id (duet-get-string data :approval_id))
               (approval (or (gethash id (duet-model-approvals model))
                             (make-duet-approval :id id))))
@@ -565,21 +566,19 @@ The server tells of the same answers in a conversation that is loaded."
 
 ;;; Replies
 
-;; These functions take what requests returned: sessions, a part of a
-;; conversation, questions that wait.  As `duet-events-apply' does with events,
-;; they signal nothing, and what is older than an event that came before
-;; changes nothing.
+;; These functions take results of requests: sessions, a part of a conversation,
+;; questions that wait.  A reply that is older than an event changes nothing.
 
 (defun duet-pages-load-session (model object &optional asked)
   "Apply to MODEL a session as the server lists it: OBJECT; return it.
 Return nil if that is none, or none any more.  ASKED is when it was asked
-for, by the clock of MODEL; what an event has told since is newer."
+for, by the clock of MODEL; an event since then is newer."
   (let ((id (duet-get-string object :id))
         (thread (duet-get-string object :thread_id))
         (state (or (duet-get-string object :state) (duet-get-string object :status))))
     (cond
      ((not (and id thread state))
-      (duet-log "A session that tells too little: %s" (duet-log-brief object)))
+      (duet-log "A session with members missing: %s" (duet-log-brief object)))
      ((duet-model-gone-p model id asked) nil)
      (t
       (let* ((session (duet-events--session model thread))
@@ -627,7 +626,7 @@ for, by the clock of MODEL; what an event has told since is newer."
   (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
 
 (defun duet-pages-old-p (session asked)
-  "Return non-nil if an event has told of SESSION after it was ASKED for.
+  "Return non-nil if an event has changed SESSION after it was ASKED for.
 ASKED is a time by the clock of its model, or nil for now."
   (and asked (> (duet-session-heard session) asked)))
 
@@ -642,14 +641,14 @@ is that of `duet-pages-load-session'."
           (duet-session-llm session) (duet-get-string object :model)))
   (when-let ((modes (duet-get-objects object :modes)))
     (setf (duet-session-modes session) modes))
-  (when-let ((told (duet-get object :agent_session)))
-    (unless (and (duet-session-told session) (duet-pages-old-p session asked))
-      (duet-session-tell session told))))
+  (when-let ((info (duet-get object :agent_session)))
+    (unless (and (duet-session-agent-info session) (duet-pages-old-p session asked))
+      (duet-session-merge-agent-info session info))))
 
 (defun duet-pages-load-sessions (model objects &optional asked)
   "Apply to MODEL sessions as the server lists them: the vector OBJECTS.
-ASKED is that of `duet-pages-load-session'.  Return those of which an event
-has told since, so that not all of the list was taken."
+ASKED is that of `duet-pages-load-session'.  Return those that an event
+has changed since, for which the list is outdated."
   (duet-log-guard "A list of sessions that was not understood"
     (let ((old '()))
       (seq-do (lambda (object)
@@ -755,7 +754,7 @@ Return nil if it is there already; it is brought up to date then."
 
 (defun duet-pages--ended (session run)
   "Say in SESSION how RUN ended, if that was not well and RUN is shown.
-No part of the conversation tells it."
+No part of the conversation shows it."
   (when (and (eq (duet-session-loaded session) t)
              (cl-find (duet-run-id run) (duet-session-order session)
                       :key #'duet-message-run :test #'equal))
@@ -766,8 +765,8 @@ No part of the conversation tells it."
 
 (defun duet-pages-load-approvals (model objects &optional asked)
   "Make the questions in the vector OBJECTS those that wait in MODEL.
-What was asked or answered after they were ASKED for, by the clock of
-MODEL, they do not tell; nil is now."
+They lack what was asked or answered after they were ASKED for, by the
+clock of MODEL; nil is now."
   (duet-log-guard "A list of questions that was not understood"
     (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
       (dolist (approval (duet-model-approval-list model))

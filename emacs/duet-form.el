@@ -75,7 +75,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
           (t ""))))
 
 (defconst duet-form--most-choices 60
-  "How many characters choices take at most that are told; TAB lists all.")
+  "How many characters the choices in a prompt take at most; TAB lists all.")
 
 (defun duet-form--among (words schema)
   "Return WORDS and the choices of SCHEMA, or how many there are."

@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; A conversation may be long, and Emacs can do nothing else while it reads a
-;; reply.  So a session is loaded from its end, in small pages, and what is
-;; older when somebody wants to see it.
+;; reply.  So a session is loaded from its end, in small pages; older
+;; messages are loaded on demand.
 
 ;;; Code:
 
@@ -69,7 +69,7 @@ Then call DONE, or FAIL with the error."
 
 (defun duet-history-load-older (connection session &optional done count)
   "Load through CONNECTION what precedes the messages of SESSION: COUNT parts.
-That is `duet-history-messages' unless told.  Then call DONE with nil or
+COUNT is `duet-history-messages' if nil.  Then call DONE with nil or
 an error."
   (let* ((count (or count duet-history-messages))
          (end (duet-session-offset session))

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; What is odd but no reason to stop goes to the buffer *duet-log*: an event
-;; that nobody understands, an error in a function that watches a model.
+;; Problems that are no reason to stop go to the buffer *duet-log*: an event that is
+;; not understood, an error in a function that watches a model.
 ;; `duet-log-guard' keeps such an error from reaching the process filter or the
 ;; timer that it happened in, where it would take others down with it.
 

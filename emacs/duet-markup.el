@@ -5,9 +5,8 @@
 
 ;;; Commentary:
 
-;; What an agent says is shown as the Markdown that it is: marks are hidden, and
-;; text has faces.  The text itself stays as it was written, so that what is
-;; copied is that.
+;; Text of an agent is shown as Markdown: marks are hidden, and text has faces.  The
+;; text itself stays as it was written, so that copies are Markdown too.
 ;;
 ;; All of it is given to lines that get into sight, by jit-lock: a conversation of
 ;; megabytes costs no more than the page that is read.  What is being written gets
@@ -166,7 +165,7 @@ No line takes less than one of a screen, but for those that are folded away."
         (lines (1+ (window-body-height window)))
         (start (window-start window)))
     (save-excursion
-      ;; Who follows the end will see that, and not what is here now.
+      ;; A window that follows the end will show that, not the text that is here now.
       (if (> (window-point window) (- (point-max) page))
           (let ((last (max (point-min) (- (point-max) page))))
             (goto-char (point-max))
@@ -319,10 +318,9 @@ the first line begins that looks different."
 
 ;;; Paragraphs
 
-;; What a line stands for, a heading, an item, a quotation or text, and which
-;; lines are one paragraph, tell the lines around it, and no others: so a page is
-;; shown without a look at what is far from it.  How text gets its faces, and how
-;; marks are hidden, is here too; duet-markup.el shows code and tables by that.
+;; The lines around a line decide what it is, a heading, an item, a quotation or text,
+;; and which lines are one paragraph.  So a page is shown without a look at distant
+;; text.  Text gets its faces, and marks are hidden, here too.
 
 (defconst duet-prose--lines 30
   "How many lines a paragraph has at most for markup to go on from one to the next.")
@@ -395,7 +393,7 @@ the first line begins that looks different."
                 (text-property-not-all from to 'invisible nil))
       (duet-prose--link from to target))))
 
-;;;; What a line stands for
+;;;; Kinds of lines
 
 (defconst duet-prose--item "[ \t]*\\([-*+]\\|[0-9]\\{1,9\\}[.)]\\)\\(?:[ \t]+\\|$\\)"
   "Regexp for the beginning of an item of a list.")
@@ -413,7 +411,7 @@ the first line begins that looks different."
           (get-text-property (min (line-end-position) (1- (point-max))) 'duet-show))
       'long)
      (t
-      ;; Emacs 28 remembers 20 regexps, so most lines are told by a character.
+      ;; Emacs 28 remembers 20 regexps, so a character decides on most lines.
       (skip-chars-forward " \t")
       (let ((sign (char-after)))
         (prog1
@@ -592,7 +590,7 @@ Or that of another line."
          (if-let ((box (and (looking-at "\\[\\([ xX]\\)\\]\\(?:[ \t]+\\|$\\)")
                             (<= (match-end 0) eol)
                             (if (eq (char-after (match-beginning 1)) ?\s) "☐" "☑"))))
-             ;; What is done stands where the sign of an item does.
+             ;; The mark of a done item is in the place of its sign.
              (let ((text (match-end 0)))
                (duet-prose-display beg end (duet-look-sign box))
                (duet-prose-hide content text)

@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; A model holds what the server of one project has told: sessions, their
+;; A model holds the data of one project from its server: sessions, their
 ;; messages, and the questions that wait for an answer.  It is data: it knows
 ;; neither the wire nor a buffer.  Data flows one way, from the wire through
 ;; `duet-events-apply' (duet-events.el) into the model, and from there to the
@@ -14,8 +14,7 @@
 ;; A session here is a conversation, which the protocol calls a thread.  A run
 ;; is one prompt and its execution, and the protocol's session_id names a run.
 ;;
-;; What watches a model is a function that `duet-model-add-observer' was given.
-;; It is called with
+;; `duet-model-add-observer' adds an observer, a function that is called with
 ;;
 ;;   MODEL KIND SESSION OBJECT EXTRA
 ;;
@@ -52,11 +51,11 @@
 
 ;;; JSON objects
 
-;; What the server sends may be anything.  What is read here out of it is what it is
-;; read as, or nil.
+;; The server may send anything.  These functions return a value of the type that they
+;; are named after, or nil.
 
 (defun duet-get (object &rest keys)
-  "Return what stands under KEYS, one inside the other, in OBJECT; nil if nothing.
+  "Return the value at KEYS, one inside the other, in OBJECT; nil if none.
 OBJECT may be anything, and so may what is in it; false is nil."
   (while (and keys object)
     (setq object (and (consp object) (keywordp (car object))
@@ -101,8 +100,8 @@ Their fractions differ in length, so the Z at the end is in the way."
 
 ;;; Runs
 
-;; A run is one prompt and its execution; the protocol's session_id names it.  What
-;; tells of one may overtake what was told before: the latest state is kept.
+;; A run is one prompt and its execution; the protocol's session_id names it.  Its
+;; events may overtake each other: the latest state is kept.
 
 (cl-defstruct (duet-run (:copier nil))
   "One prompt and its execution, or work that an agent has begun by itself."
@@ -111,7 +110,7 @@ Their fractions differ in length, so the Z at the end is in the way."
   (changed "" :documentation "When it got into that state, as the protocol writes it.")
   (created "" :documentation "A time as the protocol writes it.")
   (parent nil :documentation "The id of the run before it.")
-  (query nil :documentation "The prompt; empty without one, nil until the server has told.")
+  (query nil :documentation "The prompt; empty without one, nil until the server has sent it.")
   (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
   (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
   (error nil :documentation "Why it failed, in words.")
@@ -144,7 +143,7 @@ in the life of a run.  An end is an end, whatever the clock did."
             (duet-run-changed run) (or time known)
             (duet-run-error run) error
             (duet-run-error-code run) code)
-      ;; Who waits for a person is not silent, nor is who has ended.
+      ;; An agent that waits for a person, or has ended, is not silent.
       (unless (memq state '(starting running))
         (setf (duet-run-silence run) nil)))))
 
@@ -182,7 +181,7 @@ middle of; each may be nil."
 (cl-defstruct (duet-tool (:include duet-message) (:copier nil))
   "A tool call."
   id name title tool-kind status input result paths diffs terminal approval
-  (refused-by nil :documentation "Who did not let it run, as the protocol has it.")
+  (refused-by nil :documentation "The client or rule that denied it, as the protocol has it.")
   (refusal nil :documentation "Why, in words."))
 
 (defun duet-message-text (message)
@@ -258,34 +257,34 @@ joins pieces, so that the first after a page was loaded may begin in it."
         :documentation "The sessions by the ids of their runs.")
   (approvals (make-hash-table :test #'equal)
              :documentation "What waits for an answer, by its id.")
-  (clock 0 :documentation "How many times something was told, see `duet-model-tick'.")
+  (clock 0 :documentation "The clock: how many changes came, see `duet-model-tick'.")
   (gone (make-hash-table :test #'equal)
         :documentation "When questions were answered and runs deleted, by their ids.")
   (orphans nil :documentation "Events whose run is not known yet: (RUN . EVENTS).")
   (seq nil :documentation "The number of the last event, or nil.")
-  (observers nil :documentation "Functions that are told of changes."))
+  (observers nil :documentation "Functions that are called with changes."))
 
 (cl-defstruct (duet-session (:copier nil))
   "A conversation with an agent."
   (id nil :documentation "The thread's id.")
   (model nil :documentation "The `duet-model' that has it.")
-  (title nil :documentation "What somebody called it, or nil.")
+  (title nil :documentation "The title that a user gave it, or nil.")
   (summary nil :documentation "The beginning of its first prompt.")
   (agent nil :documentation "The agent's name.")
   (cwd nil :documentation "Where the agent works.")
   (mode nil :documentation "The permission mode in force.")
   (agent-mode nil :documentation "The mode that the agent says it is in, or nil.")
   (llm nil :documentation "The model that the agent works with, or is to, or nil.")
-  (told nil :documentation "What the agent tells of its session, a property list.")
+  (agent-info nil :documentation "The agent's data on its session, a property list.")
   (background nil :documentation "What the agent does while no turn runs, objects.")
   (modes nil :documentation "The modes that can be asked for, objects, once known.")
   (archived nil :documentation "Whether it is put away.")
   (changed "" :documentation "When something last happened, as the protocol writes it.")
-  (heard 0 :documentation "When an event last told of it, by the clock of its model.")
-  (counted 0 :documentation "When an event last told of its usage, by the same clock.")
+  (heard 0 :documentation "When an event last changed it, by the clock of its model.")
+  (counted 0 :documentation "When an event last changed its usage, by the same clock.")
   (runs nil :documentation "Its runs, the newest first.")
   (usage nil :documentation "A property list, see `duet-events-add-usage'.")
-  (gates nil :documentation "Where its gates stand, see `duet-gates-apply'; nil without.")
+  (gates nil :documentation "The state of its gates, see `duet-gates-apply'; nil without.")
   (loaded nil :documentation "Whether messages are kept: nil, `loading' or t.")
   (messages (make-hash-table :test #'equal) :documentation "Messages by key.")
   (order nil :documentation "Messages, the newest first.")
@@ -300,19 +299,19 @@ joins pieces, so that the first after a page was loaded may begin in it."
   (type nil :documentation "A string: function_call or human_contact.")
   (title nil :documentation "What is asked, in words.")
   (status 'pending :documentation "A symbol: pending, approved, denied, ...")
-  (heard 0 :documentation "When an event last told of it, by the clock of the model.")
+  (heard 0 :documentation "When an event last changed it, by the clock of the model.")
   (stale nil :documentation "Whether the process that asked is gone.")
-  (data nil :documentation "All that the server told, as a property list."))
+  (data nil :documentation "All that the server sent, as a property list."))
 
 
 ;;;; Watching
 
 (defvar duet-model-observers nil
-  "Functions that are told of the changes of every model.
+  "Functions that are called with the changes of every model.
 See the commentary of duet-model.el; `duet-model-add-observer' adds some.")
 
 (defun duet-model-add-observer (function &optional model)
-  "Have FUNCTION told of every change of MODEL, or of all models if it is nil.
+  "Have FUNCTION called with every change of MODEL, or of all models if nil.
 The commentary of duet-model.el says what it is called with.  It should
 return soon: thousands of changes a second are to be expected."
   (if model
@@ -326,7 +325,7 @@ return soon: thousands of changes a second are to be expected."
     (setq duet-model-observers (remq function duet-model-observers))))
 
 (defun duet-model-follow (function &optional model)
-  "Have FUNCTION told of changes, in the current buffer until that is killed.
+  "Have FUNCTION called with changes, in the current buffer until that is killed.
 FUNCTION and MODEL are those of `duet-model-add-observer'."
   (let* ((buffer (current-buffer))
          (observer (lambda (&rest change)
@@ -337,7 +336,7 @@ FUNCTION and MODEL are those of `duet-model-add-observer'."
               (lambda () (duet-model-remove-observer observer model)) nil t)))
 
 (defun duet-model-announce (model kind &optional session object extra)
-  "Tell those who watch MODEL of a change: KIND, SESSION, OBJECT and EXTRA."
+  "Call the observers of MODEL with KIND, SESSION, OBJECT and EXTRA."
   (dolist (function (append (duet-model-observers model) duet-model-observers))
     (duet-log-guard (format "Observer of %s" kind)
       (funcall function model kind session object extra))))
@@ -345,12 +344,12 @@ FUNCTION and MODEL are those of `duet-model-add-observer'."
 
 ;;;; What is older than what
 
-;; A reply tells how things were when the server read the request, or later, and
-;; an event may overtake it.  So a request notes the time by the clock of the
-;; model, and what was told of after that is newer than the reply.
+;; A reply is the state when the server read the request, or later, and an event may
+;; overtake it.  So a request notes the time by the clock of the model, and a change
+;; after that is newer than the reply.
 
 (defun duet-model-tick (model)
-  "Note that MODEL is told of something; return the time by its clock."
+  "Note a change of MODEL; return the time by its clock."
   (cl-incf (duet-model-clock model)))
 
 (defun duet-model-vanish (model id)
@@ -453,21 +452,21 @@ One that leaves plan mode, or enters it, is in another than was asked for."
          (setf (duet-session-mode session) "default"))))
 
 (defun duet-session-set-agent (session agent)
-  "Note that AGENT is the one of SESSION, and forget what another has told."
+  "Note that AGENT is the one of SESSION, and forget the data of another."
   (unless (equal agent (duet-session-agent session))
     (when (duet-session-agent session)
-      (setf (duet-session-told session) nil
+      (setf (duet-session-agent-info session) nil
             (duet-session-modes session) nil
             (duet-session-agent-mode session) nil
             (duet-session-llm session) nil))
     (setf (duet-session-agent session) agent)))
 
-(defun duet-session-tell (session parts)
-  "Take into SESSION those of PARTS, of what its agent tells, that are there."
+(defun duet-session-merge-agent-info (session parts)
+  "Take into SESSION those of PARTS, its agent's data, that are there."
   (dolist (key '(:agent :mode :model :options :commands :info))
     (when (plist-member parts key)
-      (setf (duet-session-told session)
-            (plist-put (duet-session-told session) key (plist-get parts key)))))
+      (setf (duet-session-agent-info session)
+            (plist-put (duet-session-agent-info session) key (plist-get parts key)))))
   (when (plist-member parts :background)
     (setf (duet-session-background session) (duet-get-objects parts :background)))
   (when-let ((model (duet-get-string parts :model :current)))
@@ -476,7 +475,7 @@ One that leaves plan mode, or enters it, is in another than was asked for."
 (defun duet-session-choice-name (session part id)
   "Return what the agent of SESSION calls ID, one of PART, :mode or :model.
 That is ID if it does not say."
-  (let ((choice (cl-find id (duet-get-objects (duet-session-told session) part :available)
+  (let ((choice (cl-find id (duet-get-objects (duet-session-agent-info session) part :available)
                          :test #'equal
                          :key (lambda (choice) (duet-get-string choice :id)))))
     (duet-visible-line (or (duet-get-string choice :name) id))))
@@ -502,7 +501,7 @@ That is ID if it does not say."
                        (duet-get-string (duet-approval-data b) :created_at))))))
 
 (defun duet-model-forget-messages (session)
-  "Keep the messages of SESSION no longer; nobody looks at them."
+  "Keep the messages of SESSION no longer; no buffer shows them."
   (setf (duet-session-loaded session) nil
         (duet-session-order session) nil
         (duet-session-held session) nil
@@ -525,7 +524,7 @@ That is ID if it does not say."
   "Whether what is added has waited, and may be older than what is there.")
 
 (defun duet-model--before-p (a b)
-  "Return non-nil if the message A began before B, as far as they tell."
+  "Return non-nil if the message A began before B, as far as is known."
   (let ((one (duet-message-created a))
         (other (duet-message-created b)))
     (and one other
@@ -583,7 +582,7 @@ Each of them continues the one before it."
 
 (defun duet-model-arrange-run (session run &optional most)
   "Put RUN of SESSION behind its parent, and the runs that continue RUN behind it.
-Their times of creation do not tell the order of prompts that were moved.  At
+Times of creation do not give the order of prompts that were moved.  At
 most MOST generations follow RUN, 100 if nil."
   (let ((parent (and (duet-run-parent run)
                      (duet-session-run session (duet-run-parent run))))
@@ -609,15 +608,15 @@ most MOST generations follow RUN, 100 if nil."
 
 ;;; Gates
 
-;; Work may have gates: commands that run after each turn, and of which those that fail are
-;; the agent's next prompt.  The transcript tells what came of them; here is where
-;; they stand, which the header line of the transcript shows.
+;; Work may have gates: commands that run after each turn.  The output of those that
+;; fail is the agent's next prompt.  The transcript shows their results, and its
+;; header line their state, which is kept here.
 
 (defconst duet-gates-events '("iteration_start" "gate_start" "gate_result" "gates_complete")
-  "The types of events that tell of gates.")
+  "The types of events about gates.")
 
 (defun duet-gates-apply (session type data)
-  "Note in SESSION what an event of TYPE, one of `duet-gates-events', tells: DATA."
+  "Note in SESSION an event of TYPE, one of `duet-gates-events', with DATA."
   (setf (duet-session-gates session)
         (list :state (pcase type
                        ((or "gate_start" "gate_result") "checking")
@@ -632,7 +631,7 @@ most MOST generations follow RUN, 100 if nil."
     (duet-model-announce (duet-session-model session) 'gate session data)))
 
 (defun duet-gates-load (session object)
-  "Note in SESSION what OBJECT, the gates as the server tells of them, says."
+  "Note in SESSION the gates that OBJECT, from the server, describes."
   (setf (duet-session-gates session)
         (and (duet-get-string object :state)
              (list :state (duet-get-string object :state)
@@ -640,7 +639,7 @@ most MOST generations follow RUN, 100 if nil."
                    :max_iterations (duet-get-number object :max_iterations)))))
 
 (defun duet-gates-header (session)
-  "Return where the gates of SESSION stand, for the header line, or nil."
+  "Return the state of SESSION's gates for the header line, or nil."
   (when-let ((gates (duet-session-gates session)))
     (let ((turn (format "turn %s of %s" (or (plist-get gates :iteration) "?")
                         (or (plist-get gates :max_iterations) "?"))))

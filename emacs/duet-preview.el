@@ -240,7 +240,7 @@ preview is there already it is opened again."
    duet-connection 'refresh nil
    :success-fn (lambda (result)
                  (message "%s" (if (zerop (or (duet-get-number result :shown) 0))
-                                   "Nobody shows the preview"
+                                   "No browser shows the preview"
                                  "The pages are loaded again")))))
 
 (defun duet-preview--complaints ()
@@ -266,7 +266,7 @@ preview is there already it is opened again."
     (goto-char (point-max))
     (save-excursion
       (insert (if (bolp) "" "\n") "\nPages of the preview say:\n```\n"
-              ;; It may come from anybody who can put something on a page.
+              ;; Third parties may have put it on the page.
               (string-replace "```" "'''" complaints) "\n```\n"))))
 
 (defun duet-preview-stop ()
@@ -329,7 +329,7 @@ preview is there already it is opened again."
       (set-buffer-modified-p nil))))
 
 (defun duet-preview--wrong-p (object)
-  "Return non-nil if OBJECT, what a page has said, tells that something is wrong."
+  "Return non-nil if OBJECT, a message of a page, reports an error."
   (or (equal (duet-get-string object :kind) "error")
       (member (duet-get-string object :level) '("error" "warn"))))
 
@@ -408,7 +408,7 @@ It is looked for where tools put what they make."
   (let* ((object (or (get-text-property (point) 'duet-preview-message)
                      (user-error "There is no message of a page here")))
          (url (or (duet-get-string object :url)
-                  (user-error "It is not told where that is")))
+                  (user-error "The page has not said where that is")))
          (file (or (duet-preview--file url)
                    (user-error "No file of the project is known to be %s"
                                (duet-visible-line url)))))

@@ -10,10 +10,10 @@
 ;; stands still is that of an agent that does.
 ;;
 ;; Where a model's API is down an agent tries again for minutes, and says
-;; nothing.  The header line, and the transcript's end, tell since when, and what
-;; the agent complains of.
+;; nothing.  The header line, and the transcript's end, show since when, and
+;; the complaint of the agent.
 ;;
-;; A timer counts the seconds while somebody sees that, and no longer.
+;; A timer counts the seconds while a window shows them, and no longer.
 
 ;;; Code:
 
@@ -32,7 +32,7 @@
     (setq duet-progress--timer (run-at-time 1 1 #'duet-progress--tick))))
 
 (defun duet-progress--tick ()
-  "Show how long turns take, and agents are silent, where somebody sees it."
+  "Show how long turns take, and agents are silent, in visible windows."
   (let ((seen nil))
     (dolist (buffer (buffer-list))
       (when (and (eq (buffer-local-value 'major-mode buffer) 'duet-transcript-mode)

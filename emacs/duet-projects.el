@@ -8,7 +8,7 @@
 ;; `duet-projects' lists the sessions of all projects.  The program duet-rpc knows
 ;; which there are on a machine, and asks the daemon of each.  Of projects whose
 ;; server this Emacs has started, its own models are shown, and the list follows
-;; them; of others it tells how they were when it was asked.
+;; them; of others it shows the state at the time of the request.
 ;;
 ;; The machine is this one, and each on which a project is open by TRAMP.
 
@@ -30,7 +30,7 @@
   "How many sessions the program is asked for at most.")
 
 (defvar-local duet-projects--models nil
-  "What the program has told: models, one for each project.")
+  "The reply of the program: models, one for each project.")
 (defvar-local duet-projects--problems nil
   "What could not be asked: lines of text.")
 (defvar-local duet-projects--asking 0

@@ -155,7 +155,7 @@ The first line of a tool call is indented already."
   (let* ((data (duet-message-data message))
          (denied (equal (duet-get-string data :decision) "denied"))
          (text (duet-get-string data :response_text))
-         ;; These stand for no reason.
+         ;; These words are no reason.
          (declined (and denied (equal text "declined")))
          (said (or (and (not (and denied (equal text "denied"))) (not declined) text)
                    (duet-get-string data :explanation)))
@@ -247,21 +247,21 @@ The first line of a tool call is indented already."
     (substring text 0 end)))
 
 (defun duet-render--refused-p (tool)
-  "Return non-nil if TOOL did not run because somebody did not let it."
+  "Return non-nil if TOOL did not run because it was denied."
   (and (duet-tool-refused-by tool)
        (not (eq (duet-tool-status tool) 'completed))))
 
 (defun duet-render--refusal (tool)
-  "Return in words who did not let TOOL run, and why."
+  "Return in words by whom TOOL was denied, and why."
   (let ((by (duet-tool-refused-by tool))
         (why (duet-tool-refusal tool)))
     (duet-visible-line
      (concat "not run: denied" (if (equal by "user") "" (concat " by " by))
-             ;; That stands for no reason.
+             ;; That word is no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
 (defun duet-render--nesting (message)
-  "Return what stands before MESSAGE: the more, the more calls it is part of."
+  "Return the indentation of MESSAGE: the more, the more calls it is part of."
   (let ((depth 0)
         (session (duet-message-session message)))
     (while (and message (duet-message-parent message) (< depth 8))
@@ -307,7 +307,7 @@ That is INPUT itself if there are none."
                append (list key value)))))
 
 (defun duet-render--input (input)
-  "Return the lines that tell INPUT of a tool."
+  "Return the lines that show INPUT of a tool."
   (cond
    ((stringp input) (concat "\n" (duet-render--cut input 'duet-dim "  ")))
    ((and (consp input) (keywordp (car input)))
@@ -423,9 +423,9 @@ That is INPUT itself if there are none."
 
 ;;; Parts of text
 
-;; What views of messages are made of: lines that are not too long, what is there
-;; to be seen and is not copied, what a click folds, the beginning of what is long,
-;; names of files.
+;; Views of messages are made of these: lines that are not too long, text that is
+;; shown and not copied, text that a click folds, the beginning of long text, names of
+;; files.
 
 (defcustom duet-render-lines 200
   "How many lines of a tool's result or of a diff are shown."
@@ -436,7 +436,7 @@ That is INPUT itself if there are none."
   "How many characters of a tool's result or of a diff are shown.")
 
 (defun duet-render-prose (text &optional column)
-  "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."
+  "Return TEXT, prose that begins in COLUMN, to be inserted."
   (duet-render-wrap (duet-visible-prose text) column))
 
 (defconst duet-render-line-length 5000
@@ -547,8 +547,8 @@ If TEXT is the result of MESSAGE, the rest of it may not be loaded yet."
 
 ;;; Differences between two texts
 
-;; An agent tells of an edit as the text before and the text after.  This makes
-;; hunks of them, by the greedy algorithm of E. Myers, "An O(ND) Difference
+;; An agent sends an edit as the text before and the text after.  This makes hunks
+;; of them, by the greedy algorithm of E. Myers, "An O(ND) Difference
 ;; Algorithm and Its Variations" (1986).  It takes as long as the texts differ;
 ;; where they differ too much, all between the same beginning and the same end
 ;; is one change.

@@ -14,9 +14,7 @@
 ;;     (duet-rpc-request connection 'ping nil)    ; => (:pong t :timestamp ...)
 ;;     (duet-rpc-shutdown connection))
 ;;
-;; A connection is one of jsonrpc.el, with requests of our own: see
-;; duet-rpc-request.el.  What is known of the program and its process is in
-;; duet-rpc-process.el.
+;; A connection is one of jsonrpc.el, with requests of our own (see below).
 ;;
 ;; Nothing has to be done when Emacs exits: the server sees the end of its
 ;; input and ends by itself.  `duet-rpc-shutdown' does not belong in
@@ -33,8 +31,8 @@
 
 ;;; The program and its process
 
-;; Which program it is, how it is started, here or on another machine, and what
-;; is known of it when it has ended.
+;; The command of the program, its start here or on another machine, and the reason
+;; of its end.
 
 (defgroup duet nil
   "Work with coding agents."
@@ -110,7 +108,7 @@ would be killed."
 (defun duet-rpc-process--start-remote (name command directory)
   "Start COMMAND in DIRECTORY, on another machine, as a process called NAME."
   (let* ((default-directory directory)
-         ;; On a terminal the program says what it is for unless it is told to serve.
+         ;; On a terminal the program prints its help unless an argument says serve.
          (command (if (member "serve" command) command
                     (append command '("serve" "--stdio"))))
          (process (duet-remote-make-process :name name :command command :noquery t
@@ -145,7 +143,7 @@ It came last, behind what the server has said."
     (when (and (duet-remote-p process) (buffer-live-p errors)
                (buffer-live-p (process-buffer process)))
       (let ((said (with-current-buffer (process-buffer process) (buffer-string))))
-        ;; Behind that stands what it wrote.
+        ;; Its output is behind that.
         (process-put process 'duet-rpc-ended (and (string-search "\0" said) t))
         (with-current-buffer errors
           (let ((inhibit-read-only t)) (insert (cdr (duet-remote-output said)))))))))
@@ -157,7 +155,7 @@ That is so where it is on another machine that is not there any more."
        (not (process-get process 'duet-rpc-ended))))
 
 (defun duet-rpc-process-obituary (process)
-  "Tell, in one line, that PROCESS has ended, how and why."
+  "Return, in one line, that PROCESS has ended, how and why."
   (let ((program (process-get process 'duet-rpc-program))
         (status (process-exit-status process)))
     (pcase (process-status process)
@@ -188,15 +186,15 @@ Return nil if there is none."
 ;;; Requests
 
 ;; It is built on jsonrpc.el, and a connection can be used with its functions
-;; too.  It adds what a user of those has to know:
+;; too.  It differs from jsonrpc.el in these points:
 ;;
 ;; - `jsonrpc-request' of Emacs 28 leaves its waiting by a throw out of the
 ;;   process filter, and what arrived behind the reply lies unread until the
 ;;   server says something else.  `duet-rpc-request' waits in another way.
 ;; - A request that is given up, be it by \\`C-g' or because its time is over,
-;;   goes on in the server unless somebody tells it.  Here it is told.
-;; - A server that has died is reported with the reason, as far as its standard
-;;   error tells it.
+;;   goes on in the server until it is cancelled.  Here it is cancelled.
+;; - The error for a server that has died has the reason, from its standard
+;;   error.
 ;;
 ;; JSON is read and written as jsonrpc.el does it: objects are property lists,
 ;; arrays are vectors, null is nil, false is `:json-false'.
@@ -219,7 +217,7 @@ Return nil if there is none."
 Make one with `duet-rpc-connect'.")
 
 (defun duet-rpc-obituary (connection)
-  "Tell, in one line, that the server of CONNECTION has ended, how and why."
+  "Return, in one line, that the server of CONNECTION has ended, how and why."
   (duet-rpc-process-obituary (jsonrpc--process connection)))
 
 
@@ -396,7 +394,7 @@ A request that is given up, for lack of time or by \\`C-g', is cancelled."
                                    method timeout))))))
 
 (defun duet-rpc-cancel (connection id)
-  "Tell CONNECTION that nobody waits for the answer to the request ID any more.
+  "Cancel the request ID of CONNECTION.
 A long-running request then answers with error -32800, a finished one not
 at all."
   (when (and id (jsonrpc-running-p connection))
@@ -463,7 +461,7 @@ A reply would never be answered then, and an event be lost.")
 What may be the beginning of one is kept back for the next output."
   (let ((text (concat (process-get process 'duet-rpc-request--kept) output))
         (kept nil))
-    ;; A whole run of backslashes, since their number tells what they mean.
+    ;; A whole run of backslashes, since their number decides what they mean.
     (when (string-match-p "\\\\u?0*\\'" text (max 0 (- (length text) 5)))
       (setq kept (string-match "\\\\+\\(?:u0\\{0,3\\}\\)?\\'" text)))
     (process-put process 'duet-rpc-request--kept (and kept (substring text kept)))
@@ -482,7 +480,7 @@ What may be the beginning of one is kept back for the next output."
 
 (defcustom duet-rpc-events-buffer-size 200000
   "How many characters of what was said a connection keeps.
-They stand in a buffer named after the connection; 0 means none."
+They are in a buffer named after the connection; 0 means none."
   :type 'natnum
   :group 'duet)
 
@@ -531,7 +529,7 @@ the connection when the server has ended, for whatever reason."
 (defun duet-rpc--changed (sentinel process change)
   "Have SENTINEL handle CHANGE of PROCESS, without what it says of it itself.
 jsonrpc.el shows a line for each server that ends, in place of what the
-user was just told.  The line is in *Messages* all the same."
+message for the user.  The line is in *Messages* all the same."
   (let ((inhibit-message t))
     (unless (process-live-p process)
       (duet-rpc-process-keep-words process))

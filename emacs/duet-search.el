@@ -162,7 +162,7 @@ The last word may be the beginning of one."
         (hits (duet-get-objects result :hits)))
     (setq duet-search--next (duet-get-number result :next_offset))
     (if (and (zerop offset) (null hits))
-        (duet-search--say "Nobody has said that.")
+        (duet-search--say "No message has these words.")
       (when (zerop offset) (erase-buffer))
       (save-excursion
         (goto-char (point-max))
@@ -174,12 +174,12 @@ The last word may be the beginning of one."
 (defun duet-search--insert (hit)
   "Insert HIT, a place as the server lists it."
   (let* ((beg (point))
-         (who (concat "  " (string-join (delq nil (list (duet-search--who hit)
+         (who (concat "  " (string-join (delq nil (list (duet-search--speaker hit)
                                                         (duet-search--date hit)))
                                         " · "))))
     (insert (propertize (truncate-string-to-width
                          (duet-search--line (or (duet-get-string hit :title) "untitled"))
-                         ;; Who has said it, and when, is to be seen.
+                         ;; The speaker and the time are visible.
                          (max 20 (- (min 200 (duet-header-room)) (string-width who) 1))
                          nil nil "…")
                         'face 'bold)
@@ -197,8 +197,8 @@ The last word may be the beginning of one."
    (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " "
                                           (ansi-color-filter-apply text)))))
 
-(defun duet-search--who (hit)
-  "Return who said HIT."
+(defun duet-search--speaker (hit)
+  "Return the speaker of HIT."
   (if-let ((tool (duet-get-string hit :tool_name)))
       (duet-visible-line tool)
     (if (equal (duet-get-string hit :role) "user") "you"
@@ -258,8 +258,8 @@ The `next-error-function' of the list."
 
 ;;; Visiting a match
 
-;; RET in a list of places (duet-search.el) opens the transcript there: earlier
-;; messages are loaded until that has come in which the words stand.
+;; RET on a match opens the transcript there: earlier messages are loaded until the
+;; one with the words has come.
 
 (defconst duet-search--page 50
   "How many parts of a conversation are looked through at once.")

@@ -118,7 +118,7 @@ Windows whose point is at the end stay there, and others where they are."
          (from (save-excursion
                  (goto-char end)
                  (skip-chars-backward " \t\r\n" (duet-section-beg section))
-                 ;; The end of a line that somebody is writing is none.
+                 ;; The end of a line that is being written is none.
                  (skip-chars-forward " \t\r" end)
                  (point))))
     (cond

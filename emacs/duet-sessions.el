@@ -77,7 +77,7 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
         tabulated-list-padding 1
         duet-actions-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
-  ;; So there is room for what waits, which stands at the end.
+  ;; So there is room for the number of waiting prompts, at the end.
   (setq-local mode-line-position nil)
   (tabulated-list-init-header))
 
@@ -356,7 +356,7 @@ This is many times faster than `parse-time-string'."
 
 ;; In the list of sessions `m' marks one, `u' and `U' unmark, and `z' archives
 ;; all that are marked, or that at point.  In the archive it takes them back.
-;; `D' deletes them for good; the user is asked, and told what goes, and what runs
+;; `D' deletes them for good, after a question that says what goes; a running session
 ;; has to be interrupted first.  Marks stay where they are when the list is brought
 ;; up to date.
 

@@ -5,13 +5,12 @@
 
 ;;; Commentary:
 
-;; An agent tells its modes, its models, other options of its own and its slash
-;; commands.  `duet-set-mode', `duet-set-model' and `duet-set-option' choose from
-;; them, at once while it works, else for its next turn.  A prompt can say so too
-;; (duet-directive.el).
+;; An agent has modes, models, other options of its own and slash commands.  `duet-set-mode', `duet-set-model' and `duet-set-option' choose from
+;; them, at once while it works, else for its next turn.  A prompt can say so too,
+;; see the directives below.
 ;;
 ;; What a session shows is what the agent has confirmed.  What an agent has is
-;; asked for when a session is shown, and then told by events.
+;; requested when a session is shown; then events bring it.
 
 ;;; Code:
 
@@ -41,9 +40,9 @@ If that is not known yet, or FUNCTION is given, which is called then."
        :error-fn #'ignore))))
 
 (defun duet-settings--take (connection session object asked)
-  "Take into SESSION the settings in OBJECT, as CONNECTION's server tells it.
-It was ASKED for then, by the clock of the model.  If an event has told of
-it since, it is asked for again."
+  "Take into SESSION the settings in OBJECT, as CONNECTION's server sends it.
+It was ASKED for then, by the clock of the model.  If an event has changed
+it since, it is requested again."
   (unless (duet-pages-old-p session asked)
     (when-let ((agent (duet-pages-agent object)))
       (duet-session-set-agent session agent)))
@@ -79,7 +78,7 @@ is to say of it; they are of CATEGORY.  DEFAULT is the id of one, or nil."
     (cadr (assoc chosen choices))))
 
 (defun duet-settings-choices (objects)
-  "Return OBJECTS, choices as the server tells them, each as (WORDS ID ABOUT).
+  "Return OBJECTS, choices as the server sends them, each as (WORDS ID ABOUT).
 Names that are there twice have their ids behind them."
   (let ((names (mapcar (lambda (object)
                          (duet-visible-line (or (duet-get-string object :name)
@@ -143,7 +142,7 @@ SESSION is nil for a new one."
 
 (defun duet-settings--modes-of (session)
   "Return the modes that can be asked of the agent of SESSION.
-The server is asked, since the agent may have told of others than are known,
+The server is asked, since the agent may have others than are known,
 but not waited for long."
   (let* ((connection (duet-connection-of (duet-session-model session)))
          (rpc (and connection (duet-connection-rpc connection)))
@@ -195,7 +194,7 @@ but not waited for long."
   "Have the agent of SESSION use MODEL, one that it has."
   (interactive
    (let* ((session (duet-actions-session))
-          (known (duet-get-objects (duet-session-told session) :model :available)))
+          (known (duet-get-objects (duet-session-agent-info session) :model :available)))
      (list session
            (or (if known
                    (duet-settings--read "Model" (duet-settings-choices known)
@@ -211,18 +210,18 @@ but not waited for long."
 
 ;;;; Options
 
-(defun duet-settings-options (told)
-  "Return the options that an agent has TOLD, but for its mode and its model."
+(defun duet-settings-options (info)
+  "Return the options in INFO, an agent's data, but for its mode and its model."
   (cl-remove-if (lambda (option)
                   (or (member (duet-get-string option :category) '("mode" "model"))
                       (null (duet-get-objects option :values))))
-                (duet-get-objects told :options)))
+                (duet-get-objects info :options)))
 
 (defun duet-set-option (session option value)
   "Set OPTION of the agent of SESSION, one of its own, to VALUE; both are ids."
   (interactive
    (let* ((session (duet-actions-session))
-          (options (or (duet-settings-options (duet-session-told session))
+          (options (or (duet-settings-options (duet-session-agent-info session))
                        (user-error "The agent has no options of its own")))
           (id (or (if (cdr options)
                       (duet-settings--read "Option" (duet-settings-choices options) nil
@@ -237,16 +236,16 @@ but not waited for long."
                   (duet-get-string option :current) 'duet-option-value)))
      (list session id (or value (user-error "No value is chosen"))))
    duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (let ((told (cl-find option (duet-settings-options (duet-session-told session)) :test #'equal
-                       :key (lambda (object) (duet-get-string object :id)))))
+  (let ((object (cl-find option (duet-settings-options (duet-session-agent-info session)) :test #'equal
+                         :key (lambda (object) (duet-get-string object :id)))))
     (duet-settings--set session
                         ;; The name of a member is what an agent has made up.
                         (list :options (list (intern (concat ":" option)) value))
                         (format "%s is %s"
-                                (duet-visible-line (or (duet-get-string told :name) option))
+                                (duet-visible-line (or (duet-get-string object :name) option))
                                 (or (car (cl-find value
                                                   (duet-settings-choices
-                                                   (duet-get-objects told :values))
+                                                   (duet-get-objects object :values))
                                                   :key #'cadr :test #'equal))
                                     (duet-visible-line value))))))
 
@@ -254,19 +253,19 @@ but not waited for long."
 ;;;; Slash commands
 
 (defvar-local duet-settings-described nil
-  "What the agent that a new session asks has told, as agent.describe returns it.")
+  "The result of agent.describe for the agent of a new session.")
 
 (defvar-local duet-settings--asked nil
   "The agent that is described, or will be, in a list; nil there is the default.")
 
 (defun duet-settings-commands (session)
   "Return the slash commands of the agent of SESSION, or of a new one if nil."
-  (duet-get-objects (if session (duet-session-told session)
+  (duet-get-objects (if session (duet-session-agent-info session)
                       (duet-get duet-settings-described :agent_session))
                     :commands))
 
 (defun duet-settings-describe (connection agent)
-  "Find out for the buffer what AGENT of CONNECTION has told.
+  "Request for the buffer the description of AGENT of CONNECTION.
 Nil is the default one."
   (let ((buffer (current-buffer)))
     (unless (equal (list agent) duet-settings--asked)
@@ -285,7 +284,7 @@ Nil is the default one."
 ;; A budget is what each turn of a conversation may use: rounds of tool calls,
 ;; time, tokens, money.  A turn that has reached it is interrupted.  It is written
 ;; as `turns=20,time=30m,tokens=200k,cost=2.50', in the option `duet-budget' for
-;; all sessions that begin here, or behind `/budget' in a prompt (duet-directive.el).
+;; all sessions that begin here, or behind `/budget' in a prompt.
 ;; What it does not name is as [budget.run] of the configuration has it.
 
 (defcustom duet-budget nil
@@ -372,33 +371,33 @@ Return what a `completion-at-point' function does."
 
 ;; A prompt may begin with words for Duet instead of the agent: `/model NAME',
 ;; `/mode NAME', `/agent NAME' in a new session, and `/OPTION VALUE' with an option
-;; of the agent's own.  They set the agent and are left out of what it is told; a
+;; of the agent's own.  They set the agent, which does not get them; a
 ;; prompt of nothing else is not sent.  `/budget turns=20,cost=2' says what the turns
-;; from there on may use (duet-budget.el).  Where the agent has a slash command of
+;; from there on may use.  Where the agent has a slash command of
 ;; that name, it is the agent's.
 ;;
-;; The words and what can stand behind them are completed at point, and so are the
+;; The words and what can follow them are completed at point, and so are the
 ;; agent's slash commands.  A value that the agent is known not to have is refused,
 ;; with those that it has, before anything is sent.
 
 (defun duet-directive--words (session &optional agent)
   "Return the words that set the agent of SESSION, or of a new one if nil.
 AGENT is the name of that of a new one, nil for the one that was described.
-Each is (WORD CATEGORY ABOUT CHOICES), CHOICES being what can stand behind
+Each is (WORD CATEGORY ABOUT CHOICES), CHOICES being what can follow
 it, as `duet-settings-choices' returns them, or nil if that is not known."
   (let* ((described (and (or (null agent)
                              (equal agent (duet-get-string duet-settings-described :agent)))
                          duet-settings-described))
-         (told (if session (duet-session-told session)
+         (info (if session (duet-session-agent-info session)
                  (duet-get described :agent_session)))
          (modes (if session (duet-session-modes session)
                   (duet-get-objects described :modes)))
          (commands (mapcar (lambda (command) (duet-get-string command :name))
-                           (duet-get-objects told :commands)))
+                           (duet-get-objects info :commands)))
          (words
           (append
            (list (list "model" 'duet-model "the model that the agent uses"
-                       (duet-settings-choices (duet-get-objects told :model :available)))
+                       (duet-settings-choices (duet-get-objects info :model :available)))
                  (list "mode" 'duet-mode "what the agent may do"
                        (duet-settings-mode-choices modes session))
                  (list "budget" 'duet-budget "what a turn may use" nil))
@@ -411,10 +410,10 @@ it, as `duet-settings-choices' returns them, or nil if that is not known."
                      (list (duet-get-string option :id) 'duet-option-value
                            (or (duet-get-string option :name) "an option of the agent")
                            (duet-settings-choices (duet-get-objects option :values))))
-                   (duet-settings-options told)))))
+                   (duet-settings-options info)))))
     (cl-remove-if (lambda (word)
                     (or (member (car word) commands)
-                        ;; Nobody could type it, or it is another word.
+                        ;; It cannot be typed, or it is another word.
                         (not (string-match-p "\\`[^/[:space:]]+\\'" (car word)))
                         (not (eq word (assoc (car word) words)))))
                   words)))
@@ -435,7 +434,7 @@ there is none."
     (cons (nreverse found) place)))
 
 (defun duet-directive--value (word value)
-  "Return the id that VALUE stands for behind WORD, or signal a `user-error'."
+  "Return the id that VALUE means behind WORD, or signal a `user-error'."
   (pcase-let ((`(,name ,_ ,_ ,choices) word))
     (cond
      ((equal name "budget") (duet-budget-parse (or value "")))
@@ -453,7 +452,7 @@ there is none."
 
 (defun duet-directive-take (text session)
   "Return what TEXT, a prompt for SESSION or a new one, sets: (REST . SETTINGS).
-REST is what the agent is told.  SETTINGS is a property list of :agent, :mode,
+REST is the prompt for the agent.  SETTINGS is a property list of :agent, :mode,
 :model, :options and :budget, or nil.  A value that cannot be is a `user-error'."
   (let* ((scan (duet-directive--scan
                 text (duet-directive--words
@@ -494,7 +493,7 @@ buffer shows."
          (scan (duet-directive--scan before words))
          (last (car (last (car scan)))))
     (cond
-     ;; Something else stands before it.
+     ;; Something else is before it.
      ((< (cdr scan) (length before)) nil)
      ((and last (null (cdr last)) (not (eq (char-after beg) ?/)))
       (if (equal (caar last) "budget") (duet-budget-complete beg end)
@@ -525,7 +524,7 @@ buffer shows."
           :exit-function #'duet-directive--completed)))
 
 (defun duet-directive--complete-value (beg end word)
-  "Complete from BEG to END what stands behind WORD."
+  "Complete from BEG to END the value of WORD."
   (pcase-let* ((`(,_ ,category ,_ ,choices) word)
                (candidates (mapcar (lambda (choice)
                                      (list (cadr choice)

@@ -326,7 +326,7 @@ Its columns have WIDTHS.  APPLY and HIDE are those of `duet-table-line'."
                   (forward-line -1)
                   (not (eq (duet-block-part block (point)) 'row))))
          (text (concat (if (or first (eq part 'head)) ""
-                         ;; Else nobody saw where a row begins.
+                         ;; Else the beginning of a row could not be seen.
                          (concat (duet-table--rule bol widths) "\n"))
                        (string-join lines "\n"))))
     (when (eq part 'head) (add-face-text-property 0 (length text) 'bold t text))

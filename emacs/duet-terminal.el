@@ -145,7 +145,7 @@ buffer.  If HERE is non-nil it is shown in the selected window."
   (duet-terminal--detach-quietly buffer))
 
 (defun duet-terminal--vterm-ended (process event)
-  "Say that PROCESS, which a vterm shows, has ended, as EVENT tells.
+  "Say that PROCESS, which a vterm shows, has ended, as EVENT says.
 Else vterm would kill the buffer, or Emacs would write that in its midst."
   (let ((buffer (process-buffer process)))
     (run-hook-with-args 'vterm-exit-functions (and (buffer-live-p buffer) buffer) event)
@@ -271,8 +271,8 @@ buffer: `duet-terminals' lists it."
 
 ;;; The list
 
-;; `duet-terminals' lists what runs in terminals of the server, whoever began it.
-;; RET attaches Emacs to one, see duet-terminal.el.
+;; `duet-terminals' lists the terminals of the server, those of agents and users.
+;; RET attaches Emacs to one.
 
 (defvar duet-terminals-mode-map
   (let ((map (make-sparse-keymap)))

@@ -86,7 +86,7 @@
     (define-key map "/" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
-    ;; A question answers these where it stands; the only one, anywhere.
+    ;; These answer the question at point, or the only one from anywhere.
     (define-key map "a" #'duet-approval-approve)
     (define-key map "d" #'duet-approval-deny)
     (define-key map "v" #'duet-approval-view)
@@ -126,7 +126,7 @@
               ;; The brackets of buttons, on one of which point is, match.
               show-paren-data-function #'ignore)
   ;; What agents write with tabs is Go, mostly, which is shown so nearly everywhere.
-  ;; Who has chosen a width knows better.
+  ;; A width that the user has chosen stays.
   (when (= (default-value 'tab-width) 8)
     (setq-local tab-width 4))
   (add-hook 'window-size-change-functions #'duet-transcript-fill nil t)
@@ -134,16 +134,16 @@
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 
-;; Who has to sign in first can do so where that is said.
+;; An error for lack of a login has a button that signs in.
 
 (defun duet-transcript-needs-login (session run)
-  "Return the agent of SESSION if RUN failed because nobody has signed in to it."
+  "Return the agent of SESSION if RUN failed for lack of a login."
   (and run (duet-session-agent session)
        (equal (duet-run-error-code run) "AGENT_AUTH_REQUIRED")
        (duet-session-agent session)))
 
 (defun duet-transcript--offer-login (message)
-  "Return the line that signs in, where MESSAGE says that somebody has to."
+  "Return the line that signs in, where MESSAGE says that a login is missing."
   (when-let ((session (and (eq (duet-message-kind message) 'error)
                            (duet-message-session message)))
              (agent (duet-transcript-needs-login
@@ -334,9 +334,8 @@ The window is selected unless the minibuffer is in use."
 
 ;;; Updates
 
-;; What is new is noted, and shown a little later, for a short time at once: Emacs
-;; stays free for other things however much comes.  A timer of the buffer goes on
-;; with what is left.
+;; Changes are noted and shown a little later, in short slices of work: Emacs stays
+;; responsive however much comes.  A timer of the buffer goes on with the rest.
 
 (defcustom duet-transcript-delay 0.05
   "How many seconds may pass until a transcript shows what was said."
@@ -350,7 +349,7 @@ The window is selected unless the minibuffer is in use."
   "How many seconds Emacs has for those before it goes on.")
 
 (defvar-local duet-transcript--next 0
-  "From when on more may be shown of what was said, as `float-time' tells it.")
+  "From when on more text may be shown, as `float-time' has it.")
 (defun duet-transcript--tail ()
   "Return the section that what is said comes in front of, or nil."
   ;; What waits for the user stays at the end.
@@ -363,7 +362,7 @@ The window is selected unless the minibuffer is in use."
 
 (defun duet-transcript-fill (window)
   "Have the end of the transcript at the bottom of WINDOW, if it shows the end.
-Emacs leaves it where it was when the window was lower, or what stands above
+Emacs leaves it where it was when the window was lower, or what is above
 a question was shorter."
   (when (and (window-live-p window)
              (eq (buffer-local-value 'major-mode (window-buffer window))
@@ -714,7 +713,7 @@ Then show all of its result, if SHOW is non-nil."
 ;; A window follows what is written as long as its point is at the end of the
 ;; buffer.  The mouse wheel and the scroll bar take the point along when they
 ;; leave the end, and leave it behind when they come back.  Here they bring it
-;; back: who scrolls down to the end follows it again.
+;; back: a window that is scrolled down to the end follows it again.
 
 ;;;; Prompts
 

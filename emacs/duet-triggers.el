@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; A trigger of the configuration begins a session, tells people, or sends something
-;; to an address when something happens.  `duet-triggers' lists them, with when each
+;; A trigger of the configuration begins a session, notifies people, or calls an
+;; address when an event happens.  `duet-triggers' lists them, with when each
 ;; did something last and will next, and switches them on and off.  What they have done
 ;; shows `duet-triggers-log'; what they would do for an event, `duet-triggers-test'.
 
@@ -123,7 +123,7 @@ It is called at once, and whenever a trigger has done something."
    :success-fn (duet-latest #'duet-triggers--show)))
 
 (defun duet-triggers--show (status)
-  "Show STATUS, what the server tells of its triggers."
+  "Show STATUS, the server's triggers."
   (setq duet-triggers--all-on (eq (duet-get status :enabled) t))
   (let ((rules (duet-get-objects status :rules))
         (problem (duet-get-string status :problem)))
@@ -132,7 +132,7 @@ It is called at once, and whenever a trigger has done something."
       (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules))
      (concat "No triggers are configured: [[triggers]] in .duet.toml, or in your own config.toml, says what is done when something happens."
              (if problem (concat "\n " (duet-visible problem)) "")))
-    ;; What else there is to know stands below the list.
+    ;; More about the trigger at point is below the list.
     (when rules
       (let ((inhibit-read-only t))
         (save-excursion
@@ -178,7 +178,7 @@ quarter of a wide window each."
             (duet-triggers--until (duet-get-string rule :nextFire)))))
 
 (defun duet-triggers--help (rule)
-  "Return what else is told of RULE."
+  "Return the description of RULE in full."
   (string-join
    (delq nil (list (when-let ((text (duet-get-string rule :description)))
                      (duet-visible text))
@@ -242,7 +242,7 @@ It stays so, also when the server starts again."
   (interactive nil duet-triggers-mode)
   (let* ((rule (or (tabulated-list-get-id) (user-error "There is no trigger here")))
          (file (or (duet-get-string rule :file)
-                   (user-error "It is not told where it is written")))
+                   (user-error "The server has not said where it is written")))
          (name (duet-remote-name file (duet-connection-root duet-connection))))
     (unless (file-readable-p name)
       (user-error "Cannot read %s" (duet-visible-line file)))
@@ -329,10 +329,9 @@ argument, all."
   "Return STATUS, of an execution, in words."
   (pcase status
     ("submitted" "session begun")
-    ("notified" "told")
     ("webhook_sent" "sent")
     ("waiting_approval" "waits for you")
-    ("skipped_no_approver" "nobody answered")
+    ("skipped_no_approver" "no answer")
     ("error" "failed")
     ("unknown_action_type" "unknown action")
     ("depth_limited" "limit of triggers in a row")
@@ -372,7 +371,7 @@ argument, all."
 ;;; Trying events
 
 ;; `duet-triggers-test' asks the server what each trigger would do for an event that
-;; somebody makes up.  Nothing is done.
+;; the user makes up.  Nothing is done.
 
 (defconst duet-triggers--events
   '(("run" "queued" "starting" "running" "waiting_input" "completed" "failed" "timed_out"

@@ -150,10 +150,10 @@ The file is that of the project of CONNECTION."
 (defun duet-trust--ask (connection hash state &optional window)
   "Ask whether STATE, of the file with HASH, is trusted.
 The file is that of the project of CONNECTION.  WINDOW is the one that was
-selected when somebody asked for this, if somebody did."
+selected when a user asked for this, or nil."
   (let ((buffer (get-buffer-create (duet-trust--buffer-name connection)))
-        ;; Somebody who looks at the list, or waits for this, and is not typing,
-        ;; is asked right there; others find the window when they have time.
+        ;; A user who looks at the list, or waits for this, and is not typing, is
+        ;; asked right there; others find the window when they have time.
         (here (with-current-buffer (window-buffer (selected-window))
                 (and (or (eq window (selected-window))
                          (and (eq duet-connection connection)

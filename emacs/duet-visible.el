@@ -103,7 +103,7 @@ That is for what is decided on: commands, files, changes, questions."
       text)))
 
 (defun duet-visible-prose (text)
-  "Return TEXT, what somebody says, as `duet-visible' does.
+  "Return TEXT, prose, as `duet-visible' does.
 Joiners and selectors stay where emoji and languages need them."
   (let ((case-fold-search nil))
     (if (or (duet-visible--plain-p text)

@@ -140,7 +140,7 @@
 ;;;###autoload
 (defun duet (&optional directory)
   "Show the sessions of the project that DIRECTORY is in.
-That is the current buffer's unless told; with a prefix argument ask."
+That is the current buffer's if nil; with a prefix argument ask."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Project: " nil nil t))))
   (duet-sessions-show (duet--connection directory (called-interactively-p 'any))))
