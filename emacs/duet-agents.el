@@ -130,15 +130,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 (defun duet-agents ()
   "List the agents that can be asked in this project, and what others need."
   (interactive)
-  (let* ((connection (duet-connection-here))
-         (buffer (get-buffer-create
-                  (format "*duet agents: %s*"
-                          (duet-remote-abbreviate (duet-connection-root connection))))))
-    (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-agents-mode) (duet-agents-mode))
-      (setq duet-connection connection
-            default-directory (duet-connection-root connection))
-      (duet-agents-refresh))
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "agents" #'duet-agents-mode)))
+    (with-current-buffer buffer (duet-agents-refresh))
     (pop-to-buffer buffer)))
 
 (defun duet-agents-refresh ()

@@ -120,16 +120,11 @@ With a prefix argument choose it."
 
 (defun duet-build-buffer (connection)
   "Return the buffer of the builds of CONNECTION; make it if need be."
-  (let* ((root (duet-connection-root connection))
-         (buffer (get-buffer-create (format "*duet build: %s*" (duet-remote-abbreviate root)))))
+  (let ((buffer (duet-connection-buffer connection "build" #'duet-build-mode
+                                        #'duet-build--follow)))
     (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-build-mode)
-        (duet-build-mode)
-        (duet-model-follow #'duet-build--follow (duet-connection-model connection))
-        (add-hook 'kill-buffer-query-functions #'duet-build--kill-p nil t)
-        (add-hook 'kill-buffer-hook #'duet-build--drop nil t))
-      (setq duet-connection connection
-            default-directory (duet-connection-directory connection)))
+      (add-hook 'kill-buffer-query-functions #'duet-build--kill-p nil t)
+      (add-hook 'kill-buffer-hook #'duet-build--drop nil t))
     buffer))
 
 (defun duet-build--show (connection name)

@@ -373,6 +373,20 @@ Without that it is the directory of the project of CONNECTION."
         (cwd (and session (duet-session-cwd session))))
     (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
 
+(defun duet-connection-buffer (connection kind mode &optional observer)
+  "Return the buffer of KIND, a string, for CONNECTION; make it if need be.
+A new one gets the major mode MODE, and OBSERVER follows the model there."
+  (let* ((root (duet-connection-root connection))
+         (buffer (get-buffer-create
+                  (format "*duet %s: %s*" kind (duet-remote-abbreviate root)))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p mode)
+        (funcall mode)
+        (when observer (duet-model-follow observer (duet-connection-model connection))))
+      (setq duet-connection connection
+            default-directory (file-name-as-directory root)))
+    buffer))
+
 (defun duet-connection-status (connection)
   "Return how CONNECTION is doing as a short string; nil if it is well."
   (pcase (duet-connection-state connection)

@@ -28,7 +28,6 @@
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-model)
-(require 'duet-remote)
 (require 'duet-render)
 (require 'duet-visible)
 
@@ -124,15 +123,12 @@ Which directory they are in the configuration says, [preview], or it is the
 first of dist, build, out, _site and public that has an index.html.  If the
 preview is there already it is opened again."
   (interactive)
-  (let* ((connection (duet-connection-here))
-         (root (duet-connection-root connection))
-         (buffer (get-buffer-create (format "*duet preview: %s*" (duet-remote-abbreviate root)))))
-    (when (file-remote-p root)
+  (let ((connection (duet-connection-here))
+        buffer)
+    (when (file-remote-p (duet-connection-root connection))
       (user-error "The pages are on another machine: run `duet-rpc preview --port 8080' there, and forward that port (ssh -L)"))
+    (setq buffer (duet-connection-buffer connection "preview" #'duet-preview-mode))
     (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-preview-mode) (duet-preview-mode))
-      (setq duet-connection connection
-            default-directory root)
       (if (and (process-live-p duet-preview--process) duet-preview--address)
           (duet-preview-open)
         (unless (process-live-p duet-preview--process) (duet-preview--begin))))

@@ -12,7 +12,6 @@
 
 (require 'tabulated-list)
 (require 'duet-connection)
-(require 'duet-remote)
 (require 'duet-render)
 (require 'duet-actions)
 (require 'duet-menu-bar)
@@ -49,16 +48,8 @@
 (defun duet-rules ()
   "List what was decided for good in the current project."
   (interactive)
-  (let* ((connection (duet-connection-here))
-         (buffer (get-buffer-create
-                  (format "*duet rules: %s*"
-                          (duet-remote-abbreviate (duet-connection-root connection))))))
-    (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-rules-mode)
-        (duet-rules-mode)
-        (setq duet-connection connection
-              default-directory (duet-connection-root connection)))
-      (duet-rules-refresh))
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "rules" #'duet-rules-mode)))
+    (with-current-buffer buffer (duet-rules-refresh))
     (pop-to-buffer buffer)))
 
 (defun duet-rules-refresh ()

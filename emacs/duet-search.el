@@ -22,7 +22,6 @@
 (require 'duet-history)
 (require 'duet-look)
 (require 'duet-menu-bar)
-(require 'duet-remote)
 (require 'duet-section)
 (require 'duet-transcript)
 
@@ -103,15 +102,9 @@ The last word may be the beginning of one."
                       nil 'duet-search-history)))
   (when (string-blank-p query)
     (user-error "There is nothing to search for"))
-  (let* ((connection (duet-connection-here))
-         (buffer (get-buffer-create
-                  (format "*duet search: %s*"
-                          (duet-remote-abbreviate (duet-connection-root connection))))))
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "search" #'duet-search-mode)))
     (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-search-mode) (duet-search-mode))
-      (setq duet-connection connection
-            default-directory (duet-connection-root connection)
-            duet-search--query query)
+      (setq duet-search--query query)
       (duet-search-refresh))
     (pop-to-buffer buffer)))
 

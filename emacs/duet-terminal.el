@@ -308,17 +308,9 @@ buffer: `duet-terminals' lists it."
 (defun duet-terminals ()
   "List the terminals of the current project's server."
   (interactive)
-  (let* ((connection (duet-connection-here))
-         (buffer (get-buffer-create
-                  (format "*duet terminals: %s*"
-                          (duet-remote-abbreviate (duet-connection-root connection))))))
-    (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-terminals-mode)
-        (duet-terminals-mode)
-        (setq duet-connection connection
-              default-directory (duet-connection-root connection))
-        (duet-model-follow #'duet-terminals--changed (duet-connection-model connection)))
-      (duet-terminals-refresh))
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "terminals"
+                                        #'duet-terminals-mode #'duet-terminals--changed)))
+    (with-current-buffer buffer (duet-terminals-refresh))
     (pop-to-buffer buffer)))
 
 (defun duet-terminals--changed (_model kind _session _object extra)

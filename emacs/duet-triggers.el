@@ -75,20 +75,11 @@
                      ["Refresh" duet-triggers-refresh]))
 
 (defun duet-triggers--buffer (connection mode kind refresh)
-  "Return the buffer of KIND for CONNECTION, in MODE; have REFRESH called in it.
-It is called at once, and whenever a trigger has done something."
-  (let ((buffer (get-buffer-create
-                 (format "*duet %s: %s*" kind
-                         (duet-remote-abbreviate (duet-connection-root connection))))))
-    (with-current-buffer buffer
-      (unless (derived-mode-p mode)
-        (funcall mode)
-        (setq duet-connection connection
-              default-directory (duet-connection-directory connection))
-        (duet-model-follow (lambda (_model kind &rest _)
-                             (when (eq kind 'trigger) (funcall refresh)))
-                           (duet-connection-model connection))))
-    buffer))
+  "Return the buffer of KIND for CONNECTION, in MODE.
+REFRESH is called there whenever a trigger has done something."
+  (duet-connection-buffer connection kind mode
+                          (lambda (_model kind &rest _)
+                            (when (eq kind 'trigger) (funcall refresh)))))
 
 (defun duet-triggers--print (entries hint)
   "Show ENTRIES in the buffer, or HINT where there are none."
