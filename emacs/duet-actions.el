@@ -1,4 +1,4 @@
-;;; duet-actions.el --- What can be done with a session  -*- lexical-binding: t; -*-
+;;; duet-actions.el --- Commands on a session  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

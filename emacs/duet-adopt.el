@@ -1,4 +1,4 @@
-;;; duet-adopt.el --- Sessions that were begun in an agent's own program  -*- lexical-binding: t; -*-
+;;; duet-adopt.el --- Sessions from an agent's own program  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

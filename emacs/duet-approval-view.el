@@ -1,4 +1,4 @@
-;;; duet-approval-view.el --- A question in full  -*- lexical-binding: t; -*-
+;;; duet-approval-view.el --- A question in full, its excerpt, its input to edit  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

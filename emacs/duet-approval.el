@@ -1,4 +1,4 @@
-;;; duet-approval.el --- A question that waits, and its answer  -*- lexical-binding: t; -*-
+;;; duet-approval.el --- A question: its words, its answers, rules  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

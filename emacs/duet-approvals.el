@@ -1,4 +1,4 @@
-;;; duet-approvals.el --- All questions that wait for an answer  -*- lexical-binding: t; -*-
+;;; duet-approvals.el --- All questions that wait, in a list and in transcripts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

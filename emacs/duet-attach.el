@@ -1,4 +1,4 @@
-;;; duet-attach.el --- Files that go with a prompt  -*- lexical-binding: t; -*-
+;;; duet-attach.el --- Images and files in prompts and conversations  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

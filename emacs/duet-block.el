@@ -1,4 +1,4 @@
-;;; duet-block.el --- Blocks of code and tables in what agents say  -*- lexical-binding: t; -*-
+;;; duet-block.el --- Blocks of code and tables, and the colours of code  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

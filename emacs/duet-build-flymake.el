@@ -1,4 +1,4 @@
-;;; duet-build-flymake.el --- Flymake shows what builds have found  -*- lexical-binding: t; -*-
+;;; duet-build-flymake.el --- Mistakes of builds in Flymake  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-build.el --- Builds of the project, and the mistakes in them  -*- lexical-binding: t; -*-
+;;; duet-build.el --- Builds, their output and their mistakes  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-command.el --- What the program duet-rpc says on its command line  -*- lexical-binding: t; -*-
+;;; duet-command.el --- Commands of the program duet-rpc  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-compose.el --- Where prompts are written  -*- lexical-binding: t; -*-
+;;; duet-compose.el --- The buffer of a prompt, its completion and history  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-connection.el --- One server for each project  -*- lexical-binding: t; -*-
+;;; duet-connection.el --- The connection of a project to its server  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

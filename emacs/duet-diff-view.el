@@ -1,4 +1,4 @@
-;;; duet-diff-view.el --- The changes of a turn in a buffer  -*- lexical-binding: t; -*-
+;;; duet-diff-view.el --- The buffer of a diff, with its hunks  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-diff.el --- What a turn has changed, to accept or revert  -*- lexical-binding: t; -*-
+;;; duet-diff.el --- Changes of a turn, to accept or revert  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-events.el --- From the server's events and replies to a model  -*- lexical-binding: t; -*-
+;;; duet-events.el --- Events and replies of the server, into the model  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-form.el --- Questions that ask for values, or for an address to be opened  -*- lexical-binding: t; -*-
+;;; duet-form.el --- Questions that ask for values or show an address  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-inline.el --- Markup inside a paragraph  -*- lexical-binding: t; -*-
+;;; duet-inline.el --- Markup inside a paragraph, and links  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

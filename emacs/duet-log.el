@@ -1,4 +1,4 @@
-;;; duet-log.el --- Where Duet says what went wrong  -*- lexical-binding: t; -*-
+;;; duet-log.el --- The log of Duet  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

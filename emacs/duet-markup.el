@@ -1,4 +1,4 @@
-;;; duet-markup.el --- Markdown in what agents say  -*- lexical-binding: t; -*-
+;;; duet-markup.el --- Markdown of agents  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-menu.el --- All that Duet can do, in one menu  -*- lexical-binding: t; -*-
+;;; duet-menu.el --- The menu of all commands  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-model.el --- What Emacs knows of a project's sessions  -*- lexical-binding: t; -*-
+;;; duet-model.el --- Data of a project's sessions  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-preview.el --- The pages that the project makes, and what they say  -*- lexical-binding: t; -*-
+;;; duet-preview.el --- Preview of pages, and their messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

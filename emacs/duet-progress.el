@@ -1,4 +1,4 @@
-;;; duet-progress.el --- A turn that goes on: for how long, and whether its agent lives  -*- lexical-binding: t; -*-
+;;; duet-progress.el --- Duration and silence of a turn  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-projects.el --- The sessions of all projects in one list  -*- lexical-binding: t; -*-
+;;; duet-projects.el --- The list of sessions of all projects  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

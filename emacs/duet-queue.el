@@ -1,4 +1,4 @@
-;;; duet-queue.el --- Prompts that wait for their turn  -*- lexical-binding: t; -*-
+;;; duet-queue.el --- Queued prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-render.el --- How messages look  -*- lexical-binding: t; -*-
+;;; duet-render.el --- Text of messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

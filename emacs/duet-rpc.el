@@ -1,4 +1,4 @@
-;;; duet-rpc.el --- Connection to the duet-rpc server  -*- lexical-binding: t; -*-
+;;; duet-rpc.el --- Connections to duet-rpc  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

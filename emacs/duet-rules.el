@@ -1,4 +1,4 @@
-;;; duet-rules.el --- What was decided for good  -*- lexical-binding: t; -*-
+;;; duet-rules.el --- The list of lasting permissions  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-search.el --- Finds what was said in any conversation  -*- lexical-binding: t; -*-
+;;; duet-search.el --- Search in all conversations  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-sessions.el --- The list of a project's sessions  -*- lexical-binding: t; -*-
+;;; duet-sessions.el --- The list of sessions, and its marks  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-settings.el --- What a session's agent is set to  -*- lexical-binding: t; -*-
+;;; duet-settings.el --- Settings of a session's agent, directives, budgets  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

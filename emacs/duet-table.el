@@ -1,4 +1,4 @@
-;;; duet-table.el --- Tables in what agents say  -*- lexical-binding: t; -*-
+;;; duet-table.el --- Tables of agents  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

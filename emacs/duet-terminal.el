@@ -1,4 +1,4 @@
-;;; duet-terminal.el --- The server's terminals in Emacs  -*- lexical-binding: t; -*-
+;;; duet-terminal.el --- Terminals of the server, and their list  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

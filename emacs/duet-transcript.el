@@ -1,4 +1,4 @@
-;;; duet-transcript.el --- A session's conversation as it is written  -*- lexical-binding: t; -*-
+;;; duet-transcript.el --- The conversation of a session  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

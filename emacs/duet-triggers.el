@@ -1,4 +1,4 @@
-;;; duet-triggers.el --- What is done when something happens  -*- lexical-binding: t; -*-
+;;; duet-triggers.el --- Triggers of the configuration, and their log  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

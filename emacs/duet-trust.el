@@ -1,4 +1,4 @@
-;;; duet-trust.el --- Whether a project's configuration may run programs  -*- lexical-binding: t; -*-
+;;; duet-trust.el --- Trust in a project's configuration  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-visible.el --- Characters that could not be seen  -*- lexical-binding: t; -*-
+;;; duet-visible.el --- Invisible characters made visible  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
