@@ -72,7 +72,7 @@ If the program cannot list them, FUNCTION is not called."
     (duet-agents-fetch connection (lambda (_) (funcall function)) #'ignore)))
 
 (defun duet-agents--parameters ()
-  "Return what a new session's launch says of the agent.
+  "Return the agent as parameters of a launch.
 One of `duet-compose-parameters-functions'."
   (when-let ((agent (and duet-connection (duet-agents-chosen duet-connection))))
     (list :agent agent)))
@@ -211,7 +211,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                            '(1 duet-agents-copy-install "copy how to install")))))
 
 (defun duet-agents--remark (agent)
-  "Return what there is to say of AGENT."
+  "Return the remark on AGENT in the list."
   (cond ((not (duet-get agent :trusted))
          (propertize "defined by this project, which you do not trust: M-x duet-trust"
                      'face 'duet-running))

@@ -241,7 +241,7 @@ must not reach the buffer behind it."
       input)))
 
 (defun duet-approval-excerpt (approval)
-  "Return the beginning and the end of what the tool of APPROVAL gets.
+  "Return the beginning and the end of the input of APPROVAL's tool.
 The value is a list of lines, in which one says how much is hidden; nil if
 its summary has all of it.  What a diff shows is left out, and so is a
 command that its summary has."
@@ -286,7 +286,7 @@ Those after the first are indented, so that none looks like another member."
                                     t t)))
 
 (defun duet-approval--cut (lines)
-  "Return the first and the last of LINES, and between them what is hidden."
+  "Return the first and the last of LINES, and a line for the hidden ones."
   (let* ((left (- (length lines) duet-approval-lines))
          (tail (/ duet-approval-lines 3)))
     (mapcar
@@ -316,7 +316,7 @@ Those after the first are indented, so that none looks like another member."
         (t input)))
 
 (defun duet-approval--json (input)
-  "Return INPUT, what a tool gets, as JSON for people."
+  "Return INPUT of a tool as JSON for people."
   (if (null input)
       "{}"
     (let ((json-encoding-pretty-print t)

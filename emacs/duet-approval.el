@@ -146,7 +146,7 @@ No event reports a decision that precedes the subscription."
   "Keymap that goes before that of the minibuffer.")
 
 (defun duet-approval--read (approval read)
-  "Return the text that READ returns, a function of what was typed before.
+  "Return the text that READ returns, a function of the earlier input.
 What is typed about APPROVAL is kept until it is answered."
   (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
@@ -321,11 +321,11 @@ If OPTION, an id, is non-nil that is what the answer stands for."
 ;; files, is shown first, and can be changed.
 
 (defun duet-approval-always-rule (approval scope)
-  "Return what a rule of SCOPE, a keyword, of APPROVAL would hold for, or nil."
+  "Return the subject of a rule of SCOPE, a keyword, for APPROVAL, or nil."
   (duet-get (duet-approval-data approval) :rule_preview scope))
 
 (defun duet-approval-always-covers (approval)
-  "Return in words what a rule of APPROVAL would hold for, or nil."
+  "Return in words the subject of a rule for APPROVAL, or nil."
   (when-let ((text (duet-get-string (duet-approval-always-rule approval :session) :text)))
     (duet-approval-line
      ;; The server writes out where one's home is.
@@ -333,7 +333,7 @@ If OPTION, an id, is non-nil that is what the answer stands for."
                      (string-remove-suffix ", in this session" text)))))
 
 (defun duet-approval-always--what (approval)
-  "Return what a rule made of APPROVAL would allow."
+  "Return in words the permission of a rule for APPROVAL."
   (let ((tool (duet-approval-tool approval)))
     (if (equal (duet-get-string (duet-approval-data approval) :tool_kind) "execute")
         (format "%s %s" tool (substring-no-properties
@@ -416,7 +416,7 @@ A server that says nothing of it takes one."
                              "tool"))))
 
 (defun duet-approval-name (approval)
-  "Return what APPROVAL asks in a few words."
+  "Return APPROVAL in a few words."
   (let* ((title (duet-approval-line (or (duet-approval-title approval) "a question")))
          (name (if (and (not (duet-approval-question-p approval))
                         (equal title (duet-approval-tool approval))
@@ -431,7 +431,7 @@ A server that says nothing of it takes one."
   "How many characters of a text fit into a line.")
 
 (defun duet-approval-line (text)
-  "Return TEXT as one line; what is too long for that is cut, and says so."
+  "Return TEXT as one line; a text that is too long is cut, and says so."
   (concat (duet-visible-line (substring text 0 (min duet-approval--longest (length text))))
           (if (> (length text) duet-approval--longest) "…" "")))
 
@@ -456,7 +456,7 @@ An event has old and new texts, a reply a unified diff."
       (duet-render-counts added removed)))))
 
 (defun duet-approval-summary (approval &optional root)
-  "Return in one line what APPROVAL is about: a command, a file, a question.
+  "Return in one line the subject of APPROVAL: a command, a file, a question.
 Files are shown relative to ROOT."
   (let* ((data (duet-approval-data approval))
          (input (duet-approval-input approval))
@@ -537,7 +537,7 @@ that out."
   "Regexp for names of answers that say that they deny.")
 
 (defun duet-approval--effect (name kind)
-  "Return what an answer of an agent's called NAME, of KIND, does, as text.
+  "Return the effect of an agent's answer called NAME, of KIND, as text.
 It is empty where the name says it."
   (let* ((case-fold-search t)
          (remembered (member kind '("allow_always" "reject_always")))
@@ -574,7 +574,7 @@ To approve takes the first that allows once, and to deny the first that rejects.
                              :key (lambda (other) (duet-get-string other :kind)))))))
 
 (defun duet-approval-outcome (data)
-  "Return in words how a question ended: DATA of the event that reports it."
+  "Return in words the end of a question: DATA of the event that reports it."
   (let ((decision (or (duet-get-string data :decision) "answered"))
         (comment (duet-get-string data :response_text)))
     ;; A rule or a mode is named behind an equal sign.

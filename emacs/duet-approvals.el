@@ -137,7 +137,7 @@ mouse-1: list them")))))
       (force-mode-line-update t))))
 
 (defun duet-approvals--header (session)
-  "Return what the header line of the transcript of SESSION says of questions."
+  "Return the questions of SESSION for the header line of its transcript."
   (when-let ((approvals (duet-session-approvals session)))
     (propertize (format "%d waiting: %s" (length approvals)
                         (duet-look-key #'duet-approval-next 'duet-transcript-mode-map))
@@ -252,7 +252,7 @@ them; then they come one after the other, those of a session together."
             nil t))
 
 (defun duet-approvals--list-header ()
-  "Return the header line of the list: what keys do with the question at point."
+  "Return the header line of the list: the keys for the question at point."
   (let ((approval (tabulated-list-get-id)))
     (if approval
         (apply #'duet-approval-keys approval
@@ -261,7 +261,7 @@ them; then they come one after the other, those of a session together."
       " Questions of agents")))
 
 (defun duet-approvals--mode-line ()
-  "Return what the mode line says of connections that are not well."
+  "Return the failed connections for the mode line."
   (let (words)
     (maphash (lambda (_ connection)
                (when-let ((status (duet-connection-status connection)))
@@ -389,7 +389,7 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
               'help-echo "RET, mouse-1: do this"))
 
 (defun duet-approvals--choices (names &optional without)
-  "Return a button for each answer of an agent's own; NAMES are what they say.
+  "Return a button for each answer of an agent's own; NAMES are their labels.
 WITHOUT is a function that returns non-nil for the number of one that has none."
   (cl-loop for name in names
            for number from 1

@@ -93,7 +93,7 @@ It is the only thing that is attached, or you are asked which."
                      items)))
 
 (defun duet-attach--words (item)
-  "Return what ITEM, which is attached, is called."
+  "Return the name of ITEM, which is attached."
   (format "%s, %s"
           (if (stringp item) (duet-visible-line (file-name-nondirectory item))
             (format "%s from the clipboard" (plist-get item :mimeType)))
@@ -117,7 +117,7 @@ It is the only thing that is attached, or you are asked which."
                 "\n"))))
 
 (defun duet-attach-content (text)
-  "Return what goes with the prompt TEXT, a list of content blocks."
+  "Return the attachments of the prompt TEXT, a list of content blocks."
   (let ((mentioned (cl-set-difference (duet-attach--mentioned text) duet-attach--items
                                       :test #'equal))
         (left (- duet-attach--most (duet-attach--size duet-attach--items)))
@@ -247,7 +247,7 @@ Return what was done, as functions of `dnd-protocol-alist' do."
 
 ;;; Attachments of messages
 
-;; What agents say, and what tools give back, may be images, sounds and files.
+;; Messages of agents and results of tools may be images, sounds and files.
 ;; The server has their bytes; a message has their ids.  Where Emacs can show
 ;; images they are shown in the transcript, else there is a button.
 
@@ -277,7 +277,7 @@ They are forgotten with the message that the attachment belongs to.")
         (t (format "%.1f MB" (/ bytes 1e6)))))
 
 (defun duet-attachment-label (attachment)
-  "Return what ATTACHMENT is, on a line."
+  "Return a line that describes ATTACHMENT."
   (let ((size (duet-get-number attachment :size))
         (id (duet-get-string attachment :attachment_id))
         (uri (duet-get-string attachment :uri)))
@@ -302,7 +302,7 @@ They are forgotten with the message that the attachment belongs to.")
                attachments "\n")))
 
 (defun duet-attachment--line (message attachment)
-  "Return what shows ATTACHMENT of MESSAGE: a button, and its image."
+  "Return the text of ATTACHMENT of MESSAGE: a button, and its image."
   (let* ((id (duet-get-string attachment :attachment_id))
          (label (replace-regexp-in-string
                  "[\n\r]+" " " (duet-visible (duet-attachment-label attachment))))

@@ -161,7 +161,7 @@ Return nil if there is none."
        :columns (duet-block--columns (point) (line-end-position)))))))
 
 (defun duet-block-part (block bol)
-  "Return what of BLOCK the line at BOL is.
+  "Return the part of BLOCK that the line at BOL is.
 That is `open', `code' or `close'; `head', `rule' or `row'."
   (let ((distance (- bol (duet-section-beg (duet-block-section block))))
         (table (eq (duet-block-kind block) 'table)))

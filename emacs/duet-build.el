@@ -255,7 +255,7 @@ That is what `duet-build--failed' returns."
 ;;;; Events of the server
 
 (defun duet-build--follow (_model kind _session data _extra)
-  "Show what DATA, which is of KIND, say of the build of the current buffer."
+  "Show DATA, which is of KIND, if they are of the current buffer's build."
   (when (and duet-build--request (memq kind '(build-progress build-diagnostic)))
     (let ((id (duet-get-string data :build_id)))
       ;; Emacs gets notifications only of its own builds: here, one at a time.
@@ -326,7 +326,7 @@ That is what `duet-build--failed' returns."
     (duet-visible (mapconcat #'duet-build--drawn (split-string colored "\n") "\n"))))
 
 (defun duet-build--drawn (line)
-  "Return what of LINE is seen behind its carriage returns."
+  "Return the part of LINE that is visible behind its carriage returns."
   (let ((end (length line))
         (beg 0)
         next)

@@ -5,14 +5,13 @@
 
 ;;; Commentary:
 
-;; A prompt is written in a buffer of its own.  Nothing that was written is
-;; lost: what is sent, cancelled or killed can be had again with \\`M-p', in the
-;; next Emacs too, and a prompt that the server refuses
-;; stays where it is.
+;; A prompt is written in a buffer of its own.  No text is lost: \\`M-p' brings back a
+;; prompt that was sent, cancelled or killed, in the next Emacs too, and a prompt that
+;; the server refuses stays where it is.
 ;;
-;; `@' is completed: to a file of the project, or to what the buffer that one
-;; came from has: its region, its diagnostics.  `/' at the beginning is completed
-;; to the agent's commands, and to words that set it (duet-settings.el).
+;; `@' completes to a file of the project, or to the region or the diagnostics of the
+;; previous buffer.  `/' at the beginning completes to the agent's commands, and to
+;; words that set it (duet-settings.el).
 
 ;;; Code:
 
@@ -52,7 +51,7 @@ Each is called in the compose buffer and returns a property list for
 launchSession, such as (:agent \"claude\").")
 
 (defvar duet-compose-content-functions nil
-  "Functions that say what goes with a prompt beside its text.
+  "Functions that return attachments of a prompt.
 Each is called in the compose buffer with the text, and returns a list of
 content blocks, as the protocol spells them.")
 
@@ -63,7 +62,7 @@ content blocks, as the protocol spells them.")
 (defvar-local duet-compose--place nil
   "The place in the history, or nil.")
 (defvar-local duet-compose--draft nil
-  "What was written before the history was looked at.")
+  "The text before a prompt of the history replaced it.")
 (defvar-local duet-compose--sending nil
   "Whether the prompt is being sent.")
 
@@ -144,7 +143,7 @@ content blocks, as the protocol spells them.")
             (duet-actions-mode-words (duet-get-string more :permission_mode))))))
 
 (defun duet-compose--parameters ()
-  "Return what `duet-compose-parameters-functions' add to a launch."
+  "Return the parameters of a launch by `duet-compose-parameters-functions'."
   (apply #'append (mapcar #'funcall duet-compose-parameters-functions)))
 
 (defun duet-compose--learn-agents ()
@@ -217,23 +216,23 @@ Nil means all of the buffer, which then holds only the prompt.")
       (user-error "No prompt is written here")))
 
 (defun duet-compose--written ()
-  "Return what is written, as it is."
+  "Return the text of the prompt, as it is."
   (let ((bounds (duet-compose--bounds)))
     (buffer-substring-no-properties (car bounds) (cdr bounds))))
 
 (defun duet-compose--text ()
-  "Return what is written, without the space around it."
+  "Return the text of the prompt, without the space around it."
   (string-trim (duet-compose--written)))
 
 (defun duet-compose--replace (text)
-  "Make TEXT what is written."
+  "Replace the text of the prompt by TEXT."
   (let ((bounds (duet-compose--bounds)))
     (goto-char (car bounds))
     (delete-region (car bounds) (cdr bounds))
     (insert text)))
 
 (defun duet-compose--keep ()
-  "Keep what is written; the buffer is killed."
+  "Keep the text of the prompt; the buffer is killed."
   (unless (and duet-compose--queued (not (buffer-modified-p)))
     (duet-compose-remember (duet-compose--text))))
 
@@ -324,7 +323,7 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
                                     done fail now)))))))
 
 (defun duet-compose--report (session result now)
-  "Say what became of a prompt of SESSION, from the RESULT of continueSession.
+  "Report on a prompt of SESSION, from the RESULT of continueSession.
 NOW is non-nil if it was meant for an agent that works, and `with-more' if
 something goes with it that has to wait."
   (let ((delivered (duet-get-string result :delivered)))
@@ -338,13 +337,13 @@ something goes with it that has to wait."
           (now (message "Sent")))))
 
 (defun duet-compose--set (settings)
-  "Return what of SETTINGS is set by itself, as session.set has it.
+  "Return those of SETTINGS that session.set takes.
 A budget goes with a prompt."
   (cl-loop for (setting value) on settings by #'cddr
            unless (eq setting :budget) append (list setting value)))
 
 (defun duet-compose--content (text)
-  "Return what goes with the prompt TEXT, as a parameter, or nil."
+  "Return the attachments of the prompt TEXT, as a parameter, or nil."
   (let ((content nil)
         (default-directory (duet-connection-root duet-connection)))
     (dolist (function duet-compose-content-functions)
@@ -390,7 +389,7 @@ With NOW an agent that works gets the prompt in the middle of its turn."
    :error-fn fail))
 
 (defun duet-compose--title (text)
-  "Return what to call a session that begins with TEXT."
+  "Return a title for a session that begins with TEXT."
   (truncate-string-to-width (car (split-string text "\n")) 60 nil nil "…"))
 
 (defun duet-compose--close (buffer)
@@ -402,7 +401,7 @@ With NOW an agent that works gets the prompt in the middle of its turn."
     (when (buffer-live-p buffer) (kill-buffer buffer))))
 
 (defun duet-compose--sent (connection buffer result thread)
-  "Note that what is in BUFFER was sent through CONNECTION, with RESULT.
+  "Note that the prompt in BUFFER was sent through CONNECTION, with RESULT.
 THREAD is the session's id, or nil for a new one.  RESULT is nil if the
 prompt only set the agent."
   (let* ((model (duet-connection-model connection))
@@ -470,10 +469,6 @@ It is chosen by any of its words."
 
 ;;; Completion
 
-;; What begins with @ is a file, or something of the buffer that the prompt was
-;; begun in: its region, what Flymake says.  What begins with / is a slash command,
-;; or sets the agent (duet-settings.el).
-
 (defvar-local duet-compose--files nil
   "The files of the project, once they are known.")
 
@@ -507,7 +502,7 @@ That is a slash command, or sets the agent."
   (duet-directive-complete duet-session))
 
 (defun duet-compose--contexts ()
-  "Return what may be inserted from the buffer that the prompt was begun in."
+  "Return the completions from the buffer that the prompt was begun in."
   (when (buffer-live-p duet-compose--origin)
     (with-current-buffer duet-compose--origin
       (delq nil (list (and (mark t) (use-region-p) "@region")
@@ -526,7 +521,7 @@ That is a slash command, or sets the agent."
     (insert text)))
 
 (defun duet-compose--name ()
-  "Return what to call the current buffer in a prompt."
+  "Return a name for the current buffer in a prompt."
   (if buffer-file-name
       (file-relative-name buffer-file-name
                           (duet-project-root default-directory))
@@ -542,7 +537,7 @@ That is a slash command, or sets the agent."
             (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
 
 (defun duet-compose-diagnostics-text ()
-  "Return what Flymake says of the buffer, a line for each."
+  "Return the diagnostics of Flymake in the buffer, a line for each."
   (let ((name (duet-compose--name)))
     (concat (mapconcat (lambda (diagnostic)
                          (format "%s:%d: %s" name
@@ -574,9 +569,8 @@ That is a slash command, or sets the agent."
 
 ;;; History
 
-;; What was sent, cancelled or killed, and what was being written when Emacs
-;; ended, can be had again, in the next Emacs too: it is kept in a file.  Of
-;; several Emacsen each adds to the file what it has of its own.
+;; A file keeps the prompts that were sent, cancelled or killed, and the unfinished
+;; ones at the end of Emacs.  Of several Emacsen each adds its own prompts to the file.
 ;;
 ;; Nothing here signals: an error in a file must not disturb the writing of a prompt.
 ;; The log says what went wrong.

@@ -204,7 +204,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
        nil))))
 
 (defun duet-connection-error-text (err)
-  "Return the text for people in ERR, what an ERROR-FN is called with."
+  "Return the text for people in ERR, the argument of an ERROR-FN."
   (let ((text (or (duet-get-string err :message) "unknown error")))
     (duet-visible
      (string-remove-prefix "Internal error: "
@@ -625,7 +625,7 @@ For commands that would harm a buffer that is not theirs."
   "Which of them was the last that the buffer has taken.")
 
 (defun duet-latest (function)
-  "Return a function that takes the answer to what the buffer asks for now.
+  "Return a function that takes the reply to the current request of the buffer.
 It calls FUNCTION with its arguments, in the current buffer, while that
 lives, unless the answer to what was asked for later came before."
   (let ((buffer (current-buffer))

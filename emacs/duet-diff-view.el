@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; The buffer of `duet-diff': the files that a turn has changed, each with its
-;; hunks, what was decided about them, and how to move among them.  What is
-;; decided is kept when all is read anew.
+;; hunks, the decisions on them, and commands that move among them.  Decisions are
+;; kept when all is read anew.
 
 ;;; Code:
 
@@ -165,7 +165,7 @@ the buffer does not have the lines that are needed."
                       (format " in the buffer %s" (buffer-name buffer))))))))
 
 (defun duet-hunk-file-text (file)
-  "Return what FILE has in it, byte for byte; nil if there is none."
+  "Return the content of FILE, byte for byte; nil if there is none."
   ;; An agent may have written it since TRAMP looked.
   (let ((remote-file-name-inhibit-cache t))
     (and (file-exists-p file)
@@ -175,7 +175,7 @@ the buffer does not have the lines that are needed."
            (buffer-string)))))
 
 (defun duet-hunk-write-file (file text)
-  "Make TEXT what FILE has in it; if it is nil, delete FILE.
+  "Make TEXT the content of FILE; if it is nil, delete FILE.
 A buffer that visits FILE follows."
   (duet-hunk-check-file file)
   (let ((buffer (find-buffer-visiting file))
@@ -255,11 +255,11 @@ A buffer that visits FILE follows."
         (if hunk (duet-hunk-text hunk) (sxhash (duet-diff-file-after file)))))
 
 (defun duet-diff--remembered (file hunk)
-  "Return what was decided about HUNK of FILE, or about FILE if HUNK is nil."
+  "Return the decision on HUNK of FILE, or on FILE if HUNK is nil."
   (gethash (duet-diff--key file hunk) duet-diff--states))
 
 (defun duet-diff--set (file item state)
-  "Make STATE what was decided about ITEM, which is FILE or a hunk of it."
+  "Note the decision STATE on ITEM, which is FILE or a hunk of it."
   (if (duet-hunk-p item)
       (setf (duet-hunk-state item) state)
     (setf (duet-diff-file-state file) state))
@@ -270,7 +270,7 @@ A buffer that visits FILE follows."
   (user-error "%s: %s" (duet-diff--name file) why))
 
 (defun duet-diff--name (file)
-  "Return what to call FILE: its path in the session's directory."
+  "Return the name of FILE: its path in the session's directory."
   (let ((path (duet-diff-file-path file)))
     (or (duet-remote-inside path default-directory)
         (duet-remote-abbreviate path))))
@@ -320,7 +320,7 @@ Some agents do not report their changes."
               "")))))
 
 (defun duet-diff--place (item)
-  "Return the item that is now what ITEM was before all was read anew."
+  "Return the item that replaces ITEM after all was read anew."
   (cl-find-if (lambda (other)
                 (and (eq (type-of item) (type-of other))
                      (if (duet-hunk-p item)
@@ -333,7 +333,7 @@ Some agents do not report their changes."
   (and item (text-property-any (point-min) (point-max) 'duet-diff-item item)))
 
 (defun duet-diff--words (file)
-  "Return what the heading of FILE says of it."
+  "Return the heading of FILE."
   (concat (pcase (duet-diff--kind file)
             ('new (if (duet-diff-file-hunks file) "new file" "new file, empty"))
             ('deleted (if (duet-diff-file-hunks file) "deleted" "deleted; it was empty"))

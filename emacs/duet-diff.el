@@ -76,7 +76,7 @@
   (add-to-invisibility-spec '(duet-diff . t)))
 
 (defun duet-diff--header ()
-  "Return the header line: what is left to do, and which keys do it."
+  "Return the header line: the number of changes left, and the keys."
   (let* ((items (duet-diff--items))
          (left (cl-count-if-not #'duet-diff--state items)))
     (duet-header-fit
@@ -201,7 +201,7 @@ Where that is shown, show the last turn's changes again."
 ;;;; Deciding
 
 (defun duet-diff--decide (file items state)
-  "Make STATE what is decided about ITEMS of FILE, and go on to what is left."
+  "Note the decision STATE on ITEMS of FILE, and go on to the next change."
   (dolist (item items)
     (duet-diff--set file item state)
     (duet-diff--update item)
@@ -216,7 +216,7 @@ Where that is shown, show the last turn's changes again."
       (unless next (message "All changes of this turn are reviewed")))))
 
 (defun duet-diff--changes (file)
-  "Return what can be decided about FILE: its hunks, or FILE itself."
+  "Return the items of FILE to decide about: its hunks, or FILE itself."
   (or (duet-diff-file-hunks file) (list file)))
 
 (defun duet-diff-accept ()
@@ -463,7 +463,8 @@ asked for one that is not known."
 ;;;; All as one change
 
 (defun duet-diff-turns-join (turns)
-  "Return what TURNS, lists of files, the first first, have changed together."
+  "Return the files that TURNS, lists of files, have changed together.
+The first turn comes first."
   (let ((paths '())
         (first (make-hash-table :test #'equal))
         (last (make-hash-table :test #'equal)))

@@ -23,9 +23,8 @@
 
 ;;; Messages of a session
 
-;; What was said and done in a session: events of its messages, tool calls, plans and
-;; changes become `duet-message's.  An event that is older than what a message
-;; has already changes nothing.
+;; Events of messages, tool calls, plans and changes become `duet-message's.  An event
+;; that is older than the state of a message changes nothing.
 
 (defconst duet-events--message-types
   '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
@@ -78,7 +77,7 @@ The event has TYPE, DATA, the number SEQ and the TIME."
   (concat "plan:" run))
 
 (defun duet-events--diff-key (run path)
-  "Return the key of what RUN has changed in the file PATH."
+  "Return the key of the change of RUN in the file PATH."
   (format "diff:%s:%s" run path))
 
 (defun duet-events--answer-key (id)
@@ -110,7 +109,7 @@ SEQ and TIME are the event's."
                                'message-text session message delta)))))))
 
 (defun duet-events--kind (type role)
-  "Return what a message is that the protocol calls TYPE, said in ROLE."
+  "Return the kind of a message that the protocol calls TYPE, in ROLE."
   (pcase type
     ("thinking" 'thinking)
     ("system" 'system)
@@ -120,12 +119,12 @@ SEQ and TIME are the event's."
     (_ (if (equal role "user") 'prompt 'text))))
 
 (defun duet-events--attachments (data)
-  "Return what DATA, an event's or a conversation's, have beside text."
+  "Return the attachments in DATA, an event's or a conversation's."
   (or (duet-get-objects data :attachments)
       (duet-get-objects (duet-get data :data) :attachments)))
 
 (defun duet-events--said-kind (type data)
-  "Return what a message is that the protocol calls TYPE, with DATA.
+  "Return the kind of a message that the protocol calls TYPE, with DATA.
 What an agent says that is no text is `content', what it thinks `sketch'."
   (let ((kind (duet-events--kind type (duet-get-string data :role))))
     (cond
@@ -350,7 +349,7 @@ The conversation shows that, too."
       (duet-model-announce model 'unknown-run nil run))))
 
 (defun duet-events--adopt (model session run)
-  "Note that RUN, an id, belongs to SESSION of MODEL; apply what was kept for it."
+  "Note that RUN, an id, belongs to SESSION of MODEL; apply the events kept for it."
   (puthash run session (duet-model-runs model))
   (when-let ((events (assoc run (duet-model-orphans model))))
     (setf (duet-model-orphans model) (delq events (duet-model-orphans model)))
@@ -631,7 +630,7 @@ ASKED is a time by the clock of its model, or nil for now."
   (and asked (> (duet-session-heard session) asked)))
 
 (defun duet-pages-settings (session object &optional asked)
-  "Take into SESSION what OBJECT, its last run, has of its agent's settings.
+  "Take into SESSION the agent's settings in OBJECT, its last run.
 A list has less than the state of one session, and changes less.  ASKED
 is that of `duet-pages-load-session'."
   (when (and (equal (duet-get-string object :id) (duet-session-leaf-id session))

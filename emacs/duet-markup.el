@@ -120,7 +120,7 @@ What was added to show it is left out."
 ;;;; Headings
 
 (defun duet-markup-headings ()
-  "Return the headings of what agents say in the buffer: (WORDS . PLACE), in order."
+  "Return the headings of agents in the buffer: (WORDS . PLACE), in order."
   (let ((found '()))
     (save-excursion
       (goto-char (point-min))
@@ -159,7 +159,7 @@ What was added to show it is left out."
        (* 2 (window-body-height window) (1+ (window-body-width window)))))
 
 (defun duet-markup--sight (window)
-  "Return what WINDOW shows of the buffer, or will show: (BEG . END).
+  "Return the part of the buffer in WINDOW, or soon in it: (BEG . END).
 No line takes less than one of a screen, but for those that are folded away."
   (let ((page (duet-markup--page window))
         (lines (1+ (window-body-height window)))
@@ -176,7 +176,7 @@ No line takes less than one of a screen, but for those that are folded away."
         (cons start (min (point) (+ start page)))))))
 
 (defun duet-markup-in-sight ()
-  "Show the markup of what windows show of the buffer, or will at its end.
+  "Show the markup of the parts in windows, or soon in them at the end.
 To be called where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
     (pcase-let ((`(,beg . ,end) (duet-markup--sight window)))
@@ -224,7 +224,7 @@ Or if none shows the buffer."
       `(jit-lock-bounds ,asked . ,(max end (point))))))
 
 (defun duet-markup--drawn (beg end)
-  "Have what is between the markers BEG and END drawn again as it is now."
+  "Have the text between the markers BEG and END drawn again as it is now."
   (when (buffer-live-p (marker-buffer beg))
     (with-current-buffer (marker-buffer beg)
       (with-silent-modifications
@@ -343,7 +343,7 @@ the first line begins that looks different."
 ;;;; How text looks
 
 (defun duet-prose-clear (beg end)
-  "Take away what the text from BEG to END was given earlier."
+  "Take away the earlier markup of the text from BEG to END."
   (remove-list-of-text-properties beg end duet-prose-properties))
 
 (defun duet-prose-unseen (beg end)
@@ -371,7 +371,7 @@ the first line begins that looks different."
     (duet-prose--references beg end)))
 
 (defun duet-prose-apply (found)
-  "Show FOUND, what `duet-inline-parse' has returned."
+  "Show FOUND, the result of `duet-inline-parse'."
   (pcase-dolist (`(,beg ,end ,kind ,value) found)
     (pcase kind
       ('hide (duet-prose-hide beg end))
@@ -399,7 +399,7 @@ the first line begins that looks different."
   "Regexp for the beginning of an item of a list.")
 
 (defun duet-prose--kind (bol section)
-  "Return what the line at BOL of SECTION is, a symbol.
+  "Return the kind of the line at BOL of SECTION, a symbol.
 `text' may go on with the line before."
   (goto-char bol)
   (let ((whole (or (not (duet-message-open (duet-section-object section)))

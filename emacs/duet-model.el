@@ -208,7 +208,7 @@ middle of; each may be nil."
   (+ (length text) (cl-count-if (lambda (char) (> char #xffff)) text)))
 
 (defun duet-message-news (message text length)
-  "Return what of TEXT, the next piece of MESSAGE, is not there yet.
+  "Return the part of TEXT, the next piece of MESSAGE, that is not there yet.
 LENGTH is how many UTF-16 code units MESSAGE has with it, or nil.  The server
 joins pieces, so that the first after a page was loaded may begin in it."
   (if (not (and (duet-message-loaded message) length))
@@ -399,13 +399,13 @@ It was ASKED for at that time by the clock, or is known to be new if nil."
               (duet-session-runs session)))
 
 (defun duet-session-silence (session)
-  "Return what is known of the silence of SESSION's agent, or nil.
+  "Return the silence of SESSION's agent, or nil.
 That is a property list of :since, :note and :tool."
   (when-let ((run (duet-session-active-run session)))
     (duet-run-silence run)))
 
 (defun duet-session-background-titles (session)
-  "Return the titles of what SESSION's agent does in the background.
+  "Return the titles of the background work of SESSION's agent.
 While a turn runs there are none."
   (unless (duet-session-active-run session)
     (mapcar (lambda (task)
@@ -424,7 +424,7 @@ While a turn runs there are none."
     'draft))
 
 (defun duet-session-name (session)
-  "Return what to call SESSION: its title, or the beginning of its first prompt."
+  "Return a name of SESSION: its title, or the beginning of its first prompt."
   (let ((name (or (duet-session-title session) (duet-session-summary session) "")))
     (if (string-blank-p name)
         "untitled"
@@ -473,7 +473,7 @@ One that leaves plan mode, or enters it, is in another than was asked for."
     (setf (duet-session-llm session) model)))
 
 (defun duet-session-choice-name (session part id)
-  "Return what the agent of SESSION calls ID, one of PART, :mode or :model.
+  "Return the agent's name for ID in SESSION, one of PART, :mode or :model.
 That is ID if it does not say."
   (let ((choice (cl-find id (duet-get-objects (duet-session-agent-info session) part :available)
                          :test #'equal

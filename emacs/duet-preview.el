@@ -240,7 +240,7 @@ preview is there already it is opened again."
                                  "The pages are loaded again")))))
 
 (defun duet-preview--complaints ()
-  "Return what pages complain about, as it is quoted in a prompt, or nil."
+  "Return the errors of pages, quoted for a prompt, or nil."
   (let ((lines '())
         (place (point-min)))
     (while (< place (point-max))
@@ -274,8 +274,8 @@ preview is there already it is opened again."
 
 ;;; Messages of pages
 
-;; What pages write to their consoles, and what goes wrong in them, is listed in the
-;; order in which it was said first.  RET goes to the place in a file.
+;; The output of pages to their consoles, and their errors, are listed in the order of
+;; their first occurrence.  RET goes to the place in a file.
 
 (defconst duet-preview--most 1000
   "How many messages of pages are listed; then the oldest go.")
@@ -295,7 +295,7 @@ preview is there already it is opened again."
     (set-buffer-modified-p nil)))
 
 (defun duet-preview--show (object)
-  "Show OBJECT, what a page has said, in the place of what it has said before."
+  "Show OBJECT, a message of a page, in the place of its earlier copy."
   (let* ((id (duet-get object :id))
          (marker (gethash id duet-preview--messages))
          (inhibit-read-only t))
@@ -330,14 +330,14 @@ preview is there already it is opened again."
       (member (duet-get-string object :level) '("error" "warn"))))
 
 (defun duet-preview--place (object)
-  "Return where OBJECT, what a page has said, comes from, in words, or nil."
+  "Return the place of OBJECT, a message of a page, in words, or nil."
   (when-let ((url (duet-get-string object :url)))
     (concat url
             (if-let ((line (duet-get-number object :line))) (format ":%d" line) "")
             (if-let ((column (duet-get-number object :column))) (format ":%d" column) ""))))
 
 (defun duet-preview--line (object)
-  "Return what is shown of OBJECT, what a page has said."
+  "Return the text of OBJECT, a message of a page."
   (let* ((kind (duet-get-string object :kind))
          (level (or (duet-get-string object :level) kind))
          (time (ignore-errors (date-to-time (duet-get-string object :time))))

@@ -83,7 +83,7 @@ The first line of a tool call is indented already."
     ('tool (null (duet-tool-diffs message)))))
 
 (defun duet-render-summary (message)
-  "Return in a few words what MESSAGE, a call of a tool, has come to, or nil."
+  "Return the result of MESSAGE, a call of a tool, in a few words, or nil."
   (when (duet-tool-p message)
     (let ((result (duet-tool-result message)))
       (cond
@@ -130,7 +130,7 @@ The first line of a tool call is indented already."
           (or (duet-render--rest message "  ") "")))
 
 (defun duet-render--thinking-heading (message)
-  "Return the first line of MESSAGE, what an agent thinks."
+  "Return the first line of MESSAGE, a thought of an agent."
   (duet-render--foldable
    (propertize (concat (duet-look-sign "✻")
                        (if (duet-message-open message) " Thinking" " Thought"))
@@ -271,7 +271,7 @@ The first line of a tool call is indented already."
     (make-string (* 2 depth) ?\s)))
 
 (defun duet-render--colored (text)
-  "Return TEXT, what a program printed, with its colours as faces."
+  "Return TEXT, the output of a program, with its colours as faces."
   (if (not (string-search "\e[" text))
       text
     (let* ((ansi-color-context nil)
@@ -287,7 +287,7 @@ The first line of a tool call is indented already."
       colored)))
 
 (defun duet-render-beside (input diffs)
-  "Return what of INPUT, what a tool gets, cannot be read in DIFFS.
+  "Return the members of INPUT of a tool that DIFFS do not show.
 That is INPUT itself if there are none."
   (if (or (null diffs) (not (and (consp input) (keywordp (car input)))))
       input
@@ -398,7 +398,7 @@ That is INPUT itself if there are none."
     "")))
 
 (defun duet-render--diff (message)
-  "Return the text of MESSAGE, what a run has changed in a file."
+  "Return the text of MESSAGE, the change of a run in a file."
   (let* ((data (duet-message-data message))
          (root (duet-render--root message))
          (diff (duet-get-string data :diff))

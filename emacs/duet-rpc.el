@@ -527,9 +527,9 @@ the connection when the server has ended, for whatever reason."
       connection)))
 
 (defun duet-rpc--changed (sentinel process change)
-  "Have SENTINEL handle CHANGE of PROCESS, without what it says of it itself.
-jsonrpc.el shows a line for each server that ends, in place of what the
-message for the user.  The line is in *Messages* all the same."
+  "Have SENTINEL handle CHANGE of PROCESS, without its own message.
+jsonrpc.el shows a line for each server that ends, in place of the message
+that the user reads.  The line is in *Messages* all the same."
   (let ((inhibit-message t))
     (unless (process-live-p process)
       (duet-rpc-process-keep-words process))

@@ -5,9 +5,8 @@
 
 ;;; Commentary:
 
-;; `duet-sessions-show' shows the sessions of a project, those first in which
-;; something happened last.  The list follows the model and keeps point where it
-;; is.
+;; `duet-sessions-show' shows the sessions of a project, the latest ones first.  The
+;; list follows the model and keeps point where it is.
 
 ;;; Code:
 
@@ -37,7 +36,7 @@
   duet-sessions--archived)
 
 (defun duet-sessions-keymap (open open-mouse compose refresh)
-  "Return a keymap for a list of sessions, with what all such lists have.
+  "Return a keymap for a list of sessions, with the keys of all such lists.
 OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map tabulated-list-mode-map)
@@ -222,7 +221,7 @@ Where that was the end, it is the last line; in another list, the first."
     (fill-region (point-min) (point-max))))
 
 (defun duet-sessions--hint ()
-  "Return what an empty list says."
+  "Return the text of an empty list."
   (let ((status (duet-connection-status duet-connection)))
     (concat "\n "
             (cond
@@ -242,7 +241,7 @@ Where that was the end, it is the last line; in another list, the first."
                "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))
 
 (defun duet-sessions--background (session)
-  "Return what to say of what SESSION's agent does in the background, or nil.
+  "Return the background work of SESSION's agent in words, or nil.
 It leaves room for a name in the column of names."
   (when-let ((words (duet-actions-background-words session)))
     (if (<= (+ (string-width words) 22) (duet-sessions--room))
@@ -305,7 +304,7 @@ This is many times faster than `parse-time-string'."
             (t (format "%dd" (/ seconds 86400)))))))
 
 (defun duet-sessions--mode-line ()
-  "Return what the mode line says of the connection."
+  "Return the state of the connection for the mode line."
   (if-let ((status (and duet-connection (duet-connection-status duet-connection))))
       (concat " " (propertize (concat "[" status "]") 'face 'duet-attention))
     ""))
@@ -493,7 +492,7 @@ That is the session at point, or in a list those that are marked."
             (format "\"%s\"" (duet-session-name (car sessions))))))
 
 (defun duet-marks--delete-send (connection sessions)
-  "Have the server of CONNECTION delete SESSIONS, and say what became of them."
+  "Have the server of CONNECTION delete SESSIONS, and report the result."
   (let ((left (length sessions))
         (deleted 0) (kept 0) (refused '()))
     (dolist (session sessions)
@@ -513,7 +512,7 @@ That is the session at point, or in a list those that are marked."
                      (done)))))))
 
 (defun duet-marks--delete-outcome (deleted kept refused)
-  "Return what is said of DELETED sessions, KEPT turns and reasons, REFUSED."
+  "Return the report on DELETED sessions, KEPT turns and reasons, REFUSED."
   (string-join
    (delq nil
          (list (cond ((> deleted 0) (format "%d deleted" deleted))

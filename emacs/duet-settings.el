@@ -9,8 +9,8 @@
 ;; them, at once while it works, else for its next turn.  A prompt can say so too,
 ;; see the directives below.
 ;;
-;; What a session shows is what the agent has confirmed.  What an agent has is
-;; requested when a session is shown; then events bring it.
+;; A session shows the settings that the agent has confirmed.  The choices of an agent
+;; are requested when a session is shown; then events bring them.
 
 ;;; Code:
 
@@ -451,7 +451,7 @@ there is none."
     "what the agent has, which is not known yet"))
 
 (defun duet-directive-take (text session)
-  "Return what TEXT, a prompt for SESSION or a new one, sets: (REST . SETTINGS).
+  "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).
 REST is the prompt for the agent.  SETTINGS is a property list of :agent, :mode,
 :model, :options and :budget, or nil.  A value that cannot be is a `user-error'."
   (let* ((scan (duet-directive--scan
@@ -536,7 +536,7 @@ buffer shows."
           :exit-function #'duet-directive--completed)))
 
 (defun duet-directive--about (choice)
-  "Return what there is to say of CHOICE, as `duet-settings-choices' returns it."
+  "Return the annotation of CHOICE, one of `duet-settings-choices'."
   (pcase-let ((`(,words ,id ,about) choice))
     (let ((parts (cl-remove-if #'string-empty-p
                                (list (if (equal words id) "" words) (or about "")))))

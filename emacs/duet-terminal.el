@@ -54,7 +54,7 @@ comes with Emacs."
   "What the buffer is called in its name.")
 
 (defun duet-terminal-backend ()
-  "Return what shows a terminal: eat, vterm or term."
+  "Return the terminal emulator: eat, vterm or term."
   (pcase duet-terminal-backend
     ('auto (cond ((require 'eat nil t) 'eat)
                  ((and (bound-and-true-p module-file-suffix)
@@ -361,7 +361,7 @@ A server that cannot list them has none."
   (restore-buffer-modified-p nil))
 
 (defun duet-terminals--program (terminal)
-  "Return what runs in TERMINAL, in one line."
+  "Return the program in TERMINAL, in one line."
   (let ((text (string-join
                (cons (file-name-nondirectory (or (duet-get-string terminal :program) ""))
                      (duet-get-strings terminal :args))
@@ -369,7 +369,7 @@ A server that cannot list them has none."
     (duet-visible-line (truncate-string-to-width text 200 nil nil "…"))))
 
 (defun duet-terminals--remark (terminal)
-  "Return what else there is to say of TERMINAL."
+  "Return the remark on TERMINAL in the list."
   (string-join
    (delq nil
          (list (when (duet-get terminal :read_only) "an agent's")

@@ -272,7 +272,7 @@ The window is selected unless the minibuffer is in use."
       ('session (duet-transcript--session-changed))))))
 
 (defun duet-transcript--session-changed ()
-  "Show what a change of the session's state changes."
+  "Bring up to date what depends on the session's state."
   (force-mode-line-update)
   (let ((name (format "*duet: %s*" (duet-session-name duet-session))))
     ;; A name that was made unique by a number stays.
@@ -283,7 +283,7 @@ The window is selected unless the minibuffer is in use."
       (duet-transcript--note message 'redraw))))
 
 (defun duet-transcript--approval-changed (approval)
-  "Show what a change of APPROVAL changes in its tool call."
+  "Bring the tool call of APPROVAL up to date."
   (when-let* ((call (duet-approval-call approval))
               (message (duet-session-message
                         duet-session (concat (duet-approval-run approval) "/" call))))
@@ -351,12 +351,12 @@ The window is selected unless the minibuffer is in use."
 (defvar-local duet-transcript--next 0
   "From when on more text may be shown, as `float-time' has it.")
 (defun duet-transcript--tail ()
-  "Return the section that what is said comes in front of, or nil."
+  "Return the section in front of which messages are inserted, or nil."
   ;; What waits for the user stays at the end.
   (or (duet-section-get 'footer) (duet-section-get 'reply)))
 
 (defun duet-transcript--end ()
-  "Return where what is said ends."
+  "Return the end of the messages."
   (if-let ((tail (duet-transcript--tail))) (duet-section-beg tail)
     (point-max)))
 
@@ -529,7 +529,7 @@ Point stays in the section that it is in, in each window."
         (when place (set-window-point window (funcall find place)))))))
 
 (defun duet-transcript--section-after (message)
-  "Return the section of what follows MESSAGE, the next that has one, or nil."
+  "Return the section of the next message after MESSAGE that has one, or nil."
   (let ((section nil))
     (cl-loop for other in (duet-session-order duet-session)
              until (eq other message)
@@ -759,7 +759,7 @@ Then show all of its result, if SHOW is non-nil."
   (duet-prompt-next (- (or count 1))))
 
 (defun duet-transcript-move--index ()
-  "Return the prompts of the transcript, and what agents call parts, for Imenu."
+  "Return the prompts of the transcript, and the headings of agents, for Imenu."
   (append (duet-transcript-move--entries
            (mapcar (lambda (prompt)
                      (cons (car (split-string (duet-visible-trim (duet-message-text (car prompt)))

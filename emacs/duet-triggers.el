@@ -7,8 +7,8 @@
 
 ;; A trigger of the configuration begins a session, notifies people, or calls an
 ;; address when an event happens.  `duet-triggers' lists them, with when each
-;; did something last and will next, and switches them on and off.  What they have done
-;; shows `duet-triggers-log'; what they would do for an event, `duet-triggers-test'.
+;; did something last and will next, and switches them on and off.  `duet-triggers-log'
+;; shows past actions; `duet-triggers-test' shows the actions for an event.
 
 ;;; Code:
 
@@ -182,7 +182,7 @@ quarter of a wide window each."
    "\n"))
 
 (defun duet-triggers--action (action)
-  "Return what ACTION, an object, does, in words."
+  "Return the effect of ACTION, an object, in words."
   (cl-flet ((part (key) (duet-visible-line (or (duet-get-string action key) ""))))
     (pcase (duet-get-string action :type)
       ("agent" (format "%s: %s" (if (duet-get-string action :agent) (part :agent) "agent")
