@@ -14,6 +14,7 @@
 (require 'subr-x)
 (require 'duet-agents)
 (require 'duet-connection)
+(require 'duet-log)
 (require 'duet-remote)
 (require 'duet-search)
 (require 'duet-sessions)
@@ -60,12 +61,10 @@ If EVERYWHERE is non-nil they are those of all directories."
                  agent)
       (when (duet-get-string result :next_cursor)
         (message "These are the first %d" (length sessions)))
-      (when-let ((id (condition-case nil
-                         (duet-settings--read (format "Take over from %s" agent)
-                                              (duet-adopt--choices sessions) nil
-                                              'duet-agent-session)
-                       ;; In a timer Emacs does not say so itself.
-                       (quit (message "Quit") nil))))
+      (when-let ((id (duet-log-quit
+                       (duet-settings--read (format "Take over from %s" agent)
+                                            (duet-adopt--choices sessions) nil
+                                            'duet-agent-session))))
         (duet-adopt--adopt connection agent id)))))
 
 (defun duet-adopt--choices (sessions)

@@ -23,6 +23,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-header)
+(require 'duet-log)
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
@@ -336,12 +337,10 @@ end with it."
   "Have the user choose one of AGENTS after PROMPT; return it, or nil.
 DEFAULT is the name of one, or nil."
   (let* ((names (mapcar (lambda (agent) (duet-get-string agent :name)) agents))
-         (name (condition-case nil
-                   (completing-read (format-prompt prompt default)
-                                    (duet-settings-table names 'duet-agent)
-                                    nil t nil nil default)
-                 ;; In a timer Emacs does not say so itself.
-                 (quit (message "Quit") nil))))
+         (name (duet-log-quit
+                 (completing-read (format-prompt prompt default)
+                                  (duet-settings-table names 'duet-agent)
+                                  nil t nil nil default))))
     (and name (not (string-empty-p name))
          (nth (cl-position name names :test #'equal) agents))))
 
@@ -393,17 +392,14 @@ REPORT is the agent's description of itself."
            (not (y-or-n-p (format "You are signed in (%s); sign in anew? "
                                   (duet-visible-line account)))))
       (message "You stay signed in"))
-     (t (let ((id (condition-case nil
-                      (duet-settings--read (format "Sign in to %s" agent)
-                                           (duet-settings-choices methods) nil
-                                           'duet-login)
-                    ;; In a timer Emacs does not say so itself.
-                    (quit (message "Quit") nil))))
-          (when id
-            (duet-agents--login-with
-             connection agent
-             (cl-find id methods :test #'equal
-                      :key (lambda (method) (duet-get-string method :id))))))))))
+     (t (when-let ((id (duet-log-quit
+                         (duet-settings--read (format "Sign in to %s" agent)
+                                              (duet-settings-choices methods) nil
+                                              'duet-login))))
+          (duet-agents--login-with
+           connection agent
+           (cl-find id methods :test #'equal
+                    :key (lambda (method) (duet-get-string method :id)))))))))
 
 (defun duet-agents--login-with (connection agent method)
   "Sign in to AGENT of CONNECTION with METHOD."

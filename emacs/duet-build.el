@@ -22,6 +22,7 @@
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-header)
+(require 'duet-log)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 (require 'duet-render)
@@ -110,13 +111,11 @@ With a prefix argument choose it."
          ;; Outside of the process filter, which a minibuffer would hold up.
          (run-at-time 0 nil
                       (lambda ()
-                        (condition-case nil
-                            (duet-build--show
-                             connection
-                             (completing-read (format-prompt "Build" (car names))
-                                              names nil t nil nil (car names)))
-                          ;; In a timer Emacs does not say so itself.
-                          (quit (message "Quit"))))))))))
+                        (duet-log-quit
+                          (duet-build--show
+                           connection
+                           (completing-read (format-prompt "Build" (car names))
+                                            names nil t nil nil (car names)))))))))))
 
 (defun duet-build-buffer (connection)
   "Return the buffer of the builds of CONNECTION; make it if need be."

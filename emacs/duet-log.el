@@ -61,6 +61,14 @@ It begins with the time.  Nothing is shown."
          (progn ,@body)
        (error (duet-log "%s: %s" ,what (error-message-string ,err))))))
 
+(defmacro duet-log-quit (&rest body)
+  "Evaluate BODY; a quit in it shows \"Quit\" and returns nil.
+For questions in a timer, where Emacs does not say so itself."
+  (declare (indent 0) (debug t))
+  `(condition-case nil
+       (progn ,@body)
+     (quit (message "Quit") nil)))
+
 ;;;###autoload
 (defun duet-log-show ()
   "Show the log of Duet."
