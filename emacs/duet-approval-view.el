@@ -145,7 +145,7 @@ MORE are parts of `duet-header-fit' that come after them."
                ("Project" ,(duet-remote-abbreviate
                             (duet-connection-root duet-connection)))
                ("Stale" ,(and (duet-get data :stale)
-                              "who asked is gone; an answer continues the session"))
+                              "the agent is gone; an answer continues the session"))
                ("Again" ,(duet-get-string data :reopened))
                ("Options" ,(and (duet-approval-question-p approval)
                                 (string-join (mapcar #'car (duet-approval-options approval))

@@ -43,7 +43,7 @@
   "Answers that were given to questions.")
 
 (defvar duet-approval--drafts (make-hash-table :test #'equal)
-  "What was begun to be typed in answer to a question, by its id.")
+  "Unfinished answers to questions, by their ids.")
 
 (defvar duet-approval--sending (make-hash-table :test #'equal)
   "The ids of questions whose answer is on its way.")
@@ -312,7 +312,7 @@ If OPTION, an id, is non-nil that is what the answer stands for."
     (dotimes (i 9)
       (define-key map (number-to-string (1+ i)) #'duet-approval-choose))
     map)
-  "What keys do with a question at point.")
+  "Keymap of a question at point.")
 
 ;;; Rules
 

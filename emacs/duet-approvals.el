@@ -50,7 +50,7 @@
                        (duet-get-string (duet-approval-data b) :created_at))))))
 
 
-;;;; What happens
+;;;; Changes of the model
 
 (defun duet-approvals--observe (model kind _session object extra)
   "Note a change of MODEL: its KIND, OBJECT and EXTRA."
@@ -106,7 +106,7 @@
 ;;;; The mode line
 
 (defvar duet-approvals--lighter-text nil
-  "What the mode line says.")
+  "The text in the mode line.")
 (put 'duet-approvals--lighter-text 'risky-local-variable t)
 
 (defvar duet-approvals--lighter-map
@@ -286,7 +286,7 @@ them; then they come one after the other, those of a session together."
                               (propertize "sending… " 'face 'duet-running) "")
                           (if (duet-approval-stale approval)
                               (propertize "stale " 'face 'duet-failed 'help-echo
-                                          "Who asked is gone; an answer continues the session")
+                                          "The agent is gone; an answer continues the session")
                             "")
                           (propertize
                            (duet-approval-summary
@@ -499,7 +499,7 @@ They are closer together where all fit into one line by that."
 
 ;; The section is in front of nothing: duet-transcript.el inserts messages before it.
 (defvar-local duet-approvals--shown nil
-  "What the transcript shows of questions.")
+  "The text of questions in the transcript.")
 (defvar-local duet-approvals--known nil
   "The questions that the transcript shows.")
 

@@ -41,7 +41,7 @@
 Of a longer one the agent gets only the path.")
 
 (defvar-local duet-attach--items nil
-  "What the user has attached to the prompt, the last first.
+  "The attachments of the prompt, the last first.
 Names of files, and content blocks that are in none.")
 
 (defvar-local duet-attach--overlay nil

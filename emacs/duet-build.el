@@ -33,17 +33,17 @@
 ;;; Builds
 
 (defvar-local duet-build--counts nil
-  "How many errors, warnings and notes were found, a list.")
+  "The numbers of errors, warnings and notes, a list.")
 (defvar-local duet-build--output nil
   "A marker: where what is printed begins.")
 (defvar-local duet-build--located nil
   "A marker: behind the line to which the last mistake belongs.")
 (defvar-local duet-build--searched 0
-  "How many characters were searched in this output for mistakes.")
+  "The number of characters of this output that were searched for mistakes.")
 (defvar-local duet-build--current nil
-  "Where the mistake stands whose place was shown last, or nil.")
+  "The position of the mistake whose place was shown last, or nil.")
 (defvar-local duet-build--name nil
-  "What the buffer builds, one of those that the server lists; nil for the first.")
+  "The name of the build, one that the server lists; nil for the first.")
 (defvar-local duet-build--request nil
   "The id of the request of the build that runs, or nil.")
 (defvar-local duet-build--id nil
@@ -51,7 +51,7 @@
 (defvar-local duet-build--given-up nil
   "The server's ids of builds that were ended for another one.")
 (defvar-local duet-build--outcome nil
-  "How the build is doing, a string with a face.")
+  "The state of the build, a string with a face.")
 
 (defvar duet-build-mode-map
   (let ((map (make-sparse-keymap)))
@@ -283,7 +283,7 @@ That is what `duet-build--failed' returns."
      (duet-build--insert (duet-build--printed (or (duet-get-string data :output) ""))))))
 
 
-;;;; How it is doing
+;;;; State
 
 
 (defun duet-build--mode-line ()
@@ -321,7 +321,7 @@ That is what `duet-build--failed' returns."
 (defun duet-build--printed (text)
   "Return TEXT, which a build has printed, as it is shown."
   (let ((colored (let ((ansi-color-context nil)) (ansi-color-apply text))))
-    ;; What is drawn over a line by a carriage return replaces it.
+    ;; Text behind a carriage return replaces the line.
     (duet-visible (mapconcat #'duet-build--drawn (split-string colored "\n") "\n"))))
 
 (defun duet-build--drawn (line)

@@ -116,7 +116,7 @@ content blocks, as the protocol spells them.")
          (room (- (min 100 (duet-header-room)) 3 (string-width what)
                   (string-width recipient)
                   (apply #'+ (mapcar #'string-width (list (car keys) (cdadr keys)))))))
-    ;; What others have called something is no construct of a mode line.
+    ;; A % in a name is no construct of a mode line.
     (replace-regexp-in-string
      "%" "%%"
      (duet-header-fit

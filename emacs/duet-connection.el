@@ -316,7 +316,7 @@ The last number counts for all attempts beyond."
   :group 'duet)
 
 (defcustom duet-events-buffer-size 0
-  "How many characters of what is said to a server are kept, for a look at it.
+  "How many characters of messages of a server are kept for debugging.
 They are kept in the buffer that jsonrpc.el makes; it costs much time."
   :type 'natnum
   :group 'duet)
@@ -619,7 +619,7 @@ For commands that would harm a buffer that is not theirs."
 ;; the older one may come last.  That one is outdated, so it is left out.
 
 (defvar-local duet-latest--asked 0
-  "How many answers the buffer has asked for.")
+  "The number of requests of the buffer.")
 
 (defvar-local duet-latest--answered 0
   "Which of them was the last that the buffer has taken.")

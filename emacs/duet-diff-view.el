@@ -48,7 +48,7 @@
 
 (defconst duet-hunk--header
   "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@.*\n"
-  "What matches the header of a hunk.")
+  "A regexp that matches the header of a hunk.")
 
 (defun duet-hunk-list (diff)
   "Return the hunks of DIFF, the unified diff of one file."
@@ -209,7 +209,7 @@ A buffer that visits FILE follows."
   "The state that the run had when it was last looked at.")
 
 (defvar duet-diff--states (make-hash-table :test #'equal)
-  "What was decided: states by (RUN PATH TEXT), TEXT of a hunk or nil.")
+  "Decisions: states by (RUN PATH TEXT), TEXT of a hunk or nil.")
 
 (defun duet-diff--items ()
   "Return all that can be accepted: hunks, and files that have none."

@@ -32,7 +32,7 @@
 (defvar-local duet-diff--loading nil
   "Whether the server was asked.")
 (defvar-local duet-diff--decided nil
-  "What was decided about, changes and files, the last first.")
+  "Changes and files that were decided about, the last first.")
 
 (defvar duet-diff-mode-map
   (let ((map (make-sparse-keymap)))
@@ -103,7 +103,7 @@
                           '(3 duet-diff-visit "source") '(4 duet-diff-ediff "ediff")))))))
 
 
-;;;; What is shown
+;;;; The buffer
 
 (defun duet-diff (session &optional run whole)
   "Show what a turn of SESSION has changed.

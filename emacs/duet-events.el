@@ -466,7 +466,7 @@ Its events may come after the reply."
      (when-let ((mode (duet-get-string data :permission_mode)))
        (setf (duet-session-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))
-       ;; What was asked for is not what an agent has confirmed.
+       ;; A requested model is not a confirmed one.
        (unless (duet-get-string (duet-session-agent-info session) :model :current)
          (setf (duet-session-llm session) llm)))
      (when-let ((mode (duet-get-string data :agent_mode)))
@@ -726,7 +726,7 @@ Return nil if it is there already; it is brought up to date then."
       (pcase (duet-message-kind message)
         ('tool (duet-events--tool-members message object))
         ('plan (setf (duet-message-data message) (duet-get-objects data :entries)))
-        ;; What an event has brought has the diff itself.
+        ;; A message from an event has the diff itself.
         ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
         (_ (unless (and old (string= text (duet-message-text old)))
              (duet-message-set-text message text))

@@ -127,7 +127,7 @@ It tells how the session is doing; it is empty if SESSION is nil."
                                     (funcall function session))))
                         duet-header-functions)))
            (parts (cl-delete nil parts :key #'cdr)))
-      ;; What others called something is no construct of a mode line.
+      ;; A % in a name is no construct of a mode line.
       (replace-regexp-in-string
        "%" "%%"
        (duet-header-fit (cons (concat " " (cdar parts))

@@ -276,7 +276,7 @@ Return (OPENERS . FOUND), those that are left, and what was found."
             (cl-decf (duet-inline--run-length opener) size)
             (cl-incf (duet-inline--run-beg run) size)
             (cl-decf (duet-inline--run-length run) size)
-            ;; What was opened in between stays open for ever.
+            ;; Marks that were opened in between stay open for ever.
             (setq openers (if (zerop (duet-inline--run-length opener)) (cdr rest) rest))))))
     (when (and (duet-inline--run-opens run) (> (duet-inline--run-length run) 0)
                (length< openers duet-inline--most))

@@ -148,7 +148,7 @@ What was added to show it is left out."
     (duet-visible-trim text)))
 
 
-;;;; What is in sight
+;;;; Text in sight
 
 (defconst duet-markup--page 20000
   "How many characters a window shows at most.")
@@ -243,7 +243,7 @@ looked at begins."
       ('code (duet-markup--code block bol)
              bol)
       ('table (duet-markup--table block bol asked))
-      ;; What is not whole is what is before it.
+      ;; The block before it is not whole.
       ((guard (and (setq block (duet-block-open section))
                    (>= bol (duet-block-known section))
                    (eq (duet-block-kind block) 'code)))
@@ -340,7 +340,7 @@ the first line begins that looks different."
          (< place (duet-section-end section))
          section)))
 
-;;;; How text looks
+;;;; Faces
 
 (defun duet-prose-clear (beg end)
   "Take away the earlier markup of the text from BEG to END."

@@ -187,7 +187,7 @@ middle of; each may be nil."
 (defun duet-message-text (message)
   "Return the text of MESSAGE."
   (let ((chunks (duet-message-chunks message)))
-    ;; What was joined once need not be joined again.
+    ;; Text that was joined once need not be joined again.
     (if (cdr chunks)
         (car (setf (duet-message-chunks message)
                    (list (apply #'concat (reverse chunks)))))
@@ -249,7 +249,7 @@ joins pieces, so that the first after a page was loaded may begin in it."
 ;;; The model
 
 (cl-defstruct (duet-model (:constructor duet-model-create) (:copier nil))
-  "What is known of a project."
+  "The data of a project."
   (root nil :documentation "The project's directory.")
   (sessions (make-hash-table :test #'equal)
             :documentation "The sessions by the ids of their threads.")
@@ -342,7 +342,7 @@ FUNCTION and MODEL are those of `duet-model-add-observer'."
       (funcall function model kind session object extra))))
 
 
-;;;; What is older than what
+;;;; The clock
 
 ;; A reply is the state when the server read the request, or later, and an event may
 ;; overtake it.  So a request notes the time by the clock of the model, and a change

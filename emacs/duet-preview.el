@@ -54,11 +54,11 @@ a host also gets the preview from 127.0.0.1, on the same port."
 (defvar-local duet-preview--process nil
   "The process that serves the pages.")
 (defvar-local duet-preview--address nil
-  "Where they are, for a browser, or nil as long as that is not known.")
+  "The address of the pages for a browser, or nil as long as it is not known.")
 (defvar-local duet-preview--unread ""
-  "What the process has printed of a line that is not complete.")
+  "The beginning of a line of the process that is not complete.")
 (defvar-local duet-preview--said nil
-  "What the process last wrote to standard error.")
+  "The last output of the process to standard error.")
 
 (defvar duet-preview-mode-map
   (let ((map (make-sparse-keymap)))
@@ -162,7 +162,7 @@ preview is there already it is opened again."
                :sentinel
                (lambda (process _)
                  (unless (process-live-p process)
-                   ;; What it wrote last comes through the other pipe.
+                   ;; Its last words come through the other pipe.
                    (run-at-time 0.1 nil
                                 (lambda ()
                                   (delete-process errors)
@@ -219,7 +219,7 @@ preview is there already it is opened again."
       (run-at-time 3 nil (lambda () (when (process-live-p process) (delete-process process)))))))
 
 
-;;;; What can be done
+;;;; Commands
 
 (defun duet-preview-open ()
   "Open the preview in the browser."

@@ -71,7 +71,7 @@
     (duet-projects--print)))
 
 
-;;; What is listed
+;;; The list
 
 (defun duet-projects--ask ()
   "Ask the program for the sessions of all projects, on each machine."

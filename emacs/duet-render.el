@@ -89,7 +89,7 @@ The first line of a tool call is indented already."
       (cond
        ((duet-render--refused-p message) (duet-render--refusal message))
        ((or (null result) (string-blank-p result)) nil)
-       ;; What is there may be the beginning only.
+       ;; The text may be only the beginning.
        ((duet-message-cut message) (format "more than %d characters" (length result)))
        ((or (memq (duet-tool-status message) '(failed))
             (not (member (duet-tool-tool-kind message) '("read" "search" "fetch"))))
@@ -333,7 +333,7 @@ That is INPUT itself if there are none."
 ;;;; Diffs
 
 (defvar duet-render--known-hunks (make-hash-table :test #'eq :weakness 'key)
-  "What the diffs of tools change: they are the same however often one is drawn.")
+  "The changes of tools' diffs, which stay the same however often one is drawn.")
 
 (defun duet-render--hunks (diff)
   "Return the hunks of DIFF, a file's old and new text."

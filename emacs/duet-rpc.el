@@ -174,7 +174,7 @@ Return nil if there is none."
       ;; It comes through a pipe of its own, so some may not have been read.
       (when-let ((pipe (get-buffer-process buffer)))
         (cl-loop repeat 10 while (accept-process-output pipe 0.05)))
-      ;; What ran meanwhile may have killed the buffer.
+      ;; Code that ran meanwhile may have killed the buffer.
       (when (buffer-live-p buffer)
         (with-current-buffer buffer
           (save-excursion
@@ -244,7 +244,7 @@ It is laid out as jsonrpc.el lays out its own."
                        (cons 'jsonrpc-error-data data))))
 
 
-;;;; What is sent
+;;;; Sending
 
 (defvar duet-rpc-request--sent-id nil
   "The id of the request that is being sent; t until it is known.")
@@ -412,7 +412,7 @@ METHOD is a symbol or a string.  PARAMS nil means none."
   (jsonrpc-error :code -32601 :message (format "Method not found: %s" method)))
 
 
-;;;; What is waited for
+;;;; Waiting
 
 (defvar duet-rpc-request--reading nil
   "Non-nil inside a process filter, out of which nothing must be thrown.
@@ -443,7 +443,7 @@ Left alone, Emacs would wait some 30 ms for more output."
       (wake))))
 
 
-;;;; What is read
+;;;; Reading
 
 (defconst duet-rpc-request--no-nul
   (not (ignore-errors (json-parse-string "\"\\u0000\"")))
@@ -479,7 +479,7 @@ What may be the beginning of one is kept back for the next output."
 ;;; Connections
 
 (defcustom duet-rpc-events-buffer-size 200000
-  "How many characters of what was said a connection keeps.
+  "How many characters of its messages a connection keeps.
 They are in a buffer named after the connection; 0 means none."
   :type 'natnum
   :group 'duet)

@@ -39,10 +39,10 @@
   :group 'duet)
 
 (defvar duet-search-history nil
-  "What was searched for.")
+  "Earlier searches.")
 
 (defvar-local duet-search--query nil
-  "What the buffer shows the places of.")
+  "The words that the buffer shows matches of.")
 (defvar-local duet-search--next nil
   "The offset of the places that are not shown, or nil.")
 (defvar-local duet-search--request 0

@@ -285,10 +285,10 @@ Nil is the default one."
 ;; time, tokens, money.  A turn that has reached it is interrupted.  It is written
 ;; as `turns=20,time=30m,tokens=200k,cost=2.50', in the option `duet-budget' for
 ;; all sessions that begin here, or behind `/budget' in a prompt.
-;; What it does not name is as [budget.run] of the configuration has it.
+;; Limits that it does not name are those of [budget.run] in the configuration.
 
 (defcustom duet-budget nil
-  "What each turn of a session that begins in this Emacs may use.
+  "The budget of each turn of a session that begins in this Emacs.
 A string such as \"turns=20,time=30m,tokens=200k,cost=2.50\", where the time
 has the units s, m and h, tokens may have k or M behind them, and the cost is
 in US dollars; repeats is how often one after the other the same tool may be
@@ -303,7 +303,7 @@ the configuration has it.  A prompt that begins with /budget has its own."
     ("tokens" :tokens integer "tokens, read and written, as in tokens=200k")
     ("cost" :cost_usd number "US dollars, as in cost=2.50")
     ("repeats" :repeats integer "the same tool call in a row, as in repeats=10"))
-  "What a budget can name: (NAME MEMBER KIND ABOUT), MEMBER being the protocol's.")
+  "The limits of a budget: (NAME MEMBER KIND ABOUT), MEMBER being the protocol's.")
 
 (defun duet-budget--number (kind text)
   "Return the number that TEXT, a part of a budget of KIND, spells; nil if none.

@@ -9,9 +9,9 @@
 ;; of editors and shells may be attached to one.  `duet-terminals' lists them,
 ;; `duet-terminal' starts one.
 ;;
-;; What shows a terminal is `duet-rpc attach' in a terminal emulator of Emacs:
-;; eat or vterm where they are installed, else term.  To kill the buffer
-;; detaches from the terminal; what runs in it goes on.
+;; `duet-rpc attach' shows a terminal in a terminal emulator of Emacs: eat or vterm
+;; where they are installed, else term.  To kill the buffer detaches from the
+;; terminal; its program goes on.
 
 ;;; Code:
 
@@ -36,7 +36,7 @@
 ;;; Terminals
 
 (defcustom duet-terminal-backend 'auto
-  "What shows a terminal.
+  "The terminal emulator that shows terminals.
 If it is auto that is eat if it is installed, else vterm, else term, which
 comes with Emacs."
   :type '(choice (const :tag "The best there is" auto)
@@ -51,7 +51,7 @@ comes with Emacs."
 (defvar-local duet-terminal-id nil
   "The id of the terminal that the buffer shows, or nil if it was new.")
 (defvar-local duet-terminal--name nil
-  "What the buffer is called in its name.")
+  "The part of the buffer's name that names the terminal.")
 
 (defun duet-terminal-backend ()
   "Return the terminal emulator: eat, vterm or term."

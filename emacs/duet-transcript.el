@@ -125,7 +125,7 @@
               fringe-indicator-alist (cons '(continuation nil nil) fringe-indicator-alist)
               ;; The brackets of buttons, on one of which point is, match.
               show-paren-data-function #'ignore)
-  ;; What agents write with tabs is Go, mostly, which is shown so nearly everywhere.
+  ;; Text of agents with tabs is Go, mostly, which is shown so nearly everywhere.
   ;; A width that the user has chosen stays.
   (when (= (default-value 'tab-width) 8)
     (setq-local tab-width 4))
@@ -222,11 +222,11 @@ The window is selected unless the minibuffer is in use."
         (reply (duet-section-get 'reply)))
     (when (eq (duet-session-loaded session) 'loading)
       (user-error "The conversation is being loaded already"))
-    ;; What is there is better than nothing.
+    ;; Old text is better than none.
     (unless (duet-connection-rpc duet-connection)
       (user-error "%s" (or (duet-connection-status duet-connection)
                            "The server is not running")))
-    ;; What is being written stays.
+    ;; An unfinished prompt stays.
     (delete-region (point-min) (if reply (duet-section-beg reply) (point-max)))
     (delete-all-overlays)
     (duet-section-setup)
@@ -244,7 +244,7 @@ The window is selected unless the minibuffer is in use."
     (duet-model-forget-messages duet-session)))
 
 
-;;;; What is new
+;;;; Changes of the model
 
 (defun duet-transcript--observe (_model kind session object extra)
   "Note a change of the model: KIND, SESSION, OBJECT and EXTRA."
@@ -290,7 +290,7 @@ The window is selected unless the minibuffer is in use."
     (duet-transcript--note message 'redraw)))
 
 
-;;;; What is earlier
+;;;; Earlier messages
 
 (defun duet-transcript--first ()
   "Return the first section, be it the button for earlier messages."
@@ -338,7 +338,7 @@ The window is selected unless the minibuffer is in use."
 ;; responsive however much comes.  A timer of the buffer goes on with the rest.
 
 (defcustom duet-transcript-delay 0.05
-  "How many seconds may pass until a transcript shows what was said."
+  "How many seconds may pass until a transcript shows a change."
   :type 'number
   :group 'duet)
 
@@ -352,7 +352,7 @@ The window is selected unless the minibuffer is in use."
   "From when on more text may be shown, as `float-time' has it.")
 (defun duet-transcript--tail ()
   "Return the section in front of which messages are inserted, or nil."
-  ;; What waits for the user stays at the end.
+  ;; Questions stay at the end.
   (or (duet-section-get 'footer) (duet-section-get 'reply)))
 
 (defun duet-transcript--end ()
@@ -374,7 +374,7 @@ a question was shorter."
                        (goto-char (point-max))
                        (vertical-motion (- 1 (window-body-height window)) window)
                        (point))))
-          ;; What is at the end may be higher than the window.
+          ;; The end may be higher than the window.
           (unless (or (= start (window-start window)) (< (window-point window) start))
             (set-window-start window start t)))))))
 
@@ -634,7 +634,7 @@ Return nil if there is none.  LINE is nil where only the file is named."
     (duet-transcript-visit)))
 
 
-;;;; All of what is shown in part
+;;;; Full texts
 
 (defvar duet-transcript-whole-mode-map
   (let ((map (make-sparse-keymap)))
@@ -784,7 +784,7 @@ Those that are alike are numbered."
   "Have Imenu list the prompts of the transcript in the current buffer."
   (setq-local imenu-create-index-function #'duet-transcript-move--index
               imenu-auto-rescan t
-              ;; What is listed is not looked for in the text.
+              ;; Listed headings are not looked for in the text.
               imenu-auto-rescan-maxout most-positive-fixnum))
 
 (add-hook 'duet-transcript-mode-hook #'duet-transcript-move--setup)

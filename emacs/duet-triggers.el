@@ -244,7 +244,7 @@ It stays so, also when the server starts again."
       (recenter))))
 
 
-;;;; What was done
+;;;; The log
 
 (defvar duet-triggers-log-mode-map
   (duet-triggers--keymap #'duet-triggers-open #'duet-triggers-open-mouse

@@ -83,7 +83,7 @@ If nil it may not, unless you say otherwise with `duet-trust'."
       (secure-hash 'sha256 (current-buffer)))))
 
 
-;;; What was refused
+;;; Refused configurations
 
 (defun duet-trust--refused ()
   "Return what was refused: an alist of directories and hashes."

@@ -19,7 +19,7 @@
 (require 'subr-x)
 
 (defface duet-unseen '((t :inherit escape-glyph))
-  "What stands for a character that could not be seen."
+  "The replacement of an invisible character."
   :group 'duet-faces)
 
 (defconst duet-visible--hidden
