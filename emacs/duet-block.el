@@ -335,26 +335,6 @@ Return nil if it is none."
                   (_ 'left))))
             (duet-block-cells bol eol))))
 
-(defun duet-block--count-cells (bol eol)
-  "Return how many cells the row of a table from BOL to EOL has."
-  (save-excursion
-    (goto-char bol)
-    (skip-chars-forward " \t" eol)
-    (when (eq (char-after) ?|) (forward-char))
-    (let ((start (point))
-          (count 0))
-      (while (< (point) eol)
-        (skip-chars-forward "^|\\\\" eol)
-        (cond
-         ((>= (point) eol))
-         ((eq (char-after) ?\\) (goto-char (min eol (+ 2 (point)))))
-         (t (setq count (1+ count))
-            (forward-char)
-            (setq start (point)))))
-      (goto-char start)
-      (skip-chars-forward " \t" eol)
-      (if (< (point) eol) (1+ count) count))))
-
 (defconst duet-block--rule
   "[ \t]*|?[ \t]*:?-+:?[ \t]*\\(?:|[ \t]*:?-+:?[ \t]*\\)*|?[ \t]*$"
   "Regexp for the rule below the names of the columns of a table.")
@@ -372,8 +352,8 @@ LIST has the blocks of SECTION before it."
            (progn (goto-char bol) (search-forward "|" eol t))
            (progn (goto-char head) (search-forward "|" (1- bol) t))
            (progn (goto-char bol) (looking-at-p duet-block--rule))
-           (= (duet-block--count-cells bol eol)
-              (duet-block--count-cells head (1- bol)))))))
+           (= (length (duet-block-cells bol eol))
+              (length (duet-block-cells head (1- bol))))))))
 
 (defun duet-block--rows (section list end)
   "Go behind the rows of a table of SECTION from point on, or to END.
