@@ -320,6 +320,7 @@ argument, all."
   "Return STATUS, of an execution, in words."
   (pcase status
     ("submitted" "session begun")
+    ("notified" "shown")
     ("webhook_sent" "sent")
     ("waiting_approval" "waits for you")
     ("skipped_no_approver" "no answer")
