@@ -96,7 +96,7 @@ If EVERYWHERE is non-nil they are those of all directories."
 
 (defun duet-adopt--adopt (connection agent id)
   "Adopt the session ID of AGENT in CONNECTION, and show its transcript."
-  (message "%s tells what was said in it..." agent)
+  (message "Loading the conversation from %s..." agent)
   (duet-connection-request
    connection 'agent.adopt (list :agent agent :native_session_id id)
    :success-fn

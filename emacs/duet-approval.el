@@ -271,7 +271,7 @@ A form is filled in; an address is opened, or not."
 
 (defun duet-approval--answer (approval answer &optional option)
   "Answer the question APPROVAL with ANSWER.
-If OPTION, an id, is non-nil that is what the answer stands for."
+If OPTION, an id, is non-nil the answer is that option."
   (apply #'duet-approval-send approval "respond" (format "Answered %s" answer)
          :type "human_contact" :comment answer
          (and option (list :option option))))

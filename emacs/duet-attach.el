@@ -160,7 +160,7 @@ What is elsewhere stays there: a text is not the user's word for it."
     (concat "attachment:" (url-hexify-string (file-name-nondirectory file)))))
 
 (defun duet-attach--type (file)
-  "Return the type that the name of FILE stands for, or nil."
+  "Return the type of FILE by its name, or nil."
   (mailcap-extension-to-mime (or (file-name-extension file) "")))
 
 (defun duet-attach--link (file)

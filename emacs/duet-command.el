@@ -144,7 +144,7 @@ error."
       (when (buffer-live-p buffer) (kill-buffer buffer)))))
 
 (defun duet-command--reason (process errors)
-  "Return why PROCESS failed, in words, from ERRORS if they tell."
+  "Return why PROCESS failed, in words, from ERRORS if they say."
   (let ((text (if (buffer-live-p errors)
                   (with-current-buffer errors (string-trim (buffer-string)))
                 "")))

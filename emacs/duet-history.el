@@ -121,7 +121,7 @@ conversation, so its pages are read from the end until MESSAGE is there."
   (setf (duet-message-cut message) 'loading)
   (let* ((session (duet-message-session message))
          (key (duet-message-key message))
-         (begun nil) ; whether its first part is there: a result stands behind its call
+         (begun nil) ; whether its first part is there: a result is behind its call
          (end-with (lambda (err)
                      (when (eq (duet-message-cut message) 'loading)
                        (setf (duet-message-cut message) t))
@@ -162,7 +162,7 @@ conversation, so its pages are read from the end until MESSAGE is there."
 
 (defun duet-history--ask (connection session objects)
   "Ask CONNECTION for the runs in OBJECTS that SESSION does not know.
-OBJECTS are a part of its conversation, which does not tell how they
+OBJECTS are a part of its conversation, which does not say how they
 ended."
   (dolist (run (delete-dups (mapcar (lambda (object) (duet-get-string object :session_id))
                                     objects)))

@@ -154,7 +154,7 @@
     ,@duet-menu-bar--project))
 
 (defun duet-menu-bar--tool-p ()
-  "Return non-nil if the buffer is about a tool that waits for leave."
+  "Return non-nil if the buffer is about a tool that waits for permission."
   (and duet-approval (not (duet-approval-question-p duet-approval))
        (duet-approval-connection duet-approval) t))
 
@@ -265,7 +265,7 @@ One of `context-menu-functions'."
   menu)
 
 (defun duet-menu-bar--setup ()
-  "Have the menu of the mouse in the current buffer tell what can be done there."
+  "Have the menu of the mouse in the current buffer show the commands there."
   (add-hook 'context-menu-functions #'duet-menu-bar--context nil t))
 
 (dolist (hook '(duet-sessions-mode-hook duet-transcript-mode-hook duet-approvals-mode-hook))

@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; `duet-dispatch' is the menu; `?' shows it in all buffers of Duet.  Above it
-;; stands how the project is doing.  The keys are those of the buffer where one is,
+;; is the state of the project.  The keys are those of the buffer where one is,
 ;; if that has one for the same thing.
 
 ;;; Code:
@@ -52,10 +52,10 @@
     (duet-menu--session)))
 
 (defvar duet-menu--heading nil
-  "What stands above the menu.")
+  "The text above the menu.")
 
 (defun duet-menu--heading ()
-  "Return what stands above the menu."
+  "Return the text above the menu."
   (or duet-menu--heading ""))
 
 (defun duet-menu--describe ()

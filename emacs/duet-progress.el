@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; While a turn runs, the header line of its transcript tells for how long, and
-;; has a sign that turns whenever the agent has said or done something: one that
-;; stands still is that of an agent that does.
+;; While a turn runs, the header line of its transcript shows its duration,
+;; and a sign that turns whenever the agent has said or done something: it is still
+;; while the agent is.
 ;;
 ;; Where a model's API is down an agent tries again for minutes, and says
 ;; nothing.  The header line, and the transcript's end, show since when, and
@@ -101,7 +101,7 @@
 ;;; Silence
 
 (defvar-local duet-progress--silence-overlay nil
-  "The overlay at the end of a transcript that tells of silence.")
+  "The overlay at the end of a transcript that shows a silence.")
 
 (defun duet-progress-silence-length (since)
   "Return in words how long ago SINCE was, a time as the protocol writes it."

@@ -189,7 +189,7 @@ Projects of the same name have that of the directory above, too."
     (duet-sessions-fit 3 15)))
 
 (defun duet-projects--remarks (sessions)
-  "Return what stands below SESSIONS, those that are listed."
+  "Return the text below SESSIONS, those that are listed."
   (concat
    (cond (sessions "")
          ((> duet-projects--asking 0) "\n Asking for the sessions of all projects…\n")

@@ -69,7 +69,7 @@ that is connection-local.  What is neither such a list nor a string is a
       words)))
 
 (defun duet-rpc-process-command (command)
-  "Return COMMAND as a list if it can be started; else tell the user why not."
+  "Return COMMAND as a list if it can be started; else signal a `user-error'."
   (setq command (duet-rpc-process-words command))
   (if-let ((program (duet-remote-program (car command))))
       (cons program (cdr command))
@@ -287,7 +287,7 @@ VALUE is what jsonrpc.el encodes."
        (format "Cannot send %s: it has %.1f MiB, and the limit is 10 MiB; shorten the text or attach less"
                (plist-get arguments :method) (/ size 1048576.0))
        -32600)))
-  ;; jsonrpc.el does not tell its callers the id of a request, and it takes
+  ;; jsonrpc.el does not return the id of a request to its callers, and it takes
   ;; one to cancel it.
   (when (eq duet-rpc-request--sent-id t)
     (setq duet-rpc-request--sent-id (plist-get arguments :id)))

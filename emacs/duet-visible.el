@@ -144,7 +144,7 @@ AFTER is nil at the end: what comes in pieces may go on with anything."
 
 (defun duet-visible-trim (text)
   "Return TEXT without the white space at its ends.
-`string-trim' takes quadratic time where white space stands before a word."
+`string-trim' takes quadratic time where white space precedes a word."
   (let ((beg (or (string-match-p "[^ \t\n\r]" text) (length text)))
         (end (length text)))
     (while (and (> end beg) (memq (aref text (1- end)) '(?\s ?\t ?\n ?\r)))
