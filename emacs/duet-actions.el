@@ -1,4 +1,4 @@
-;;; duet-actions.el --- What can be done with a session  -*- lexical-binding: t; -*-
+;;; duet-actions.el --- Commands on a session  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -17,7 +17,7 @@
 
 (declare-function duet-compose "duet-compose" (connection &optional session run queued))
 (declare-function duet-sessions-toggle-archived "duet-sessions" ())
-(declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
+(declare-function duet-transcript-message-at-point "duet-transcript" ())
 
 (defvar-local duet-actions-session-at-point-function nil
   "Function that returns the session at point, where a buffer shows several.")

@@ -1,4 +1,4 @@
-;;; duet-adopt.el --- Sessions that were begun in an agent's own program  -*- lexical-binding: t; -*-
+;;; duet-adopt.el --- Sessions from an agent's own program  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -14,6 +14,7 @@
 (require 'subr-x)
 (require 'duet-agents)
 (require 'duet-connection)
+(require 'duet-log)
 (require 'duet-remote)
 (require 'duet-search)
 (require 'duet-sessions)
@@ -60,12 +61,10 @@ If EVERYWHERE is non-nil they are those of all directories."
                  agent)
       (when (duet-get-string result :next_cursor)
         (message "These are the first %d" (length sessions)))
-      (when-let ((id (condition-case nil
-                         (duet-settings--read (format "Take over from %s" agent)
-                                              (duet-adopt--choices sessions) nil
-                                              'duet-agent-session)
-                       ;; In a timer Emacs does not say so itself.
-                       (quit (message "Quit") nil))))
+      (when-let ((id (duet-log-quit
+                       (duet-settings--read (format "Take over from %s" agent)
+                                            (duet-adopt--choices sessions) nil
+                                            'duet-agent-session))))
         (duet-adopt--adopt connection agent id)))))
 
 (defun duet-adopt--choices (sessions)
@@ -97,7 +96,7 @@ If EVERYWHERE is non-nil they are those of all directories."
 
 (defun duet-adopt--adopt (connection agent id)
   "Adopt the session ID of AGENT in CONNECTION, and show its transcript."
-  (message "%s tells what was said in it..." agent)
+  (message "Loading the conversation from %s..." agent)
   (duet-connection-request
    connection 'agent.adopt (list :agent agent :native_session_id id)
    :success-fn

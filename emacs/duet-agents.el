@@ -1,4 +1,4 @@
-;;; duet-agents.el --- Which agents there are, and which one is asked  -*- lexical-binding: t; -*-
+;;; duet-agents.el --- The list of agents, choosing one, signing in  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -6,10 +6,12 @@
 ;;; Commentary:
 
 ;; `duet-agents' lists the agents that the program duet-rpc knows, and what the
-;; others need.  RET there has an agent asked from now on when a session begins
-;; in this project, until Emacs ends; a session keeps the agent that it began
-;; with.  What is asked without such a choice, default_agent in a configuration
-;; file says.
+;; others need.  RET there chooses the agent of new sessions of this project, until
+;; Emacs ends.  A session keeps the agent that it began with.  Without a choice
+;; default_agent in a configuration file names the agent.
+;;
+;; `duet-choose-agent' and `duet-set-agent' choose by name; `duet-login' and
+;; `duet-logout' sign in to an agent and out.
 
 ;;; Code:
 
@@ -21,7 +23,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-header)
-(require 'duet-latest)
+(require 'duet-log)
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
@@ -29,15 +31,15 @@
 (require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-login "duet-agents-login" (agent))
-(declare-function duet-logout "duet-agents-login" (agent))
-(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-terminal-show "duet-terminal" (connection name command &optional here))
+
+;;; Agents
 
 (defvar duet-agents-chosen (make-hash-table :test #'equal)
   "Agents that were chosen, by the directories of their projects.")
 
 (defvar duet-agents--known (make-hash-table :test #'equal)
-  "What the program last said of the agents, by the directories of projects.")
+  "The agents that the program listed last, by the directories of projects.")
 
 (defun duet-agents-chosen (connection)
   "Return the agent that was chosen for new sessions of CONNECTION, or nil."
@@ -65,13 +67,13 @@
 
 (defun duet-agents-learn (connection function)
   "Call FUNCTION once it is known which agents CONNECTION's project has.
-If they cannot be told, it is not called."
+If the program cannot list them, FUNCTION is not called."
   (if (gethash (duet-connection-root connection) duet-agents--known)
       (funcall function)
     (duet-agents-fetch connection (lambda (_) (funcall function)) #'ignore)))
 
 (defun duet-agents--parameters ()
-  "Return what a new session's launch says of the agent.
+  "Return the agent as parameters of a launch.
 One of `duet-compose-parameters-functions'."
   (when-let ((agent (and duet-connection (duet-agents-chosen duet-connection))))
     (list :agent agent)))
@@ -91,7 +93,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
      error-fn)))
 
 
-;;; The list
+;;;; The list
 
 (defvar duet-agents-mode-map
   (let ((map (make-sparse-keymap)))
@@ -129,15 +131,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 (defun duet-agents ()
   "List the agents that can be asked in this project, and what others need."
   (interactive)
-  (let* ((connection (duet-connection-here))
-         (buffer (get-buffer-create
-                  (format "*duet agents: %s*"
-                          (duet-remote-abbreviate (duet-connection-root connection))))))
-    (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-agents-mode) (duet-agents-mode))
-      (setq duet-connection connection
-            default-directory (duet-connection-root connection))
-      (duet-agents-refresh))
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "agents" #'duet-agents-mode)))
+    (with-current-buffer buffer (duet-agents-refresh))
     (pop-to-buffer buffer)))
 
 (defun duet-agents-refresh ()
@@ -171,7 +166,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (setq header-line-format '(:eval (duet-agents--header)))))
 
 (defun duet-agents--signed-in (agent)
-  "Return what is known of who is signed in to AGENT, and since when."
+  "Return the known login of AGENT, and its age, in words."
   (let* ((state (duet-get-string agent :signed_in))
          (hint (duet-get-string agent :signed_in_hint))
          (account (duet-get-string agent :account))
@@ -182,9 +177,9 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                   ("not_needed" "not needed")
                   ("opens_sessions" "opens sessions")
                   (_ (duet-visible-line state))))
-         (told (and at (ignore-errors
-                         (format "It told that %s ago."
-                                 (duet-agents--age (date-to-time at)))))))
+         (report (and at (ignore-errors
+                           (format "Reported %s ago."
+                                   (duet-agents--age (date-to-time at)))))))
     (propertize words
                 'face (pcase state
                         ("no" 'duet-failed)
@@ -194,7 +189,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                 (string-join
                  (delq nil (list (and account (duet-visible-line account))
                                  (and hint (duet-visible-line hint))
-                                 told
+                                 report
                                  (and (equal state "unknown")
                                       "I asks it, and signs in.")))
                  "\n"))))
@@ -217,7 +212,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                            '(1 duet-agents-copy-install "copy how to install")))))
 
 (defun duet-agents--remark (agent)
-  "Return what there is to say of AGENT."
+  "Return the remark on AGENT in the list."
   (cond ((not (duet-get agent :trusted))
          (propertize "defined by this project, which you do not trust: M-x duet-trust"
                      'face 'duet-running))
@@ -277,6 +272,159 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (unless install (user-error "There is nothing to install for this one"))
     (kill-new install)
     (message "Copied: %s" install)))
+
+;;; Choosing
+
+;; `duet-choose-agent' chooses the agent of new sessions, and `duet-set-agent'
+;; another one for an existing session.
+
+;;;###autoload
+(defun duet-choose-agent ()
+  "Choose the agent that is asked when a session begins in this project."
+  (interactive)
+  (let ((connection (duet-connection-here)))
+    (duet-agents-choose--ask
+     connection
+     (lambda (usable)
+       (when-let ((agent (duet-agents-choose--read
+                          "Agent for new sessions" usable
+                          (or (duet-agents-chosen connection)
+                              (duet-get-string (cl-find-if (lambda (agent)
+                                                             (duet-get agent :default))
+                                                           usable)
+                                               :name)))))
+         (duet-agents--choose connection agent))))))
+
+;;;###autoload
+(defun duet-set-agent (session)
+  "Choose another agent that goes on with SESSION, from the next prompt on.
+It gets the conversation.  Settings and permissions of the previous agent
+end with it."
+  (interactive (list (duet-actions-session))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+  (let ((connection (duet-connection-here)))
+    (when (or (duet-session-active-run session) (> (duet-session-queued session) 0))
+      (user-error "An agent works in this session; interrupt it, or wait"))
+    (duet-agents-choose--ask
+     connection
+     (lambda (usable)
+       (let ((others (cl-remove (duet-session-agent session) usable :test #'equal
+                                :key (lambda (agent) (duet-get-string agent :name)))))
+         (if (null others)
+             (message "There is no other agent to ask; M-x duet-agents shows what others need")
+           (when-let ((agent (duet-agents-choose--read
+                              (format "Agent that goes on (now %s)"
+                                      (duet-visible-line (or (duet-session-agent session) "?")))
+                              others nil)))
+             (let ((name (duet-get-string agent :name)))
+               (duet-settings-set connection session (list :agent name)
+                                  (lambda (_)
+                                    (message "%s goes on, from the next prompt on" name)))))))))))
+
+(defun duet-agents-choose--ask (connection function)
+  "Call FUNCTION in the current buffer with the agents that CONNECTION can ask."
+  (let ((buffer (current-buffer)))
+    (duet-agents-fetch
+     connection
+     (lambda (agents)
+       ;; Outside of the sentinel, which a minibuffer would hold up.
+       (run-at-time 0 nil (lambda ()
+                            (when (buffer-live-p buffer)
+                              (with-current-buffer buffer
+                                (funcall function (duet-agents-which-usable agents))))))))))
+
+(defun duet-agents-choose--read (prompt agents default)
+  "Have the user choose one of AGENTS after PROMPT; return it, or nil.
+DEFAULT is the name of one, or nil."
+  (let* ((names (mapcar (lambda (agent) (duet-get-string agent :name)) agents))
+         (name (duet-log-quit
+                 (completing-read (format-prompt prompt default)
+                                  (duet-settings-table names 'duet-agent)
+                                  nil t nil nil default))))
+    (and name (not (string-empty-p name))
+         (nth (cl-position name names :test #'equal) agents))))
+
+;;; Signing in
+
+;; `duet-login' has an agent say which ways of signing in it offers, and begins the
+;; chosen one: the agent itself does it, mostly in a browser, or one of its programs
+;; in a terminal.
+
+(defun duet-agents--login-read-agent (prompt)
+  "Have the user name an agent after PROMPT, and return the name.
+In the list of agents it is the one at point, and in a conversation that
+failed for lack of a login, its own."
+  (cond
+   ((derived-mode-p 'duet-agents-mode)
+    (duet-get-string (duet-agents--at-point) :name))
+   ((and duet-session
+         (duet-transcript-needs-login duet-session (duet-session-leaf duet-session))))
+   (t
+    (let* ((connection (duet-connection-here))
+           (default (duet-agents-asked connection))
+           (name (string-trim
+                  (read-string (format-prompt prompt default) nil nil default))))
+      (when (string-empty-p name) (user-error "No agent is named"))
+      name))))
+
+;;;###autoload
+(defun duet-login (agent)
+  "Sign in to AGENT, by its name, in one of the ways that it offers."
+  (interactive (list (duet-agents--login-read-agent "Sign in to")))
+  (let ((connection (duet-connection-here)))
+    (message "%s is asked how..." agent)
+    (duet-connection-request
+     connection 'agent.check (list :agent agent)
+     :success-fn
+     (lambda (result)
+       ;; Outside of the filter, which a minibuffer would hold up.
+       (run-at-time 0 nil #'duet-agents--login-choose
+                    connection agent (duet-get result :report))))))
+
+(defun duet-agents--login-choose (connection agent report)
+  "Have the user choose a way to sign in to AGENT of CONNECTION.
+REPORT is the agent's description of itself."
+  (let ((methods (duet-get-objects report :methods))
+        (account (or (duet-get-string report :account) "")))
+    (cond
+     ((null methods) (message "%s offers no way to sign in" agent))
+     ((and (equal (duet-get-string report :signed_in) "yes")
+           (not (y-or-n-p (format "You are signed in (%s); sign in anew? "
+                                  (duet-visible-line account)))))
+      (message "You stay signed in"))
+     (t (when-let ((id (duet-log-quit
+                         (duet-settings--read (format "Sign in to %s" agent)
+                                              (duet-settings-choices methods) nil
+                                              'duet-login))))
+          (duet-agents--login-with
+           connection agent
+           (cl-find id methods :test #'equal
+                    :key (lambda (method) (duet-get-string method :id)))))))))
+
+(defun duet-agents--login-with (connection agent method)
+  "Sign in to AGENT of CONNECTION with METHOD."
+  (let ((id (duet-get-string method :id)))
+    (if (equal (duet-get-string method :type) "terminal")
+        (progn
+          ;; It takes other packages with it.
+          (require 'duet-terminal)
+          ;; A terminal of Emacs: the server's have another environment, where
+          ;; your configuration may not be found.
+          (duet-terminal-show connection (format "sign in to %s" agent)
+                              (duet-command (duet-connection-root connection)
+                                            "agents" "login" agent "--method" id)))
+      (message "%s signs you in; look at your browser if it opens one" agent)
+      (duet-connection-request
+       connection 'agent.authenticate (list :agent agent :method id)
+       :success-fn (lambda (_) (message "You are signed in to %s" agent))))))
+
+;;;###autoload
+(defun duet-logout (agent)
+  "Sign out of AGENT, by its name."
+  (interactive (list (duet-agents--login-read-agent "Sign out of")))
+  (duet-connection-request
+   (duet-connection-here) 'agent.logout (list :agent agent)
+   :success-fn (lambda (_) (message "%s has signed you out" agent))))
 
 (provide 'duet-agents)
 ;;; duet-agents.el ends here

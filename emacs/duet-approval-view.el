@@ -1,28 +1,29 @@
-;;; duet-approval-view.el --- A question in full  -*- lexical-binding: t; -*-
+;;; duet-approval-view.el --- A question in full, its excerpt, its input to edit  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Before a question is answered one may look at all of it, with what an edit
-;; would change.
+;; `duet-approval-view' shows a question in full, with the diff of an edit, before it
+;; is answered.  `duet-approval-edit' edits the input of its tool.  A transcript and
+;; the list of questions show an excerpt of that input.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
-(require 'json)
 (require 'diff-mode)
+(require 'json)
+(require 'subr-x)
 (require 'duet-actions)
 (require 'duet-approval)
-(require 'duet-approval-always)
-(require 'duet-approval-excerpt)
+(require 'duet-connection)
 (require 'duet-header)
-(require 'duet-latest)
 (require 'duet-remote)
+(require 'duet-render)
+(require 'duet-visible)
 
-(declare-function duet-approval-edit "duet-approval-edit" (approval))
+;;; The whole question
 
 (defvar duet-approval-view-mode-map
   (let ((map (make-sparse-keymap)))
@@ -121,7 +122,7 @@ MORE are parts of `duet-header-fit' that come after them."
         (duet-approval-view--print (duet-get result :approval)))))))
 
 (defun duet-approval-view--print (data)
-  "Show the question that DATA, from the server, tell of."
+  "Show the question that DATA, from the server, describe."
   (let* ((inhibit-read-only t)
          (line (line-number-at-pos))
          (approval duet-approval)
@@ -144,7 +145,7 @@ MORE are parts of `duet-header-fit' that come after them."
                ("Project" ,(duet-remote-abbreviate
                             (duet-connection-root duet-connection)))
                ("Stale" ,(and (duet-get data :stale)
-                              "who asked is gone; an answer continues the session"))
+                              "the agent is gone; an answer continues the session"))
                ("Again" ,(duet-get-string data :reopened))
                ("Options" ,(and (duet-approval-question-p approval)
                                 (string-join (mapcar #'car (duet-approval-options approval))
@@ -179,7 +180,7 @@ MORE are parts of `duet-header-fit' that come after them."
     (when-let ((diff (duet-get-string data :diff)))
       (insert "\n" (duet-render-wrap-diff (duet-visible diff)))
       (unless (bolp) (insert "\n")))
-    ;; Below the diff, which tells the same of most tools, and is what one decides by.
+    ;; Below the diff, which says the same of most tools, and is what one decides by.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
               ;; No line of it must look like one of a diff.
@@ -192,10 +193,10 @@ MORE are parts of `duet-header-fit' that come after them."
 
 
 (defun duet-approval-view-resolved (approval data)
-  "Put away what shows APPROVAL, which is decided as DATA tell.
-DATA are nil if it was decided here.  Whoever looks at one that somebody
-else has decided is told that there: a key that is on its way must not
-meet what is behind it."
+  "Put away what shows APPROVAL, which is decided as DATA say.
+DATA are nil if it was decided here.  A decision of another client is shown
+in the buffer if that is selected: a key that the user is about to press
+must not reach the buffer behind it."
   (dolist (mode '(duet-approval-view-mode duet-approval-edit-mode))
     (when-let ((buffer (duet-approval-view--buffer approval mode)))
       (cond
@@ -213,6 +214,336 @@ meet what is behind it."
             (restore-buffer-modified-p nil))
           (force-mode-line-update)))
        (t (with-current-buffer buffer (force-mode-line-update)))))))
+
+;;; Excerpts
+
+;; A question shows its subject: the beginning and the end of the tool's input, and
+;; how much of it is hidden.  `duet-approval-view' shows all.  Input that is too long
+;; for an event is requested from the server.
+
+(defconst duet-approval-lines 8
+  "How many lines of a tool's input a question shows.")
+
+(defconst duet-approval--width 300
+  "How many characters of each such line.")
+
+(defconst duet-approval-heading 60
+  "How many columns of its summary are shown above a tool's input.")
+
+(defun duet-approval--below (input)
+  "Return INPUT of a tool, without a command that is shown above it."
+  (let ((command (duet-get input :command)))
+    (if (and (stringp command)
+             (equal (duet-visible command) (duet-approval-line command))
+             (<= (string-width (duet-visible command)) duet-approval-heading))
+        (cl-loop for (key value) on input by #'cddr
+                 unless (eq key :command) append (list key value))
+      input)))
+
+(defun duet-approval-excerpt (approval)
+  "Return the beginning and the end of the input of APPROVAL's tool.
+The value is a list of lines, in which one says how much is hidden; nil if
+its summary has all of it.  What a diff shows is left out, and so is a
+command that its summary has."
+  (let* ((data (duet-approval-data approval))
+         (input (duet-approval--below
+                 (duet-render-beside (duet-approval-input approval)
+                                     (duet-get-objects data :diffs))))
+         (command (and (duet-get input :command) (null (cddr input))
+                       (duet-get-string input :command)))
+         (text (cond ((duet-approval-question-p approval)
+                      (duet-approval-title approval))
+                     ((duet-approval-plan approval))
+                     (command (if (equal (duet-visible command) (duet-approval-line command))
+                                  "" command))
+                     ((null input) "")
+                     ((and (consp input) (keywordp (car input)))
+                      (string-join (cl-loop for (key value) on input by #'cddr
+                                            collect (duet-approval--member key value))
+                                   "\n"))
+                     (t (duet-approval--json input))))
+         (details (duet-get-string data :details))
+         (text (if details
+                   (string-join (cons details (and text (not (string-empty-p text))
+                                                   (list text)))
+                                "\n")
+                 text)))
+    (cond
+     ((and (duet-get data :truncated) (null input))
+      (list "… it is too long to stand here: [v] view shows all of it"))
+     ((or (null text) (string-empty-p text)
+          (and (duet-approval-question-p approval)
+               (equal text (duet-approval-name approval))))
+      nil)
+     (t (duet-approval--cut (split-string text "\n"))))))
+
+(defun duet-approval--member (key value)
+  "Return the lines of the member KEY of an input, which is VALUE.
+Those after the first are indented, so that none looks like another member."
+  (format "%s: %s" (duet-get-name key)
+          (replace-regexp-in-string "\n" "\n    "
+                                    (if (stringp value) value (duet-approval--json value))
+                                    t t)))
+
+(defun duet-approval--cut (lines)
+  "Return the first and the last of LINES, and a line for the hidden ones."
+  (let* ((left (- (length lines) duet-approval-lines))
+         (tail (/ duet-approval-lines 3)))
+    (mapcar
+     (lambda (line)
+       (let ((more (- (length line) duet-approval--width)))
+         (duet-visible
+          (if (<= more 0) line
+            (format "%s … %d characters hidden: [v] view shows all … %s"
+                    (substring line 0 (- duet-approval--width 100)) more
+                    (substring line -100))))))
+     (if (<= left 0) lines
+       (append (butlast lines (+ left tail))
+               (list (format "… %d more lines, %d characters hidden: [v] view shows all" left
+                             (apply #'+ left (mapcar #'length
+                                                     (seq-subseq lines
+                                                                 (- duet-approval-lines tail)
+                                                                 (- tail))))))
+               (last lines tail))))))
+
+(defun duet-approval--named (input)
+  "Return INPUT, whose members have names that are text (`duet-get-name')."
+  (cond ((vectorp input) (cl-map 'vector #'duet-approval--named input))
+        ((and (consp input) (keywordp (car input)))
+         (cl-loop for (key value) on input by #'cddr
+                  append (list (intern (concat ":" (duet-get-name key)))
+                               (duet-approval--named value))))
+        (t input)))
+
+(defun duet-approval--json (input)
+  "Return INPUT of a tool as JSON for people."
+  (if (null input)
+      "{}"
+    (let ((json-encoding-pretty-print t)
+          (json-encoding-default-indentation "  "))
+      (condition-case nil
+          (json-encode (duet-approval--named input))
+        (error (format "%S" input))))))
+
+(defvar duet-approval--fetched (make-hash-table :test #'equal)
+  "The ids of questions all of which was asked for.")
+
+(defun duet-approval-complete (approval)
+  "Ask the server for what an event has left out of APPROVAL, once."
+  (when-let* ((id (duet-approval-id approval))
+              (connection (and (duet-get (duet-approval-data approval) :truncated)
+                               (not (gethash id duet-approval--fetched))
+                               (duet-approval-connection approval))))
+    (puthash id t duet-approval--fetched)
+    (duet-connection-request
+     connection 'getApproval (list :approval_id id)
+     :error-fn (lambda (_) (remhash id duet-approval--fetched))
+     :success-fn
+     (lambda (result)
+       (let ((data (copy-sequence (duet-approval-data approval)))
+             (whole (duet-get result :approval)))
+         (dolist (key '(:tool_input :diff :plan :details :schema :truncated))
+           (setq data (plist-put data key (plist-get whole key))))
+         (setf (duet-approval-data approval) data)
+         ;; An event that repeats it, as after a restart of the server, fetches it again.
+         (unless (duet-get data :truncated) (remhash id duet-approval--fetched))
+         (when (eq connection (duet-approval-connection approval))
+           (duet-model-announce (duet-connection-model connection) 'approval
+                                (duet-approval-session approval connection)
+                                approval)))))))
+
+;;; Editing the input
+
+;; The user can change the input of a tool, as JSON, and approve the changed input.
+
+(defvar-local duet-approval-edit--original nil
+  "The text that the buffer had at first.")
+
+(defvar duet-approval-edit-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'duet-approval-edit-send)
+    (define-key map (kbd "C-c C-k") #'duet-approval-edit-cancel)
+    map)
+  "Keymap of `duet-approval-edit-mode'.")
+
+(define-derived-mode duet-approval-edit-mode prog-mode "Duet-Input"
+  "Major mode in which the input of a tool is changed, as JSON.
+
+\\{duet-approval-edit-mode-map}"
+  (modify-syntax-entry ?\" "\"")
+  (modify-syntax-entry ?\\ "\\")
+  (setq-local indent-tabs-mode nil
+              font-lock-defaults
+              '((("\\(\"\\(?:[^\"\\\n]\\|\\\\.\\)*\"\\)[ \t]*:"
+                  1 font-lock-keyword-face t)
+                 ("\\_<\\(?:true\\|false\\|null\\)\\_>" . font-lock-constant-face)))
+              indent-line-function #'indent-relative
+              header-line-format '(:eval (duet-approval-edit--header))))
+
+(defun duet-approval-edit--header ()
+  "Return the header line."
+  (cond
+   ((null duet-approval) "")
+   ((not (duet-approval-connection duet-approval))
+    (propertize " This is decided; what is written here is not used" 'face 'duet-failed))
+   (t (cl-flet ((key (command words)
+                  (duet-header-key command words 'duet-approval-edit-mode-map)))
+        (concat " " (key #'duet-approval-edit-send "approves with this input")
+                ", " (key #'duet-approval-edit-cancel "leaves it"))))))
+
+(defun duet-approval-edit (approval)
+  "Change the input of the tool of APPROVAL, then approve.
+What was changed before is gone on with."
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
+  (when (duet-approval-question-p approval)
+    (user-error "A question has no input to edit"))
+  (unless (duet-approval-editable-p approval)
+    (user-error "This agent runs the tool with its own input; deny, and tell it what to run"))
+  (duet-approval-check approval)
+  (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
+        (connection (duet-approval-connection approval)))
+    (cond
+     (buffer (duet-approval-edit--show buffer))
+     ;; An event leaves out an input that is too long.
+     ((duet-get (duet-approval-data approval) :truncated)
+      (duet-connection-request
+       connection 'getApproval (list :approval_id (duet-approval-id approval))
+       :success-fn (lambda (result)
+                     (if (duet-get result :approval :truncated)
+                         (message "Duet: the input is too long to be edited here")
+                       (duet-approval-edit--input
+                        approval connection (duet-get result :approval :tool_input))))))
+     (t (duet-approval-edit--input approval connection (duet-approval-input approval))))))
+
+(defun duet-approval-edit--input (approval connection input)
+  "Show a buffer to edit INPUT of the tool of APPROVAL of CONNECTION.
+In INPUT, which jsonrpc.el has read, {} and null are the same.  Where it
+has either, the conversation is asked for the JSON itself."
+  (let* ((session (duet-approval-session approval connection))
+         (open (lambda (&rest _)
+                 (duet-approval-edit--open approval connection
+                                           (duet-approval--json input))))
+         (ask (lambda (offset then)
+                (duet-connection-request
+                 connection 'getConversation
+                 (list :session_id (duet-session-leaf-id session)
+                       :offset offset :limit 50)
+                 :error-fn open :success-fn then))))
+    (if (not (and session (duet-approval--ambiguous-p input)))
+        (funcall open)
+      ;; Beyond the end there is nothing but the number.
+      (funcall ask 1000000000
+               (lambda (end)
+                 (funcall ask (max 0 (- (or (duet-get-number end :total) 0) 50))
+                          (lambda (result)
+                            (if-let ((text (duet-approval-edit--find
+                                            approval input
+                                            (duet-get-objects result :events))))
+                                (duet-approval-edit--open approval connection text)
+                              (funcall open)))))))))
+
+(defun duet-approval--ambiguous-p (input)
+  "Return non-nil if INPUT, or something in it, is nil."
+  (cond ((null input) t)
+        ((vectorp input) (cl-some #'duet-approval--ambiguous-p input))
+        ((consp input) (cl-loop for (_ value) on input by #'cddr
+                                thereis (duet-approval--ambiguous-p value)))))
+
+(defun duet-approval--normal (input)
+  "Return INPUT in a form in which the order of members does not matter."
+  (cond ((vectorp input) (cl-map 'vector #'duet-approval--normal input))
+        ((consp input)
+         (sort (cl-loop for (key value) on input by #'cddr
+                        collect (cons key (duet-approval--normal value)))
+               (lambda (a b) (string< (car a) (car b)))))
+        (t input)))
+
+(defun duet-approval-edit--find (approval input events)
+  "Return the JSON of INPUT as EVENTS of the conversation have it, or nil.
+That is the tool call that APPROVAL is about, if its input is INPUT."
+  (cl-some
+   (lambda (event)
+     (when-let ((text (and (equal (duet-get-string event :tool_id)
+                                  (duet-approval-call approval))
+                           (equal (duet-get-string event :session_id)
+                                  (duet-approval-run approval))
+                           (duet-get-string event :tool_input_json))))
+       (condition-case nil
+           (when (equal (duet-approval--normal
+                         (json-parse-string text :object-type 'plist :null-object nil
+                                            :false-object :json-false))
+                        (duet-approval--normal input))
+             (with-temp-buffer
+               (insert text)
+               (json-pretty-print-buffer)
+               (buffer-string)))
+         (error nil))))
+   events))
+
+(defun duet-approval-edit--open (approval connection text)
+  "Show a buffer to edit TEXT, the JSON of the input of the tool of APPROVAL.
+The server of CONNECTION has asked it."
+  (let ((buffer (generate-new-buffer
+                 (format "*duet input: %s*" (duet-approval-name approval)))))
+    (with-current-buffer buffer
+      (duet-approval-edit-mode)
+      (insert (duet-visible-json text) "\n")
+      (goto-char (point-min))
+      (setq duet-approval approval
+            duet-connection connection
+            default-directory (duet-connection-root connection)
+            buffer-undo-list nil
+            duet-approval-edit--original (buffer-string))
+      (set-buffer-modified-p nil))
+    (duet-approval-edit--show buffer)))
+
+(defun duet-approval-edit--show (buffer)
+  "Show BUFFER, an input to edit."
+  (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
+                          (window-height . 14))))
+
+(defun duet-approval-edit--parse ()
+  "Return the object that the buffer spells.
+If it does not, point goes where that is seen and it is an error."
+  (let ((start (point))
+        (parsed nil))
+    (goto-char (point-min))
+    (condition-case err
+        (progn
+          (setq parsed (json-parse-buffer :null-object nil :false-object :json-false))
+          (skip-chars-forward " \t\r\n"))
+      (json-error
+       (let ((place (car (last err))))
+         (goto-char (if (integerp place)
+                        (max (point-min) (min place (point-max)))
+                      (point-max))))
+       (user-error "This is no JSON, see point")))
+    (unless (eobp)
+      (user-error "Something follows the JSON, see point"))
+    (goto-char start)
+    (unless (hash-table-p parsed)
+      (user-error "The input must be an object: { … }"))
+    parsed))
+
+(defun duet-approval-edit-send ()
+  "Approve, with the input that is in the buffer."
+  (interactive nil duet-approval-edit-mode)
+  (let ((approval duet-approval)
+        (input (duet-approval-edit--parse)))
+    (if (string= (string-trim (buffer-string))
+                 (string-trim duet-approval-edit--original))
+        (duet-approval-send approval "approve" "Approved" :type "function_call")
+      (duet-approval-send approval "approve" "Approved with another input"
+                          :type "function_call" :updated_input input))
+    (set-buffer-modified-p nil)
+    (quit-window)))
+
+(defun duet-approval-edit-cancel ()
+  "Leave the input as it is; what was changed is there again next time."
+  (interactive nil duet-approval-edit-mode)
+  (quit-window)
+  (message "Nothing is decided"))
 
 (provide 'duet-approval-view)
 ;;; duet-approval-view.el ends here

@@ -1,30 +1,33 @@
-;;; duet-approval.el --- A question that waits, and its answer  -*- lexical-binding: t; -*-
+;;; duet-approval.el --- A question: its words, its answers, rules  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; An agent asks for leave to run a tool, or asks a question.  Here are the commands
-;; that answer it.  They act on the question at point, whatever the buffer: the list
+;; An agent asks for permission to run a tool, or asks a question.  These commands
+;; answer it.  They act on the question at point, whatever the buffer: the list
 ;; of all that wait (duet-approvals.el), a transcript, or a question's own buffer
-;; (duet-approval-view.el).  What it asks, in words, is in duet-approval-words.el.
+;; (duet-approval-view.el).
 ;;
 ;; Nothing waits for the server.  What was typed outlives a C-g, and a question
-;; that somebody else has answered meanwhile says so.
+;; that another client has answered meanwhile says so.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-form)
 (require 'duet-look)
-(require 'duet-approval-words)
+(require 'duet-model)
+(require 'duet-remote)
+(require 'duet-render)
 
-(declare-function duet-approval-always "duet-approval-always" (approval))
-(declare-function duet-approval-always-in-project "duet-approval-always" (approval))
-(declare-function duet-approval-edit "duet-approval-edit" (approval))
+(declare-function duet-approval-edit "duet-approval-view" (approval))
 (declare-function duet-approval-view "duet-approval-view" (approval))
+
+;;; Commands
 
 (defvar-local duet-approval nil
   "The question that the buffer is about.")
@@ -40,7 +43,7 @@
   "Answers that were given to questions.")
 
 (defvar duet-approval--drafts (make-hash-table :test #'equal)
-  "What was begun to be typed in answer to a question, by its id.")
+  "Unfinished answers to questions, by their ids.")
 
 (defvar duet-approval--sending (make-hash-table :test #'equal)
   "The ids of questions whose answer is on its way.")
@@ -77,7 +80,7 @@
   (gethash (duet-approval-id approval) duet-approval--sending))
 
 
-;;; The answer
+;;;; The answer
 
 (defun duet-approval-check (approval)
   "Signal a `user-error' if APPROVAL cannot be answered."
@@ -96,7 +99,7 @@ goes on waiting."
          (connection (duet-approval-connection approval))
          (model (duet-connection-model connection)))
     (puthash id t duet-approval--sending)
-    ;; Who looks at the question alone has seen enough of it.
+    ;; A view of the question alone is no longer needed.
     (when (derived-mode-p 'duet-approval-view-mode) (quit-window))
     (duet-model-announce model 'approval (duet-approval-session approval connection)
                          approval)
@@ -114,7 +117,7 @@ goes on waiting."
          (message "Duet: %s: %s" name
                   (pcase (duet-get-string result :status)
                     ('nil (or (duet-get-string result :error) "not answered"))
-                    (status (format "somebody else was faster, it is %s already"
+                    (status (format "another client was faster, it is %s already"
                                     status)))))
        (duet-approval--forget model approval))
      :error-fn
@@ -127,7 +130,7 @@ goes on waiting."
 
 (defun duet-approval--forget (model approval)
   "Take APPROVAL out of MODEL, if no event has done so.
-There is none that tells what was decided before we subscribed."
+No event reports a decision that precedes the subscription."
   (when (gethash (duet-approval-id approval) (duet-model-approvals model))
     (remhash (duet-approval-id approval) (duet-model-approvals model))
     (duet-model-vanish model (duet-approval-id approval))
@@ -143,7 +146,7 @@ There is none that tells what was decided before we subscribed."
   "Keymap that goes before that of the minibuffer.")
 
 (defun duet-approval--read (approval read)
-  "Return the text that READ returns, a function of what was typed before.
+  "Return the text that READ returns, a function of the earlier input.
 What is typed about APPROVAL is kept until it is answered."
   (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
@@ -173,7 +176,7 @@ What is typed about APPROVAL is kept until it is answered."
 (defun duet-approval-deny (approval &optional reason)
   "Do not let the tool of APPROVAL run.
 With a prefix argument a REASON is read, which is kept in the conversation.
-Few agents are told it; `duet-approval-deny-and-tell' tells it.
+Most agents cannot receive it; `duet-approval-deny-and-tell' sends it.
 A form, an address to be opened or a choice is declined."
   (interactive (let ((approval (duet-approval-here)))
                  (list approval
@@ -221,7 +224,7 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
 
 (defun duet-approval-deny-and-tell (approval)
   "Do not let the tool of APPROVAL run, and tell the agent what to do instead.
-An agent that is told nothing with a decision is told that with its next prompt."
+An agent that cannot receive a reason gets it as its next prompt."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
@@ -230,7 +233,7 @@ An agent that is told nothing with a decision is told that with its next prompt.
   (let ((words (duet-approval--reason approval "Deny %s, and tell the agent: ")))
     (when (string-empty-p words)
       (user-error "Not denied: there is nothing to tell"))
-    (duet-approval-send approval "deny" "Denied, and told" :type "function_call"
+    (duet-approval-send approval "deny" "Denied with a reason" :type "function_call"
                         :comment words :tell t)))
 
 (defun duet-approval-respond (approval)
@@ -268,7 +271,7 @@ A form is filled in; an address is opened, or not."
 
 (defun duet-approval--answer (approval answer &optional option)
   "Answer the question APPROVAL with ANSWER.
-If OPTION, an id, is non-nil that is what the answer stands for."
+If OPTION, an id, is non-nil the answer is that option."
   (apply #'duet-approval-send approval "respond" (format "Answered %s" answer)
          :type "human_contact" :comment answer
          (and option (list :option option))))
@@ -309,7 +312,281 @@ If OPTION, an id, is non-nil that is what the answer stands for."
     (dotimes (i 9)
       (define-key map (number-to-string (1+ i)) #'duet-approval-choose))
     map)
-  "What keys do with a question at point.")
+  "Keymap of a question at point.")
+
+;;; Rules
+
+;; A tool can be allowed from now on, in its session or in the whole project: the
+;; server makes a rule of that.  The subject of the rule, a command or a pattern of
+;; files, is shown first, and can be changed.
+
+(defun duet-approval-always-rule (approval scope)
+  "Return the subject of a rule of SCOPE, a keyword, for APPROVAL, or nil."
+  (duet-get (duet-approval-data approval) :rule_preview scope))
+
+(defun duet-approval-always-covers (approval)
+  "Return in words the subject of a rule for APPROVAL, or nil."
+  (when-let ((text (duet-get-string (duet-approval-always-rule approval :session) :text)))
+    (duet-approval-line
+     ;; The server writes out where one's home is.
+     (string-replace (concat " " (expand-file-name "~/")) " ~/"
+                     (string-remove-suffix ", in this session" text)))))
+
+(defun duet-approval-always--what (approval)
+  "Return in words the permission of a rule for APPROVAL."
+  (let ((tool (duet-approval-tool approval)))
+    (if (equal (duet-get-string (duet-approval-data approval) :tool_kind) "execute")
+        (format "%s %s" tool (substring-no-properties
+                              (duet-approval-summary approval)))
+      tool)))
+
+(defun duet-approval-always (approval)
+  "Let the tool of APPROVAL run, now and whenever this session wants to.
+Of a tool that runs commands that is this command only, of one that changes
+files those of the same directory, unless you give another pattern."
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
+  (duet-approval-always--scoped approval "session"))
+
+(defun duet-approval-always-in-project (approval)
+  "Let the tool of APPROVAL run, now and whenever the project wants to.
+It is for the same as with `duet-approval-always'."
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
+  (duet-approval-always--scoped approval "project"))
+
+(defun duet-approval-always--scoped (approval scope)
+  "Approve APPROVAL with SCOPE, a string, once the user has said so twice."
+  (when (duet-approval-question-p approval)
+    (user-error "A question has no standing answer"))
+  (when (duet-approval-plan approval)
+    (user-error "A plan is agreed to for itself: there is no rule of it"))
+  (unless (duet-approval-rule-p approval)
+    (user-error "Cannot make a rule: Duet cannot tell what else it would allow"))
+  (duet-approval-check approval)
+  (let* ((rule (duet-approval-always-rule approval (intern (concat ":" scope))))
+         (text (duet-get-string rule :text))
+         (pattern (duet-get-string rule :pattern))
+         (given (and pattern
+                     (string-trim
+                      (read-string (format "Unasked in this %s from now on, %s: " scope
+                                           (if (equal (duet-get-string rule :covers) "files")
+                                               (format "%s of files" (duet-approval-tool approval))
+                                             "the command"))
+                                   pattern)))))
+    (unless (duet-approval-connection approval)
+      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
+    (when (equal given "")
+      (user-error "Nothing is decided: a rule is for something"))
+    (if (or given
+            (y-or-n-p (if text (format "Unasked from now on: %s? " (duet-approval-line text))
+                        (format "Let %s run in this %s from now on, unasked? "
+                                (duet-approval-always--what approval) scope))))
+        (apply #'duet-approval-send approval "approve"
+               (format "Allowed in this %s from now on" scope)
+               :type "function_call" :scope scope
+               (and given (not (equal given pattern)) (list :pattern given)))
+      (message "Nothing is decided"))))
+
+;;; Words
+
+;; A question of an agent in words: its name, its tool, its subject in one line, its
+;; possible answers, and how it ended.
+
+(defun duet-approval-question-p (approval)
+  "Return non-nil if APPROVAL is a question, not a tool that wants to run."
+  (equal (duet-approval-type approval) "human_contact"))
+
+(defun duet-approval-elicits-p (approval)
+  "Return non-nil if APPROVAL is a form, or an address to be opened."
+  (let ((data (duet-approval-data approval)))
+    (or (duet-form-p data) (duet-form-link-p data))))
+
+(defun duet-approval-editable-p (approval)
+  "Return non-nil if the tool of APPROVAL would run with another input.
+A server that says nothing of it takes one."
+  (not (or (duet-approval-question-p approval)
+           (eq (plist-get (duet-approval-data approval) :input_editable) :json-false))))
+
+(defun duet-approval-tool (approval)
+  "Return the name of the tool that APPROVAL is about."
+  (if (duet-approval-question-p approval)
+      "question"
+    (duet-approval-line (or (duet-get-string (duet-approval-data approval) :tool_name)
+                             "tool"))))
+
+(defun duet-approval-name (approval)
+  "Return APPROVAL in a few words."
+  (let* ((title (duet-approval-line (or (duet-approval-title approval) "a question")))
+         (name (if (and (not (duet-approval-question-p approval))
+                        (equal title (duet-approval-tool approval))
+                        (duet-approval-input approval))
+                   ;; It says too little.
+                   (concat title " " (substring-no-properties
+                                      (duet-approval-summary approval)))
+                 title)))
+    (truncate-string-to-width name 70 nil nil "…")))
+
+(defconst duet-approval--longest 400
+  "How many characters of a text fit into a line.")
+
+(defun duet-approval-line (text)
+  "Return TEXT as one line; a text that is too long is cut, and says so."
+  (concat (duet-visible-line (substring text 0 (min duet-approval--longest (length text))))
+          (if (> (length text) duet-approval--longest) "…" "")))
+
+(defun duet-approval-input (approval)
+  "Return the input of the tool that APPROVAL is about, or nil."
+  (duet-get (duet-approval-data approval) :tool_input))
+
+(defun duet-approval--counts (data)
+  "Return how many lines DATA of a question add and remove, as text, or nil.
+An event has old and new texts, a reply a unified diff."
+  (let ((diffs (duet-get-objects data :diffs))
+        (diff (duet-get-string data :diff))
+        (added 0)
+        (removed 0))
+    (cond
+     (diffs (duet-render--counts diffs))
+     (diff
+      (dolist (line (split-string diff "\n"))
+        (cond ((string-match-p "\\`\\(?:---\\|\\+\\+\\+\\) " line))
+              ((string-prefix-p "+" line) (cl-incf added))
+              ((string-prefix-p "-" line) (cl-incf removed))))
+      (duet-render-counts added removed)))))
+
+(defun duet-approval-summary (approval &optional root)
+  "Return in one line the subject of APPROVAL: a command, a file, a question.
+Files are shown relative to ROOT."
+  (let* ((data (duet-approval-data approval))
+         (input (duet-approval-input approval))
+         (command (duet-get input :command))
+         (paths (duet-get-strings data :paths))
+         (counts (duet-approval--counts data)))
+    (cond
+     ((duet-approval-question-p approval) (duet-approval-name approval))
+     ((stringp command) (propertize (duet-approval-line command) 'face 'duet-code))
+     ((and (vectorp command) (cl-every #'stringp command))
+      (propertize (duet-approval-line (string-join command " ")) 'face 'duet-code))
+     (paths
+      (concat (mapconcat (lambda (path)
+                           (duet-approval-line
+                            (or (and root (duet-remote-inside path root))
+                                (duet-remote-abbreviate path))))
+                         (seq-take paths 3) ", ")
+              (if (nthcdr 3 paths) (format " and %d more" (- (length paths) 3)) "")
+              (if counts (concat " " counts) "")))
+     ((and (consp input) (keywordp (car input)))
+      (duet-approval-line
+       (mapconcat (lambda (key)
+                    (let ((value (plist-get input key)))
+                      (format "%s: %s" (duet-get-name key)
+                              (if (stringp value) value (duet-log-brief value)))))
+                  (cl-loop for key in input by #'cddr collect key) ", ")))
+     (t (duet-approval-line (or (duet-approval-title approval) ""))))))
+
+(defun duet-approval-options (approval)
+  "Return the answers that APPROVAL offers: a list of (NAME . ID)."
+  (delq nil
+        (mapcar (lambda (option)
+                  (let ((id (duet-get-string option :option_id))
+                        (name (duet-get-string option :name)))
+                    (and (or id name)
+                         (cons (duet-approval-line (or name id)) (or id name)))))
+                (duet-get-objects (duet-approval-data approval) :options))))
+
+(defun duet-approval-options-only-p (approval)
+  "Return non-nil if APPROVAL is answered with one of its options alone.
+So it is where an agent lets one choose: its protocol has no place for words."
+  (eq (duet-get (duet-approval-data approval) :options_only) t))
+
+(defun duet-approval-declinable-p (approval)
+  "Return non-nil if APPROVAL, a question, need not be answered to go on."
+  (eq (duet-get (duet-approval-data approval) :declinable) t))
+
+(defun duet-approval-rule-p (approval)
+  "Return non-nil if an answer to APPROVAL can become a rule for good.
+The hub says what a rule would cover; an event that is too long leaves
+that out."
+  (let ((data (duet-approval-data approval)))
+    (and (not (duet-approval-question-p approval))
+         (not (duet-approval-plan approval))
+         (or (duet-get data :rule_preview) (duet-get data :truncated)))))
+
+(defun duet-approval-plan (approval)
+  "Return the plan that the agent of APPROVAL wants to carry out, or nil."
+  (duet-get-string (duet-approval-data approval) :plan))
+
+(defun duet-approval-option-rejects-p (option)
+  "Return non-nil if an agent that is given OPTION does not do what it asks for."
+  (string-prefix-p "reject_" (or (duet-get-string option :kind) "")))
+
+;; By its first word, so that one that says two things is explained.
+(defconst duet-approval--allowing
+  (concat "\\`\\(?:always +\\)?"
+          (regexp-opt '("accept" "allow" "approve" "confirm" "ok" "permit" "proceed" "run"
+                        "yes")
+                      'words))
+  "Regexp for names of answers that say that they allow.")
+
+(defconst duet-approval--denying
+  (concat "\\`\\(?:always +\\)?"
+          (regexp-opt '("cancel" "decline" "deny" "disallow" "do not" "don't" "never" "no"
+                        "refuse" "reject")
+                      'words))
+  "Regexp for names of answers that say that they deny.")
+
+(defun duet-approval--effect (name kind)
+  "Return the effect of an agent's answer called NAME, of KIND, as text.
+It is empty where the name says it."
+  (let* ((case-fold-search t)
+         (remembered (member kind '("allow_always" "reject_always")))
+         (does (pcase kind
+                 ((or "allow_once" "allow_always")
+                  (unless (string-match-p duet-approval--allowing name) "allows"))
+                 ((or "reject_once" "reject_always")
+                  (unless (string-match-p duet-approval--denying name) "denies"))))
+         (effects (delq nil (list does (and remembered "the agent remembers it")))))
+    (if effects (format " (%s)" (string-join effects "; ")) "")))
+
+(defun duet-approval-answers (approval)
+  "Return the answers of its own that the agent of APPROVAL offers, in words."
+  (mapcar (lambda (option)
+            (let ((name (duet-approval-line (or (duet-get-string option :name)
+                                                (duet-get-string option :option_id) ""))))
+              (concat name (duet-approval--effect name (duet-get-string option :kind)))))
+          (duet-get-objects (duet-approval-data approval) :options)))
+
+(defconst duet-approval--plain
+  '(("allow_once" "accept" "allow" "allow once" "approve" "ok" "proceed" "yes")
+    ("reject_once" "decline" "deny" "no" "reject" "reject once"))
+  "Kinds of answers, and names that say no more than the kind.")
+
+(defun duet-approval-plain-p (approval number)
+  "Return non-nil if answer NUMBER of the agent of APPROVAL is what a key does.
+To approve takes the first that allows once, and to deny the first that rejects."
+  (let* ((options (duet-get-objects (duet-approval-data approval) :options))
+         (option (nth (1- number) options))
+         (kind (duet-get-string option :kind)))
+    (and (member (downcase (or (duet-get-string option :name) ""))
+                 (cdr (assoc kind duet-approval--plain)))
+         (eq option (cl-find kind options :test #'equal
+                             :key (lambda (other) (duet-get-string other :kind)))))))
+
+(defun duet-approval-outcome (data)
+  "Return in words the end of a question: DATA of the event that reports it."
+  (let ((decision (or (duet-get-string data :decision) "answered"))
+        (comment (duet-get-string data :response_text)))
+    ;; A rule or a mode is named behind an equal sign.
+    (pcase (car (split-string (or (duet-get-string data :decided_by) "") "="))
+      ("end" "was withdrawn: the run has ended")
+      ("timeout" "has expired")
+      ("overtaken" "was withdrawn: the conversation went on without it")
+      ("changed" "was replaced: the agent changed the tool call")
+      ((and by (or "rule" "mode")) (format "was %s by a %s" decision by))
+      (_ (format "was %s elsewhere%s"
+                 (if (equal decision "responded") "answered" decision)
+                 (if comment (format ": %s" (duet-approval-line comment)) ""))))))
 
 (provide 'duet-approval)
 ;;; duet-approval.el ends here

@@ -1,4 +1,4 @@
-;;; duet-ask.el --- Asks an agent about what is in a buffer  -*- lexical-binding: t; -*-
+;;; duet-ask.el --- Prompts about a region or a diagnostic  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-attach.el --- Files that go with a prompt  -*- lexical-binding: t; -*-
+;;; duet-attach.el --- Images and files in prompts and conversations  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -7,39 +7,45 @@
 
 ;; Images and other files go with a prompt where the user attaches them, and
 ;; files of the project where the prompt mentions them as @file.  What is attached
-;; is told below the prompt, and can be taken away again.
+;; is shown below the prompt, and can be taken away again.
 ;;
-;; What the window system has goes with a prompt, too: the image in the clipboard,
-;; by `duet-attach-clipboard' or by `yank-media', which Emacs has since version 29,
-;; and files that are dropped on the prompt.
+;; So do the image in the clipboard, by `duet-attach-clipboard' or by `yank-media'
+;; of Emacs 29, and files that are dropped on the prompt.
 
 ;;; Code:
 
+(require 'button)
 (require 'cl-lib)
 (require 'dnd)
+(require 'image)
 (require 'mailcap)
 (require 'subr-x)
 (require 'url-util)
-(require 'duet-attachment)
 (require 'duet-compose)
+(require 'duet-connection)
 (require 'duet-header)
+(require 'duet-model)
 (require 'duet-remote)
+(require 'duet-render)
+(require 'duet-visible)
 
 (declare-function yank-media-handler "yank-media" (types handler))
+
+;;; Attachments of prompts
 
 (defvar duet-attach--most (* 7 1024 1024)
   "How many bytes can go with a prompt.")
 
 (defvar duet-attach--most-mentioned (* 256 1024)
-  "How many bytes a file has at most that goes along because it is mentioned.
-Of a longer one the agent is told where it is.")
+  "How many bytes a mentioned file has at most to go with the prompt.
+Of a longer one the agent gets only the path.")
 
 (defvar-local duet-attach--items nil
-  "What the user has attached to the prompt, the last first.
+  "The attachments of the prompt, the last first.
 Names of files, and content blocks that are in none.")
 
 (defvar-local duet-attach--overlay nil
-  "What tells below the prompt what is attached.")
+  "The overlay that lists the attachments below the prompt.")
 
 (defun duet-attach-file (file)
   "Have FILE go with the prompt that is written here."
@@ -87,14 +93,14 @@ It is the only thing that is attached, or you are asked which."
                      items)))
 
 (defun duet-attach--words (item)
-  "Return what ITEM, which is attached, is called."
+  "Return the name of ITEM, which is attached."
   (format "%s, %s"
           (if (stringp item) (duet-visible-line (file-name-nondirectory item))
             (format "%s from the clipboard" (plist-get item :mimeType)))
           (duet-attachment-size (duet-attach--size (list item)))))
 
 (defun duet-attach--show ()
-  "Tell below the prompt what is attached."
+  "List the attachments below the prompt."
   (unless (overlayp duet-attach--overlay)
     (setq duet-attach--overlay (make-overlay (point-max) (point-max) nil t t)))
   (move-overlay duet-attach--overlay (point-max) (point-max))
@@ -111,7 +117,7 @@ It is the only thing that is attached, or you are asked which."
                 "\n"))))
 
 (defun duet-attach-content (text)
-  "Return what goes with the prompt TEXT, a list of content blocks."
+  "Return the attachments of the prompt TEXT, a list of content blocks."
   (let ((mentioned (cl-set-difference (duet-attach--mentioned text) duet-attach--items
                                       :test #'equal))
         (left (- duet-attach--most (duet-attach--size duet-attach--items)))
@@ -154,7 +160,7 @@ What is elsewhere stays there: a text is not the user's word for it."
     (concat "attachment:" (url-hexify-string (file-name-nondirectory file)))))
 
 (defun duet-attach--type (file)
-  "Return the type that the name of FILE stands for, or nil."
+  "Return the type of FILE by its name, or nil."
   (mailcap-extension-to-mime (or (file-name-extension file) "")))
 
 (defun duet-attach--link (file)
@@ -189,7 +195,7 @@ What is elsewhere stays there: a text is not the user's word for it."
 (define-key duet-compose-mode-map (kbd "C-c C-d") #'duet-attach-remove)
 
 
-;;; Images from the clipboard, files that are dropped
+;;;; Images from the clipboard, files that are dropped
 
 (defconst duet-attach--types '(image/png image/jpeg image/webp image/gif)
   "Types of images that agents take, the best first.")
@@ -238,6 +244,151 @@ Return what was done, as functions of `dnd-protocol-alist' do."
 
 (add-hook 'duet-compose-mode-hook #'duet-attach--take-from-window)
 (define-key duet-compose-mode-map (kbd "C-c C-y") #'duet-attach-clipboard)
+
+;;; Attachments of messages
+
+;; Messages of agents and results of tools may be images, sounds and files.
+;; The server has their bytes; a message has their ids.  Where Emacs can show
+;; images they are shown in the transcript, else there is a button.
+
+(defcustom duet-show-images t
+  "Whether images of agents are shown in the transcript.
+Else there is a button for each."
+  :type 'boolean
+  :group 'duet)
+
+(defconst duet-attachment--shown-bytes (* 4 1024 1024)
+  "How many bytes an image has at most that is shown unasked.")
+
+(defconst duet-attachment--types
+  '(("image/png" . png) ("image/jpeg" . jpeg) ("image/gif" . gif) ("image/webp" . webp))
+  "Types of images that are shown unasked.
+Others, such as SVG, may ask for files of their own.")
+
+(defvar duet-attachment--images (make-hash-table :test #'eq :weakness 'key)
+  "Bytes of images by their attachments; t while they are on their way.
+They are forgotten with the message that the attachment belongs to.")
+
+;; `file-size-human-readable' rounds otherwise in each Emacs.
+(defun duet-attachment-size (bytes)
+  "Return BYTES, a number, in words."
+  (cond ((< bytes 1000) (format "%d B" bytes))
+        ((< bytes 1000000) (format "%d kB" (/ bytes 1000)))
+        (t (format "%.1f MB" (/ bytes 1e6)))))
+
+(defun duet-attachment-label (attachment)
+  "Return a line that describes ATTACHMENT."
+  (let ((size (duet-get-number attachment :size))
+        (id (duet-get-string attachment :attachment_id))
+        (uri (duet-get-string attachment :uri)))
+    (concat "["
+            (string-join
+             (delq nil
+                   (list (string-replace "_" " " (or (duet-get-string attachment :type) "content"))
+                         ;; An image has no name but that of its file.
+                         (or (duet-get-string attachment :name)
+                             (and id uri (string-prefix-p "file:" uri)
+                                  (file-name-nondirectory (url-unhex-string uri))))
+                         (duet-get-string attachment :mime_type)
+                         (and size (> size 0) (duet-attachment-size size))
+                         (and (null id) uri)))
+             " ")
+            "]")))
+
+(defun duet-attachment-render (message)
+  "Return the lines that show the attachments of MESSAGE, or nil."
+  (when-let ((attachments (duet-message-attachments message)))
+    (mapconcat (lambda (attachment) (duet-attachment--line message attachment))
+               attachments "\n")))
+
+(defun duet-attachment--line (message attachment)
+  "Return the text of ATTACHMENT of MESSAGE: a button, and its image."
+  (let* ((id (duet-get-string attachment :attachment_id))
+         (label (replace-regexp-in-string
+                 "[\n\r]+" " " (duet-visible (duet-attachment-label attachment))))
+         (image (and id (duet-attachment--image message attachment))))
+    (concat "  "
+            (if (null id)
+                (propertize label 'face 'duet-dim)
+              (make-text-button (copy-sequence label) nil
+                                'action #'duet-attachment--pressed
+                                'duet-attachment attachment
+                                'follow-link t
+                                'help-echo "mouse-1, RET: show it"))
+            (if image (concat "\n  " (propertize " " 'display image)) ""))))
+
+(defun duet-attachment--image (message attachment)
+  "Return the image that ATTACHMENT of MESSAGE is, or nil.
+Where it has not come yet, it is asked for, and MESSAGE is drawn again."
+  (let* ((id (duet-get-string attachment :attachment_id))
+         (type (cdr (assoc (duet-get-string attachment :mime_type) duet-attachment--types)))
+         (size (or (duet-get-number attachment :size) 0)))
+    (when (and duet-show-images type (display-graphic-p) (image-type-available-p type)
+               (<= size duet-attachment--shown-bytes))
+      (pcase (gethash attachment duet-attachment--images)
+        ('nil
+         (when-let ((connection (bound-and-true-p duet-connection)))
+           (puthash attachment t duet-attachment--images)
+           (duet-attachment-fetch
+            connection id
+            (lambda (bytes _)
+              (puthash attachment bytes duet-attachment--images)
+              (duet-model-announce (duet-session-model (duet-message-session message))
+                                   'message-changed (duet-message-session message) message))
+            (lambda (_) (remhash attachment duet-attachment--images))))
+         nil)
+        ((and bytes (pred stringp))
+         (ignore-errors (create-image bytes type t :max-width 600 :max-height 400)))))))
+
+(defun duet-attachment-fetch (connection id success-fn &optional error-fn)
+  "Ask through CONNECTION for the bytes of the attachment ID.
+Call SUCCESS-FN with them and their type, or ERROR-FN with what went
+wrong; without that it is shown."
+  (let ((parts '()))
+    (cl-labels
+        ((ask (offset)
+           (duet-connection-request
+            connection 'getAttachment (list :id id :offset offset)
+            :success-fn
+            (lambda (result)
+              (push (base64-decode-string (or (duet-get-string result :data) "")) parts)
+              (if-let ((next (duet-get-number result :next_offset)))
+                  (ask next)
+                (funcall success-fn (apply #'concat (nreverse parts))
+                         (duet-get-string result :mime_type))))
+            :error-fn
+            (or error-fn
+                (lambda (err)
+                  (message "Duet: %s" (duet-connection-error-text err)))))))
+      (ask 0))))
+
+(defun duet-attachment--pressed (button)
+  "Show the attachment of BUTTON."
+  (duet-attachment-show duet-connection (button-get button 'duet-attachment)))
+
+(defun duet-attachment-show (connection attachment)
+  "Show ATTACHMENT, which CONNECTION has, in a buffer of its own.
+It can be saved from there."
+  (duet-attachment-fetch
+   connection (duet-get-string attachment :attachment_id)
+   (lambda (bytes type)
+     (let ((buffer (generate-new-buffer
+                    (format "*duet %s*" (or (duet-get-string attachment :name)
+                                            (duet-get-string attachment :type))))))
+       (with-current-buffer buffer
+         (set-buffer-multibyte nil)
+         (insert bytes)
+         (cond
+          ((and (display-graphic-p) (assoc type duet-attachment--types))
+           (image-mode))
+          ((string-prefix-p "text/" (or type ""))
+           (decode-coding-region (point-min) (point-max) 'utf-8)
+           (set-buffer-multibyte t)))
+         (set-buffer-modified-p nil)
+         (goto-char (point-min)))
+       (pop-to-buffer buffer)))))
+
+(add-hook 'duet-render-functions #'duet-attachment-render)
 
 (provide 'duet-attach)
 ;;; duet-attach.el ends here

@@ -7,7 +7,7 @@
 
 ;; A bookmark leads to the list of a project's sessions, to a session's transcript,
 ;; or to what it has changed, also in another Emacs: its server is started, and the
-;; session is shown as soon as that has told of it.
+;; session is shown as soon as that has sent it.
 
 ;;; Code:
 
@@ -40,7 +40,7 @@
 (defun duet-bookmark-visit (root &optional id changes)
   "Show the list of sessions of the project ROOT, or its session ID.
 If CHANGES is non-nil show what that has changed.  A server is started for it,
-and the session is shown once that has told of it."
+and the session is shown once that has sent it."
   (let ((connection (duet-connection-ensure root)))
     (if (and id (duet-connection-session connection id))
         (duet-bookmark--show connection id changes)
@@ -54,7 +54,7 @@ and the session is shown once that has told of it."
     (when changes (duet-diff session))))
 
 (defun duet-bookmark--await (connection id changes)
-  "Show the session ID, or its CHANGES, once CONNECTION's server has told of it."
+  "Show the session ID, or its CHANGES, once CONNECTION's server has sent it."
   (let ((model (duet-connection-model connection))
         observer)
     (setq observer

@@ -1,15 +1,15 @@
-;;; duet-build-flymake.el --- Flymake shows what builds have found  -*- lexical-binding: t; -*-
+;;; duet-build-flymake.el --- Mistakes of builds in Flymake  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Whoever builds the project, this Emacs, an agent's editor or a shell with
-;; `duet-rpc build', the server tells what was found.  `duet-build-flymake' is a
-;; backend of Flymake that shows it in the buffers of the files, until the next build of
-;; the same name has ended; so it does with what gates find (duet-gates.el).  It checks nothing by itself, and costs nothing where
-;; nothing was built.
+;; The server reports the mistakes that builds find, those of this Emacs, of an agent's
+;; editor and of `duet-rpc build' in a shell.  `duet-build-flymake' is a backend of
+;; Flymake that shows them in the buffers of the files, until the next build of the same
+;; name has ended.  It shows the mistakes that gates find, too.  It checks nothing by
+;; itself, and costs nothing without a build.
 
 ;;; Code:
 
@@ -34,18 +34,18 @@ Without that it shows what was found where it is on already."
 Each key is a list of the project's directory and of which of them it is.")
 
 (defvar-local duet-build-flymake--report nil
-  "The function that tells Flymake what is wrong in the buffer.")
+  "The function that reports mistakes in the buffer to Flymake.")
 (defvar-local duet-build-flymake--shown nil
-  "What is wrong in the buffer: lists of two markers, a type and a text.")
+  "Mistakes in the buffer: lists of two markers, a type and a text.")
 
 (defun duet-build-flymake (report &rest _)
-  "Tell REPORT, a function of Flymake's, what builds have found in the buffer.
+  "Report the mistakes of builds in the buffer to REPORT, a function of Flymake's.
 A function for `flymake-diagnostic-functions'."
   (setq duet-build-flymake--report report)
-  (duet-build-flymake--tell))
+  (duet-build-flymake--send))
 
-(defun duet-build-flymake--tell ()
-  "Tell Flymake what is wrong in the current buffer.
+(defun duet-build-flymake--send ()
+  "Report the mistakes in the current buffer to Flymake.
 Where the text was changed since, the places have moved with it."
   (duet-log-guard "Flymake"
     (funcall duet-build-flymake--report
@@ -57,7 +57,7 @@ Where the text was changed since, the places have moved with it."
              :region (cons (point-min) (point-max)))))
 
 (defun duet-build-flymake--observe (model kind _session data _extra)
-  "Take what DATA tell of a build of MODEL's project that has ended, or of a gate.
+  "Take the mistakes in DATA of a build of MODEL's project, or of a gate.
 KIND says of what DATA are."
   (cond
    ((and (eq kind 'build) (member (duet-get-string data :stage) '("succeeded" "failed")))
@@ -114,7 +114,7 @@ A file may be visited by the name of a symbolic link."
           (and diagnostics (require 'flymake)
                (delq nil (mapcar #'duet-build-flymake--place diagnostics))))
     (cond ((and duet-build-flymake--report (bound-and-true-p flymake-mode))
-           (duet-build-flymake--tell))
+           (duet-build-flymake--send))
           ((and duet-build-flymake-turn-on duet-build-flymake--shown)
            (flymake-mode 1)))))
 

@@ -1,4 +1,4 @@
-;;; duet-build.el --- Builds of the project, and the mistakes in them  -*- lexical-binding: t; -*-
+;;; duet-build.el --- Builds, their output and their mistakes  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,28 +8,42 @@
 ;; `duet-build' has the server build the project, and shows what is printed as it
 ;; comes.  It is used as `compile' is: RET goes to the place of a mistake,
 ;; `next-error' to the next one from anywhere, C-c C-k ends the build, g begins
-;; another.  Which lines are mistakes, and where, the server tells; they are not
-;; guessed here from the text.
+;; another.  The server says which lines are mistakes, and where; Emacs does not guess
+;; them from the text.
 ;;
 ;; Flymake shows them, too: see duet-build-flymake.el.
 
 ;;; Code:
 
+(require 'ansi-color)
 (require 'cl-lib)
 (require 'compile)
 (require 'subr-x)
 (require 'duet-actions)
-(require 'duet-build-output)
 (require 'duet-connection)
 (require 'duet-header)
+(require 'duet-log)
 (require 'duet-menu-bar)
 (require 'duet-remote)
+(require 'duet-render)
+(require 'duet-visible)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 
+;;; Builds
+
+(defvar-local duet-build--counts nil
+  "The numbers of errors, warnings and notes, a list.")
+(defvar-local duet-build--output nil
+  "A marker: where what is printed begins.")
+(defvar-local duet-build--located nil
+  "A marker: behind the line to which the last mistake belongs.")
+(defvar-local duet-build--searched 0
+  "The number of characters of this output that were searched for mistakes.")
+(defvar-local duet-build--current nil
+  "The position of the mistake whose place was shown last, or nil.")
 (defvar-local duet-build--name nil
-  "What the buffer builds, one of those that the server lists; nil for the first.")
+  "The name of the build, one that the server lists; nil for the first.")
 (defvar-local duet-build--request nil
   "The id of the request of the build that runs, or nil.")
 (defvar-local duet-build--id nil
@@ -37,7 +51,7 @@
 (defvar-local duet-build--given-up nil
   "The server's ids of builds that were ended for another one.")
 (defvar-local duet-build--outcome nil
-  "How the build is doing, a string with a face.")
+  "The state of the build, a string with a face.")
 
 (defvar duet-build-mode-map
   (let ((map (make-sparse-keymap)))
@@ -71,7 +85,7 @@
                      ["End the Build" duet-build-cancel :enable duet-build--request]))
 
 
-;;; Begin and end
+;;;; Begin and end
 
 ;;;###autoload
 (defun duet-build (&optional name)
@@ -97,26 +111,19 @@ With a prefix argument choose it."
          ;; Outside of the process filter, which a minibuffer would hold up.
          (run-at-time 0 nil
                       (lambda ()
-                        (condition-case nil
-                            (duet-build--show
-                             connection
-                             (completing-read (format-prompt "Build" (car names))
-                                              names nil t nil nil (car names)))
-                          ;; In a timer Emacs does not say so itself.
-                          (quit (message "Quit"))))))))))
+                        (duet-log-quit
+                          (duet-build--show
+                           connection
+                           (completing-read (format-prompt "Build" (car names))
+                                            names nil t nil nil (car names)))))))))))
 
 (defun duet-build-buffer (connection)
   "Return the buffer of the builds of CONNECTION; make it if need be."
-  (let* ((root (duet-connection-root connection))
-         (buffer (get-buffer-create (format "*duet build: %s*" (duet-remote-abbreviate root)))))
+  (let ((buffer (duet-connection-buffer connection "build" #'duet-build-mode
+                                        #'duet-build--follow)))
     (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-build-mode)
-        (duet-build-mode)
-        (duet-model-follow #'duet-build--follow (duet-connection-model connection))
-        (add-hook 'kill-buffer-query-functions #'duet-build--kill-p nil t)
-        (add-hook 'kill-buffer-hook #'duet-build--drop nil t))
-      (setq duet-connection connection
-            default-directory (duet-connection-directory connection)))
+      (add-hook 'kill-buffer-query-functions #'duet-build--kill-p nil t)
+      (add-hook 'kill-buffer-hook #'duet-build--drop nil t))
     buffer))
 
 (defun duet-build--show (connection name)
@@ -190,7 +197,7 @@ With a prefix argument choose it."
              "failed" 'compilation-mode-line-fail))))
 
 (defun duet-build--time (data)
-  "Return a line that tells how long the build took that DATA are of, until now."
+  "Return a line with the duration, until now, of the build that DATA are of."
   (concat (if-let ((duration (duet-get-number data :duration_ms)))
               (format "It took %.1f s, until " (/ duration 1000.0))
             "That was at ")
@@ -244,13 +251,13 @@ That is what `duet-build--failed' returns."
   (duet-build--show duet-connection duet-build--name))
 
 
-;;; What the server tells
+;;;; Events of the server
 
 (defun duet-build--follow (_model kind _session data _extra)
-  "Show what DATA, which is of KIND, tell of the build of the current buffer."
+  "Show DATA, which is of KIND, if they are of the current buffer's build."
   (when (and duet-build--request (memq kind '(build-progress build-diagnostic)))
     (let ((id (duet-get-string data :build_id)))
-      ;; What Emacs is told of is what it has asked for: here, one at a time.
+      ;; Emacs gets notifications only of its own builds: here, one at a time.
       (unless (or duet-build--id (member id duet-build--given-up))
         (setq duet-build--id id))
       (when (equal id duet-build--id)
@@ -258,7 +265,7 @@ That is what `duet-build--failed' returns."
           (duet-build--progress data))))))
 
 (defun duet-build--progress (data)
-  "Show what DATA tell of how the build goes on."
+  "Show the progress of the build that DATA describe."
   (pcase (duet-get-string data :stage)
     ("waiting"
      (duet-build--insert (propertize "Waits for another build to end…\n" 'face 'duet-dim)))
@@ -276,11 +283,11 @@ That is what `duet-build--failed' returns."
      (duet-build--insert (duet-build--printed (or (duet-get-string data :output) ""))))))
 
 
-;;; How it is doing
+;;;; State
 
 
 (defun duet-build--mode-line ()
-  "Return what the mode line tells of the build."
+  "Return the state of the build for the mode line."
   (if (null duet-build--outcome) ""
     (pcase-let ((`(,errors ,warnings ,notes) duet-build--counts))
       (concat ":" duet-build--outcome
@@ -305,6 +312,213 @@ That is what `duet-build--failed' returns."
                            (if duet-build--request '(1 duet-build-cancel "ends it")
                              '(1 duet-build-again "builds again"))
                            '(2 duet-build-visit "goes to the place")))))
+
+;;; Output
+
+;; The output of a build is shown as it comes.  A line that reports a mistake is a
+;; link to its place, as the server says.
+
+(defun duet-build--printed (text)
+  "Return TEXT, which a build has printed, as it is shown."
+  (let ((colored (let ((ansi-color-context nil)) (ansi-color-apply text))))
+    ;; Text behind a carriage return replaces the line.
+    (duet-visible (mapconcat #'duet-build--drawn (split-string colored "\n") "\n"))))
+
+(defun duet-build--drawn (line)
+  "Return the part of LINE that is visible behind its carriage returns."
+  (let ((end (length line))
+        (beg 0)
+        next)
+    (while (and (> end 0) (eq (aref line (1- end)) ?\r))
+      (setq end (1- end)))
+    (while (and (setq next (string-search "\r" line beg)) (< next end))
+      (setq beg (1+ next)))
+    (substring line beg end)))
+
+(defun duet-build--insert (text)
+  "Insert TEXT at the end of the buffer.
+As in a buffer of `compile' windows follow the end if point was put there, or
+if `compilation-scroll-output' is set."
+  (let* ((inhibit-read-only t)
+         (end (point-max))
+         (windows (cl-remove-if-not (lambda (window)
+                                      (duet-build--follows-p (window-point window)))
+                                    (get-buffer-window-list nil nil t)))
+         (follow (duet-build--follows-p (point))))
+    (save-excursion
+      (goto-char end)
+      (insert (duet-render-wrap text (- (point) (line-beginning-position)))))
+    (set-buffer-modified-p nil)
+    (when follow (goto-char (point-max)))
+    (dolist (window windows)
+      (set-window-point window (point-max)))))
+
+(defun duet-build--follows-p (place)
+  "Return non-nil if PLACE, of point, is to follow the end of the buffer."
+  (or compilation-scroll-output
+      (and (= place (point-max)) (> place (point-min)))))
+
+(defun duet-build--found (diagnostic)
+  "Make the line that reports DIAGNOSTIC a link to its place.
+It is an object of the server's, which sends it after the output."
+  (let* ((severity (duet-get-string diagnostic :severity))
+         (line (or (duet-build--line diagnostic) (duet-build--add-line diagnostic)))
+         (inhibit-read-only t))
+    (cl-incf (nth (pcase severity ("error" 0) ("warning" 1) (_ 2)) duet-build--counts))
+    (save-excursion
+      (goto-char line)
+      (let ((end (line-end-position)))
+        (add-text-properties line end
+                             (list 'duet-build-diagnostic diagnostic
+                                   'mouse-face 'highlight
+                                   'help-echo (duet-visible
+                                               (or (duet-get-string diagnostic :message) ""))))
+        (add-face-text-property line end (pcase severity
+                                           ("error" 'compilation-error)
+                                           ("warning" 'compilation-warning)
+                                           (_ 'compilation-info)))
+        (set-marker duet-build--located (min (point-max) (1+ end)))))
+    (set-buffer-modified-p nil)
+    (force-mode-line-update)))
+
+(defconst duet-build--search-most 20000000
+  "How many characters are searched in a build's output for its mistakes.
+A mistake that is not found has a line of its own at the end.")
+
+(defun duet-build--line (diagnostic)
+  "Return where the line that reports DIAGNOSTIC begins, or nil.
+That is one with the file's name and the number of the line which is no other
+mistake's; tools call a file by the directory in which they run."
+  (when-let ((file (duet-get-string diagnostic :file))
+             (number (duet-get-number diagnostic :line)))
+    (let ((regexp (concat "\\(?:^\\|[^[:alnum:]_.-]\\)"
+                          (regexp-quote (file-name-nondirectory file))
+                          "[\"']?\\(?:[:(]\\|, line \\)" (number-to-string number)
+                          "\\(?:[^[:digit:]]\\|$\\)")))
+      (save-excursion
+        (cl-loop for from in (list duet-build--located duet-build--output)
+                 while (< duet-build--searched duet-build--search-most)
+                 thereis (progn
+                           (goto-char from)
+                           (prog1 (cl-loop while (re-search-forward regexp nil 'move)
+                                           unless (get-text-property (line-beginning-position)
+                                                                     'duet-build-diagnostic)
+                                           return (line-beginning-position)
+                                           do (forward-line 1))
+                             (setq duet-build--searched
+                                   (+ duet-build--searched (- (point) from))))))))))
+
+(defun duet-build--add-line (diagnostic)
+  "Add a line that reports DIAGNOSTIC; return where it begins."
+  (let ((beg (point-max)))
+    (duet-build--insert
+     (concat (if (eq (char-before beg) ?\n) "" "\n")
+             (duet-visible-line
+              (concat (string-join
+                       (delq nil (list (or (duet-get-string diagnostic :file) "?")
+                                       (when-let ((line (duet-get-number diagnostic :line)))
+                                         (number-to-string line))
+                                       (when-let ((column (duet-get-number diagnostic :column)))
+                                         (number-to-string column))))
+                       ":")
+                      ": " (or (duet-get-string diagnostic :severity) "error") ": "
+                      (or (duet-get-string diagnostic :message) "")))
+             "\n"))
+    (save-excursion
+      (goto-char beg)
+      (if (eolp) (1+ beg) beg))))
+
+(defun duet-build--move (count)
+  "Move point to the COUNTth place from here; return non-nil if there is one."
+  (let ((start (point))
+        (found t))
+    (dotimes (_ (abs count))
+      (setq found (and found (if (> count 0) (duet-build--forward) (duet-build--backward)))))
+    (unless found (goto-char start))
+    found))
+
+(defun duet-build--forward ()
+  "Go to the next line with a place; return nil if there is none."
+  (forward-line 1)
+  (while (not (or (eobp) (get-text-property (point) 'duet-build-diagnostic)))
+    (goto-char (next-single-property-change (point) 'duet-build-diagnostic nil (point-max))))
+  (not (eobp)))
+
+(defun duet-build--backward ()
+  "Go to the line before with a place; return nil if there is none."
+  (let (found)
+    (beginning-of-line)
+    (while (not (or found (bobp)))
+      (forward-line -1)
+      (setq found (get-text-property (point) 'duet-build-diagnostic)))
+    (and found t)))
+
+(defun duet-build-next (&optional count)
+  "Go to the next mistake, or the COUNTth."
+  (interactive "p" duet-build-mode)
+  (unless (duet-build--move (or count 1))
+    (user-error "There are no more")))
+
+(defun duet-build-previous (&optional count)
+  "Go to the mistake before, or the COUNTth."
+  (interactive "p" duet-build-mode)
+  (duet-build-next (- (or count 1))))
+
+(defun duet-build-next-error (count reset)
+  "Show the place of the COUNTth mistake from that which was shown last.
+If RESET is non-nil begin with the first.  The `next-error-function' of the
+buffer."
+  (goto-char (or (and (not reset) duet-build--current) (point-min)))
+  (unless (or (zerop count)
+              (and reset (= count 1) (get-text-property (point) 'duet-build-diagnostic))
+              (duet-build--move count))
+    (user-error "There are no more"))
+  (dolist (window (get-buffer-window-list nil nil t))
+    (set-window-point window (point)))
+  (duet-build-visit))
+
+(defun duet-build-visit (&optional stay)
+  "Go to the place of the mistake at point.
+If STAY is non-nil its window is not selected."
+  (interactive nil duet-build-mode)
+  (let* ((diagnostic (or (get-text-property (line-beginning-position) 'duet-build-diagnostic)
+                         (user-error "There is no mistake on this line")))
+         (file (or (duet-get-string diagnostic :file)
+                   (user-error "The server has not said where that is")))
+         (name (duet-remote-name file (duet-connection-directory duet-connection)))
+         (line (duet-get-number diagnostic :line))
+         (column (duet-get-number diagnostic :column)))
+    (setq duet-build--current (line-beginning-position))
+    (unless (file-exists-p name)
+      (user-error "There is no file %s" (duet-visible-line file)))
+    (let* ((buffer (find-file-noselect name))
+           (window (if stay (display-buffer buffer '(nil (inhibit-same-window . t)))
+                     (pop-to-buffer buffer '((display-buffer-reuse-window
+                                              display-buffer-use-some-window
+                                              display-buffer-pop-up-window)
+                                             (inhibit-same-window . t)))
+                     (selected-window))))
+      (with-selected-window window
+        (unless (<= (point-min) 1 (point-max)) (widen))
+        (when line
+          (push-mark nil t)
+          (save-restriction
+            (widen)
+            (goto-char (point-min))
+            (forward-line (1- line))
+            (when column
+              (goto-char (min (line-end-position) (+ (point) (1- column)))))))))))
+
+(defun duet-build-display ()
+  "Show the place of the mistake at point, and stay here."
+  (interactive nil duet-build-mode)
+  (duet-build-visit t))
+
+(defun duet-build-visit-mouse (event)
+  "Go to the place of the mistake where EVENT, a click, was."
+  (interactive "e" duet-build-mode)
+  (mouse-set-point event)
+  (duet-build-visit))
 
 (provide 'duet-build)
 ;;; duet-build.el ends here

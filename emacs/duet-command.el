@@ -1,4 +1,4 @@
-;;; duet-command.el --- What the program duet-rpc says on its command line  -*- lexical-binding: t; -*-
+;;; duet-command.el --- Commands of the program duet-rpc  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -15,7 +15,7 @@
 (require 'subr-x)
 (require 'duet-log)
 (require 'duet-remote)
-(require 'duet-rpc-process)
+(require 'duet-rpc)
 
 (defun duet-command (root &rest arguments)
   "Return the command that runs duet-rpc with ARGUMENTS for the project ROOT."
@@ -144,7 +144,7 @@ error."
       (when (buffer-live-p buffer) (kill-buffer buffer)))))
 
 (defun duet-command--reason (process errors)
-  "Return why PROCESS failed, in words, from ERRORS if they tell."
+  "Return why PROCESS failed, in words, from ERRORS if they say."
   (let ((text (if (buffer-live-p errors)
                   (with-current-buffer errors (string-trim (buffer-string)))
                 "")))

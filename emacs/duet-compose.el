@@ -1,45 +1,57 @@
-;;; duet-compose.el --- Where prompts are written  -*- lexical-binding: t; -*-
+;;; duet-compose.el --- The buffer of a prompt, its completion and history  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; A prompt is written in a buffer of its own.  Nothing that was written is
-;; lost: what is sent, cancelled or killed can be had again with \\`M-p', in the
-;; next Emacs too (duet-compose-history.el), and a prompt that the server refuses
-;; stays where it is.
+;; A prompt is written in a buffer of its own.  No text is lost: \\`M-p' brings back a
+;; prompt that was sent, cancelled or killed, in the next Emacs too, and a prompt that
+;; the server refuses stays where it is.
 ;;
-;; `@' is completed: to a file of the project, or to what the buffer that one
-;; came from has: its region, its diagnostics.  `/' at the beginning is completed
-;; to the agent's commands, and to words that set it (duet-directive.el).
+;; `@' completes to a file of the project, or to the region or the diagnostics of the
+;; previous buffer.  `/' at the beginning completes to the agent's commands, and to
+;; words that set it (duet-settings.el).
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'ring)
+(require 'seq)
 (require 'subr-x)
-(require 'duet-budget)
-(require 'duet-compose-complete)
-(require 'duet-compose-history)
 (require 'duet-connection)
-(require 'duet-directive)
 (require 'duet-header)
+(require 'duet-log)
 (require 'duet-sessions)
 (require 'duet-settings)
 (require 'duet-transcript)
+(require 'duet-visible)
 
 (declare-function duet-agents-asked "duet-agents" (connection))
 (declare-function duet-queue-save "duet-queue" ())
 (declare-function duet-agents-learn "duet-agents" (connection function))
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function flymake-diagnostic-beg "flymake" (diag))
+(declare-function flymake-diagnostic-text "flymake" (diag))
 
+;;; The prompt
+
+(defcustom duet-compose-history-size 200
+  "How many prompts are kept for \\<duet-compose-mode-map>\\[duet-compose-previous]."
+  :type 'natnum
+  :group 'duet)
+
+(defvar-local duet-compose--origin nil
+  "The buffer that the prompt was begun in.")
+(defvar duet-compose-history (make-ring duet-compose-history-size)
+  "Prompts that were written, the last first.")
 (defvar duet-compose-parameters-functions nil
   "Functions that add parameters to the launch of a session.
 Each is called in the compose buffer and returns a property list for
 launchSession, such as (:agent \"claude\").")
 
 (defvar duet-compose-content-functions nil
-  "Functions that say what goes with a prompt beside its text.
+  "Functions that return attachments of a prompt.
 Each is called in the compose buffer with the text, and returns a list of
 content blocks, as the protocol spells them.")
 
@@ -50,7 +62,7 @@ content blocks, as the protocol spells them.")
 (defvar-local duet-compose--place nil
   "The place in the history, or nil.")
 (defvar-local duet-compose--draft nil
-  "What was written before the history was looked at.")
+  "The text before a prompt of the history replaced it.")
 (defvar-local duet-compose--sending nil
   "Whether the prompt is being sent.")
 
@@ -77,7 +89,7 @@ content blocks, as the protocol spells them.")
   (visual-line-mode))
 
 (defun duet-compose--header ()
-  "Return the header line: what is written, for whom, and which keys do what."
+  "Return the header line: the kind of prompt, its recipient, and the keys."
   (if duet-compose--queued
       (concat " Edit queued prompt: "
               (duet-header-key #'duet-compose-send "save" 'duet-compose-mode-map) ", "
@@ -90,8 +102,8 @@ content blocks, as the protocol spells them.")
                      (duet-compose--run "Fork")
                      ((duet-session-active-run duet-session) "Queue")
                      (t "Continue")))
-         (who (string-join (delq nil (duet-compose--whom)) ", "))
-         (who (if (string-empty-p who) "" (concat " · " who)))
+         (recipient (string-join (delq nil (duet-compose--recipient)) ", "))
+         (recipient (if (string-empty-p recipient) "" (concat " · " recipient)))
          (keys (list
                 (concat " — " (duet-header-key #'duet-compose-send "send" 'duet-compose-mode-map))
                 (cons 2 (concat (and (duet-compose--busy-p)
@@ -101,9 +113,10 @@ content blocks, as the protocol spells them.")
                                                       'duet-compose-mode-map)))
                 (cons 3 ", @ adds context")))
          ;; Before that is shortened what adds context is left out.
-         (room (- (min 100 (duet-header-room)) 3 (string-width what) (string-width who)
+         (room (- (min 100 (duet-header-room)) 3 (string-width what)
+                  (string-width recipient)
                   (apply #'+ (mapcar #'string-width (list (car keys) (cdadr keys)))))))
-    ;; What others have called something is no construct of a mode line.
+    ;; A % in a name is no construct of a mode line.
     (replace-regexp-in-string
      "%" "%%"
      (duet-header-fit
@@ -114,12 +127,12 @@ content blocks, as the protocol spells them.")
                                         (replace-regexp-in-string
                                          "[[:cntrl:]]+" " " (duet-session-name duet-session))
                                         (min 40 (max 14 room)) nil nil "…"))))
-             (cons 1 who))
+             (cons 1 recipient))
        keys))
      t t)))
 
-(defun duet-compose--whom ()
-  "Return who gets the prompt: agent, model and permission mode, nil if not known."
+(defun duet-compose--recipient ()
+  "Return agent, model and permission mode of the prompt, nil where not known."
   (if duet-session
       (list (duet-session-agent duet-session) (duet-actions-session-llm duet-session)
             (duet-actions-session-mode duet-session))
@@ -130,11 +143,11 @@ content blocks, as the protocol spells them.")
             (duet-actions-mode-words (duet-get-string more :permission_mode))))))
 
 (defun duet-compose--parameters ()
-  "Return what `duet-compose-parameters-functions' add to a launch."
+  "Return the parameters of a launch by `duet-compose-parameters-functions'."
   (apply #'append (mapcar #'funcall duet-compose-parameters-functions)))
 
 (defun duet-compose--learn-agents ()
-  "Have the header line tell which agent is asked, once that is known."
+  "Have the header line name the agent, once that is known."
   (let ((buffer (current-buffer)))
     (require 'duet-agents)
     (duet-agents-learn duet-connection
@@ -193,7 +206,7 @@ One that was begun before is gone on with."
 
 (defvar-local duet-compose-bounds-function nil
   "Function that returns where a prompt is written, (BEG . END), or nil.
-Nil stands for one that returns all of the buffer, which is for prompts alone.")
+Nil means all of the buffer, which then holds only the prompt.")
 
 (defun duet-compose--bounds ()
   "Return where the prompt is written in the current buffer, (BEG . END)."
@@ -203,23 +216,23 @@ Nil stands for one that returns all of the buffer, which is for prompts alone.")
       (user-error "No prompt is written here")))
 
 (defun duet-compose--written ()
-  "Return what is written, as it is."
+  "Return the text of the prompt, as it is."
   (let ((bounds (duet-compose--bounds)))
     (buffer-substring-no-properties (car bounds) (cdr bounds))))
 
 (defun duet-compose--text ()
-  "Return what is written, without the space around it."
+  "Return the text of the prompt, without the space around it."
   (string-trim (duet-compose--written)))
 
 (defun duet-compose--replace (text)
-  "Make TEXT what is written."
+  "Replace the text of the prompt by TEXT."
   (let ((bounds (duet-compose--bounds)))
     (goto-char (car bounds))
     (delete-region (car bounds) (cdr bounds))
     (insert text)))
 
 (defun duet-compose--keep ()
-  "Keep what is written; the buffer is killed."
+  "Keep the text of the prompt; the buffer is killed."
   (unless (and duet-compose--queued (not (buffer-modified-p)))
     (duet-compose-remember (duet-compose--text))))
 
@@ -310,7 +323,7 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
                                     done fail now)))))))
 
 (defun duet-compose--report (session result now)
-  "Say what became of a prompt of SESSION, from the RESULT of continueSession.
+  "Report on a prompt of SESSION, from the RESULT of continueSession.
 NOW is non-nil if it was meant for an agent that works, and `with-more' if
 something goes with it that has to wait."
   (let ((delivered (duet-get-string result :delivered)))
@@ -324,13 +337,13 @@ something goes with it that has to wait."
           (now (message "Sent")))))
 
 (defun duet-compose--set (settings)
-  "Return what of SETTINGS is set by itself, as session.set has it.
+  "Return those of SETTINGS that session.set takes.
 A budget goes with a prompt."
   (cl-loop for (setting value) on settings by #'cddr
            unless (eq setting :budget) append (list setting value)))
 
 (defun duet-compose--content (text)
-  "Return what goes with the prompt TEXT, as a parameter, or nil."
+  "Return the attachments of the prompt TEXT, as a parameter, or nil."
   (let ((content nil)
         (default-directory (duet-connection-root duet-connection)))
     (dolist (function duet-compose-content-functions)
@@ -376,7 +389,7 @@ With NOW an agent that works gets the prompt in the middle of its turn."
    :error-fn fail))
 
 (defun duet-compose--title (text)
-  "Return what to call a session that begins with TEXT."
+  "Return a title for a session that begins with TEXT."
   (truncate-string-to-width (car (split-string text "\n")) 60 nil nil "…"))
 
 (defun duet-compose--close (buffer)
@@ -388,9 +401,9 @@ With NOW an agent that works gets the prompt in the middle of its turn."
     (when (buffer-live-p buffer) (kill-buffer buffer))))
 
 (defun duet-compose--sent (connection buffer result thread)
-  "Note that what is in BUFFER was sent through CONNECTION, with RESULT.
-THREAD is the session's id, or nil for a new one.  RESULT is nil if the agent
-was set, and told nothing."
+  "Note that the prompt in BUFFER was sent through CONNECTION, with RESULT.
+THREAD is the session's id, or nil for a new one.  RESULT is nil if the
+prompt only set the agent."
   (let* ((model (duet-connection-model connection))
          (id (duet-get-string result :session_id))
          (new (duet-get-string result :thread_id))
@@ -401,7 +414,7 @@ was set, and told nothing."
       (duet-events-sent model id new (duet-get-string result :agent)))
     (let ((session (and result (duet-model-session model new))))
       (when session
-        ;; Who comes back to the list is at what was asked for there.
+        ;; In the list point goes to the new session.
         (when (and (null thread) (buffer-live-p origin)
                    (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
           (duet-sessions-go-to origin session))
@@ -453,6 +466,235 @@ It is chosen by any of its words."
   (setq duet-compose--draft (duet-compose--written)
         duet-compose--place (ring-member duet-compose-history prompt))
   (duet-compose--replace prompt))
+
+;;; Completion
+
+(defvar-local duet-compose--files nil
+  "The files of the project, once they are known.")
+
+(defun duet-compose-complete ()
+  "Complete a word that begins with @, a `completion-at-point' function."
+  (let ((end (point))
+        (beg (save-excursion
+               (skip-chars-backward "^@ \t\n")
+               (and (eq (char-before) ?@)
+                    (progn (backward-char)
+                           (not (looking-back "[[:alnum:]]" (1- (point)))))
+                    (point)))))
+    (when beg
+      (list beg end
+            (completion-table-dynamic
+             (lambda (_)
+               (append (duet-compose--contexts)
+                       (mapcar (lambda (file) (concat "@" file))
+                               duet-compose--files))))
+            :exclusive 'no
+            :annotation-function
+            (lambda (candidate)
+              (pcase candidate
+                ("@region" " what is marked")
+                ("@diagnostics" " what Flymake says")))
+            :exit-function #'duet-compose--completed))))
+
+(defun duet-compose-complete-command ()
+  "Complete what begins with /, a `completion-at-point' function.
+That is a slash command, or sets the agent."
+  (duet-directive-complete duet-session))
+
+(defun duet-compose--contexts ()
+  "Return the completions from the buffer that the prompt was begun in."
+  (when (buffer-live-p duet-compose--origin)
+    (with-current-buffer duet-compose--origin
+      (delq nil (list (and (mark t) (use-region-p) "@region")
+                      (and (bound-and-true-p flymake-mode) "@diagnostics"))))))
+
+(defun duet-compose--completed (candidate status)
+  "Replace CANDIDATE, which was completed with STATUS, by what it means."
+  (when-let ((text (and (eq status 'finished)
+                        (buffer-live-p duet-compose--origin)
+                        (pcase candidate
+                          ("@region" (with-current-buffer duet-compose--origin
+                                       (duet-compose-region-text)))
+                          ("@diagnostics" (with-current-buffer duet-compose--origin
+                                            (duet-compose-diagnostics-text)))))))
+    (delete-char (- (length candidate)))
+    (insert text)))
+
+(defun duet-compose--name ()
+  "Return a name for the current buffer in a prompt."
+  (if buffer-file-name
+      (file-relative-name buffer-file-name
+                          (duet-project-root default-directory))
+    (buffer-name)))
+
+(defun duet-compose-region-text ()
+  "Return the region as a block of code that says where it is from."
+  (let ((beg (region-beginning))
+        (end (region-end)))
+    (format "%s:%d-%d\n```\n%s\n```\n"
+            (duet-compose--name) (line-number-at-pos beg)
+            (line-number-at-pos (max beg (1- end)))
+            (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
+
+(defun duet-compose-diagnostics-text ()
+  "Return the diagnostics of Flymake in the buffer, a line for each."
+  (let ((name (duet-compose--name)))
+    (concat (mapconcat (lambda (diagnostic)
+                         (format "%s:%d: %s" name
+                                 (line-number-at-pos (flymake-diagnostic-beg diagnostic))
+                                 (flymake-diagnostic-text diagnostic)))
+                       (flymake-diagnostics) "\n")
+            "\n")))
+
+(defun duet-compose--list-files ()
+  "Ask Git for the files of the project; do not wait for it."
+  (let ((buffer (current-buffer))
+        (output '()))
+    (if (and (locate-dominating-file default-directory ".git")
+             (executable-find "git" t))
+        (make-process
+         :name "duet files" :noquery t :connection-type 'pipe :file-handler t
+         :command ;; A file system monitor is a program that the tree names.
+         '("git" "-c" "core.fsmonitor=false" "ls-files" "-co" "--exclude-standard" "-z")
+         :filter (lambda (_ text) (push text output))
+         :sentinel (lambda (process _)
+                     (when (and (buffer-live-p buffer)
+                                (memq (process-status process) '(exit signal)))
+                       (with-current-buffer buffer
+                         (setq duet-compose--files
+                               (split-string (apply #'concat (reverse output))
+                                             "\0" t))))))
+      (setq duet-compose--files
+            (ignore-errors (directory-files default-directory nil "\\`[^.]" nil 1000))))))
+
+;;; History
+
+;; A file keeps the prompts that were sent, cancelled or killed, and the unfinished
+;; ones at the end of Emacs.  Of several Emacsen each adds its own prompts to the file.
+;;
+;; Nothing here signals: an error in a file must not disturb the writing of a prompt.
+;; The log says what went wrong.
+
+(defcustom duet-compose-history-file (locate-user-emacs-file "duet-history.eld")
+  "The file in which prompts are kept when Emacs ends; nil means none."
+  :type '(choice file (const :tag "None" nil))
+  :group 'duet)
+
+(defconst duet-compose-history--most 200
+  "How many prompts the file has at most.")
+
+(defvar duet-compose-history--loaded nil
+  "The file that was read already.")
+(defvar duet-compose-history--new nil
+  "Prompts that are not in the file yet, the last first.")
+(defvar duet-compose-history--timer nil
+  "The timer that writes them when Emacs is idle.")
+
+(defun duet-compose-remember (text)
+  "Add TEXT to the history of prompts."
+  (duet-compose-history-load)
+  (unless (or (string-empty-p text)
+              (and (not (ring-empty-p duet-compose-history))
+                   (string= text (ring-ref duet-compose-history 0))))
+    (ring-insert duet-compose-history text)
+    (push text duet-compose-history--new)
+    (unless duet-compose-history--timer
+      (setq duet-compose-history--timer
+            (run-with-idle-timer 3 nil #'duet-compose-history-save)))))
+
+(defun duet-compose-history-load ()
+  "Add what the file has to the history, unless that was done."
+  (when (and duet-compose-history-file
+             (not (equal duet-compose-history--loaded duet-compose-history-file)))
+    (setq duet-compose-history--loaded duet-compose-history-file)
+    (let ((known (ring-elements duet-compose-history)))
+      (dolist (text (duet-compose-history--read))
+        (unless (or (member text known)
+                    (>= (ring-length duet-compose-history)
+                        (ring-size duet-compose-history)))
+          (ring-insert-at-beginning duet-compose-history text))))))
+
+(defun duet-compose-history--read ()
+  "Return the prompts in the file, the last first.
+What is there and is no such list is put aside when the file is written."
+  (condition-case err
+      (when (file-exists-p duet-compose-history-file)
+        (with-temp-buffer
+          (let ((coding-system-for-read 'utf-8-emacs-unix))
+            (insert-file-contents duet-compose-history-file))
+          (let ((texts (read (current-buffer))))
+            (unless (and (proper-list-p texts) (cl-every #'stringp texts))
+              (error "It is no list of prompts"))
+            texts)))
+    (error (duet-log "%s: %s" duet-compose-history-file (error-message-string err))
+           (unless (eq (car err) 'file-error)
+             (duet-log-guard "Put aside"
+               (rename-file duet-compose-history-file
+                            (concat duet-compose-history-file "~") t)))
+           nil)))
+
+(defun duet-compose-history-read ()
+  "Have the user choose an earlier prompt, by any of its words; return it."
+  (duet-compose-history-load)
+  (when (ring-empty-p duet-compose-history)
+    (user-error "No prompt was written before"))
+  (let* ((lines (mapcar (lambda (text)
+                          (cons (truncate-string-to-width (duet-visible-line text)
+                                                          200 nil nil "…")
+                                text))
+                        (delete-dups (ring-elements duet-compose-history))))
+         (completion-ignore-case t)
+         (completion-styles '(substring partial-completion flex))
+         ;; The last one comes first.
+         (table (lambda (string predicate action)
+                  (if (eq action 'metadata)
+                      '(metadata (category . duet-prompt) (display-sort-function . identity)
+                                 (cycle-sort-function . identity))
+                    (complete-with-action action lines string predicate))))
+         (chosen (completing-read "Earlier prompt: " table nil t)))
+    (or (cdr (assoc chosen lines))
+        (user-error "No prompt is chosen"))))
+
+(defun duet-compose-history-save ()
+  "Write to the file what it does not have yet."
+  (when duet-compose-history--timer
+    (cancel-timer duet-compose-history--timer)
+    (setq duet-compose-history--timer nil))
+  (when (and duet-compose-history-file duet-compose-history--new)
+    (duet-log-guard "History of prompts"
+      (unless (or (file-readable-p duet-compose-history-file)
+                  (not (file-exists-p duet-compose-history-file)))
+        (error "%s cannot be read" duet-compose-history-file))
+      ;; Another Emacs may have written it meanwhile.
+      (let* ((texts (seq-take (delete-dups (append duet-compose-history--new
+                                                   (duet-compose-history--read)))
+                              duet-compose-history--most))
+             (file (file-truename duet-compose-history-file))
+             ;; Only its owner may read a file that this makes.
+             (new (make-temp-file (concat file "."))))
+        (unwind-protect
+            (let ((print-length nil)
+                  (print-level nil)
+                  (coding-system-for-write 'utf-8-emacs-unix))
+              (with-temp-buffer
+                (insert ";; Prompts for agents, the last first; see duet-compose.el.\n")
+                (prin1 (mapcar #'substring-no-properties texts) (current-buffer))
+                (insert "\n")
+                (write-region nil nil new nil 'silent))
+              (rename-file new file t)
+              (setq duet-compose-history--new nil))
+          (when (file-exists-p new) (delete-file new)))))))
+
+(defun duet-compose-history-keep ()
+  "Keep what is being written, since Emacs ends."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when (or (derived-mode-p 'duet-compose-mode)
+                (bound-and-true-p duet-compose-bounds-function))
+        (duet-log-guard "Prompt" (duet-compose-remember (duet-compose--text))))))
+  (duet-compose-history-save))
+
+(add-hook 'kill-emacs-hook #'duet-compose-history-keep)
 
 (provide 'duet-compose)
 ;;; duet-compose.el ends here

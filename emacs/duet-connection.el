@@ -1,4 +1,4 @@
-;;; duet-connection.el --- One server for each project  -*- lexical-binding: t; -*-
+;;; duet-connection.el --- The connection of a project to its server  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,22 +8,306 @@
 ;; `duet-connection-ensure' returns the connection of a project, and starts its
 ;; server if there is none.  The connection feeds the project's model
 ;; (duet-model.el) with events, and outlives its server: one that dies unasked
-;; is started again, after 1, 2, 4 and at last every 30 seconds, and goes on
-;; telling where the last one stopped.
+;; is started again, after 1, 2, 4 and at last every 30 seconds, and continues the
+;; events where the last one stopped.
 ;;
 ;; Nothing here waits.  `duet-connection-request' returns at once.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'project)
 (require 'subr-x)
-(require 'duet-rpc)
+(require 'duet-events)
 (require 'duet-log)
 (require 'duet-model)
-(require 'duet-connection-news)
-(require 'duet-connection-request)
-(require 'duet-project)
 (require 'duet-remote)
+(require 'duet-rpc)
+(require 'duet-visible)
+
+(declare-function tramp-dissect-file-name "tramp" (name &optional nodefault))
+(declare-function tramp-get-remote-uid "tramp" (vec id-format))
+
+;;; Projects
+
+;; A server works in a project, and keeps its sessions in the user's state directory.
+;; Outside of a project the commands ask before they start a server.
+
+;; The rules are those of the server (internal/project): a mark that another user owns
+;; is ignored, and neither the home directory nor a world-writable one is found on
+;; the way up.
+
+(defcustom duet-project-safe-directories
+  (let ((list (getenv "DUET_SAFE_DIRECTORIES")))
+    (and list (split-string list path-separator t)))
+  "Directories in which files of other users count as marks of a project.
+One that ends in /* means all below it, and * all that there are.  It should
+be what safe_directories in the server's configuration is."
+  :type '(repeat string)
+  :group 'duet)
+
+(defun duet-project--ours-p (file)
+  "Return whether FILE belongs to the user or to root."
+  (let ((owner (file-attribute-user-id (file-attributes file 'integer))))
+    (or (not (numberp owner))
+        (memq system-type '(windows-nt ms-dos))
+        (= owner 0)
+        (equal owner (duet-project--uid file))
+        (and (not (file-remote-p file))
+             (= (user-uid) 0)
+             (equal (number-to-string owner) (getenv "SUDO_UID"))))))
+
+(defun duet-project--uid (file)
+  "Return the number of the user that Emacs is on the machine of FILE."
+  (if (file-remote-p file)
+      (tramp-get-remote-uid (tramp-dissect-file-name (expand-file-name file)) 'integer)
+    (user-uid)))
+
+(defun duet-project--safe-p (directory)
+  "Return whether files of other users count in DIRECTORY."
+  (let ((directory (directory-file-name (expand-file-name directory))))
+    (cl-some (lambda (safe)
+               (cond ((equal safe "*"))
+                     ((string-suffix-p "/*" safe)
+                      (string-prefix-p (expand-file-name (substring safe 0 -1)) directory))
+                     ((equal (directory-file-name (expand-file-name safe)) directory))))
+             duet-project-safe-directories)))
+
+(defun duet-project--reserved-p (directory)
+  "Return whether no project is found in DIRECTORY on the way up."
+  (let* ((host (file-remote-p directory))
+         (modes (or (file-modes directory) 0))
+         (temporary (let ((default-directory directory)) (temporary-file-directory)))
+         (name (lambda (file)
+                 (duet-remote-local (file-name-as-directory (file-truename file)))))
+         (directory (funcall name directory))
+         (home (funcall name (concat host "~"))))
+    (or (string-prefix-p directory home)
+        (equal directory (funcall name temporary))
+        (= (logand modes #o1002) #o1002)
+        (and (not (string-prefix-p home directory))
+             (string-match-p
+              (rx bos (? "/private")
+                  (or (seq "/" (? (or "root" "home" "Users" "opt" "srv" "mnt" "media" "Volumes" "tmp" "nix" "snap"
+                                      (seq "run" (? (or "/user" "/media")))
+                                      (seq "usr" (? (or "/local" "/src" "/local/src" "/home")))
+                                      (seq "var" (? "/" (or "tmp" "lib" "cache" "log" "spool" "run" "mail"))))
+                                  "/"))
+                      (seq "/" (or "bin" "sbin" "lib" "lib32" "lib64" "libx32" "boot" "etc" "proc" "sys"
+                                   "System" "Library" "Applications")
+                           "/" (* anything))
+                      (seq "/usr/" (or "bin" "sbin" "lib" "lib64" "libexec" "share" "include" "games") "/" (* anything)))
+                  eos)
+              directory)))))
+
+(defun duet-project--state-directory (directory)
+  "Return where a server keeps the sessions of the project DIRECTORY.
+On another machine that is the default."
+  (let* ((host (file-remote-p directory))
+         (path (directory-file-name (duet-remote-local (if host directory (file-truename directory)))))
+         (name (replace-regexp-in-string "[^-_.0-9A-Za-z]" "-" (file-name-nondirectory path)))
+         (hash (secure-hash 'sha256 (encode-coding-string path (or file-name-coding-system
+                                                                   default-file-name-coding-system 'utf-8))))
+         (own (and (not host) (getenv "DUET_STATE_HOME")))
+         (home (or (and own (not (equal own "")) own)
+                   (and (not host) (getenv "XDG_STATE_HOME")
+                        (file-name-absolute-p (getenv "XDG_STATE_HOME"))
+                        (expand-file-name "duet" (getenv "XDG_STATE_HOME")))
+                   (concat host "~/.local/state/duet"))))
+    (expand-file-name (concat "projects/" (substring name 0 (min 24 (length name))) "-" (substring hash 0 16)) home)))
+
+(defun duet-project--marked (directory)
+  "Return the nearest directory around DIRECTORY that is marked as a project."
+  (locate-dominating-file
+   directory
+   (lambda (parent)
+     (and (or (cl-some (lambda (name)
+                         (let ((mark (expand-file-name name parent)))
+                           (and (file-exists-p mark)
+                                (or (and (duet-project--ours-p mark) (duet-project--ours-p parent))
+                                    (duet-project--safe-p parent)))))
+                       '(".duet.toml" ".git"))
+              (file-exists-p (expand-file-name "project.json" (duet-project--state-directory parent))))
+          (not (duet-project--reserved-p parent))))))
+
+(defun duet-project-root (directory)
+  "Return the directory of the project that DIRECTORY is in.
+That is the nearest with a .duet.toml or a .git that count, or with sessions, as
+the server finds it, else DIRECTORY."
+  (let ((directory (file-name-as-directory (expand-file-name directory))))
+    (condition-case err
+        (expand-file-name (or (duet-project--marked directory) directory))
+      (file-error
+       (if-let ((host (file-remote-p directory)))
+           (user-error "Cannot look for a project on %s: %s" host (error-message-string err))
+         (signal (car err) (cdr err)))))))
+
+(defun duet-project-confirm (directory)
+  "Ask whether to work in DIRECTORY if no project is around it; return nil.
+If the user does not want to that is a `user-error'."
+  (unless (or (duet-project--marked directory)
+              (ignore-errors (project-current nil directory))
+              (y-or-n-p (format "There is no project around %s; work in it? "
+                                (duet-remote-abbreviate directory))))
+    (user-error "Nothing is started")))
+
+;;; Requests
+
+;; `duet-connection-request' returns at once, and the reply of the server goes to a
+;; function.  A server that does not answer is an error as any other.
+
+(cl-defstruct (duet-connection (:copier nil))
+  "The connection of a project."
+  (root nil :documentation "The project's directory.")
+  (model nil :documentation "Its `duet-model'.")
+  (rpc nil :documentation "The `duet-rpc-connection', or nil.")
+  (state 'stopped :documentation "starting, ready, refused, lost or stopped.")
+  (reason nil :documentation "Why it is lost, in words.")
+  (version nil :documentation "The server's version.")
+  (attempts 0 :documentation "How often it was started since it last was well.")
+  (timer nil :documentation "The timer of the next start.")
+  (next nil :documentation "When the next start is, in seconds since the epoch.")
+  (asking nil :documentation "Ids of runs that the server is being asked for."))
+
+(defun duet-connection-session (connection id)
+  "Return the session of CONNECTION that ID names, a thread or a run, or nil."
+  (duet-model-session (duet-connection-model connection) id))
+
+(cl-defun duet-connection-request (connection method params
+                                              &key success-fn error-fn)
+  "Request METHOD with PARAMS of the server of CONNECTION; do not wait.
+SUCCESS-FN is called with the result, or ERROR-FN with a property list of
+:code, :message and :data; without an ERROR-FN the error is shown.  The
+code is -1 where no server answers.  Return the request's id, or nil."
+  (let ((fail (or error-fn
+                  (lambda (err)
+                    (message "Duet: %s" (duet-connection-error-text err)))))
+        (rpc (duet-connection-rpc connection)))
+    (condition-case err
+        (if rpc
+            (duet-rpc-request-async
+             rpc method params
+             :success-fn (lambda (result)
+                           (when success-fn
+                             (duet-log-guard (format "Reply to %s" method)
+                               (funcall success-fn result))))
+             :error-fn (lambda (err)
+                         (let ((inhibit-message nil))
+                           (duet-log-guard (format "Error of %s" method)
+                             (funcall fail err)))))
+          (signal 'duet-rpc-died
+                  (list (or (duet-connection-reason connection)
+                            "the server is not running"))))
+      (error
+       (funcall fail (list :code -1 :message (if (stringp (cadr err)) (cadr err)
+                                               (error-message-string err))))
+       nil))))
+
+(defun duet-connection-error-text (err)
+  "Return the text for people in ERR, the argument of an ERROR-FN."
+  (let ((text (or (duet-get-string err :message) "unknown error")))
+    (duet-visible
+     (string-remove-prefix "Internal error: "
+                           (string-remove-prefix "Invalid params: " text)))))
+
+;;; Notifications
+
+;; Events of the server go into the model (duet-events.el).  New sessions, and all
+;; sessions at the start, are requested.
+
+(defcustom duet-sessions-limit 300
+  "How many sessions are listed at most when a server has started."
+  :type 'natnum
+  :group 'duet)
+
+(defun duet-connection--notified (connection method params)
+  "Handle the notification METHOD with PARAMS of the server of CONNECTION."
+  (let ((model (duet-connection-model connection)))
+    (pcase method
+      ('event
+       (duet-events-apply model params)
+       (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
+                             (duet-get-string params :event :data :path))))
+         (duet-model-announce model 'file nil path))
+       (when (member (duet-get-string params :event :type)
+                     '("session_status_changed" "new_approval"))
+         (duet-connection--complete connection params)))
+      ('buildProgress (duet-model-announce model 'build-progress nil params))
+      ('buildWarning (duet-model-announce model 'build-diagnostic nil params))
+      ('heartbeat)
+      (_ (duet-log "A notification that is not known: %s" method)))
+    (when (duet-model-orphans model)
+      (pcase-dolist (`(,run . ,_) (duet-model-orphans model))
+        (duet-connection-ask connection run)))))
+
+(defun duet-connection--complete (connection params)
+  "Ask CONNECTION for the parts of a session that PARAMS, an event, lack."
+  (let* ((id (duet-get-string params :event :data :session_id))
+         (session (and id (duet-connection-session connection id)))
+         (run (and session (duet-session-run session id))))
+    (when (and id (or (null run) (null (duet-run-query run))))
+      (duet-connection-ask connection id))))
+
+(defun duet-connection-ask (connection id)
+  "Ask the server of CONNECTION for the session that ID names.
+The reply goes into the model."
+  (unless (member id (duet-connection-asking connection))
+    (push id (duet-connection-asking connection))
+    (let ((done (lambda ()
+                  (setf (duet-connection-asking connection)
+                        (remove id (duet-connection-asking connection)))))
+          (asked (duet-model-clock (duet-connection-model connection)))
+          (model (duet-connection-model connection)))
+      (duet-connection-request
+       connection 'getSessionState (list :session_id id)
+       :success-fn (lambda (result)
+                     (funcall done)
+                     (when-let ((session (duet-pages-load-session
+                                          model (duet-get result :session) asked)))
+                       (duet-model-announce model 'session session)
+                       (when (duet-pages-old-p session asked)
+                         (duet-connection-ask connection id))))
+       :error-fn (lambda (err)
+                   (funcall done)
+                   (setf (duet-model-orphans model)
+                         (cl-remove id (duet-model-orphans model)
+                                    :key #'car :test #'equal))
+                   (duet-log "Session %s: %s" id (plist-get err :message)))))))
+
+(defun duet-connection--refresh (connection)
+  "Do what `duet-connection-refresh' says, with CONNECTION that is well."
+  (duet-connection--list connection nil 0)
+  (let* ((model (duet-connection-model connection))
+         (asked (duet-model-clock model)))
+    (duet-connection-request
+     connection 'fetchApprovals nil
+     :success-fn (lambda (result)
+                   (duet-pages-load-approvals model (duet-get result :approvals) asked))
+     :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message))))))
+
+(defun duet-connection--list (connection before count)
+  "Ask CONNECTION for the sessions older than BEFORE; COUNT are there already.
+They come in small pages, since Emacs can do nothing else while it reads
+one."
+  (let* ((model (duet-connection-model connection))
+         (asked (duet-model-clock model)))
+    (duet-connection-request
+     connection 'getSessionLeaves
+     `(:limit 50 ,@(and before (list :before before)))
+     :success-fn
+     (lambda (result)
+       (let ((sessions (duet-get result :sessions))
+             (next (duet-get-string result :next_before)))
+         (dolist (session (duet-pages-load-sessions model sessions asked))
+           (duet-connection-ask connection (duet-session-leaf-id session)))
+         (setq count (+ count (length sessions)))
+         (when (and next (< count duet-sessions-limit))
+           (duet-connection--list connection next count))))
+     :error-fn (lambda (err)
+                 (unless (eql (plist-get err :code) -1)
+                   (message "Duet: %s" (duet-connection-error-text err)))))))
+
+;;; Connections
 
 (defcustom duet-restart-delays '(1 2 4 8 16 30)
   "Seconds to wait before a server that died is started again.
@@ -32,8 +316,8 @@ The last number counts for all attempts beyond."
   :group 'duet)
 
 (defcustom duet-events-buffer-size 0
-  "How many characters of what is said to a server are kept, for a look at it.
-They stand in the buffer that jsonrpc.el makes; it costs much time."
+  "How many characters of messages of a server are kept for debugging.
+They are kept in the buffer that jsonrpc.el makes; it costs much time."
   :type 'natnum
   :group 'duet)
 
@@ -89,6 +373,20 @@ Without that it is the directory of the project of CONNECTION."
         (cwd (and session (duet-session-cwd session))))
     (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
 
+(defun duet-connection-buffer (connection kind mode &optional observer)
+  "Return the buffer of KIND, a string, for CONNECTION; make it if need be.
+A new one gets the major mode MODE, and OBSERVER follows the model there."
+  (let* ((root (duet-connection-root connection))
+         (buffer (get-buffer-create
+                  (format "*duet %s: %s*" kind (duet-remote-abbreviate root)))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p mode)
+        (funcall mode)
+        (when observer (duet-model-follow observer (duet-connection-model connection))))
+      (setq duet-connection connection
+            default-directory (file-name-as-directory root)))
+    buffer))
+
 (defun duet-connection-status (connection)
   "Return how CONNECTION is doing as a short string; nil if it is well."
   (pcase (duet-connection-state connection)
@@ -108,7 +406,7 @@ Without that it is the directory of the project of CONNECTION."
   (duet-model-announce (duet-connection-model connection) 'connection nil state))
 
 
-;;; Start and end
+;;;; Start and end
 
 (defun duet-connection--start (connection &optional loud)
   "Start the server of CONNECTION.
@@ -139,7 +437,7 @@ one that was stopped stays so."
      (if loud
          (progn
            (setf (duet-connection-attempts connection) 0)
-           ;; Else nobody would try again.
+           ;; Else no timer would try again.
            (when (eq (duet-connection-state connection) 'lost)
              (duet-connection--lose connection (error-message-string err)))
            (signal (car err) (cdr err)))
@@ -209,7 +507,7 @@ is tried again: the user may have mended it."
 
 (defun duet-connection--ended (connection rpc)
   "Note that RPC, the server of CONNECTION, has ended."
-  ;; Others who waited for its last words may read them, too.
+  ;; Other callers that wait for its last words may read them, too.
   (run-at-time 1 nil #'duet-connection--bury rpc)
   (when (eq rpc (duet-connection-rpc connection))
     (setf (duet-connection-rpc connection) nil)
@@ -252,7 +550,7 @@ is tried again: the user may have mended it."
 
 (defun duet-connection--lose (connection reason &optional unreachable)
   "Note that the server of CONNECTION is gone for REASON; start it again later.
-If its machine is UNREACHABLE the user has to: Emacs would stand still
+If its machine is UNREACHABLE the user has to: Emacs would freeze
 while it tries, and ask for a password out of nowhere."
   (let* ((attempts (duet-connection-attempts connection))
          (delay (or (nth (max 0 (1- attempts)) duet-restart-delays)
@@ -314,6 +612,30 @@ For commands that would harm a buffer that is not theirs."
   (if (eq (duet-connection-state connection) 'refused)
       (duet-connection--subscribe connection) ; which refreshes
     (duet-connection--refresh connection)))
+
+;;; Latest reply
+
+;; A view that sends a second request before the first reply gets two replies, and
+;; the older one may come last.  That one is outdated, so it is left out.
+
+(defvar-local duet-latest--asked 0
+  "The number of requests of the buffer.")
+
+(defvar-local duet-latest--answered 0
+  "Which of them was the last that the buffer has taken.")
+
+(defun duet-latest (function)
+  "Return a function that takes the reply to the current request of the buffer.
+It calls FUNCTION with its arguments, in the current buffer, while that
+lives, unless the answer to what was asked for later came before."
+  (let ((buffer (current-buffer))
+        (number (cl-incf duet-latest--asked)))
+    (lambda (&rest arguments)
+      (when (and (buffer-live-p buffer)
+                 (> number (buffer-local-value 'duet-latest--answered buffer)))
+        (with-current-buffer buffer
+          (setq duet-latest--answered number)
+          (apply function arguments))))))
 
 (provide 'duet-connection)
 ;;; duet-connection.el ends here

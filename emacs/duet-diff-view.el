@@ -1,4 +1,4 @@
-;;; duet-diff-view.el --- The changes of a turn in a buffer  -*- lexical-binding: t; -*-
+;;; duet-diff-view.el --- The buffer of a diff, with its hunks  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -6,26 +6,194 @@
 ;;; Commentary:
 
 ;; The buffer of `duet-diff': the files that a turn has changed, each with its
-;; hunks, what was decided about them, and how to move among them.  What is
-;; decided is kept when all is read anew.
+;; hunks, the decisions on them, and commands that move among them.  Decisions are
+;; kept when all is read anew.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'duet-model)
 (require 'duet-look)
+(require 'duet-model)
 (require 'duet-remote)
-(require 'duet-render-text)
-(require 'duet-hunk)
+(require 'duet-render)
+(require 'duet-revert)
 
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
 (declare-function ediff-setup-windows-plain "ediff-wind"
                   (buffer-a buffer-b buffer-c control-buffer))
 (defvar ediff-window-setup-function)
 (defvar ediff-quit-hook)
-
 (defvar duet-session)
+
+;;; Hunks
+
+;; A hunk is one change of a unified diff.  It is applied to a file or taken
+;; back where the file has the lines that it expects, in the place that it names
+;; or in one other place alone; anywhere else it is refused, and the file stays
+;; as it is.
+;;
+;; Files are read and written byte for byte, whatever their line ends are.  A
+;; buffer that visits one follows; one with changes that are not saved is a
+;; reason to refuse.
+
+(cl-defstruct (duet-hunk (:copier nil))
+  "One change of a file."
+  (text nil :documentation "Its text in the diff, with its header.")
+  (line 1 :documentation "The number of its first line in the new file.")
+  (old "" :documentation "The lines that it replaces, and those around them.")
+  (new "" :documentation "The lines that it puts in their place.")
+  (whole t :documentation "Whether it has as many lines as its header says.")
+  (state nil :documentation "nil, `accepted' or `reverted'."))
+
+(defconst duet-hunk--header
+  "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@.*\n"
+  "A regexp that matches the header of a hunk.")
+
+(defun duet-hunk-list (diff)
+  "Return the hunks of DIFF, the unified diff of one file."
+  (with-temp-buffer
+    (insert diff)
+    (unless (bolp) (insert "\n"))
+    (goto-char (point-min))
+    (let (hunks)
+      (while (re-search-forward duet-hunk--header nil t)
+        (push (duet-hunk--parse) hunks))
+      (nreverse hunks))))
+
+(defun duet-hunk--parse ()
+  "Return the hunk whose header was just matched; point goes to its end."
+  (let* ((beg (match-beginning 0))
+         (count (lambda (group)
+                  (if (match-string group) (string-to-number (match-string group)) 1)))
+         (old-left (funcall count 2))
+         (new-left (funcall count 4))
+         (line (string-to-number (match-string 3)))
+         ;; Of what has no lines the header names the line before.
+         (line (if (zerop new-left) (1+ line) line))
+         (old '())
+         (new '())
+         (mark nil)
+         (going t))
+    (while (and going (not (eobp)))
+      (let* ((mark-now (char-after))
+             (text (buffer-substring-no-properties
+                    (min (1+ (point)) (line-end-position))
+                    (min (point-max) (line-beginning-position 2)))))
+        (cond
+         ((eq mark-now ?\\)
+          ;; The line before has no newline at its end.
+          (when (memq mark '(?\s ?-))
+            (setcar old (string-remove-suffix "\n" (car old))))
+          (when (memq mark '(?\s ?+))
+            (setcar new (string-remove-suffix "\n" (car new)))))
+         ((and (memq mark-now '(?\s ?\n)) (> old-left 0) (> new-left 0))
+          (push text old) (push text new)
+          (cl-decf old-left) (cl-decf new-left))
+         ((and (eq mark-now ?-) (> old-left 0))
+          (push text old) (cl-decf old-left))
+         ((and (eq mark-now ?+) (> new-left 0))
+          (push text new) (cl-decf new-left))
+         (t (setq going nil)))
+        (setq mark mark-now)
+        (when going (forward-line 1))))
+    (make-duet-hunk :text (buffer-substring-no-properties beg (point))
+                    :line line
+                    :old (apply #'concat (nreverse old))
+                    :new (apply #'concat (nreverse new))
+                    :whole (and (zerop old-left) (zerop new-left)))))
+
+(defun duet-hunk--lines (text)
+  "Return how many lines TEXT has."
+  (let ((count (cl-count ?\n text)))
+    (if (or (string-empty-p text) (string-suffix-p "\n" text)) count (1+ count))))
+
+(defun duet-hunk-shift (hunk)
+  "Return by how many lines a file is longer once HUNK is reverted."
+  (- (duet-hunk--lines (duet-hunk-old hunk)) (duet-hunk--lines (duet-hunk-new hunk))))
+
+(defun duet-hunk--at-p (text position)
+  "Return non-nil if the lines of TEXT are at POSITION."
+  (let ((end (+ position (length text))))
+    (and (<= end (point-max))
+         (or (string-suffix-p "\n" text) (= end (point-max)))
+         (string= text (buffer-substring-no-properties position end)))))
+
+(defun duet-hunk--find (text line)
+  "Return where the lines of TEXT are: at LINE, or in one other place alone.
+Return nil if they are nowhere, or in several places, neither of them
+LINE."
+  (goto-char (point-min))
+  (cond
+   ((string-empty-p text) (and (= (point-min) (point-max)) (point-min)))
+   ((and (zerop (forward-line (1- line))) (bolp) (duet-hunk--at-p text (point)))
+    (point))
+   (t
+    (let ((first (aref text 0))
+          (places '()))
+      (goto-char (point-min))
+      (while (not (or (eobp) (cdr places)))
+        (when (and (eq (char-after) first) (duet-hunk--at-p text (point)))
+          (push (point) places))
+        (forward-line 1))
+      (and places (null (cdr places)) (car places))))))
+
+(defun duet-hunk-swap (hunk line &optional forward)
+  "Take HUNK back in the current buffer, where it is expected at LINE.
+If FORWARD is non-nil put it in again.  Return nil, and change nothing, if
+the buffer does not have the lines that are needed."
+  (let* ((case-fold-search nil)
+         (from (if forward (duet-hunk-old hunk) (duet-hunk-new hunk)))
+         (to (if forward (duet-hunk-new hunk) (duet-hunk-old hunk)))
+         (place (and (duet-hunk-whole hunk) (duet-hunk--find from line))))
+    (when place
+      (goto-char place)
+      (delete-char (length from))
+      (insert to)
+      t)))
+
+
+;;;; Files
+
+(defun duet-hunk-check-file (file)
+  "Signal a `user-error' if FILE has changes in a buffer that are not saved."
+  (when-let ((buffer (find-buffer-visiting file)))
+    (when (buffer-modified-p buffer)
+      (let ((name (file-name-nondirectory file)))
+        (user-error "%s has changes that are not saved%s; save or undo them first" name
+                    (if (equal name (buffer-name buffer)) ""
+                      (format " in the buffer %s" (buffer-name buffer))))))))
+
+(defun duet-hunk-file-text (file)
+  "Return the content of FILE, byte for byte; nil if there is none."
+  ;; An agent may have written it since TRAMP looked.
+  (let ((remote-file-name-inhibit-cache t))
+    (and (file-exists-p file)
+         (with-temp-buffer
+           (let ((coding-system-for-read 'utf-8-unix))
+             (insert-file-contents file))
+           (buffer-string)))))
+
+(defun duet-hunk-write-file (file text)
+  "Make TEXT the content of FILE; if it is nil, delete FILE.
+A buffer that visits FILE follows."
+  (duet-hunk-check-file file)
+  (let ((buffer (find-buffer-visiting file))
+        (remote-file-name-inhibit-cache t))
+    (if (null text)
+        (delete-file file t)
+      ;; Where it is behind its file Emacs asks before it writes.
+      (when (and buffer (not (verify-visited-file-modtime buffer)))
+        (duet-revert-read buffer))
+      (make-directory (file-name-directory file) t)
+      (with-temp-buffer
+        (insert text)
+        (let ((coding-system-for-write 'utf-8-unix)
+              (inhibit-message t))
+          (write-region nil nil file nil 'quiet)))
+      (when buffer (duet-revert-read buffer)))))
+
+;;; The view
 
 (cl-defstruct (duet-diff-file (:copier nil))
   "A file that a turn has changed."
@@ -41,7 +209,7 @@
   "The state that the run had when it was last looked at.")
 
 (defvar duet-diff--states (make-hash-table :test #'equal)
-  "What was decided: states by (RUN PATH TEXT), TEXT of a hunk or nil.")
+  "Decisions: states by (RUN PATH TEXT), TEXT of a hunk or nil.")
 
 (defun duet-diff--items ()
   "Return all that can be accepted: hunks, and files that have none."
@@ -54,14 +222,14 @@
   (if (duet-hunk-p item) (duet-hunk-state item) (duet-diff-file-state item)))
 
 
-;;; What the server tells
+;;;; Objects of the server
 
 (defun duet-diff--cut-p (text)
   "Return non-nil if the server has left out some of TEXT."
   (and text (string-match-p "… \\[[0-9]+ of [0-9]+ bytes left out\\]\\'" text)))
 
 (defun duet-diff--file (object)
-  "Return the file that OBJECT, from the server, tells of."
+  "Return the file that OBJECT, from the server, describes."
   (let* ((text (lambda (key)
                  ;; An empty file is not the same as none.
                  (let ((value (plist-get object key)))
@@ -87,11 +255,11 @@
         (if hunk (duet-hunk-text hunk) (sxhash (duet-diff-file-after file)))))
 
 (defun duet-diff--remembered (file hunk)
-  "Return what was decided about HUNK of FILE, or about FILE if HUNK is nil."
+  "Return the decision on HUNK of FILE, or on FILE if HUNK is nil."
   (gethash (duet-diff--key file hunk) duet-diff--states))
 
 (defun duet-diff--set (file item state)
-  "Make STATE what was decided about ITEM, which is FILE or a hunk of it."
+  "Note the decision STATE on ITEM, which is FILE or a hunk of it."
   (if (duet-hunk-p item)
       (setf (duet-hunk-state item) state)
     (setf (duet-diff-file-state file) state))
@@ -102,20 +270,20 @@
   (user-error "%s: %s" (duet-diff--name file) why))
 
 (defun duet-diff--name (file)
-  "Return what to call FILE: its path in the session's directory."
+  "Return the name of FILE: its path in the session's directory."
   (let ((path (duet-diff-file-path file)))
     (or (duet-remote-inside path default-directory)
         (duet-remote-abbreviate path))))
 
 (defun duet-diff--kind (file)
-  "Return whether FILE is new, deleted or modified, or nil if nobody knows."
+  "Return whether FILE is new, deleted or modified, or nil if not known."
   (cond ((duet-diff-file-binary file) nil)
         ((null (duet-diff-file-before file)) 'new)
         ((null (duet-diff-file-after file)) 'deleted)
         (t 'modified)))
 
 
-;;; The buffer
+;;;; The buffer
 
 (defun duet-diff--print ()
   "Show the files; keep point on its item."
@@ -137,10 +305,10 @@
     (force-mode-line-update)))
 
 (defun duet-diff--nothing ()
-  "Return what stands there where no file does.
-Some agents do not tell what they change."
+  "Return the text of a buffer without a file.
+Some agents do not report their changes."
   (concat "\n " (if duet-diff--whole "No turn has left a file changed"
-                  "The agent has told of no changed file")
+                  "The agent has reported no changed file")
           (if (memq duet-diff--state duet-run-active-states) " so far.\n" ".\n")
           (substitute-command-keys
            (concat
@@ -152,7 +320,7 @@ Some agents do not tell what they change."
               "")))))
 
 (defun duet-diff--place (item)
-  "Return the item that is now what ITEM was before all was read anew."
+  "Return the item that replaces ITEM after all was read anew."
   (cl-find-if (lambda (other)
                 (and (eq (type-of item) (type-of other))
                      (if (duet-hunk-p item)
@@ -165,7 +333,7 @@ Some agents do not tell what they change."
   (and item (text-property-any (point-min) (point-max) 'duet-diff-item item)))
 
 (defun duet-diff--words (file)
-  "Return what the heading of FILE says of it."
+  "Return the heading of FILE."
   (concat (pcase (duet-diff--kind file)
             ('new (if (duet-diff-file-hunks file) "new file" "new file, empty"))
             ('deleted (if (duet-diff-file-hunks file) "deleted" "deleted; it was empty"))
@@ -250,7 +418,7 @@ From BODY on it is hidden once it is decided."
         (overlay-put fold 'duet-diff hunk))))))
 
 
-;;; Moving
+;;;; Moving
 
 (defun duet-diff--here ()
   "Return the change at point: its file, and its hunk or again the file."
@@ -302,7 +470,7 @@ From BODY on it is hidden once it is decided."
   (duet-diff-next-file (- (or count 1))))
 
 
-;;; A file before and after a turn, with Ediff
+;;;; A file before and after a turn, with Ediff
 
 (defun duet-diff-ediff ()
   "Compare the file at point as it was before the turn and after it, with Ediff.
@@ -314,7 +482,7 @@ The windows are as they were when that ends."
          (windows (current-window-configuration))
          buffers)
     (when (or (duet-diff-file-binary file) (duet-diff-file-cut file))
-      (duet-diff-refuse file "the server has not told what is in it"))
+      (duet-diff-refuse file "the server has not sent its text"))
     (setq buffers
           (mapcar (lambda (side)
                     (with-current-buffer (generate-new-buffer

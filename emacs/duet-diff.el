@@ -1,4 +1,4 @@
-;;; duet-diff.el --- What a turn has changed, to accept or revert  -*- lexical-binding: t; -*-
+;;; duet-diff.el --- Changes of a turn, to accept or revert  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -7,30 +7,32 @@
 
 ;; `duet-diff' shows the files that a turn of a session has changed, as a diff.
 ;; Each change is accepted, which only marks it as seen, or reverted in its file;
-;; either can be undone.  A file that somebody has changed since is left alone
+;; either can be undone.  A file that has changed since is left alone
 ;; where that is in the way.  `duet-diff-all' shows what all turns have changed.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'diff-mode)
-(require 'duet-connection)
-(require 'duet-latest)
+(require 'subr-x)
 (require 'duet-actions)
-(require 'duet-diff-turns)
+(require 'duet-connection)
 (require 'duet-diff-view)
 (require 'duet-header)
+(require 'duet-model)
+(require 'duet-render)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
-(declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
+(declare-function duet-transcript-message-at-point "duet-transcript" ())
 (defvar duet-session)
+
+;;; The mode
 
 (defvar-local duet-diff--loading nil
   "Whether the server was asked.")
 (defvar-local duet-diff--decided nil
-  "What was decided about, changes and files, the last first.")
+  "Changes and files that were decided about, the last first.")
 
 (defvar duet-diff-mode-map
   (let ((map (make-sparse-keymap)))
@@ -74,7 +76,7 @@
   (add-to-invisibility-spec '(duet-diff . t)))
 
 (defun duet-diff--header ()
-  "Return the header line: what is left to do, and which keys do it."
+  "Return the header line: the number of changes left, and the keys."
   (let* ((items (duet-diff--items))
          (left (cl-count-if-not #'duet-diff--state items)))
     (duet-header-fit
@@ -101,7 +103,7 @@
                           '(3 duet-diff-visit "source") '(4 duet-diff-ediff "ediff")))))))
 
 
-;;; What is shown
+;;;; The buffer
 
 (defun duet-diff (session &optional run whole)
   "Show what a turn of SESSION has changed.
@@ -196,10 +198,10 @@ Where that is shown, show the last turn's changes again."
   (duet-diff-earlier-turn t))
 
 
-;;; Deciding
+;;;; Deciding
 
 (defun duet-diff--decide (file items state)
-  "Make STATE what is decided about ITEMS of FILE, and go on to what is left."
+  "Note the decision STATE on ITEMS of FILE, and go on to the next change."
   (dolist (item items)
     (duet-diff--set file item state)
     (duet-diff--update item)
@@ -214,7 +216,7 @@ Where that is shown, show the last turn's changes again."
       (unless next (message "All changes of this turn are reviewed")))))
 
 (defun duet-diff--changes (file)
-  "Return what can be decided about FILE: its hunks, or FILE itself."
+  "Return the items of FILE to decide about: its hunks, or FILE itself."
   (or (duet-diff-file-hunks file) (list file)))
 
 (defun duet-diff-accept ()
@@ -236,7 +238,7 @@ Where that is shown, show the last turn's changes again."
                        'accepted)))
 
 
-;;; Taking back
+;;;; Taking back
 
 (defun duet-diff--line (file hunk)
   "Return the line where HUNK of FILE is now, after what was reverted before it."
@@ -258,7 +260,7 @@ If FORWARD is non-nil make it as the turn left it."
   (when (duet-diff-file-binary file)
     (duet-diff-refuse file "the server keeps no copy of a binary file"))
   (when (duet-diff-file-cut file)
-    (duet-diff-refuse file "it is too long, the server has not told all of it"))
+    (duet-diff-refuse file "it is too long, the server has not sent all of it"))
   (let ((path (duet-diff-file-path file))
         (from (if forward (duet-diff-file-before file) (duet-diff-file-after file)))
         (to (if forward (duet-diff-file-after file) (duet-diff-file-before file))))
@@ -283,7 +285,7 @@ If FORWARD is non-nil make it as the turn left it."
          ;; From the end, so that none moves another.
          (dolist (hunk (reverse hunks))
            (unless (duet-hunk-whole hunk)
-             (duet-diff-refuse file "this is too long, the server has not told all of it"))
+             (duet-diff-refuse file "this is too long, the server has not sent all of it"))
            (unless (duet-hunk-swap hunk (duet-diff--line file hunk) forward)
              (duet-diff-refuse file "it has changed here since, and is left as it is")))
          (buffer-string))))))
@@ -345,7 +347,7 @@ What was reverted is put into its file again."
      (t (message "It stays reverted")))))
 
 
-;;; Another look
+;;;; Another look
 
 (defun duet-diff-visit ()
   "Visit the file at point, at the line that point is on."
@@ -388,6 +390,143 @@ This is what `next-error' does."
           (cl-incf line))
         (forward-line 1)))
     line))
+
+;;; Changes of turns
+
+;; The server sends the files that a turn has changed, before and after.  For a whole
+;; session each file is that before the first turn that changed it and that after the
+;; last; a file that was changed back is left out.
+
+(defun duet-diff-turns-load (connection session run whole done fail)
+  "Ask CONNECTION what the turn RUN of SESSION, an id, has changed.
+If WHOLE is non-nil, what all turns up to it have.  Call DONE with a list
+of files as the server sends them, or FAIL with an error."
+  (if whole
+      (duet-diff-turns--before connection session run '() done fail)
+    (duet-diff-turns--ask connection run done fail)))
+
+(defun duet-diff-turns--ask (connection run done fail)
+  "Ask CONNECTION what RUN has changed; call DONE with the files, or FAIL."
+  (duet-connection-request
+   connection 'getSessionSnapshots (list :session_id run)
+   :success-fn (lambda (result) (funcall done (duet-get-objects result :snapshots)))
+   :error-fn fail))
+
+(defun duet-diff-turns--before (connection session run later done fail)
+  "Ask CONNECTION what RUN of SESSION has changed, and the turns before it.
+LATER has a list of files for each later turn, the first first.  Call DONE
+with all of it as one change, or FAIL with an error."
+  (duet-diff-turns--ask
+   connection run
+   (lambda (files)
+     (let ((turns (cons files later)))
+       (duet-diff-turns--parent
+        connection session run
+        (lambda (parent)
+          (if parent
+              (duet-diff-turns--before connection session parent turns done fail)
+            (funcall done (duet-diff-turns-join turns))))
+        fail)))
+   fail))
+
+(defun duet-diff-turns--parent (connection session run done fail)
+  "Call DONE with the id of the turn of SESSION before RUN, or nil; else FAIL.
+What is not known yet CONNECTION is asked for."
+  (let ((known (duet-session-run session run)))
+    (if (and known (duet-run-parent known))
+        (duet-diff-turns--own connection session (duet-run-parent known) done fail)
+      (duet-connection-request
+       connection 'getSessionState (list :session_id run)
+       :success-fn
+       (lambda (result)
+         (let ((parent (duet-get-string result :session :parent_session_id)))
+           (if parent (duet-diff-turns--own connection session parent done fail)
+             (funcall done nil))))
+       :error-fn fail))))
+
+(defun duet-diff-turns--own (connection session run done fail)
+  "Call DONE with RUN if it is one of SESSION, else with nil; or FAIL.
+The turn that a fork began after is another session's.  CONNECTION is
+asked for one that is not known."
+  (if-let ((owner (gethash run (duet-model-runs (duet-session-model session)))))
+      (funcall done (and (eq owner session) run))
+    (duet-connection-request
+     connection 'getSessionState (list :session_id run)
+     :success-fn
+     (lambda (result)
+       (funcall done (and (equal (duet-get-string result :session :thread_id)
+                                 (duet-session-id session))
+                          run)))
+     :error-fn fail)))
+
+
+;;;; All as one change
+
+(defun duet-diff-turns-join (turns)
+  "Return the files that TURNS, lists of files, have changed together.
+The first turn comes first."
+  (let ((paths '())
+        (first (make-hash-table :test #'equal))
+        (last (make-hash-table :test #'equal)))
+    (dolist (files turns)
+      (dolist (file files)
+        (let ((path (duet-get-string file :file_path)))
+          (unless (gethash path first)
+            (puthash path file first)
+            (push path paths))
+          (puthash path file last))))
+    (delq nil
+          (mapcar (lambda (path)
+                    (duet-diff-turns--file path (gethash path first) (gethash path last)))
+                  (nreverse paths)))))
+
+(defun duet-diff-turns--file (path first last)
+  "Return the change of the file PATH from before FIRST to after LAST, or nil."
+  (let ((before (plist-get first :before))
+        (after (plist-get last :after)))
+    (cond
+     ((eq first last) first)
+     ((or (duet-get first :binary) (duet-get last :binary))
+      (append '(:binary t) last))
+     ((equal before after) nil)
+     (t (list :file_path path :before before :after after
+              :diff (duet-diff-turns-text before after))))))
+
+(defun duet-diff-turns-text (before after)
+  "Return how the text AFTER differs from BEFORE, as a unified diff.
+Either may be nil, of a file that is not there."
+  (mapconcat (lambda (hunk) (duet-diff-turns--hunk hunk before after))
+             (duet-lines-hunks before after) ""))
+
+(defun duet-diff-turns--hunk (hunk before after)
+  "Return HUNK of the texts BEFORE and AFTER as a unified diff has it."
+  (let* ((lines (duet-lines-hunk-lines hunk))
+         (old (cl-count ?+ lines :key (lambda (line) (aref line 0)) :test-not #'eq))
+         (new (cl-count ?- lines :key (lambda (line) (aref line 0)) :test-not #'eq))
+         (old-end (+ (duet-lines-hunk-old hunk) old -1))
+         (new-end (+ (duet-lines-hunk-new hunk) new -1))
+         (open-old (duet-diff-turns--open-p before old-end))
+         (open-new (duet-diff-turns--open-p after new-end))
+         (last-old (cl-position ?+ lines :key (lambda (line) (aref line 0))
+                                :test-not #'eq :from-end t))
+         (last-new (cl-position ?- lines :key (lambda (line) (aref line 0))
+                                :test-not #'eq :from-end t)))
+    (concat
+     ;; Of what has no lines the header names the line before.
+     (format "@@ -%d,%d +%d,%d @@\n"
+             (if (zerop old) (1- (duet-lines-hunk-old hunk)) (duet-lines-hunk-old hunk)) old
+             (if (zerop new) (1- (duet-lines-hunk-new hunk)) (duet-lines-hunk-new hunk)) new)
+     (cl-loop for line in lines
+              for i from 0
+              concat line concat "\n"
+              when (or (and open-old (eql i last-old)) (and open-new (eql i last-new)))
+              concat "\\ No newline at end of file\n"))))
+
+(defun duet-diff-turns--open-p (text line)
+  "Return non-nil if LINE is the last of TEXT, and no newline ends it."
+  (and text (not (string-empty-p text))
+       (not (string-suffix-p "\n" text))
+       (= line (1+ (cl-count ?\n text)))))
 
 (provide 'duet-diff)
 ;;; duet-diff.el ends here

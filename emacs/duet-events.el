@@ -1,12 +1,13 @@
-;;; duet-events.el --- From the server's events to a model  -*- lexical-binding: t; -*-
+;;; duet-events.el --- Events and replies of the server, into the model  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; `duet-events-apply' takes one event as it came over the wire.  Whatever it is
-;; given, it signals nothing: what cannot be understood is logged.
+;; `duet-events-apply' takes one event as it came over the wire.  The functions of
+;; `duet-pages-' take replies of the server.  They signal nothing: data that cannot be
+;; understood are logged.
 ;;
 ;; The same may come twice, from a request and as an event, and after a
 ;; reconnection: a message knows the number of the event that changed it last,
@@ -17,13 +18,240 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'duet-events-messages)
-(require 'duet-gates)
 (require 'duet-log)
 (require 'duet-model)
 
+;;; Messages of a session
+
+;; Events of messages, tool calls, plans and changes become `duet-message's.  An event
+;; that is older than the state of a message changes nothing.
+
+(defconst duet-events--message-types
+  '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
+    "task_error" "queue_changed")
+  "Types of events that change messages.")
+
+(defun duet-events--add (session message)
+  "Add MESSAGE to SESSION and say so."
+  (duet-model-add-message message)
+  (duet-model-announce (duet-session-model session) 'message-added session message))
+
+(defun duet-events--changed (message)
+  "Say that MESSAGE has changed."
+  (let ((session (duet-message-session message)))
+    (duet-model-announce (duet-session-model session) 'message-changed session message)))
+
+(defun duet-events--message (session run type data seq time)
+  "Apply to SESSION an event of RUN about a message.
+The event has TYPE, DATA, the number SEQ and the TIME."
+  (pcase type
+    ((or "message_delta" "thinking_delta")
+     (duet-events--delta session run (if (equal type "message_delta") 'text 'thinking)
+                         data seq time))
+    ("conversation_updated"
+     (pcase (duet-get-string data :event_type)
+       ((or "tool_call" "tool_result") (duet-events--tool session run data seq time))
+       ((and kind (or "message" "thinking" "system"))
+        (duet-events--whole session run kind data seq time))
+       (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
+    ("queue_changed" (duet-events--queue session run data seq))
+    ("plan" (duet-events--put session run (duet-events--plan-key run) 'plan
+                              (duet-get-objects data :entries) seq time))
+    ("diff_updated"
+     (when-let ((path (duet-get-string data :path)))
+       (duet-events--put session run (duet-events--diff-key run path) 'diff
+                         data seq time)))
+    ;; An event of its own reports what the conversation has as well.
+    ((and "task_error" (guard (not (member (duet-get-string data :code)
+                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
+                                             "SETTING_IGNORED" "RULES_NOT_ASKED")))))
+     (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
+                                       :session session :run run :seq seq
+                                       :created time)))
+       (duet-message-set-text message (or (duet-get-string data :message)
+                                          "The agent reports an error"))
+       (duet-events--add session message)))))
+
+(defun duet-events--plan-key (run)
+  "Return the key of the plan of RUN."
+  (concat "plan:" run))
+
+(defun duet-events--diff-key (run path)
+  "Return the key of the change of RUN in the file PATH."
+  (format "diff:%s:%s" run path))
+
+(defun duet-events--answer-key (id)
+  "Return the key of the answer to the question ID."
+  (concat "answer:" id))
+
+(defun duet-events--delta (session run kind data seq time)
+  "Add to a message of RUN in SESSION, of KIND, the text in DATA.
+SEQ and TIME are the event's."
+  (let ((key (duet-get-string data :message_id))
+        (delta (duet-get-string data :delta)))
+    (when (and key delta)
+      (let ((message (duet-session-message session key)))
+        (cond
+         ((null message)
+          (duet-events--add session (make-duet-message
+                                     :key key :kind kind :session session :run run
+                                     :parent (duet-get-string data :parent_tool_use_id)
+                                     :open t :seq seq :created time
+                                     :chunks (list delta)
+                                     :size (length delta))))
+         ((and (duet-message-open message)
+               (or (eql seq 0) (> seq (duet-message-seq message))))
+          (setq delta (duet-message-news message delta (duet-get-number data :length)))
+          (duet-message-append message delta)
+          (setf (duet-message-seq message) seq
+                (duet-message-loaded message) nil)
+          (duet-model-announce (duet-session-model session)
+                               'message-text session message delta)))))))
+
+(defun duet-events--kind (type role)
+  "Return the kind of a message that the protocol calls TYPE, in ROLE."
+  (pcase type
+    ("thinking" 'thinking)
+    ("system" 'system)
+    ("plan" 'plan)
+    ("diff" 'diff)
+    ("approval" 'answer)
+    (_ (if (equal role "user") 'prompt 'text))))
+
+(defun duet-events--attachments (data)
+  "Return the attachments in DATA, an event's or a conversation's."
+  (or (duet-get-objects data :attachments)
+      (duet-get-objects (duet-get data :data) :attachments)))
+
+(defun duet-events--said-kind (type data)
+  "Return the kind of a message that the protocol calls TYPE, with DATA.
+What an agent says that is no text is `content', what it thinks `sketch'."
+  (let ((kind (duet-events--kind type (duet-get-string data :role))))
+    (cond
+     ((null (duet-events--attachments data)) kind)
+     ((eq kind 'text) 'content)
+     ((eq kind 'thinking) 'sketch)
+     (t kind))))
+
+(defun duet-events--whole (session run type data seq time)
+  "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.
+SEQ and TIME are the event's."
+  (when-let ((key (duet-get-string data :message_id)))
+    (let ((message (duet-session-message session key))
+          (text (or (duet-get-string data :content) "")))
+      (cond
+       ((null message)
+        (duet-events--add session (make-duet-message
+                                   :key key :session session :run run :seq seq
+                                   :kind (duet-events--said-kind type data)
+                                   :parent (duet-get-string data :parent_tool_use_id)
+                                   :attachments (duet-events--attachments data)
+                                   :created time :chunks (list text)
+                                   :cut (and (duet-get data :truncated) t)
+                                   :size (length text))))
+       ((>= seq (duet-message-seq message))
+        (unless (if (duet-get data :truncated)
+                    (string-prefix-p text (duet-message-text message))
+                  (string= text (duet-message-text message)))
+          (duet-message-set-text message text)
+          (setf (duet-message-cut message) (and (duet-get data :truncated) t)))
+        (setf (duet-message-open message) nil
+              (duet-message-seq message) seq)
+        (duet-events--changed message))))))
+
+(defun duet-events--queue (session run data seq)
+  "Apply to SESSION a change of its queue: DATA of the event SEQ of RUN.
+A new text is that of the prompt of RUN."
+  (let ((text (duet-get-string data :content))
+        (prompt (cl-find-if (lambda (message)
+                              (and (eq (duet-message-kind message) 'prompt)
+                                   (equal (duet-message-run message) run)))
+                            (duet-session-order session))))
+    (when (and text prompt (>= seq (duet-message-seq prompt)))
+      (duet-message-set-text prompt text)
+      (setf (duet-message-seq prompt) seq
+            (duet-message-cut prompt) (and (duet-get data :truncated) t))
+      (duet-events--changed prompt)))
+  (duet-model-arrange-messages session (duet-get-strings data :order)))
+
+(defun duet-events--put (session run key kind data seq time)
+  "Make DATA the data of the message KEY of RUN in SESSION, of KIND.
+SEQ and TIME are the event's."
+  (let ((message (duet-session-message session key)))
+    (cond
+     ((null message)
+      (duet-events--add session (make-duet-message
+                                 :key key :kind kind :session session :run run
+                                 :seq seq :created time :data data)))
+     ((>= seq (duet-message-seq message))
+      (setf (duet-message-data message) data
+            (duet-message-seq message) seq)
+      (duet-events--changed message)))))
+
+(defun duet-events--tool (session run data seq time)
+  "Apply to SESSION the tool call of RUN that DATA describe.
+SEQ and TIME are the event's."
+  (when-let ((id (or (duet-get-string data :tool_result_for_id)
+                     (duet-get-string data :tool_id))))
+    ;; An agent may use the same id in each run.
+    (let* ((key (concat run "/" id))
+           (old (duet-session-message session key))
+           (tool (or old (make-duet-tool :key key :kind 'tool :session session :run run
+                                         :id id :seq seq :created time))))
+      (when (>= seq (duet-message-seq tool))
+        (setf (duet-message-seq tool) seq)
+        (duet-events--tool-members tool data)
+        (if old
+            (duet-events--changed tool)
+          (duet-events--add session tool))))))
+
+(defun duet-events--tool-members (tool data)
+  "Take into TOOL the members of DATA, an event's or a conversation's."
+  (cl-macrolet ((take (accessor &rest keys)
+                  `(when-let ((value (or ,@(mapcar (lambda (key)
+                                                     `(duet-get-string data ,key))
+                                                   keys))))
+                     (setf (,accessor tool) value))))
+    (take duet-tool-name :tool_name)
+    (take duet-tool-title :tool_title :title)
+    (take duet-tool-tool-kind :tool_kind)
+    (take duet-tool-result :tool_result_content)
+    (take duet-tool-approval :approval_id)
+    (take duet-tool-refused-by :refused_by)
+    (take duet-tool-refusal :refusal)
+    (take duet-tool-parent :parent_tool_use_id))
+  (when-let ((status (or (duet-get-string data :tool_status)
+                         (duet-get-string data :status))))
+    (setf (duet-tool-status tool) (intern status)))
+  (when-let ((input (or (duet-get data :tool_input)
+                        (duet-events--json (duet-get-string data :tool_input_json)))))
+    (setf (duet-tool-input tool) input))
+  (when-let ((more (or (duet-get data :tool_data)
+                       (and (not (duet-get-string data :tool_result_for_id))
+                            (duet-get data :data)))))
+    (setf (duet-tool-paths tool) (duet-get-strings more :paths)
+          (duet-tool-diffs tool) (duet-get-objects more :diffs)
+          (duet-tool-terminal tool) (duet-get-string more :terminal)
+          (duet-message-attachments tool) (duet-get-objects more :attachments)))
+  (cond ((duet-get data :truncated) (setf (duet-message-cut tool) t))
+        ;; A page has all of both.
+        ((or (duet-get-string data :tool_input_json) (plist-member data :is_completed))
+         (setf (duet-message-cut tool) nil)))
+  (setf (duet-message-open tool)
+        (not (memq (duet-tool-status tool) '(completed failed)))))
+
+(defun duet-events--json (text)
+  "Return the JSON in TEXT, or TEXT if it is none; nil is nil."
+  (and text
+       (condition-case nil
+           (json-parse-string text :object-type 'plist
+                              :null-object nil :false-object :json-false)
+         (error text))))
+
+;;; Events
+
 (defconst duet-events--orphans 200
-  "How many events of runs that nobody knows are kept.")
+  "How many events of unknown runs are kept.")
 
 (defun duet-events-apply (model params)
   "Apply to MODEL an event: PARAMS of the notification `event'.
@@ -61,7 +289,7 @@ Nothing is signalled, whatever PARAMS are."
      (let* ((run (duet-get-string data :session_id))
             (session (and run (gethash run (duet-model-runs model)))))
        (cond
-        ((null run) (duet-log "Event %s tells no session: %s" type (duet-log-brief data)))
+        ((null run) (duet-log "Event %s names no session: %s" type (duet-log-brief data)))
         ((null session) (duet-events--orphan model run (list type data seq time)))
         ((not (member type duet-events--message-types))
          (duet-events--settings session type data))
@@ -79,7 +307,7 @@ Nothing is signalled, whatever PARAMS are."
            ('t (duet-events--message session run type data seq time)))))))))
 
 (defun duet-events--trigger (model data)
-  "Tell of what a trigger has done, DATA, in the project of MODEL."
+  "Announce the action DATA of a trigger in the project of MODEL."
   (when (equal (duet-get-string data :status) "notified")
     (message "%s: %s"
              (duet-visible-line (or (duet-get-string data :channel)
@@ -93,8 +321,8 @@ Nothing is signalled, whatever PARAMS are."
     (setf (duet-session-changed session) time)))
 
 (defun duet-events--prompt (session data)
-  "Name SESSION by its prompt, which DATA tell, until the server says its name.
-Who is told of a question at once is to know whose it is."
+  "Name SESSION by its prompt, which DATA hold, until the server sends its name.
+A question that comes at once can then name its session."
   (unless (or (duet-session-summary session)
               (duet-get-string data :parent_tool_use_id))
     (when-let ((content (duet-get-string data :content)))
@@ -103,8 +331,8 @@ Who is told of a question at once is to know whose it is."
       (duet-model-announce (duet-session-model session) 'session session))))
 
 (defun duet-events--near (session id data)
-  "Note that the run ID of SESSION has nearly used up a budget, as DATA tell.
-The conversation tells that, too."
+  "Note that the run ID of SESSION has nearly used up a budget, as DATA say.
+The conversation shows that, too."
   (when-let ((run (duet-session-run session id)))
     (setf (duet-run-near run) (duet-get-string data :content))
     (duet-model-announce (duet-session-model session) 'session session)))
@@ -121,7 +349,7 @@ The conversation tells that, too."
       (duet-model-announce model 'unknown-run nil run))))
 
 (defun duet-events--adopt (model session run)
-  "Note that RUN, an id, belongs to SESSION of MODEL; apply what was kept for it."
+  "Note that RUN, an id, belongs to SESSION of MODEL; apply the events kept for it."
   (puthash run session (duet-model-runs model))
   (when-let ((events (assoc run (duet-model-orphans model))))
     (setf (duet-model-orphans model) (delq events (duet-model-orphans model)))
@@ -129,7 +357,7 @@ The conversation tells that, too."
       (apply #'duet-events--apply model event))))
 
 
-;;; Sessions
+;;;; Sessions
 
 (defun duet-events--session (model id)
   "Return the session ID of MODEL; make it if there is none."
@@ -154,7 +382,7 @@ The conversation tells that, too."
         (thread (duet-get-string data :thread_id))
         (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
     (if (not (and id thread state))
-        (duet-log "A change of state that tells too little: %s" (duet-log-brief data))
+        (duet-log "A change of state with members missing: %s" (duet-log-brief data))
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id time)))
         (setf (duet-session-heard session) (duet-model-tick model))
@@ -175,7 +403,7 @@ The conversation tells that, too."
         (duet-model-announce model 'session session)))))
 
 (defun duet-events--deleted (model data)
-  "Take out of MODEL the runs that are no more, as DATA tell.
+  "Take out of MODEL the runs that are no more, as DATA say.
 What others were forked from is left, in the archive."
   (when-let* ((id (duet-get-string data :thread_id))
               (session (gethash id (duet-model-sessions model))))
@@ -199,7 +427,7 @@ What others were forked from is left, in the archive."
 
 (defun duet-events-sent (model id thread agent)
   "Note in MODEL that the run ID of THREAD was asked for, from AGENT.
-The events that tell of it may come after the reply that did."
+Its events may come after the reply."
   (unless (gethash id (duet-model-runs model))
     (let* ((session (duet-events--session model thread))
            (run (duet-events--run session id (format-time-string "%FT%T.%NZ" nil t))))
@@ -224,9 +452,9 @@ The events that tell of it may come after the reply that did."
         (duet-events--add session message)))))
 
 (defun duet-events--settings (session type data)
-  "Apply to SESSION what an event of TYPE tells that is no message: DATA."
+  "Apply to SESSION an event of TYPE that is no message, with DATA."
   (let ((now (duet-model-tick (duet-session-model session))))
-    ;; Some agents tell their usage all the time, and nothing else with it.
+    ;; Some agents send their usage all the time, and nothing else with it.
     (if (equal type "usage") (setf (duet-session-counted session) now)
       (setf (duet-session-heard session) now)))
   (pcase type
@@ -238,15 +466,15 @@ The events that tell of it may come after the reply that did."
      (when-let ((mode (duet-get-string data :permission_mode)))
        (setf (duet-session-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))
-       ;; What was asked for is not what an agent has confirmed.
-       (unless (duet-get-string (duet-session-told session) :model :current)
+       ;; A requested model is not a confirmed one.
+       (unless (duet-get-string (duet-session-agent-info session) :model :current)
          (setf (duet-session-llm session) llm)))
      (when-let ((mode (duet-get-string data :agent_mode)))
        (duet-session-set-agent-mode session mode))
      (when (plist-member data :archived)
        (setf (duet-session-archived session) (duet-get data :archived))))
     ("agent_session"
-     (duet-session-tell session data)
+     (duet-session-merge-agent-info session data)
      (when-let ((mode (duet-get-string data :mode :current)))
        (duet-session-set-agent-mode session mode)))
     ("usage" (duet-events-add-usage session data))
@@ -264,7 +492,7 @@ The events that tell of it may come after the reply that did."
   (duet-model-announce (duet-session-model session) 'session session))
 
 (defun duet-events-add-usage (session data)
-  "Add to the usage of SESSION what DATA tells.
+  "Add DATA to the usage of SESSION.
 The members are :input_tokens, :output_tokens, :context_used,
 :context_size and :cost_usd; those that DATA lacks stay."
   (dolist (key '(:input_tokens :output_tokens :context_used :context_size :cost_usd))
@@ -274,17 +502,17 @@ The members are :input_tokens, :output_tokens, :context_used,
               (plist-put (duet-session-usage session) key value))))))
 
 
-;;; Questions
+;;;; Questions
 
 (defun duet-events--asks (model data time)
-  "Apply to MODEL that an agent asks what DATA tell, at TIME."
+  "Apply to MODEL the question of an agent in DATA, at TIME."
   (let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id)))
         (now (duet-model-tick model)))
     (remhash id (duet-model-gone model))
     (duet-events--approval model data time now)))
 
 (defun duet-events--approval (model data time &optional now)
-  "Add to MODEL the question that DATA, of an event at TIME, tell of.
+  "Add to MODEL the question in DATA, of an event at TIME.
 NOW is when it came, by the clock of MODEL; nil if it is from a reply."
   (if-let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id))))
       (let* ((run (duet-get-string data :session_id))
@@ -310,9 +538,9 @@ NOW is when it came, by the clock of MODEL; nil if it is from a reply."
     (duet-log "A question without an id: %s" (duet-log-brief data))))
 
 (defun duet-events--answered (session data seq time)
-  "Keep in SESSION what was answered, as DATA tell, SEQ and TIME.
-That is what a human has said, and what a rule or a mode has denied.
-The server tells of the same answers in a conversation that is loaded."
+  "Keep in SESSION the answer in DATA, of an event with SEQ and TIME.
+That is the answer of a human, or the denial by a rule or a mode.
+The server sends the same answers in a conversation that is loaded."
   (when (and session (eq (duet-session-loaded session) t)
              (or (equal (duet-get-string data :decision) "denied")
                  (and (equal (duet-get-string data :decided_by) "user")
@@ -323,7 +551,7 @@ The server tells of the same answers in a conversation that is loaded."
                       'answer data (or seq 0) time)))
 
 (defun duet-events--resolved (model data &optional seq time)
-  "Take out of MODEL the question whose answer DATA tell, SEQ and TIME."
+  "Take out of MODEL the question that DATA, SEQ and TIME answer."
   (when-let* ((id (duet-get-string data :approval_id))
               (approval (or (gethash id (duet-model-approvals model))
                             (make-duet-approval :id id))))
@@ -334,6 +562,221 @@ The server tells of the same answers in a conversation that is loaded."
     (let ((session (gethash (duet-get-string data :session_id) (duet-model-runs model))))
       (duet-events--answered session data seq time)
       (duet-model-announce model 'approval-resolved session approval data))))
+
+;;; Replies
+
+;; These functions take results of requests: sessions, a part of a conversation,
+;; questions that wait.  A reply that is older than an event changes nothing.
+
+(defun duet-pages-load-session (model object &optional asked)
+  "Apply to MODEL a session as the server lists it: OBJECT; return it.
+Return nil if that is none, or none any more.  ASKED is when it was asked
+for, by the clock of MODEL; an event since then is newer."
+  (let ((id (duet-get-string object :id))
+        (thread (duet-get-string object :thread_id))
+        (state (or (duet-get-string object :state) (duet-get-string object :status))))
+    (cond
+     ((not (and id thread state))
+      (duet-log "A session with members missing: %s" (duet-log-brief object)))
+     ((duet-model-gone-p model id asked) nil)
+     (t
+      (let* ((session (duet-events--session model thread))
+             (run (duet-events--run session id (duet-get-string object :created_at)))
+             (changed (or (duet-get-string object :last_activity_at) ""))
+             (old (duet-pages-old-p session asked)))
+        (setf (duet-run-query run) (or (duet-get-string object :query) "")
+              (duet-run-parent run) (duet-get-string object :parent_session_id))
+        (duet-model-arrange-run session run)
+        (duet-run-change run (intern state) changed (duet-get-string object :error)
+                         (duet-get-string object :error_code))
+        (when (and (memq (duet-run-state run) '(starting running)) (not old))
+          (duet-run-be-silent run (duet-get-string object :silent_since)
+                              (duet-get-string object :silent_note)
+                              (duet-get-string object :silent_tool)))
+        (setf (duet-session-cwd session) (duet-get-string object :working_dir))
+        (unless old
+          (setf (duet-session-title session) (duet-get-string object :title)
+                (duet-session-archived session) (duet-get object :archived)
+                (duet-session-background session) (duet-get-objects object :background)))
+        ;; A conversation may have had another agent before.
+        (when (or (null (duet-session-agent session))
+                  (and (eq run (duet-session-leaf session)) (not old)))
+          (duet-session-set-agent session (duet-pages-agent object)))
+        (duet-pages-settings session object asked)
+        (when-let ((name (or (duet-get-string object :conversation_title)
+                             (and (eq run (duet-session-leaf session))
+                                  (duet-get-string object :summary)))))
+          (setf (duet-session-summary session) name))
+        (when (eq run (duet-session-leaf session))
+          (unless old
+            (duet-gates-load session (duet-get object :gates)))
+          (unless (and asked (> (duet-session-counted session) asked))
+            (duet-events-add-usage session object)
+            (duet-events-add-usage
+             session (list :context_used (duet-get object :effective_context_tokens)
+                           :context_size (duet-get object :context_limit)))))
+        (duet-events--touch session changed)
+        (duet-events--adopt model session id)
+        (duet-pages--ended session run)
+        session)))))
+
+(defun duet-pages-agent (object)
+  "Return the agent that the conversation of OBJECT, its last run, goes on with."
+  (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
+
+(defun duet-pages-old-p (session asked)
+  "Return non-nil if an event has changed SESSION after it was ASKED for.
+ASKED is a time by the clock of its model, or nil for now."
+  (and asked (> (duet-session-heard session) asked)))
+
+(defun duet-pages-settings (session object &optional asked)
+  "Take into SESSION the agent's settings in OBJECT, its last run.
+A list has less than the state of one session, and changes less.  ASKED
+is that of `duet-pages-load-session'."
+  (when (and (equal (duet-get-string object :id) (duet-session-leaf-id session))
+             (not (duet-pages-old-p session asked)))
+    (setf (duet-session-agent-mode session) (duet-get-string object :agent_mode)
+          (duet-session-mode session) (duet-get-string object :permission_mode)
+          (duet-session-llm session) (duet-get-string object :model)))
+  (when-let ((modes (duet-get-objects object :modes)))
+    (setf (duet-session-modes session) modes))
+  (when-let ((info (duet-get object :agent_session)))
+    (unless (and (duet-session-agent-info session) (duet-pages-old-p session asked))
+      (duet-session-merge-agent-info session info))))
+
+(defun duet-pages-load-sessions (model objects &optional asked)
+  "Apply to MODEL sessions as the server lists them: the vector OBJECTS.
+ASKED is that of `duet-pages-load-session'.  Return those that an event
+has changed since, for which the list is outdated."
+  (duet-log-guard "A list of sessions that was not understood"
+    (let ((old '()))
+      (seq-do (lambda (object)
+                (when-let ((session (duet-pages-load-session model object asked)))
+                  (when (duet-pages-old-p session asked) (cl-pushnew session old))))
+              objects)
+      (duet-model-announce model 'sessions)
+      old)))
+
+
+;;;; Pages of a conversation
+
+(defun duet-pages-load (session objects where)
+  "Take into SESSION a part of its conversation: the vector OBJECTS.
+WHERE is `older' if it precedes what is there, else `newer'.  Return the
+messages that are new."
+  (duet-log-guard "A conversation that was not understood"
+    (let ((new '()))
+      (seq-do (lambda (object)
+                (duet-log-guard "A part of a conversation that was not understood"
+                  (when-let ((message (duet-pages--events session object)))
+                    (puthash (duet-message-key message) message
+                             (duet-session-messages session))
+                    (push message new))))
+              objects)
+      (if (eq where 'older)
+          (setf (duet-session-order session) (nconc (duet-session-order session)
+                                                    (copy-sequence new)))
+        (dolist (message (reverse new))
+          (duet-model-add-message message)))
+      (duet-model-announce (duet-session-model session) 'messages-loaded
+                           session (reverse new) where)
+      (reverse new))))
+
+(defun duet-pages-key (object)
+  "Return the key of the message that OBJECT, a part of a conversation, is of."
+  (let ((type (duet-get-string object :event_type))
+        (run (or (duet-get-string object :session_id) ""))
+        (data (duet-get object :data)))
+    (cond
+     ((member type '("tool_call" "tool_result"))
+      (concat run "/" (or (duet-get-string object :tool_id)
+                          (duet-get-string object :tool_result_for_id))))
+     ((equal type "plan") (duet-events--plan-key run))
+     ((equal type "diff") (duet-events--diff-key run (duet-get-string data :path)))
+     ((equal type "approval")
+      (duet-events--answer-key (duet-get-string data :approval_id)))
+     (t (or (duet-get-string object :key) (format "item-%s" (duet-get object :id)))))))
+
+(defun duet-pages--events (session object)
+  "Return the new message that OBJECT, a part of SESSION's conversation, is.
+Return nil if it is there already; it is brought up to date then."
+  (let* ((type (duet-get-string object :event_type))
+         (tool (member type '("tool_call" "tool_result")))
+         (run (or (duet-get-string object :session_id) ""))
+         (data (duet-get object :data))
+         (key (duet-pages-key object))
+         (seq (or (duet-get-number object :seq) 0))
+         (old (duet-session-message session key))
+         (text (or (duet-get-string object :content) ""))
+         (open (not (duet-get object :is_completed)))
+         (message
+          (or old
+              (if tool
+                  (make-duet-tool :key key :kind 'tool :session session :run run
+                                  :id (substring key (1+ (length run))))
+                (make-duet-message :key key :session session :run run
+                                   :parent (duet-get-string object :parent_tool_use_id)
+                                   :attachments (duet-events--attachments object)
+                                   :kind (duet-events--said-kind type object))))))
+    (when (>= seq (duet-message-seq message))
+      (setf (duet-message-seq message) seq
+            (duet-message-open message) open)
+      (unless (duet-message-created message)
+        (setf (duet-message-created message) (duet-get-string object :created_at)))
+      (pcase (duet-message-kind message)
+        ('tool (duet-events--tool-members message object))
+        ('plan (setf (duet-message-data message) (duet-get-objects data :entries)))
+        ;; A message from an event has the diff itself.
+        ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
+        (_ (unless (and old (string= text (duet-message-text old)))
+             (duet-message-set-text message text))
+           (setf (duet-message-cut message) nil)
+           (setf (duet-message-loaded message) open)))
+      (when old
+        ;; One that this very page has brought is not shown yet.
+        (when (memq old (duet-session-order session))
+          (duet-events--changed old))))
+    (and (not old) message)))
+
+(defun duet-pages-loaded (session)
+  "End the loading of SESSION: apply the events that have waited for it."
+  (let ((held (reverse (duet-session-held session)))
+        (duet-model-late t))
+    (setf (duet-session-loaded session) t
+          (duet-session-held session) nil)
+    (pcase-dolist (`(,type ,data ,seq ,time) held)
+      (duet-log-guard "An event that was not understood"
+        (duet-events--message session (duet-get-string data :session_id)
+                              type data seq time)))
+    (dolist (run (reverse (duet-session-runs session)))
+      (duet-pages--ended session run))))
+
+(defun duet-pages--ended (session run)
+  "Say in SESSION how RUN ended, if that was not well and RUN is shown.
+No part of the conversation shows it."
+  (when (and (eq (duet-session-loaded session) t)
+             (cl-find (duet-run-id run) (duet-session-order session)
+                      :key #'duet-message-run :test #'equal))
+    (duet-events--ended session run)))
+
+
+;;;; Questions
+
+(defun duet-pages-load-approvals (model objects &optional asked)
+  "Make the questions in the vector OBJECTS those that wait in MODEL.
+They lack what was asked or answered after they were ASKED for, by the
+clock of MODEL; nil is now."
+  (duet-log-guard "A list of questions that was not understood"
+    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
+      (dolist (approval (duet-model-approval-list model))
+        (unless (or (member (duet-approval-id approval) ids)
+                    (and asked (> (duet-approval-heard approval) asked)))
+          (duet-events--resolved model (list :approval_id (duet-approval-id approval)
+                                             :session_id (duet-approval-run approval)))))
+      (seq-do (lambda (object)
+                (unless (duet-model-gone-p model (duet-get-string object :approval_id) asked)
+                  (duet-events--approval model object nil)))
+              objects))))
 
 (provide 'duet-events)
 ;;; duet-events.el ends here

@@ -1,4 +1,4 @@
-;;; duet-evil.el --- Keys of Duet beside those of Evil  -*- lexical-binding: t; -*-
+;;; duet-evil.el --- Keys beside those of Evil  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-form.el --- Questions that ask for values, or for an address to be opened  -*- lexical-binding: t; -*-
+;;; duet-form.el --- Questions that ask for values or show an address  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -15,7 +15,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'duet-link)
+(require 'duet-inline)
 (require 'duet-look)
 (require 'duet-model)
 (require 'duet-visible)
@@ -27,11 +27,11 @@
   "What was filled in so far: tables of values by name, by the question's id.")
 
 (defun duet-form-p (data)
-  "Return non-nil if the question that DATA tell of is a form."
+  "Return non-nil if the question in DATA is a form."
   (equal (duet-get-string data :mode) "form"))
 
 (defun duet-form-link-p (data)
-  "Return non-nil if the question that DATA tell of asks to open an address."
+  "Return non-nil if the question in DATA asks to open an address."
   (equal (duet-get-string data :mode) "url"))
 
 
@@ -49,7 +49,7 @@
         (cl-mapcar #'cons names values))))
 
 (defun duet-form-fields (data)
-  "Return the fields of the form that DATA tell of, in the agent's order.
+  "Return the fields of the form in DATA, in the agent's order.
 Each is a list (NAME SCHEMA REQUIRED)."
   (let ((required (append (duet-get data :schema :required) nil)))
     (cl-loop for (key schema) on (duet-get data :schema :properties) by #'cddr
@@ -75,7 +75,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
           (t ""))))
 
 (defconst duet-form--most-choices 60
-  "How many characters choices take at most that are told; TAB lists all.")
+  "How many characters the choices in a prompt take at most; TAB lists all.")
 
 (defun duet-form--among (words schema)
   "Return WORDS and the choices of SCHEMA, or how many there are."
@@ -229,7 +229,7 @@ before and why it is not taken, (TEXT . SENTENCE), or nil."
         (puthash (car field) default values)))))
 
 (defun duet-form-fill (id data)
-  "Have the form filled in that DATA of the question ID tell of.
+  "Have the form in DATA of the question ID filled in.
 Return a table of its values, or one of the symbols `decline' and `cancel'.
 With \\`C-g' the question stays open, and what was filled in is kept."
   (let* ((fields (or (duet-form-fields data)
@@ -278,7 +278,7 @@ With \\`C-g' the question stays open, and what was filled in is kept."
   (remhash id duet-form--values))
 
 (defun duet-form-open (data)
-  "Ask whether to open the address that DATA tell of, and open it if so.
+  "Ask whether to open the address in DATA, and open it if so.
 Return non-nil, or one of the symbols `decline' and `cancel'."
   (let* ((url (or (duet-get-string data :url) ""))
          (web (duet-link-web-p url))

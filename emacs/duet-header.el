@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; Above a transcript stands how its session is doing: its state, what waits,
-;; who works, and what that has used.  In a narrow window what matters least is left
+;; The header line of a transcript shows the state of its session: questions that wait,
+;; the agent, and its usage.  In a narrow window the least important parts are left
 ;; out, here and in the header lines of other views.
 
 ;;; Code:
@@ -14,7 +14,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
-(require 'duet-gates)
+(require 'duet-model)
 (require 'duet-look)
 (require 'duet-render)
 (require 'duet-actions)
@@ -73,7 +73,7 @@ Each of KEYS is (RANK COMMAND WORDS), or nil."
 
 (defun duet-header-name ()
   "Return the name of the current buffer for its mode line, shortened to fit.
-What stands behind it, such as that something waits, is to be seen."
+The text behind it, such as the number of waiting questions, stays visible."
   (let ((room (max 18 (- (min 200 (duet-header-room)) 44)))
         (name (buffer-name)))
     (propertize (replace-regexp-in-string
@@ -96,7 +96,7 @@ What stands behind it, such as that something waits, is to be seen."
 
 (defun duet-header (session connection)
   "Return the header line of the transcript of SESSION of CONNECTION.
-It tells how the session is doing; it is empty if SESSION is nil."
+It shows the state of the session; it is empty if SESSION is nil."
   (if (null session)
       ""
     (let* ((usage (duet-session-usage session))
@@ -127,7 +127,7 @@ It tells how the session is doing; it is empty if SESSION is nil."
                                     (funcall function session))))
                         duet-header-functions)))
            (parts (cl-delete nil parts :key #'cdr)))
-      ;; What others called something is no construct of a mode line.
+      ;; A % in a name is no construct of a mode line.
       (replace-regexp-in-string
        "%" "%%"
        (duet-header-fit (cons (concat " " (cdar parts))

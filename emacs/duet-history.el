@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; A conversation may be long, and Emacs can do nothing else while it reads a
-;; reply.  So a session is loaded from its end, in small pages, and what is
-;; older when somebody wants to see it.
+;; reply.  So a session is loaded from its end, in small pages; older
+;; messages are loaded on demand.
 
 ;;; Code:
 
@@ -69,7 +69,7 @@ Then call DONE, or FAIL with the error."
 
 (defun duet-history-load-older (connection session &optional done count)
   "Load through CONNECTION what precedes the messages of SESSION: COUNT parts.
-That is `duet-history-messages' unless told.  Then call DONE with nil or
+COUNT is `duet-history-messages' if nil.  Then call DONE with nil or
 an error."
   (let* ((count (or count duet-history-messages))
          (end (duet-session-offset session))
@@ -121,7 +121,7 @@ conversation, so its pages are read from the end until MESSAGE is there."
   (setf (duet-message-cut message) 'loading)
   (let* ((session (duet-message-session message))
          (key (duet-message-key message))
-         (begun nil) ; whether its first part is there: a result stands behind its call
+         (begun nil) ; whether its first part is there: a result is behind its call
          (end-with (lambda (err)
                      (when (eq (duet-message-cut message) 'loading)
                        (setf (duet-message-cut message) t))
@@ -162,7 +162,7 @@ conversation, so its pages are read from the end until MESSAGE is there."
 
 (defun duet-history--ask (connection session objects)
   "Ask CONNECTION for the runs in OBJECTS that SESSION does not know.
-OBJECTS are a part of its conversation, which does not tell how they
+OBJECTS are a part of its conversation, which does not say how they
 ended."
   (dolist (run (delete-dups (mapcar (lambda (object) (duet-get-string object :session_id))
                                     objects)))

@@ -1,12 +1,12 @@
-;;; duet-log.el --- Where Duet says what went wrong  -*- lexical-binding: t; -*-
+;;; duet-log.el --- The log of Duet  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; What is odd but no reason to stop goes to the buffer *duet-log*: an event
-;; that nobody understands, an error in a function that watches a model.
+;; Problems that are no reason to stop go to the buffer *duet-log*: an event that is
+;; not understood, an error in a function that watches a model.
 ;; `duet-log-guard' keeps such an error from reaching the process filter or the
 ;; timer that it happened in, where it would take others down with it.
 
@@ -60,6 +60,14 @@ It begins with the time.  Nothing is shown."
     `(condition-case ,err
          (progn ,@body)
        (error (duet-log "%s: %s" ,what (error-message-string ,err))))))
+
+(defmacro duet-log-quit (&rest body)
+  "Evaluate BODY; a quit in it shows \"Quit\" and returns nil.
+For questions in a timer, where Emacs does not say so itself."
+  (declare (indent 0) (debug t))
+  `(condition-case nil
+       (progn ,@body)
+     (quit (message "Quit") nil)))
 
 ;;;###autoload
 (defun duet-log-show ()

@@ -19,17 +19,17 @@
   :group 'faces)
 
 (defface duet-prompt '((t :inherit (minibuffer-prompt bold) :extend t))
-  "What the user said.")
+  "Prompts of the user.")
 (defface duet-heading '((t :inherit bold))
   "The first line of a section.")
-;; What Emacs has for these is too pale on white to be read with ease: the colours
+;; The faces of Emacs for these are too pale on white to be read with ease: the colours
 ;; here have a contrast of 4.5 there, and on the grey of a header line.
 (defface duet-dim
   '((((class color) (min-colors 88) (background light)) :foreground "gray35")
     (t :inherit shadow))
-  "What matters less.")
+  "Text that matters less.")
 (defface duet-thinking '((t :inherit (duet-dim italic)))
-  "What the agent thinks.")
+  "Thoughts of the agent.")
 (defface duet-code
   '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
     (t :inherit fixed-pitch :foreground "#1f6b42"))
@@ -48,23 +48,23 @@
     (((class color) (min-colors 88) (background light)) :foreground "black" :background "#dadada")
     (((class color) (min-colors 88)) :foreground "white" :background "#444444")
     (t :inherit link))
-  "What answers a question.")
+  "Buttons that answer a question.")
 (defface duet-table '((t :inherit fixed-pitch))
-  "A table in what an agent says.")
+  "A table in a message of an agent.")
 (defface duet-markup-heading '((t :inherit font-lock-function-name-face :weight bold))
-  "A heading in what an agent says.")
+  "A heading in a message of an agent.")
 (defface duet-markup-title '((t :inherit duet-markup-heading :underline t))
-  "A heading of the first level in what an agent says.")
+  "A heading of the first level in a message of an agent.")
 (defface duet-quote '((t :inherit (duet-dim italic)))
-  "What an agent quotes.")
+  "Quotations in a message of an agent.")
 (defface duet-struck '((t :inherit duet-dim :strike-through t))
-  "What an agent has struck out.")
+  "Struck text in a message of an agent.")
 (defface duet-running
   '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#8f4e00")
     (t :inherit warning))
-  "What is going on.")
+  "A turn or a tool that runs.")
 (defface duet-waiting '((t :inherit (duet-running bold)))
-  "What waits for the user.")
+  "A turn or a tool that waits for the user.")
 (defface duet-attention
   ;; With a background of its own: that of a mode line or a header line may be any.
   '((((class color) (min-colors 88))
@@ -72,25 +72,25 @@
     ;; Bold black is grey on terminals with so few colours.
     (((class color)) :foreground "black" :background "yellow" :inverse-video nil)
     (t :inverse-video nil :underline t :weight bold))
-  "What waits for the user, in the mode line and the header line.")
+  "Questions that wait, in the mode line and the header line.")
 (defface duet-done
   '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#1a6b1a")
     (t :inherit success))
-  "What has ended well.")
+  "Success.")
 (defface duet-failed
   '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#b30000")
     (t :inherit error))
-  "What has not ended well.")
+  "Failure.")
 (defface duet-added
   '((((class color) (min-colors 88) (background light)) :foreground "#1a6b1a")
     (((class color) (min-colors 88) (background dark)) :foreground "#7ee787")
     (t :inherit diff-indicator-added))
-  "How many lines were added.")
+  "The number of added lines.")
 (defface duet-removed
   '((((class color) (min-colors 88) (background light)) :foreground "#b30000")
     (((class color) (min-colors 88) (background dark)) :foreground "#ff8787")
     (t :inherit diff-indicator-removed))
-  "How many lines were removed.")
+  "The number of removed lines.")
 
 (defconst duet-look--states
   '((draft "○" duet-dim) (queued "○" duet-dim) (pending "○" duet-dim)
@@ -107,10 +107,10 @@
     ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
     ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+")
     ("☑" . "x") ("☐" . "o"))
-  "What stands for signs that a terminal may not be able to show.")
+  "Replacements of signs that a terminal may not be able to show.")
 
 (defun duet-look-sign (sign)
-  "Return SIGN, one character, or what stands for it on this terminal."
+  "Return SIGN, one character, or its replacement on this terminal."
   (if (char-displayable-p (aref sign 0))
       sign
     (or (cdr (assoc sign duet-look--plain)) sign)))

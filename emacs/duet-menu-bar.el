@@ -14,31 +14,25 @@
 (require 'easymenu)
 (require 'subr-x)
 (require 'duet-actions)
-(require 'duet-approval-edit)
 (require 'duet-approval-view)
 (require 'duet-approvals)
 (require 'duet-attach)
 (require 'duet-compose)
 (require 'duet-diff)
 (require 'duet-export)
-(require 'duet-marks)
-(require 'duet-reply)
 (require 'duet-sessions)
+(require 'duet-reply)
 (require 'duet-transcript)
-(require 'duet-transcript-move)
 
 (declare-function duet-agents "duet-agents" ())
-(declare-function duet-choose-agent "duet-agents-choose" ())
-(declare-function duet-set-agent "duet-agents-choose" (session))
-(declare-function duet-set-mode "duet-settings" (session mode))
-(declare-function duet-set-model "duet-settings" (session model))
-(declare-function duet-set-option "duet-settings" (session option value))
+(declare-function duet-choose-agent "duet-agents" ())
+(declare-function duet-set-agent "duet-agents" (session))
 (declare-function duet-adopt-session "duet-adopt" (&optional everywhere))
 (declare-function duet-projects "duet-projects" ())
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
-(declare-function duet-terminals "duet-terminals" ())
+(declare-function duet-terminals "duet-terminal" ())
 (declare-function duet-build "duet-build" (&optional name))
 (declare-function duet-preview "duet-preview" ())
 (declare-function duet-triggers "duet-triggers" ())
@@ -160,7 +154,7 @@
     ,@duet-menu-bar--project))
 
 (defun duet-menu-bar--tool-p ()
-  "Return non-nil if the buffer is about a tool that waits for leave."
+  "Return non-nil if the buffer is about a tool that waits for permission."
   (and duet-approval (not (duet-approval-question-p duet-approval))
        (duet-approval-connection duet-approval) t))
 
@@ -271,7 +265,7 @@ One of `context-menu-functions'."
   menu)
 
 (defun duet-menu-bar--setup ()
-  "Have the menu of the mouse in the current buffer tell what can be done there."
+  "Have the menu of the mouse in the current buffer show the commands there."
   (add-hook 'context-menu-functions #'duet-menu-bar--context nil t))
 
 (dolist (hook '(duet-sessions-mode-hook duet-transcript-mode-hook duet-approvals-mode-hook))

@@ -1,4 +1,4 @@
-;;; duet-menu.el --- All that Duet can do, in one menu  -*- lexical-binding: t; -*-
+;;; duet-menu.el --- The menu of all commands  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; `duet-dispatch' is the menu; `?' shows it in all buffers of Duet.  Above it
-;; stands how the project is doing.  The keys are those of the buffer where one is,
+;; is the state of the project.  The keys are those of the buffer where one is,
 ;; if that has one for the same thing.
 
 ;;; Code:
@@ -17,15 +17,14 @@
 (require 'duet)
 (require 'duet-actions)
 (require 'duet-agents)
-(require 'duet-agents-choose)
 (require 'duet-ask)
 (require 'duet-connection)
-(require 'duet-marks)
 (require 'duet-export)
 (require 'duet-look)
 (require 'duet-remote)
 (require 'duet-search)
-(require 'duet-terminals)
+(require 'duet-sessions)
+(require 'duet-terminal)
 (require 'duet-trust)
 
 (declare-function duet-projects-narrow "duet-projects" ())
@@ -53,10 +52,10 @@
     (duet-menu--session)))
 
 (defvar duet-menu--heading nil
-  "What stands above the menu.")
+  "The text above the menu.")
 
 (defun duet-menu--heading ()
-  "Return what stands above the menu."
+  "Return the text above the menu."
   (or duet-menu--heading ""))
 
 (defun duet-menu--describe ()

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Who is in another window is told by the desktop that an agent waits, or that a
-;; long turn has ended.  That needs D-Bus, and an Emacs that knows that nobody
-;; looks at it: where it has the focus, or cannot know, as in most terminals,
+;; A notification of the desktop says that an agent waits, or that a long turn has
+;; ended, while the user is in another window.  That needs D-Bus, and an Emacs that
+;; knows that it has no focus: where it has it, or cannot know, as in most terminals,
 ;; nothing is shown.
 ;;
 ;; The desktop is asked without waiting for its answer.
@@ -28,14 +28,14 @@
 (defvar dbus-debug)
 
 (defcustom duet-notify t
-  "Whether the desktop tells of questions and of ends while Emacs has no focus."
+  "Whether the desktop shows questions and ends while Emacs has no focus."
   :type '(choice (const :tag "Questions, and the ends of long turns" t)
                  (const :tag "Questions" approvals)
                  (const :tag "Nothing" nil))
   :group 'duet)
 
 (defcustom duet-notify-long-run 30
-  "How many seconds a turn must have taken for its end to be told."
+  "How many seconds a turn must have taken for its end to be shown."
   :type 'number
   :group 'duet)
 
@@ -48,7 +48,7 @@ the notification back, which is called when a question has been answered."
   :group 'duet)
 
 (defvar duet-notify--asked (make-hash-table :test #'equal)
-  "The ids of questions that were told of.
+  "The ids of questions that were shown.
 The values are functions that take the notification back, or t.")
 (defvar duet-notify--running (make-hash-table :test #'equal)
   "When runs were first seen at work, in seconds since the epoch, by their ids.")
@@ -58,14 +58,14 @@ The values are functions that take the notification back, or t.")
   "Whether clicks are listened to.")
 
 (defun duet-notify--frames ()
-  "Return the frames that somebody may look at: a daemon has another one."
+  "Return the frames that a user may see: a daemon has another one."
   (cl-remove "initial_terminal" (frame-list)
              :key (lambda (frame) (terminal-name frame))
              :test #'equal))
 
 (defun duet-notify-unseen-p ()
-  "Return non-nil if nobody looks at Emacs, as far as it knows.
-A terminal that does not tell counts as looked at if there is nothing but
+  "Return non-nil if no frame of Emacs has the focus, as far as it knows.
+A terminal that does not report it counts as looked at if there is nothing but
 such terminals, or if the last key was typed there."
   (let* ((frames (duet-notify--frames))
          (states (mapcar #'frame-focus-state frames)))
@@ -77,7 +77,7 @@ such terminals, or if the last key was typed there."
                        (eq (frame-focus-state last-event-frame) 'unknown))))))))
 
 (defun duet-notify--show (title text action)
-  "Show TITLE and TEXT if nobody looks at Emacs; ACTION is for a click.
+  "Show TITLE and TEXT if Emacs has no focus; ACTION is for a click.
 Return what `duet-notify-function' does."
   (when (duet-notify-unseen-p)
     (duet-log-guard "Notification"
@@ -132,7 +132,7 @@ Return what `duet-notify-function' does."
      ((and since (memq state duet-run-ended-states))
       (remhash id duet-notify--running)
       (when (and (>= (- (float-time) since) duet-notify-long-run)
-                 ;; That was somebody, who knows.
+                 ;; A user did that, and knows.
                  (not (memq state '(interrupted cancelled))))
         (duet-notify--show
          (if (eq state 'completed) "An agent is done" "An agent has failed")

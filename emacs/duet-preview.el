@@ -1,4 +1,4 @@
-;;; duet-preview.el --- The pages that the project makes, and what they say  -*- lexical-binding: t; -*-
+;;; duet-preview.el --- Preview of pages, and their messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -18,19 +18,25 @@
 (require 'browse-url)
 (require 'cl-lib)
 (require 'subr-x)
+(require 'url-util)
 (require 'duet-actions)
 (require 'duet-command)
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-header)
 (require 'duet-log)
+(require 'duet-look)
 (require 'duet-menu-bar)
-(require 'duet-preview-messages)
-(require 'duet-remote)
+(require 'duet-model)
+(require 'duet-render)
 (require 'duet-visible)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
+
+;;; The preview
+
+(defvar-local duet-preview--messages nil
+  "Markers of the messages in the buffer by their ids, a hash table.")
 
 (defcustom duet-preview-browse-function nil
   "Function that opens a preview; it is called with the address.
@@ -48,11 +54,11 @@ a host also gets the preview from 127.0.0.1, on the same port."
 (defvar-local duet-preview--process nil
   "The process that serves the pages.")
 (defvar-local duet-preview--address nil
-  "Where they are, for a browser, or nil as long as that is not known.")
+  "The address of the pages for a browser, or nil as long as it is not known.")
 (defvar-local duet-preview--unread ""
-  "What the process has printed of a line that is not complete.")
+  "The beginning of a line of the process that is not complete.")
 (defvar-local duet-preview--said nil
-  "What the process last wrote to standard error.")
+  "The last output of the process to standard error.")
 
 (defvar duet-preview-mode-map
   (let ((map (make-sparse-keymap)))
@@ -117,15 +123,12 @@ Which directory they are in the configuration says, [preview], or it is the
 first of dist, build, out, _site and public that has an index.html.  If the
 preview is there already it is opened again."
   (interactive)
-  (let* ((connection (duet-connection-here))
-         (root (duet-connection-root connection))
-         (buffer (get-buffer-create (format "*duet preview: %s*" (duet-remote-abbreviate root)))))
-    (when (file-remote-p root)
+  (let ((connection (duet-connection-here))
+        buffer)
+    (when (file-remote-p (duet-connection-root connection))
       (user-error "The pages are on another machine: run `duet-rpc preview --port 8080' there, and forward that port (ssh -L)"))
+    (setq buffer (duet-connection-buffer connection "preview" #'duet-preview-mode))
     (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-preview-mode) (duet-preview-mode))
-      (setq duet-connection connection
-            default-directory root)
       (if (and (process-live-p duet-preview--process) duet-preview--address)
           (duet-preview-open)
         (unless (process-live-p duet-preview--process) (duet-preview--begin))))
@@ -159,7 +162,7 @@ preview is there already it is opened again."
                :sentinel
                (lambda (process _)
                  (unless (process-live-p process)
-                   ;; What it wrote last comes through the other pipe.
+                   ;; Its last words come through the other pipe.
                    (run-at-time 0.1 nil
                                 (lambda ()
                                   (delete-process errors)
@@ -216,7 +219,7 @@ preview is there already it is opened again."
       (run-at-time 3 nil (lambda () (when (process-live-p process) (delete-process process)))))))
 
 
-;;; What can be done
+;;;; Commands
 
 (defun duet-preview-open ()
   "Open the preview in the browser."
@@ -233,11 +236,11 @@ preview is there already it is opened again."
    duet-connection 'refresh nil
    :success-fn (lambda (result)
                  (message "%s" (if (zerop (or (duet-get-number result :shown) 0))
-                                   "Nobody shows the preview"
+                                   "No browser shows the preview"
                                  "The pages are loaded again")))))
 
 (defun duet-preview--complaints ()
-  "Return what pages complain about, as it is quoted in a prompt, or nil."
+  "Return the errors of pages, quoted for a prompt, or nil."
   (let ((lines '())
         (place (point-min)))
     (while (< place (point-max))
@@ -259,7 +262,7 @@ preview is there already it is opened again."
     (goto-char (point-max))
     (save-excursion
       (insert (if (bolp) "" "\n") "\nPages of the preview say:\n```\n"
-              ;; It may come from anybody who can put something on a page.
+              ;; Third parties may have put it on the page.
               (string-replace "```" "'''" complaints) "\n```\n"))))
 
 (defun duet-preview-stop ()
@@ -268,6 +271,156 @@ preview is there already it is opened again."
   (unless (process-live-p duet-preview--process)
     (user-error "The preview has ended"))
   (duet-preview--end))
+
+;;; Messages of pages
+
+;; The output of pages to their consoles, and their errors, are listed in the order of
+;; their first occurrence.  RET goes to the place in a file.
+
+(defconst duet-preview--most 1000
+  "How many messages of pages are listed; then the oldest go.")
+
+(defun duet-preview--insert (text)
+  "Insert TEXT at the end of the buffer; windows whose point is there stay there."
+  (let* ((inhibit-read-only t)
+         (end (point-max))
+         (follow (= (point) end))
+         (windows (cl-remove-if-not (lambda (window) (= (window-point window) end))
+                                    (get-buffer-window-list nil nil t))))
+    (save-excursion
+      (goto-char end)
+      (insert text))
+    (when follow (goto-char (point-max)))
+    (dolist (window windows) (set-window-point window (point-max)))
+    (set-buffer-modified-p nil)))
+
+(defun duet-preview--show (object)
+  "Show OBJECT, a message of a page, in the place of its earlier copy."
+  (let* ((id (duet-get object :id))
+         (marker (gethash id duet-preview--messages))
+         (inhibit-read-only t))
+    (if marker
+        (save-excursion
+          (goto-char marker)
+          (delete-region marker (next-single-property-change
+                                 marker 'duet-preview-message nil (point-max)))
+          (insert (duet-preview--line object))
+          (set-marker marker (- (point) (length (duet-preview--line object))))
+          (set-buffer-modified-p nil))
+      (puthash id (copy-marker (point-max)) duet-preview--messages)
+      (duet-preview--insert (duet-preview--line object))
+      (when (> (hash-table-count duet-preview--messages) duet-preview--most)
+        (duet-preview--forget-first)))))
+
+(defun duet-preview--forget-first ()
+  "Forget the message that is listed first."
+  (save-excursion
+    (goto-char (point-min))
+    (unless (get-text-property (point) 'duet-preview-message)
+      (goto-char (next-single-property-change (point) 'duet-preview-message nil (point-max))))
+    (when-let ((object (get-text-property (point) 'duet-preview-message)))
+      (delete-region (point) (next-single-property-change
+                              (point) 'duet-preview-message nil (point-max)))
+      (remhash (duet-get object :id) duet-preview--messages)
+      (set-buffer-modified-p nil))))
+
+(defun duet-preview--wrong-p (object)
+  "Return non-nil if OBJECT, a message of a page, reports an error."
+  (or (equal (duet-get-string object :kind) "error")
+      (member (duet-get-string object :level) '("error" "warn"))))
+
+(defun duet-preview--place (object)
+  "Return the place of OBJECT, a message of a page, in words, or nil."
+  (when-let ((url (duet-get-string object :url)))
+    (concat url
+            (if-let ((line (duet-get-number object :line))) (format ":%d" line) "")
+            (if-let ((column (duet-get-number object :column))) (format ":%d" column) ""))))
+
+(defun duet-preview--line (object)
+  "Return the text of OBJECT, a message of a page."
+  (let* ((kind (duet-get-string object :kind))
+         (level (or (duet-get-string object :level) kind))
+         (time (ignore-errors (date-to-time (duet-get-string object :time))))
+         (count (or (duet-get-number object :count) 1))
+         (text (duet-render-wrap
+                (concat
+                 (propertize (concat (if time (format-time-string "%T " time) "")
+                                     (format "%-6s " (duet-visible-line level)))
+                             'face (cond ((not (duet-preview--wrong-p object)) 'duet-dim)
+                                         ((equal level "warn") 'duet-waiting)
+                                         (t 'duet-failed)))
+                 ;; A title is one line: it passes for no other message.
+                 (funcall (if (equal kind "navigation") #'duet-visible-line #'duet-visible)
+                          (duet-visible-trim (or (duet-get-string object :message) "")))
+                 (if (> count 1) (propertize (format "  ×%d" count) 'face 'duet-dim) "")
+                 (if-let ((place (duet-preview--place object)))
+                     (propertize (concat "  " (duet-visible-line place)) 'face 'duet-dim)
+                   "")
+                 (if-let ((stack (and (equal kind "error") (duet-get-string object :stack))))
+                     (propertize (concat "\n  " (string-replace
+                                                 "\n" "\n  " (duet-visible (duet-visible-trim stack))))
+                                 'face 'duet-dim)
+                   "")
+                 "\n"))))
+    (add-text-properties 0 (1- (length text)) '(mouse-face highlight) text)
+    (propertize text 'duet-preview-message object 'wrap-prefix "  ")))
+
+(defun duet-preview-next (&optional count)
+  "Go to the next message of a page, or to the COUNTth; back if it is negative."
+  (interactive "p" duet-preview-mode)
+  (let ((start (point))
+        (count (or count 1)))
+    (dotimes (_ (abs count))
+      (if (> count 0)
+          (goto-char (next-single-property-change (point) 'duet-preview-message nil (point-max)))
+        (goto-char (previous-single-property-change (point) 'duet-preview-message nil
+                                                    (point-min)))))
+    (unless (get-text-property (point) 'duet-preview-message)
+      (goto-char start)
+      (user-error "There are no more"))))
+
+(defun duet-preview-previous (&optional count)
+  "Go to the message before, or to the COUNTth before."
+  (interactive "p" duet-preview-mode)
+  (duet-preview-next (- (or count 1))))
+
+(defun duet-preview--file (url)
+  "Return the file of the project that URL, of a page, may be, or nil.
+It is looked for where tools put what they make."
+  (let ((path (string-remove-prefix
+               "/" (url-unhex-string
+                    (replace-regexp-in-string "\\`https?://[^/]*\\|[?#].*\\'" "" url)))))
+    (when (or (string-empty-p path) (string-suffix-p "/" path))
+      (setq path (concat path "index.html")))
+    (unless (member ".." (split-string path "/"))
+      (cl-loop for folder in '("dist" "build" "out" "_site" "public" ".")
+               for file = (expand-file-name (concat folder "/" path)
+                                            (duet-connection-root duet-connection))
+               when (file-regular-p file) return file))))
+
+(defun duet-preview-visit ()
+  "Go to the place in a file that the message at point comes from."
+  (interactive nil duet-preview-mode)
+  (let* ((object (or (get-text-property (point) 'duet-preview-message)
+                     (user-error "There is no message of a page here")))
+         (url (or (duet-get-string object :url)
+                  (user-error "The page has not said where that is")))
+         (file (or (duet-preview--file url)
+                   (user-error "No file of the project is known to be %s"
+                               (duet-visible-line url)))))
+    (pop-to-buffer (find-file-noselect file) '(nil (inhibit-same-window . t)))
+    (when-let ((line (duet-get-number object :line)))
+      (push-mark nil t)
+      (goto-char (point-min))
+      (forward-line (1- line))
+      (when-let ((column (duet-get-number object :column)))
+        (goto-char (min (line-end-position) (+ (point) (max 0 (1- column)))))))))
+
+(defun duet-preview-visit-mouse (event)
+  "Go to the place that the message where EVENT, a click, was comes from."
+  (interactive "e" duet-preview-mode)
+  (mouse-set-point event)
+  (duet-preview-visit))
 
 (provide 'duet-preview)
 ;;; duet-preview.el ends here

@@ -1,19 +1,19 @@
-;;; duet-progress.el --- A turn that goes on: for how long, and whether its agent lives  -*- lexical-binding: t; -*-
+;;; duet-progress.el --- Duration and silence of a turn  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; While a turn runs, the header line of its transcript tells for how long, and
-;; has a sign that turns whenever the agent has said or done something: one that
-;; stands still is that of an agent that does.
+;; While a turn runs, the header line of its transcript shows its duration,
+;; and a sign that turns whenever the agent has said or done something: it is still
+;; while the agent is.
 ;;
 ;; Where a model's API is down an agent tries again for minutes, and says
-;; nothing.  The header line, and the transcript's end, tell since when, and what
-;; the agent complains of.
+;; nothing.  The header line, and the transcript's end, show since when, and
+;; the complaint of the agent.
 ;;
-;; A timer counts the seconds while somebody sees that, and no longer.
+;; A timer counts the seconds while a window shows them, and no longer.
 
 ;;; Code:
 
@@ -32,7 +32,7 @@
     (setq duet-progress--timer (run-at-time 1 1 #'duet-progress--tick))))
 
 (defun duet-progress--tick ()
-  "Show how long turns take, and agents are silent, where somebody sees it."
+  "Show how long turns take, and agents are silent, in visible windows."
   (let ((seen nil))
     (dolist (buffer (buffer-list))
       (when (and (eq (buffer-local-value 'major-mode buffer) 'duet-transcript-mode)
@@ -101,7 +101,7 @@
 ;;; Silence
 
 (defvar-local duet-progress--silence-overlay nil
-  "The overlay at the end of a transcript that tells of silence.")
+  "The overlay at the end of a transcript that shows a silence.")
 
 (defun duet-progress-silence-length (since)
   "Return in words how long ago SINCE was, a time as the protocol writes it."

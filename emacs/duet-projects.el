@@ -1,4 +1,4 @@
-;;; duet-projects.el --- The sessions of all projects in one list  -*- lexical-binding: t; -*-
+;;; duet-projects.el --- The list of sessions of all projects  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,7 +8,7 @@
 ;; `duet-projects' lists the sessions of all projects.  The program duet-rpc knows
 ;; which there are on a machine, and asks the daemon of each.  Of projects whose
 ;; server this Emacs has started, its own models are shown, and the list follows
-;; them; of others it tells how they were when it was asked.
+;; them; of others it shows the state at the time of the request.
 ;;
 ;; The machine is this one, and each on which a project is open by TRAMP.
 
@@ -22,7 +22,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-menu-bar)
-(require 'duet-pages)
+(require 'duet-events)
 (require 'duet-remote)
 (require 'duet-sessions)
 
@@ -30,7 +30,7 @@
   "How many sessions the program is asked for at most.")
 
 (defvar-local duet-projects--models nil
-  "What the program has told: models, one for each project.")
+  "The reply of the program: models, one for each project.")
 (defvar-local duet-projects--problems nil
   "What could not be asked: lines of text.")
 (defvar-local duet-projects--asking 0
@@ -71,7 +71,7 @@
     (duet-projects--print)))
 
 
-;;; What is listed
+;;; The list
 
 (defun duet-projects--ask ()
   "Ask the program for the sessions of all projects, on each machine."
@@ -189,7 +189,7 @@ Projects of the same name have that of the directory above, too."
     (duet-sessions-fit 3 15)))
 
 (defun duet-projects--remarks (sessions)
-  "Return what stands below SESSIONS, those that are listed."
+  "Return the text below SESSIONS, those that are listed."
   (concat
    (cond (sessions "")
          ((> duet-projects--asking 0) "\n Asking for the sessions of all projects…\n")

@@ -1,4 +1,4 @@
-;;; duet-queue.el --- Prompts that wait for their turn  -*- lexical-binding: t; -*-
+;;; duet-queue.el --- Queued prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -16,7 +16,7 @@
 (require 'duet-actions)
 (require 'duet-compose)
 (require 'duet-connection)
-(require 'duet-directive)
+(require 'duet-settings)
 (require 'duet-history)
 (require 'duet-look)
 (require 'duet-transcript)

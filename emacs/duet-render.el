@@ -1,4 +1,4 @@
-;;; duet-render.el --- How messages look  -*- lexical-binding: t; -*-
+;;; duet-render.el --- Text of messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -13,14 +13,16 @@
 
 (require 'ansi-color)
 (require 'cl-lib)
-(require 'subr-x)
 (require 'diff-mode)
-(require 'duet-model)
-(require 'duet-lines)
+(require 'subr-x)
 (require 'duet-look)
+(require 'duet-model)
 (require 'duet-remote)
-(require 'duet-render-text)
 (require 'duet-visible)
+
+(declare-function duet-whole-show "duet-transcript" ())
+
+;;; Messages
 
 (defvar duet-render-functions nil
   "Functions that add something to a message.
@@ -81,13 +83,13 @@ The first line of a tool call is indented already."
     ('tool (null (duet-tool-diffs message)))))
 
 (defun duet-render-summary (message)
-  "Return in a few words what MESSAGE, a call of a tool, has come to, or nil."
+  "Return the result of MESSAGE, a call of a tool, in a few words, or nil."
   (when (duet-tool-p message)
     (let ((result (duet-tool-result message)))
       (cond
        ((duet-render--refused-p message) (duet-render--refusal message))
        ((or (null result) (string-blank-p result)) nil)
-       ;; What is there may be the beginning only.
+       ;; The text may be only the beginning.
        ((duet-message-cut message) (format "more than %d characters" (length result)))
        ((or (memq (duet-tool-status message) '(failed))
             (not (member (duet-tool-tool-kind message) '("read" "search" "fetch"))))
@@ -128,7 +130,7 @@ The first line of a tool call is indented already."
           (or (duet-render--rest message "  ") "")))
 
 (defun duet-render--thinking-heading (message)
-  "Return the first line of MESSAGE, what an agent thinks."
+  "Return the first line of MESSAGE, a thought of an agent."
   (duet-render--foldable
    (propertize (concat (duet-look-sign "✻")
                        (if (duet-message-open message) " Thinking" " Thought"))
@@ -153,7 +155,7 @@ The first line of a tool call is indented already."
   (let* ((data (duet-message-data message))
          (denied (equal (duet-get-string data :decision) "denied"))
          (text (duet-get-string data :response_text))
-         ;; These stand for no reason.
+         ;; These words are no reason.
          (declined (and denied (equal text "declined")))
          (said (or (and (not (and denied (equal text "denied"))) (not declined) text)
                    (duet-get-string data :explanation)))
@@ -176,7 +178,7 @@ The first line of a tool call is indented already."
               ""))))
 
 
-;;; Tools
+;;;; Tools
 
 
 (defconst duet-render--heading 1000
@@ -245,21 +247,21 @@ The first line of a tool call is indented already."
     (substring text 0 end)))
 
 (defun duet-render--refused-p (tool)
-  "Return non-nil if TOOL did not run because somebody did not let it."
+  "Return non-nil if TOOL did not run because it was denied."
   (and (duet-tool-refused-by tool)
        (not (eq (duet-tool-status tool) 'completed))))
 
 (defun duet-render--refusal (tool)
-  "Return in words who did not let TOOL run, and why."
+  "Return in words by whom TOOL was denied, and why."
   (let ((by (duet-tool-refused-by tool))
         (why (duet-tool-refusal tool)))
     (duet-visible-line
      (concat "not run: denied" (if (equal by "user") "" (concat " by " by))
-             ;; That stands for no reason.
+             ;; That word is no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
 (defun duet-render--nesting (message)
-  "Return what stands before MESSAGE: the more, the more calls it is part of."
+  "Return the indentation of MESSAGE: the more, the more calls it is part of."
   (let ((depth 0)
         (session (duet-message-session message)))
     (while (and message (duet-message-parent message) (< depth 8))
@@ -269,7 +271,7 @@ The first line of a tool call is indented already."
     (make-string (* 2 depth) ?\s)))
 
 (defun duet-render--colored (text)
-  "Return TEXT, what a program printed, with its colours as faces."
+  "Return TEXT, the output of a program, with its colours as faces."
   (if (not (string-search "\e[" text))
       text
     (let* ((ansi-color-context nil)
@@ -285,7 +287,7 @@ The first line of a tool call is indented already."
       colored)))
 
 (defun duet-render-beside (input diffs)
-  "Return what of INPUT, what a tool gets, cannot be read in DIFFS.
+  "Return the members of INPUT of a tool that DIFFS do not show.
 That is INPUT itself if there are none."
   (if (or (null diffs) (not (and (consp input) (keywordp (car input)))))
       input
@@ -305,7 +307,7 @@ That is INPUT itself if there are none."
                append (list key value)))))
 
 (defun duet-render--input (input)
-  "Return the lines that tell INPUT of a tool."
+  "Return the lines that show INPUT of a tool."
   (cond
    ((stringp input) (concat "\n" (duet-render--cut input 'duet-dim "  ")))
    ((and (consp input) (keywordp (car input)))
@@ -328,10 +330,10 @@ That is INPUT itself if there are none."
    (t "")))
 
 
-;;; Diffs
+;;;; Diffs
 
 (defvar duet-render--known-hunks (make-hash-table :test #'eq :weakness 'key)
-  "What the diffs of tools change: they are the same however often one is drawn.")
+  "The changes of tools' diffs, which stay the same however often one is drawn.")
 
 (defun duet-render--hunks (diff)
   "Return the hunks of DIFF, a file's old and new text."
@@ -396,7 +398,7 @@ That is INPUT itself if there are none."
     "")))
 
 (defun duet-render--diff (message)
-  "Return the text of MESSAGE, what a run has changed in a file."
+  "Return the text of MESSAGE, the change of a run in a file."
   (let* ((data (duet-message-data message))
          (root (duet-render--root message))
          (diff (duet-get-string data :diff))
@@ -418,6 +420,278 @@ That is INPUT itself if there are none."
                   "\n  … cut: \\<duet-transcript-mode-map>\\[duet-diff] shows all of this change")
                  'face 'duet-dim)
               ""))))
+
+;;; Parts of text
+
+;; Views of messages are made of these: lines that are not too long, text that is
+;; shown and not copied, text that a click folds, the beginning of long text, names of
+;; files.
+
+(defcustom duet-render-lines 200
+  "How many lines of a tool's result or of a diff are shown."
+  :type 'natnum
+  :group 'duet)
+
+(defconst duet-render--characters 20000
+  "How many characters of a tool's result or of a diff are shown.")
+
+(defun duet-render-prose (text &optional column)
+  "Return TEXT, prose that begins in COLUMN, to be inserted."
+  (duet-render-wrap (duet-visible-prose text) column))
+
+(defconst duet-render-line-length 5000
+  "How many characters a line has at most.
+Emacs before version 29 can hardly show a line that is much longer.  The
+ends of lines that are added have the text property `duet-show': they are
+not copied.")
+
+(defun duet-render-wrap (text &optional column indent)
+  "Return TEXT, which begins in COLUMN, with lines that are too long broken.
+What follows a break is indented by INDENT, a string that is shown only.
+It makes no difference whether a text is broken whole or piece by piece."
+  (let ((column (or column 0))
+        (length (length text))
+        (start 0)
+        (newline -1)
+        (parts '()))
+    (if (not (duet-render--long-p text column))
+        text
+      (while (< start length)
+        (when (and newline (< newline start))
+          (setq newline (string-search "\n" text start)))
+        (let ((end (or newline length))
+              (room (- duet-render-line-length column)))
+          (if (> (- end start) room)
+              (progn
+                (push (substring text start (+ start room)) parts)
+                (push (propertize (concat "\n" indent) 'duet-show t) parts)
+                (setq start (+ start room)
+                      column 0))
+            (push (substring text start (min length (1+ end))) parts)
+            (setq column (if newline 0 (+ column (- end start)))
+                  start (1+ end)))))
+      (apply #'concat (nreverse parts)))))
+
+(defun duet-render--long-p (text column)
+  "Return non-nil if TEXT, which begins in COLUMN, has a line that is too long."
+  (let ((length (length text))
+        (start (- column)))
+    (while (and start (< (+ start duet-render-line-length) length))
+      ;; A newline in reach makes it none; the last in reach would be best.
+      (let ((next (string-search "\n" text (max 0 start))))
+        (setq start (and next (<= (- next start) duet-render-line-length) (1+ next)))))
+    (null start)))
+
+(defun duet-render-wrap-diff (text)
+  "Return TEXT, a diff, with lines that are too long broken.
+No part of a line may look like a line of the diff."
+  (duet-render-wrap text nil "  "))
+
+(defun duet-render--foldable (text)
+  "Return TEXT, the beginning of a section, as something that a click folds."
+  (propertize text 'mouse-face 'highlight 'duet-fold t
+              'help-echo "mouse-1, TAB: fold or unfold"))
+
+(defun duet-render--shown (text)
+  "Return TEXT as something that is there to be seen, and is not copied."
+  (propertize text 'duet-show t))
+
+(defconst duet-render--path 4096
+  "How many characters the name of a file has at most.
+To make a longer one relative to a directory takes quadratic time.")
+
+(defun duet-render-file (path &optional root line)
+  "Return PATH as text that `duet-transcript-visit' can visit, at LINE.
+It is shown relative to ROOT where it is inside."
+  (let ((shown (cond ((length> path duet-render--path)
+                      (concat (substring path 0 duet-render--path) "…"))
+                     ((and root (duet-remote-inside path root)))
+                     (t (duet-remote-abbreviate path)))))
+    (propertize (string-replace "\n" "\\n" shown) 'duet-file path 'duet-line line
+                'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
+
+(defun duet-render--rest (message indent)
+  "Return the line, with INDENT, that says that MESSAGE is not all here, or nil."
+  (when (duet-message-cut message)
+    (concat "\n" indent
+            (propertize (if (eq (duet-message-cut message) 'loading) "… the rest is being loaded"
+                          "… cut: the rest is not loaded yet")
+                        'face 'link 'mouse-face 'highlight
+                        'duet-action #'duet-whole-show 'duet-rest message
+                        'help-echo "RET, mouse-1: load all of it"))))
+
+(defun duet-render--cut (text face indent &optional message)
+  "Return the beginning of TEXT in FACE, with INDENT, and how much is left out.
+If TEXT is the result of MESSAGE, the rest of it may not be loaded yet."
+  (let* ((cut (> (length text) duet-render--characters))
+         (part (if cut (substring text 0 duet-render--characters) text))
+         (lines (split-string part "\n"))
+         (left (nthcdr duet-render-lines lines)))
+    (when left (setq lines (butlast lines (length left))))
+    (concat
+     (mapconcat (lambda (line)
+                 (let ((line (copy-sequence line)))
+                   (when face (add-face-text-property 0 (length line) face t line))
+                   (concat (duet-render--shown indent) (duet-render-wrap line nil indent))))
+                lines "\n")
+     (if (or cut left)
+         (concat "\n" indent
+                 (propertize (format (if (and message (duet-message-cut message))
+                                         "… more than %d characters"
+                                       "… %d characters in all")
+                                     (length text))
+                             'face 'link 'mouse-face 'highlight
+                             'duet-action #'duet-whole-show 'duet-whole text 'duet-rest message
+                             'help-echo "RET, mouse-1: show all of it"))
+       ""))))
+
+;;; Differences between two texts
+
+;; An agent sends an edit as the text before and the text after.  This makes hunks
+;; of them, by the greedy algorithm of E. Myers, "An O(ND) Difference
+;; Algorithm and Its Variations" (1986).  It takes as long as the texts differ;
+;; where they differ too much, all between the same beginning and the same end
+;; is one change.
+
+(defconst duet-lines--most 150
+  "How many lines may differ for the shortest way to be looked for.
+That takes some 5 ms.")
+
+(defconst duet-lines--context 3
+  "How many lines that are the same are shown around a change.")
+
+(cl-defstruct (duet-lines-hunk (:copier nil))
+  "A stretch of lines in which two texts differ."
+  (old 1 :documentation "The number of its first line in the old text.")
+  (new 1 :documentation "The number of its first line in the new text.")
+  (lines nil :documentation "Its lines, each behind a space, a minus or a plus."))
+
+(defun duet-lines--of (text)
+  "Return the lines of TEXT as a vector; nil has none."
+  (if (or (null text) (string-empty-p text)) []
+    (vconcat (split-string (string-remove-suffix "\n" text) "\n"))))
+
+(defun duet-lines-hunks (old new)
+  "Return how the text NEW differs from OLD, a list of `duet-lines-hunk'.
+Either may be nil, which has no lines."
+  (let* ((a (duet-lines--of old))
+         (b (duet-lines--of new))
+         (end-a (length a))
+         (end-b (length b))
+         (begin 0))
+    (while (and (< begin end-a) (< begin end-b)
+                (string= (aref a begin) (aref b begin)))
+      (cl-incf begin))
+    (while (and (> end-a begin) (> end-b begin)
+                (string= (aref a (1- end-a)) (aref b (1- end-b))))
+      (cl-decf end-a)
+      (cl-decf end-b))
+    (duet-lines--group a b (duet-lines--matches a b begin end-a end-b))))
+
+(defun duet-lines-count (hunks)
+  "Return how many lines HUNKS add and remove, as a cons."
+  (let ((added 0) (removed 0))
+    (dolist (hunk hunks)
+      (dolist (line (duet-lines-hunk-lines hunk))
+        (pcase (aref line 0)
+          (?+ (cl-incf added))
+          (?- (cl-incf removed)))))
+    (cons added removed)))
+
+(defun duet-lines--matches (a b begin end-a end-b)
+  "Return which lines of the vectors A and B are the same, as (I . J), in order.
+They are so before BEGIN, and from END-A and END-B on."
+  (nconc (cl-loop for i below begin collect (cons i i))
+         (duet-lines--shortest a b begin end-a end-b)
+         (cl-loop for i from end-a below (length a)
+                  for j from end-b collect (cons i j))))
+
+(defun duet-lines--shortest (a b begin end-a end-b)
+  "Return the same lines of A and B on the shortest way from one to the other.
+They are those from BEGIN to END-A and END-B.  Return nil if the way is
+longer than `duet-lines--most'."
+  (let* ((n (- end-a begin))
+         (m (- end-b begin))
+         (most (min (+ n m) duet-lines--most))
+         (middle (1+ most))
+         (far (make-vector (+ 3 (* 2 most)) 0))
+         (trace '())
+         (found nil)
+         (d 0))
+    (unless (or (zerop n) (zerop m))
+      (while (and (not found) (<= d most))
+        (push (copy-sequence far) trace)
+        (cl-loop
+         for k from (- d) to d by 2
+         for x = (if (duet-lines--down-p far middle k d) (aref far (+ middle k 1))
+                   (1+ (aref far (+ middle k -1))))
+         for y = (- x k)
+         until found
+         do (while (and (< x n) (< y m)
+                        (string= (aref a (+ begin x)) (aref b (+ begin y))))
+              (setq x (1+ x) y (1+ y)))
+         (aset far (+ middle k) x)
+         (when (and (>= x n) (>= y m)) (setq found t)))
+        (setq d (1+ d)))
+      (when found (duet-lines--back trace begin n m middle)))))
+
+(defun duet-lines--down-p (far middle k d)
+  "Return non-nil if the way to the diagonal K with D steps comes from above.
+FAR, with K at MIDDLE, says how far the others go."
+  (or (= k (- d))
+      (and (/= k d)
+           (< (aref far (+ middle k -1)) (aref far (+ middle k 1))))))
+
+(defun duet-lines--back (trace begin n m middle)
+  "Return the same lines on the way back from N and M, by TRACE.
+BEGIN is added to each; MIDDLE is where the diagonals begin."
+  (let ((x n) (y m)
+        (d (1- (length trace)))
+        (same '()))
+    (dolist (far trace)
+      (let* ((k (- x y))
+             (before (if (duet-lines--down-p far middle k d) (1+ k) (1- k)))
+             (x0 (if (zerop d) 0 (aref far (+ middle before))))
+             (y0 (if (zerop d) 0 (- x0 before))))
+        (while (and (> x x0) (> y y0))
+          (setq x (1- x) y (1- y))
+          (push (cons (+ begin x) (+ begin y)) same))
+        (setq x x0 y y0 d (1- d))))
+    same))
+
+(defun duet-lines--group (a b same)
+  "Return the hunks that lead from A to B, whose lines SAME are the same."
+  (let ((hunks '())
+        (i 0) (j 0)
+        hunk quiet)
+    (cl-flet
+        ((change (sign line)
+           (unless hunk
+             (let ((before (min duet-lines--context i j)))
+               (setq hunk (make-duet-lines-hunk :old (1+ (- i before)) :new (1+ (- j before))))
+               (cl-loop for n from (- i before) below i
+                        do (push (concat " " (aref a n)) (duet-lines-hunk-lines hunk)))))
+           (dolist (line (reverse quiet))
+             (push (concat " " line) (duet-lines-hunk-lines hunk)))
+           (setq quiet nil)
+           (push (concat sign line) (duet-lines-hunk-lines hunk)))
+         (end ()
+           (when hunk
+             (dolist (line (seq-take (reverse quiet) duet-lines--context))
+               (push (concat " " line) (duet-lines-hunk-lines hunk)))
+             (cl-callf nreverse (duet-lines-hunk-lines hunk))
+             (push hunk hunks))
+           (setq hunk nil quiet nil)))
+      (pcase-dolist (`(,x . ,y) (append same (list (cons (length a) (length b)))))
+        (while (< i x) (change "-" (aref a i)) (cl-incf i))
+        (while (< j y) (change "+" (aref b j)) (cl-incf j))
+        (when (< x (length a))
+          (when hunk
+            (push (aref a x) quiet)
+            (when (> (length quiet) (* 2 duet-lines--context)) (end)))
+          (setq i (1+ x) j (1+ y))))
+      (end))
+    (nreverse hunks)))
 
 (provide 'duet-render)
 ;;; duet-render.el ends here

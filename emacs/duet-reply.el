@@ -21,7 +21,6 @@
 (require 'duet-header)
 (require 'duet-look)
 (require 'duet-section)
-(require 'duet-settings)
 (require 'duet-transcript)
 
 (declare-function duet-approval-next "duet-approvals" ())

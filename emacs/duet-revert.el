@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; What agents write is seen in the buffers that visit it.  A buffer is read anew
+;; Changes of agents appear in the buffers that visit the files.  A buffer is read anew
 ;; without a question, who looks at it stays in place, and the change can be
 ;; undone.
 
@@ -64,7 +64,7 @@ A value of `revert-buffer-insert-file-contents-function'."
     (set-visited-file-modtime)))
 
 
-;;; What agents write
+;;; Changes of agents
 
 (defun duet-revert--observe (model kind _session path _extra)
   "Note a change of MODEL: of KIND `file', that PATH was written."

@@ -1,4 +1,4 @@
-;;; duet-rules.el --- What was decided for good  -*- lexical-binding: t; -*-
+;;; duet-rules.el --- The list of lasting permissions  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -10,18 +10,14 @@
 
 ;;; Code:
 
-(require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-connection)
-(require 'duet-latest)
-(require 'duet-remote)
 (require 'duet-render)
 (require 'duet-actions)
 (require 'duet-menu-bar)
 (require 'duet-sessions)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-menu-or-help "duet-menu" ())
 
 (defvar duet-rules-mode-map
@@ -52,16 +48,8 @@
 (defun duet-rules ()
   "List what was decided for good in the current project."
   (interactive)
-  (let* ((connection (duet-connection-here))
-         (buffer (get-buffer-create
-                  (format "*duet rules: %s*"
-                          (duet-remote-abbreviate (duet-connection-root connection))))))
-    (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-rules-mode)
-        (duet-rules-mode)
-        (setq duet-connection connection
-              default-directory (duet-connection-root connection)))
-      (duet-rules-refresh))
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "rules" #'duet-rules-mode)))
+    (with-current-buffer buffer (duet-rules-refresh))
     (pop-to-buffer buffer)))
 
 (defun duet-rules-refresh ()

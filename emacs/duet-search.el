@@ -1,4 +1,4 @@
-;;; duet-search.el --- Finds what was said in any conversation  -*- lexical-binding: t; -*-
+;;; duet-search.el --- Search in all conversations  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -13,17 +13,21 @@
 
 (require 'ansi-color)
 (require 'cl-lib)
+(require 'pulse)
 (require 'subr-x)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-events)
 (require 'duet-header)
+(require 'duet-history)
 (require 'duet-look)
 (require 'duet-menu-bar)
-(require 'duet-remote)
-(require 'duet-search-visit)
+(require 'duet-section)
+(require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
+
+;;; The search
 
 (defcustom duet-search-limit 50
   "How many places are listed at once; the server gives 200 at most."
@@ -35,10 +39,10 @@
   :group 'duet)
 
 (defvar duet-search-history nil
-  "What was searched for.")
+  "Earlier searches.")
 
 (defvar-local duet-search--query nil
-  "What the buffer shows the places of.")
+  "The words that the buffer shows matches of.")
 (defvar-local duet-search--next nil
   "The offset of the places that are not shown, or nil.")
 (defvar-local duet-search--request 0
@@ -98,15 +102,9 @@ The last word may be the beginning of one."
                       nil 'duet-search-history)))
   (when (string-blank-p query)
     (user-error "There is nothing to search for"))
-  (let* ((connection (duet-connection-here))
-         (buffer (get-buffer-create
-                  (format "*duet search: %s*"
-                          (duet-remote-abbreviate (duet-connection-root connection))))))
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "search" #'duet-search-mode)))
     (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-search-mode) (duet-search-mode))
-      (setq duet-connection connection
-            default-directory (duet-connection-root connection)
-            duet-search--query query)
+      (setq duet-search--query query)
       (duet-search-refresh))
     (pop-to-buffer buffer)))
 
@@ -157,7 +155,7 @@ The last word may be the beginning of one."
         (hits (duet-get-objects result :hits)))
     (setq duet-search--next (duet-get-number result :next_offset))
     (if (and (zerop offset) (null hits))
-        (duet-search--say "Nobody has said that.")
+        (duet-search--say "No message has these words.")
       (when (zerop offset) (erase-buffer))
       (save-excursion
         (goto-char (point-max))
@@ -169,12 +167,12 @@ The last word may be the beginning of one."
 (defun duet-search--insert (hit)
   "Insert HIT, a place as the server lists it."
   (let* ((beg (point))
-         (who (concat "  " (string-join (delq nil (list (duet-search--who hit)
+         (who (concat "  " (string-join (delq nil (list (duet-search--speaker hit)
                                                         (duet-search--date hit)))
                                         " · "))))
     (insert (propertize (truncate-string-to-width
                          (duet-search--line (or (duet-get-string hit :title) "untitled"))
-                         ;; Who has said it, and when, is to be seen.
+                         ;; The speaker and the time are visible.
                          (max 20 (- (min 200 (duet-header-room)) (string-width who) 1))
                          nil nil "…")
                         'face 'bold)
@@ -192,8 +190,8 @@ The last word may be the beginning of one."
    (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " "
                                           (ansi-color-filter-apply text)))))
 
-(defun duet-search--who (hit)
-  "Return who said HIT."
+(defun duet-search--speaker (hit)
+  "Return the speaker of HIT."
   (if-let ((tool (duet-get-string hit :tool_name)))
       (duet-visible-line tool)
     (if (equal (duet-get-string hit :role) "user") "you"
@@ -214,7 +212,7 @@ The last word may be the beginning of one."
                             text t t))
 
 
-;;; Moving
+;;;; Moving
 
 (defun duet-search-next (&optional count)
   "Go to the next place, or to the COUNTth; back if it is negative."
@@ -251,6 +249,155 @@ The `next-error-function' of the list."
     (user-error "There are no more"))
   (duet-search-visit))
 
+;;; Visiting a match
+
+;; RET on a match opens the transcript there: earlier messages are loaded until the
+;; one with the words has come.
+
+(defconst duet-search--page 50
+  "How many parts of a conversation are looked through at once.")
+
+(defun duet-search--words (hit)
+  "Return a regexp for the words of HIT that were found, or nil."
+  (let ((text (or (duet-get-string hit :snippet) ""))
+        (start 0)
+        words)
+    (while (string-match "«\\([^»]+\\)»" text start)
+      (push (match-string 1 text) words)
+      (setq start (match-end 0)))
+    (and words (regexp-opt (delete-dups words)))))
+
+(defun duet-search-visit (&optional other)
+  "Open the transcript at the place that point is on.
+If OTHER is non-nil do not select its window."
+  (interactive nil duet-search-mode)
+  (let ((hit (or (get-text-property (point) 'duet-hit)
+                 (user-error "There is no place here")))
+        (connection duet-connection))
+    (duet-search--with-session
+     connection (or (duet-get-string hit :thread_id) (duet-get-string hit :session_id))
+     (duet-get-string hit :session_id)
+     (lambda (session)
+       (let ((buffer (duet-transcript-open connection session)))
+         (if other (display-buffer buffer) (pop-to-buffer buffer))
+         (duet-search--find-key
+          connection hit
+          (lambda (key)
+            (if key
+                (duet-search--reveal buffer key (duet-search--words hit))
+              (message "Duet: the place was not found in the conversation")))))))))
+
+(defun duet-search-display ()
+  "Show the transcript at the place that point is on in another window."
+  (interactive nil duet-search-mode)
+  (duet-search-visit t))
+
+(defun duet-search-visit-mouse (event)
+  "Open the transcript at the place where EVENT, a click, was."
+  (interactive "e" duet-search-mode)
+  (mouse-set-point event)
+  (duet-search-visit))
+
+(defun duet-search--with-session (connection thread run function)
+  "Call FUNCTION with the session of CONNECTION that THREAD names.
+If it is not known yet, ask the server for RUN, one of its runs."
+  (if-let ((session (duet-connection-session connection thread)))
+      (funcall function session)
+    (let* ((model (duet-connection-model connection))
+           (asked (duet-model-clock model)))
+      (duet-connection-request
+       connection 'getSessionState (list :session_id run)
+       :success-fn
+       (lambda (result)
+         (if-let ((session (duet-pages-load-session model (duet-get result :session) asked)))
+             (funcall function session)
+           (message "Duet: the session was not found")))))))
+
+(defun duet-search--find-key (connection hit function)
+  "Call FUNCTION with the key of the message of CONNECTION that HIT is in, or nil.
+It is near the end of what was said up to its run."
+  (let ((run (duet-get-string hit :session_id))
+        (id (duet-get-number hit :event_id)))
+    (cl-labels
+        ((look (start from end)
+           ;; Of the parts from START to END those before FROM are seen.
+           (duet-connection-request
+            connection 'getConversation
+            (list :session_id run :offset from :limit (max 1 (- end from)))
+            :success-fn
+            (lambda (result)
+              (let* ((events (duet-get-objects result :events))
+                     (event (cl-find id events
+                                     :key (lambda (event) (duet-get event :id))))
+                     (have (+ from (length events)))
+                     (before (max 0 (- start duet-search--page))))
+                (cond
+                 (event (funcall function (duet-search--key event)))
+                 ;; They did not fit into one reply.
+                 ((and events (< have end)) (look start have end))
+                 ((> start 0) (look before before start))
+                 (t (funcall function nil))))))))
+      (duet-connection-request
+       connection 'getConversation
+       (list :session_id run :offset 1000000000 :limit 1)
+       :success-fn (lambda (result)
+                     (let* ((end (or (duet-get-number result :total) 0))
+                            (start (max 0 (- end duet-search--page))))
+                       (look start start end)))))))
+
+(defun duet-search--key (event)
+  "Return the key of the message that EVENT, a part of a conversation, is in.
+It is as `duet-pages-load' makes it."
+  (let ((run (or (duet-get-string event :session_id) "")))
+    (if-let ((tool (and (member (duet-get-string event :event_type)
+                                '("tool_call" "tool_result"))
+                        (or (duet-get-string event :tool_id)
+                            (duet-get-string event :tool_result_for_id)))))
+        (concat run "/" tool)
+      (or (duet-get-string event :key) (format "item-%s" (duet-get event :id))))))
+
+(defun duet-search--reveal (buffer key words &optional patience)
+  "Go to the message KEY in BUFFER, a transcript, and to WORDS in it, a regexp.
+What precedes the messages there is loaded until it has come.  PATIENCE
+is how often to look whether the conversation is loaded."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (let ((patience (or patience 200)))
+        (cond
+         ((not (eq (duet-session-loaded duet-session) t))
+          (if (zerop patience)
+              (message "Duet: the conversation is not loaded yet")
+            (run-at-time 0.05 nil #'duet-search--reveal buffer key words (1- patience))))
+         ((duet-session-message duet-session key)
+          (duet-transcript-flush)
+          (duet-search--go-to buffer key words))
+         ((> (duet-session-offset duet-session) 0)
+          (duet-history-load-older
+           duet-connection duet-session
+           (lambda (err)
+             (if err
+                 (message "Duet: %s" (duet-connection-error-text err))
+               ;; In a timer, so that a long way is not one long wait.
+               (run-at-time 0 nil #'duet-search--reveal buffer key words patience)))))
+         (t (message "Duet: the place was not found in the conversation")))))))
+
+(defun duet-search--go-to (buffer key words)
+  "Move point in BUFFER, and in its windows, to WORDS in the message KEY."
+  (with-current-buffer buffer
+    (when-let ((section (duet-section-get key)))
+      (goto-char (duet-section-beg section))
+      (when (duet-section-folded-p section)
+        (duet-section-toggle))
+      (let ((case-fold-search t))
+        (when (and words (re-search-forward words (duet-section-end section) t))
+          (goto-char (match-beginning 0))))
+      (let ((place (point)))
+        (dolist (window (get-buffer-window-list buffer nil t))
+          (with-selected-window window
+            (goto-char place)
+            (recenter)
+            (unless noninteractive
+              (pulse-momentary-highlight-one-line place))))))))
 
 (provide 'duet-search)
 ;;; duet-search.el ends here

@@ -61,7 +61,7 @@ after another.  For a service that is not here that is its name."
           (request (duet-get-string object :request_id))
           (service (duet-get-string object :service)))
       (if (not (and connection request service))
-          (duet-log "A request for a key that tells too little")
+          (duet-log "A request for a key with members missing")
         (setq duet-secrets--waiting
               (append duet-secrets--waiting (list (list connection request service))))
         (duet-secrets--soon)))))

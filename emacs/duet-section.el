@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; A section is a stretch of a buffer with a key.  Text can be added at its end
-;; at the cost of that text, wherever the section stands; it can be redrawn; and
-;; all but its first line can be folded away.  Behind each section stands a
+;; at the cost of that text, wherever the section is; it can be redrawn; and
+;; all but its first line can be folded away.  Behind each section is a
 ;; blank line, which belongs to none, so that what is added at one's end is
 ;; never at the beginning of the next.
 ;;
@@ -118,7 +118,7 @@ Windows whose point is at the end stay there, and others where they are."
          (from (save-excursion
                  (goto-char end)
                  (skip-chars-backward " \t\r\n" (duet-section-beg section))
-                 ;; The end of a line that somebody is writing is none.
+                 ;; The end of a line that is being written is none.
                  (skip-chars-forward " \t\r" end)
                  (point))))
     (cond
@@ -210,7 +210,7 @@ What has its point in the section keeps the line and the column."
   (duet-section--space section))
 
 (defun duet-section--ending (section columns)
-  "Return what stands behind the first line of SECTION, which is folded, or nil.
+  "Return the text behind the first line of SECTION, which is folded, or nil.
 The line takes COLUMNS."
   (let ((room (- (if-let ((window (get-buffer-window nil t))) (window-width window)
                    (frame-width))

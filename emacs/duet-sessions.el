@@ -1,23 +1,22 @@
-;;; duet-sessions.el --- The list of a project's sessions  -*- lexical-binding: t; -*-
+;;; duet-sessions.el --- The list of sessions, and its marks  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; `duet-sessions-show' shows the sessions of a project, those first in which
-;; something happened last.  The list follows the model and keeps point where it
-;; is.
+;; `duet-sessions-show' shows the sessions of a project, the latest ones first.  The
+;; list follows the model and keeps point where it is.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'subr-x)
 (require 'tabulated-list)
+(require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-look)
 (require 'duet-remote)
-(require 'duet-actions)
 (require 'duet-transcript)
 
 (declare-function duet-compose "duet-compose" (connection &optional session run))
@@ -27,6 +26,8 @@
 (declare-function duet-projects "duet-projects" ())
 (declare-function duet-diff-all "duet-diff" (session))
 
+;;; The list
+
 (defvar-local duet-sessions--archived nil
   "Whether sessions that were put away are shown.")
 
@@ -35,7 +36,7 @@
   duet-sessions--archived)
 
 (defun duet-sessions-keymap (open open-mouse compose refresh)
-  "Return a keymap for a list of sessions, with what all such lists have.
+  "Return a keymap for a list of sessions, with the keys of all such lists.
 OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map tabulated-list-mode-map)
@@ -75,7 +76,7 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
         tabulated-list-padding 1
         duet-actions-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
-  ;; So there is room for what waits, which stands at the end.
+  ;; So there is room for the number of waiting prompts, at the end.
   (setq-local mode-line-position nil)
   (tabulated-list-init-header))
 
@@ -220,7 +221,7 @@ Where that was the end, it is the last line; in another list, the first."
     (fill-region (point-min) (point-max))))
 
 (defun duet-sessions--hint ()
-  "Return what an empty list says."
+  "Return the text of an empty list."
   (let ((status (duet-connection-status duet-connection)))
     (concat "\n "
             (cond
@@ -240,7 +241,7 @@ Where that was the end, it is the last line; in another list, the first."
                "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))
 
 (defun duet-sessions--background (session)
-  "Return what to say of what SESSION's agent does in the background, or nil.
+  "Return the background work of SESSION's agent in words, or nil.
 It leaves room for a name in the column of names."
   (when-let ((words (duet-actions-background-words session)))
     (if (<= (+ (string-width words) 22) (duet-sessions--room))
@@ -303,13 +304,13 @@ This is many times faster than `parse-time-string'."
             (t (format "%dd" (/ seconds 86400)))))))
 
 (defun duet-sessions--mode-line ()
-  "Return what the mode line says of the connection."
+  "Return the state of the connection for the mode line."
   (if-let ((status (and duet-connection (duet-connection-status duet-connection))))
       (concat " " (propertize (concat "[" status "]") 'face 'duet-attention))
     ""))
 
 
-;;; Commands
+;;;; Commands
 
 (defun duet-sessions-open ()
   "Show the session at point."
@@ -349,6 +350,195 @@ This is many times faster than `parse-time-string'."
       (duet-connection-refresh duet-connection)
     (duet-connection-restart duet-connection))
   (duet-sessions--print))
+
+;;; Marks
+
+;; In the list of sessions `m' marks one, `u' and `U' unmark, and `z' archives
+;; all that are marked, or that at point.  In the archive it takes them back.
+;; `D' deletes them for good, after a question that says what goes; a running session
+;; has to be interrupted first.  Marks stay where they are when the list is brought
+;; up to date.
+
+(defface duet-mark '((t :inherit warning :weight bold))
+  "Face of marks in the list of sessions."
+  :group 'duet)
+
+(defvar-local duet-marks--sessions nil
+  "The sessions that are marked.")
+
+(defun duet-marks--setup ()
+  "Have the list of sessions in the current buffer show marks."
+  (setq tabulated-list-printer #'duet-marks--print))
+
+(defun duet-marks--print (id columns)
+  "Insert the line of the session ID, with COLUMNS, and its mark."
+  (let ((beg (point)))
+    (tabulated-list-print-entry id columns)
+    (when (memq id duet-marks--sessions)
+      (save-excursion
+        (goto-char beg)
+        (tabulated-list-put-tag (propertize "*" 'face 'duet-mark))))))
+
+(defun duet-marks ()
+  "Return the sessions that are marked and listed, the first first."
+  (let ((listed (mapcar #'car tabulated-list-entries)))
+    (cl-remove-if-not (lambda (session) (memq session duet-marks--sessions)) listed)))
+
+(defun duet-mark ()
+  "Mark the session at point and go to the next."
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
+  (cl-pushnew (duet-actions-session) duet-marks--sessions)
+  (tabulated-list-put-tag (propertize "*" 'face 'duet-mark) t))
+
+(defun duet-unmark ()
+  "Unmark the session at point and go to the next."
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
+  (setq duet-marks--sessions (delq (duet-actions-session) duet-marks--sessions))
+  (tabulated-list-put-tag " " t))
+
+(defun duet-unmark-all ()
+  "Unmark all sessions."
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
+  (setq duet-marks--sessions nil)
+  (tabulated-list-clear-all-tags))
+
+(defun duet-archive-marked ()
+  "Put the marked sessions away, or take them back; if none is, that at point."
+  (interactive nil duet-sessions-mode)
+  ;; Which of both, the list decides, as it is seen: another editor may have put
+  ;; away in this moment what the list still shows.
+  (let ((archived (not (duet-sessions-archive-p)))
+        (sessions (duet-marks)))
+    (cond ((null sessions)
+           (duet-actions-set-archived (duet-actions-session) archived))
+          ((or (length< sessions 10)
+               (y-or-n-p (format (if archived "Archive %d sessions? "
+                                   "Take %d sessions back? ")
+                                 (length sessions))))
+           (duet-marks--archive duet-connection sessions archived (current-buffer))))))
+
+(defun duet-marks--archive (connection sessions archived buffer)
+  "Put SESSIONS of CONNECTION away if ARCHIVED is non-nil, else take them back.
+BUFFER has the marks of those that this goes well with removed."
+  (let ((ids (mapcar #'duet-session-leaf-id sessions))
+        (hint (if archived (duet-actions-archive-hint) "")))
+    (duet-connection-request
+     connection 'bulkArchiveSessions
+     (list :session_ids (vconcat ids) :archived (if archived t :json-false))
+     :success-fn
+     (lambda (result)
+       (let* ((failed (duet-get-strings result :failed_sessions))
+              (done (cl-remove-if (lambda (session)
+                                    (cl-intersection
+                                     failed (list (duet-session-id session)
+                                                  (duet-session-leaf-id session))
+                                     :test #'equal))
+                                  sessions)))
+         (dolist (session done)
+           (setf (duet-session-archived session) archived))
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             (setq duet-marks--sessions
+                   (cl-set-difference duet-marks--sessions done))))
+         (duet-model-announce (duet-connection-model connection) 'sessions)
+         (message "%d %s%s%s" (length done)
+                  (if archived "archived" "taken back from the archive")
+                  (if failed (format "; %d could not be changed" (length failed)) "")
+                  hint))))))
+
+(add-hook 'duet-sessions-mode-hook #'duet-marks--setup)
+
+(define-key duet-sessions-mode-map "m" #'duet-mark)
+(define-key duet-sessions-mode-map "u" #'duet-unmark)
+(define-key duet-sessions-mode-map "U" #'duet-unmark-all)
+(define-key duet-sessions-mode-map "z" #'duet-archive-marked)
+
+
+;;;; Deleting
+
+(defun duet-delete (sessions)
+  "Delete SESSIONS for good, with all that was said and done in them.
+That is the session at point, or in a list those that are marked."
+  (interactive (list (or (and (derived-mode-p 'duet-sessions-mode) (duet-marks))
+                         (list (duet-actions-session))))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+  (let ((connection (duet-connection-here))
+        (busy (cl-remove-if-not #'duet-marks--delete-busy-p sessions)))
+    (when busy
+      (user-error "%s; interrupt %s first%s" (duet-marks--delete-which busy "is not over" "are not over")
+                  (if (cdr busy) "them" "it")
+                  (format " (%s)" (duet-look-key #'duet-interrupt 'duet-sessions-mode-map))))
+    (if (not (yes-or-no-p (duet-marks--delete-question sessions)))
+        (message "Nothing is deleted")
+      (duet-marks--delete-send connection sessions))))
+
+(defun duet-marks--delete-busy-p (session)
+  "Return non-nil if a turn of SESSION runs or waits to."
+  (or (duet-session-active-run session) (> (duet-session-queued session) 0)))
+
+(defun duet-marks--delete-which (sessions one many)
+  "Return a clause about SESSIONS: the name of a single one with ONE, else MANY."
+  (if (cdr sessions)
+      (format "%d sessions %s" (length sessions) many)
+    (format "%s %s" (duet-session-name (car sessions)) one)))
+
+(defun duet-marks--delete-question (sessions)
+  "Return the question whether to delete SESSIONS."
+  (format "Delete %s for good, with all that was said and done there?  Files stay.  "
+          (if (cdr sessions)
+              (format "%d sessions (%s)" (length sessions)
+                      (truncate-string-to-width
+                       (mapconcat #'duet-session-name sessions ", ") 200 nil nil "…"))
+            (format "\"%s\"" (duet-session-name (car sessions))))))
+
+(defun duet-marks--delete-send (connection sessions)
+  "Have the server of CONNECTION delete SESSIONS, and report the result."
+  (let ((left (length sessions))
+        (deleted 0) (kept 0) (refused '()))
+    (dolist (session sessions)
+      (cl-flet ((done ()
+                  (when (zerop (cl-decf left))
+                    (message "%s" (duet-marks--delete-outcome deleted kept (nreverse refused))))))
+        (duet-connection-request
+         connection 'session.delete (list :session_id (duet-session-leaf-id session))
+         :success-fn (lambda (result)
+                       (unless (eql (duet-get-number result :deleted) 0)
+                         (cl-incf deleted))
+                       (cl-incf kept (or (duet-get-number result :kept) 0))
+                       (duet-marks--delete-close connection session)
+                       (done))
+         :error-fn (lambda (err)
+                     (push (duet-connection-error-text err) refused)
+                     (done)))))))
+
+(defun duet-marks--delete-outcome (deleted kept refused)
+  "Return the report on DELETED sessions, KEPT turns and reasons, REFUSED."
+  (string-join
+   (delq nil
+         (list (cond ((> deleted 0) (format "%d deleted" deleted))
+                     ((null refused) "Nothing is deleted"))
+               (unless (zerop kept)
+                 (format "%d turn%s kept in the archive, since other sessions were forked from there"
+                         kept (if (= kept 1) " is" "s are")))
+               (when refused
+                 (format "%s not deleted: %s"
+                         (if (zerop deleted) "Was" (format "%d" (length refused)))
+                         (string-join (delete-dups refused) "; ")))))
+   "; "))
+
+(defun duet-marks--delete-close (connection session)
+  "Kill the buffers that show SESSION; where the user looks at one, show the list.
+The list is that of CONNECTION."
+  (dolist (buffer (buffer-list))
+    (when (and (eq (buffer-local-value 'duet-session buffer) session)
+               (with-current-buffer buffer
+                 (derived-mode-p 'duet-transcript-mode 'duet-diff-mode)))
+      (when (eq buffer (window-buffer))
+        (duet-sessions-show connection))
+      (kill-buffer buffer))))
+
+(define-key duet-sessions-mode-map "D" #'duet-delete)
+(define-key duet-transcript-mode-map "D" #'duet-delete)
 
 (provide 'duet-sessions)
 ;;; duet-sessions.el ends here

@@ -1,17 +1,16 @@
-;;; duet-settings.el --- What a session's agent is set to  -*- lexical-binding: t; -*-
+;;; duet-settings.el --- Settings of a session's agent, directives, budgets  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; An agent tells its modes, its models, other options of its own and its slash
-;; commands.  `duet-set-mode', `duet-set-model' and `duet-set-option' choose from
-;; them, at once while it works, else for its next turn.  A prompt can say so too
-;; (duet-directive.el).
+;; An agent has modes, models, other options of its own and slash commands.  `duet-set-mode', `duet-set-model' and `duet-set-option' choose from
+;; them, at once while it works, else for its next turn.  A prompt can say so too,
+;; see the directives below.
 ;;
-;; What a session shows is what the agent has confirmed.  What an agent has is
-;; asked for when a session is shown, and then told by events.
+;; A session shows the settings that the agent has confirmed.  The choices of an agent
+;; are requested when a session is shown; then events bring them.
 
 ;;; Code:
 
@@ -19,8 +18,13 @@
 (require 'subr-x)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-events)
 (require 'duet-model)
-(require 'duet-pages)
+(require 'duet-visible)
+
+(declare-function duet-agents-usable "duet-agents" (connection))
+
+;;; Settings
 
 (defun duet-settings-learn (connection session &optional function)
   "Find out what the agent of SESSION of CONNECTION can be set to.
@@ -36,9 +40,9 @@ If that is not known yet, or FUNCTION is given, which is called then."
        :error-fn #'ignore))))
 
 (defun duet-settings--take (connection session object asked)
-  "Take into SESSION the settings in OBJECT, as CONNECTION's server tells it.
-It was ASKED for then, by the clock of the model.  If an event has told of
-it since, it is asked for again."
+  "Take into SESSION the settings in OBJECT, as CONNECTION's server sends it.
+It was ASKED for then, by the clock of the model.  If an event has changed
+it since, it is requested again."
   (unless (duet-pages-old-p session asked)
     (when-let ((agent (duet-pages-agent object)))
       (duet-session-set-agent session agent)))
@@ -48,7 +52,7 @@ it since, it is asked for again."
     (duet-connection-ask connection (duet-session-leaf-id session))))
 
 
-;;; Reading a choice
+;;;; Reading a choice
 
 (defun duet-settings-table (candidates category)
   "Return a completion table of CANDIDATES, which are of CATEGORY.
@@ -74,7 +78,7 @@ is to say of it; they are of CATEGORY.  DEFAULT is the id of one, or nil."
     (cadr (assoc chosen choices))))
 
 (defun duet-settings-choices (objects)
-  "Return OBJECTS, choices as the server tells them, each as (WORDS ID ABOUT).
+  "Return OBJECTS, choices as the server sends them, each as (WORDS ID ABOUT).
 Names that are there twice have their ids behind them."
   (let ((names (mapcar (lambda (object)
                          (duet-visible-line (or (duet-get-string object :name)
@@ -112,7 +116,7 @@ ERROR-FN is that of `duet-connection-request'."
      :error-fn error-fn)))
 
 
-;;; Modes
+;;;; Modes
 
 (defconst duet-settings--modes
   '(("asks before it changes anything" . "default")
@@ -138,7 +142,7 @@ SESSION is nil for a new one."
 
 (defun duet-settings--modes-of (session)
   "Return the modes that can be asked of the agent of SESSION.
-The server is asked, since the agent may have told of others than are known,
+The server is asked, since the agent may have others than are known,
 but not waited for long."
   (let* ((connection (duet-connection-of (duet-session-model session)))
          (rpc (and connection (duet-connection-rpc connection)))
@@ -181,7 +185,7 @@ but not waited for long."
                                 (duet-session-choice-name session :mode mode)))))
 
 
-;;; Models
+;;;; Models
 
 (defvar duet-settings--models nil
   "Models that were named before.")
@@ -190,7 +194,7 @@ but not waited for long."
   "Have the agent of SESSION use MODEL, one that it has."
   (interactive
    (let* ((session (duet-actions-session))
-          (known (duet-get-objects (duet-session-told session) :model :available)))
+          (known (duet-get-objects (duet-session-agent-info session) :model :available)))
      (list session
            (or (if known
                    (duet-settings--read "Model" (duet-settings-choices known)
@@ -204,20 +208,20 @@ but not waited for long."
                               (duet-session-choice-name session :model model))))
 
 
-;;; Options
+;;;; Options
 
-(defun duet-settings-options (told)
-  "Return the options that an agent has TOLD, but for its mode and its model."
+(defun duet-settings-options (info)
+  "Return the options in INFO, an agent's data, but for its mode and its model."
   (cl-remove-if (lambda (option)
                   (or (member (duet-get-string option :category) '("mode" "model"))
                       (null (duet-get-objects option :values))))
-                (duet-get-objects told :options)))
+                (duet-get-objects info :options)))
 
 (defun duet-set-option (session option value)
   "Set OPTION of the agent of SESSION, one of its own, to VALUE; both are ids."
   (interactive
    (let* ((session (duet-actions-session))
-          (options (or (duet-settings-options (duet-session-told session))
+          (options (or (duet-settings-options (duet-session-agent-info session))
                        (user-error "The agent has no options of its own")))
           (id (or (if (cdr options)
                       (duet-settings--read "Option" (duet-settings-choices options) nil
@@ -232,36 +236,36 @@ but not waited for long."
                   (duet-get-string option :current) 'duet-option-value)))
      (list session id (or value (user-error "No value is chosen"))))
    duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (let ((told (cl-find option (duet-settings-options (duet-session-told session)) :test #'equal
-                       :key (lambda (object) (duet-get-string object :id)))))
+  (let ((object (cl-find option (duet-settings-options (duet-session-agent-info session)) :test #'equal
+                         :key (lambda (object) (duet-get-string object :id)))))
     (duet-settings--set session
                         ;; The name of a member is what an agent has made up.
                         (list :options (list (intern (concat ":" option)) value))
                         (format "%s is %s"
-                                (duet-visible-line (or (duet-get-string told :name) option))
+                                (duet-visible-line (or (duet-get-string object :name) option))
                                 (or (car (cl-find value
                                                   (duet-settings-choices
-                                                   (duet-get-objects told :values))
+                                                   (duet-get-objects object :values))
                                                   :key #'cadr :test #'equal))
                                     (duet-visible-line value))))))
 
 
-;;; Slash commands
+;;;; Slash commands
 
 (defvar-local duet-settings-described nil
-  "What the agent that a new session asks has told, as agent.describe returns it.")
+  "The result of agent.describe for the agent of a new session.")
 
 (defvar-local duet-settings--asked nil
   "The agent that is described, or will be, in a list; nil there is the default.")
 
 (defun duet-settings-commands (session)
   "Return the slash commands of the agent of SESSION, or of a new one if nil."
-  (duet-get-objects (if session (duet-session-told session)
+  (duet-get-objects (if session (duet-session-agent-info session)
                       (duet-get duet-settings-described :agent_session))
                     :commands))
 
 (defun duet-settings-describe (connection agent)
-  "Find out for the buffer what AGENT of CONNECTION has told.
+  "Request for the buffer the description of AGENT of CONNECTION.
 Nil is the default one."
   (let ((buffer (current-buffer)))
     (unless (equal (list agent) duet-settings--asked)
@@ -274,6 +278,273 @@ Nil is the default one."
                          (when (equal (list agent) duet-settings--asked)
                            (setq duet-settings-described result)))))
        :error-fn #'ignore))))
+
+;;; Budgets
+
+;; A budget is what each turn of a conversation may use: rounds of tool calls,
+;; time, tokens, money.  A turn that has reached it is interrupted.  It is written
+;; as `turns=20,time=30m,tokens=200k,cost=2.50', in the option `duet-budget' for
+;; all sessions that begin here, or behind `/budget' in a prompt.
+;; Limits that it does not name are those of [budget.run] in the configuration.
+
+(defcustom duet-budget nil
+  "The budget of each turn of a session that begins in this Emacs.
+A string such as \"turns=20,time=30m,tokens=200k,cost=2.50\", where the time
+has the units s, m and h, tokens may have k or M behind them, and the cost is
+in US dollars; repeats is how often one after the other the same tool may be
+called with the same input.  Nil, or what is not named, is as [budget.run] of
+the configuration has it.  A prompt that begins with /budget has its own."
+  :type '(choice (const :tag "As configured" nil) string)
+  :group 'duet)
+
+(defconst duet-budget--parts
+  '(("turns" :turns integer "rounds of tool calls, as in turns=20")
+    ("time" :time_ms time "how long the agent may work, as in time=1h30m")
+    ("tokens" :tokens integer "tokens, read and written, as in tokens=200k")
+    ("cost" :cost_usd number "US dollars, as in cost=2.50")
+    ("repeats" :repeats integer "the same tool call in a row, as in repeats=10"))
+  "The limits of a budget: (NAME MEMBER KIND ABOUT), MEMBER being the protocol's.")
+
+(defun duet-budget--number (kind text)
+  "Return the number that TEXT, a part of a budget of KIND, spells; nil if none.
+A time is in milliseconds."
+  (let ((case-fold-search nil))
+    (pcase kind
+      ('time
+       (when (string-match-p "\\`\\(?:[0-9]+\\(?:\\.[0-9]+\\)?[smh]\\)+\\'" text)
+         (let ((place 0) (sum 0))
+           (while (string-match "\\([0-9.]+\\)\\([smh]\\)" text place)
+             (setq sum (+ sum (* (string-to-number (match-string 1 text))
+                                 (pcase (match-string 2 text)
+                                   ("s" 1000) ("m" 60000) (_ 3600000))))
+                   place (match-end 0)))
+           (round sum))))
+      ('number
+       (when (string-match-p "\\`[0-9]+\\(?:\\.[0-9]+\\)?\\'" text)
+         (string-to-number text)))
+      (_
+       (when (string-match "\\`\\([0-9]+\\)\\([kM]?\\)\\'" text)
+         (* (string-to-number (match-string 1 text))
+            (pcase (match-string 2 text) ("k" 1000) ("M" 1000000) (_ 1))))))))
+
+(defun duet-budget-parse (text)
+  "Return the budget that TEXT spells, as the protocol has it, or nil for nil.
+What is no budget is a `user-error' that says what one is."
+  (let ((budget '()))
+    (dolist (part (and text (split-string text ",")))
+      (let* ((pair (split-string (string-trim part) "="))
+             (known (assoc (car pair) duet-budget--parts))
+             (number (and known (= (length pair) 2)
+                          (duet-budget--number (nth 2 known) (cadr pair)))))
+        (unless known
+          (user-error "A budget is written as turns=20,time=30m,tokens=200k,cost=2.50%s"
+                      (if (string-blank-p part) "" (format ", and has no %s" (string-trim part)))))
+        (unless (and number (< 0 number 1e15))
+          (user-error "%s is no budget: %s" (string-trim part) (nth 3 known)))
+        (setq budget (plist-put budget (nth 1 known) number))))
+    budget))
+
+(defun duet-budget-default ()
+  "Return the budget that the option `duet-budget' spells, or nil."
+  (unless (or (null duet-budget) (stringp duet-budget))
+    (user-error "`duet-budget' must be a string, such as \"turns=20,cost=2.50\", or nil"))
+  (duet-budget-parse duet-budget))
+
+(defun duet-budget-complete (beg end)
+  "Complete the last part of the budget that is written from BEG to END.
+Return what a `completion-at-point' function does."
+  (let* ((place (save-excursion
+                  (goto-char end)
+                  (skip-chars-backward "^," beg)
+                  (point)))
+         (written (mapcar (lambda (part) (car (split-string part "=")))
+                          (split-string (buffer-substring-no-properties beg place) "," t)))
+         (candidates (cl-loop for (name _ _ about) in duet-budget--parts
+                              unless (member name written)
+                              collect (list (concat name "=") about))))
+    (list place end candidates
+          :exclusive 'no
+          :annotation-function (lambda (candidate)
+                                 (concat "  " (cadr (assoc candidate candidates)))))))
+
+;;; Directives
+
+;; A prompt may begin with words for Duet instead of the agent: `/model NAME',
+;; `/mode NAME', `/agent NAME' in a new session, and `/OPTION VALUE' with an option
+;; of the agent's own.  They set the agent, which does not get them; a
+;; prompt of nothing else is not sent.  `/budget turns=20,cost=2' says what the turns
+;; from there on may use.  Where the agent has a slash command of
+;; that name, it is the agent's.
+;;
+;; The words and what can follow them are completed at point, and so are the
+;; agent's slash commands.  A value that the agent is known not to have is refused,
+;; with those that it has, before anything is sent.
+
+(defun duet-directive--words (session &optional agent)
+  "Return the words that set the agent of SESSION, or of a new one if nil.
+AGENT is the name of that of a new one, nil for the one that was described.
+Each is (WORD CATEGORY ABOUT CHOICES), CHOICES being what can follow
+it, as `duet-settings-choices' returns them, or nil if that is not known."
+  (let* ((described (and (or (null agent)
+                             (equal agent (duet-get-string duet-settings-described :agent)))
+                         duet-settings-described))
+         (info (if session (duet-session-agent-info session)
+                 (duet-get described :agent_session)))
+         (modes (if session (duet-session-modes session)
+                  (duet-get-objects described :modes)))
+         (commands (mapcar (lambda (command) (duet-get-string command :name))
+                           (duet-get-objects info :commands)))
+         (words
+          (append
+           (list (list "model" 'duet-model "the model that the agent uses"
+                       (duet-settings-choices (duet-get-objects info :model :available)))
+                 (list "mode" 'duet-mode "what the agent may do"
+                       (duet-settings-mode-choices modes session))
+                 (list "budget" 'duet-budget "what a turn may use" nil))
+           (unless session
+             (list (list "agent" 'duet-agent "the agent that is asked"
+                         (and (featurep 'duet-agents)
+                              (mapcar (lambda (name) (list name name ""))
+                                      (duet-agents-usable duet-connection))))))
+           (mapcar (lambda (option)
+                     (list (duet-get-string option :id) 'duet-option-value
+                           (or (duet-get-string option :name) "an option of the agent")
+                           (duet-settings-choices (duet-get-objects option :values))))
+                   (duet-settings-options info)))))
+    (cl-remove-if (lambda (word)
+                    (or (member (car word) commands)
+                        ;; It cannot be typed, or it is another word.
+                        (not (string-match-p "\\`[^/[:space:]]+\\'" (car word)))
+                        (not (eq word (assoc (car word) words)))))
+                  words)))
+
+(defun duet-directive--scan (text words)
+  "Return how TEXT begins with some of WORDS.
+That is a list of (WORD . VALUE), and where the rest begins; VALUE is nil if
+there is none."
+  (let ((place (string-match-p "[^ \t\n]\\|\\'" text))
+        (found '())
+        word)
+    (while (and (eq place (string-match "/\\([^/ \t\n]+\\)\\(?:[ \t]+\\([^/ \t\n][^ \t\n]*\\)\\)?\\(?:[ \t\n]+\\|\\'\\)"
+                                        text place))
+                (< place (length text))
+                (setq word (assoc (match-string 1 text) words)))
+      (push (cons word (match-string 2 text)) found)
+      (setq place (match-end 0)))
+    (cons (nreverse found) place)))
+
+(defun duet-directive--value (word value)
+  "Return the id that VALUE means behind WORD, or signal a `user-error'."
+  (pcase-let ((`(,name ,_ ,_ ,choices) word))
+    (cond
+     ((equal name "budget") (duet-budget-parse (or value "")))
+     ((null value)
+      (user-error "/%s takes one of: %s" name (duet-directive--list choices)))
+     ((or (null choices) (cl-find value choices :key #'cadr :test #'equal)) value)
+     ((cadr (cl-find value choices :key #'car :test #'cl-equalp)))
+     (t (user-error "/%s %s: there is no such one, but: %s" name
+                    (duet-visible-line value) (duet-directive--list choices))))))
+
+(defun duet-directive--list (choices)
+  "Return CHOICES in words."
+  (if choices (mapconcat (lambda (choice) (duet-visible-line (cadr choice))) choices ", ")
+    "what the agent has, which is not known yet"))
+
+(defun duet-directive-take (text session)
+  "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).
+REST is the prompt for the agent.  SETTINGS is a property list of :agent, :mode,
+:model, :options and :budget, or nil.  A value that cannot be is a `user-error'."
+  (let* ((scan (duet-directive--scan
+                text (duet-directive--words
+                      session (and (null session) (duet-directive-agent text)))))
+         (settings '())
+         (options '()))
+    (pcase-dolist (`(,word . ,value) (car scan))
+      (setq value (duet-directive--value word value))
+      (pcase (car word)
+        ((and name (or "agent" "mode" "model" "budget"))
+         (setq settings (plist-put settings (intern (concat ":" name)) value)))
+        (name (setq options (plist-put options (intern (concat ":" name)) value)))))
+    (when options (setq settings (plist-put settings :options options)))
+    (when (equal (plist-get settings :mode) "bypassPermissions")
+      (duet-settings-confirm-bypass))
+    (cons (if settings (substring text (cdr scan)) text) settings)))
+
+(defun duet-directive-agent (text)
+  "Return the agent that TEXT, a prompt for a new session, names, or nil."
+  (cdr (assoc "agent" (mapcar (lambda (found) (cons (caar found) (cdr found)))
+                              (car (duet-directive--scan
+                                    text (duet-directive--words nil)))))))
+
+
+;;;; Completion
+
+(defun duet-directive-complete (session)
+  "Complete what sets the agent of SESSION, or a slash command of its.
+Return what a `completion-at-point' function does.  The prompt is all that the
+buffer shows."
+  (let* ((end (point))
+         (beg (save-excursion (skip-chars-backward "^ \t\n") (point)))
+         (before (buffer-substring-no-properties (point-min) beg))
+         (agent (and (null session) (duet-directive-agent before)))
+         (words (progn
+                  (when agent (duet-settings-describe duet-connection agent))
+                  (duet-directive--words session agent)))
+         (scan (duet-directive--scan before words))
+         (last (car (last (car scan)))))
+    (cond
+     ;; Something else is before it.
+     ((< (cdr scan) (length before)) nil)
+     ((and last (null (cdr last)) (not (eq (char-after beg) ?/)))
+      (if (equal (caar last) "budget") (duet-budget-complete beg end)
+        (duet-directive--complete-value beg end (car last))))
+     ((eq (char-after beg) ?/)
+      (duet-directive--complete-word beg end words
+                                     (unless (car scan) (duet-settings-commands session)))))))
+
+(defun duet-directive--complete-word (beg end words commands)
+  "Complete from BEG to END one of WORDS, or of COMMANDS, the agent's."
+  (let ((candidates
+         (append
+          (mapcar (lambda (command)
+                    (list (concat "/" (duet-get-string command :name))
+                          (concat
+                           (when-let ((hint (duet-get-string command :input_hint)))
+                             (format " [%s]" (duet-visible-line hint)))
+                           (when-let ((about (duet-get-string command :description)))
+                             (concat "  " (duet-visible-line about))))))
+                  commands)
+          (mapcar (lambda (word)
+                    (list (concat "/" (car word))
+                          (concat "  " (duet-visible-line (nth 2 word)))))
+                  words))))
+    (list beg end (duet-settings-table candidates 'duet-command)
+          :exclusive 'no
+          :annotation-function (lambda (candidate) (cadr (assoc candidate candidates)))
+          :exit-function #'duet-directive--completed)))
+
+(defun duet-directive--complete-value (beg end word)
+  "Complete from BEG to END the value of WORD."
+  (pcase-let* ((`(,_ ,category ,_ ,choices) word)
+               (candidates (mapcar (lambda (choice)
+                                     (list (cadr choice)
+                                           (duet-directive--about choice)))
+                                   choices)))
+    (list beg end (duet-settings-table candidates category)
+          :exclusive 'no
+          :annotation-function (lambda (candidate) (cadr (assoc candidate candidates)))
+          :exit-function #'duet-directive--completed)))
+
+(defun duet-directive--about (choice)
+  "Return the annotation of CHOICE, one of `duet-settings-choices'."
+  (pcase-let ((`(,words ,id ,about) choice))
+    (let ((parts (cl-remove-if #'string-empty-p
+                               (list (if (equal words id) "" words) (or about "")))))
+      (if parts (concat "  " (duet-visible-line (string-join parts ": "))) ""))))
+
+(defun duet-directive--completed (_ status)
+  "Go on behind what was completed with STATUS."
+  (when (and (eq status 'finished) (eobp)) (insert " ")))
 
 (provide 'duet-settings)
 ;;; duet-settings.el ends here

@@ -1,4 +1,4 @@
-;;; duet-table.el --- Tables in what agents say  -*- lexical-binding: t; -*-
+;;; duet-table.el --- Tables of agents  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; The columns of a table are aligned by what its bars are displayed as; its text
-;; stays as it was written.  How wide a column is its first rows tell: a row that
-;; comes later, far below, moves nothing that is being read.
+;; stays as it was written.  The first rows of a table decide the width of its
+;; columns: a row that comes later, far below, moves nothing that is being read.
 ;;
 ;; In a window of a graphical display a character of East Asia or an emoji need not
 ;; be two columns wide.  There the bars of rows with such characters are put where
@@ -22,7 +22,7 @@
 (require 'duet-look)
 
 (defconst duet-table--rows 100
-  "How many rows tell how wide the columns are.")
+  "How many rows decide the width of the columns.")
 
 (defconst duet-table--widest 60
   "How wide a column is made at most; a cell may be wider.")
@@ -326,7 +326,7 @@ Its columns have WIDTHS.  APPLY and HIDE are those of `duet-table-line'."
                   (forward-line -1)
                   (not (eq (duet-block-part block (point)) 'row))))
          (text (concat (if (or first (eq part 'head)) ""
-                         ;; Else nobody saw where a row begins.
+                         ;; Else the beginning of a row could not be seen.
                          (concat (duet-table--rule bol widths) "\n"))
                        (string-join lines "\n"))))
     (when (eq part 'head) (add-face-text-property 0 (length text) 'bold t text))

@@ -1,4 +1,4 @@
-;;; duet-terminal.el --- The server's terminals in Emacs  -*- lexical-binding: t; -*-
+;;; duet-terminal.el --- Terminals of the server, and their list  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,9 +9,9 @@
 ;; of editors and shells may be attached to one.  `duet-terminals' lists them,
 ;; `duet-terminal' starts one.
 ;;
-;; What shows a terminal is `duet-rpc attach' in a terminal emulator of Emacs:
-;; eat or vterm where they are installed, else term.  To kill the buffer
-;; detaches from the terminal; what runs in it goes on.
+;; `duet-rpc attach' shows a terminal in a terminal emulator of Emacs: eat or vterm
+;; where they are installed, else term.  To kill the buffer detaches from the
+;; terminal; its program goes on.
 
 ;;; Code:
 
@@ -22,12 +22,10 @@
 (require 'duet-actions)
 (require 'duet-command)
 (require 'duet-connection)
-(require 'duet-latest)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
 (declare-function eat-mode "ext:eat")
 (declare-function eat-exec "ext:eat" (buffer name command startfile switches))
 (declare-function vterm-mode "ext:vterm")
@@ -35,8 +33,10 @@
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-exit-functions)
 
+;;; Terminals
+
 (defcustom duet-terminal-backend 'auto
-  "What shows a terminal.
+  "The terminal emulator that shows terminals.
 If it is auto that is eat if it is installed, else vterm, else term, which
 comes with Emacs."
   :type '(choice (const :tag "The best there is" auto)
@@ -51,10 +51,10 @@ comes with Emacs."
 (defvar-local duet-terminal-id nil
   "The id of the terminal that the buffer shows, or nil if it was new.")
 (defvar-local duet-terminal--name nil
-  "What the buffer is called in its name.")
+  "The part of the buffer's name that names the terminal.")
 
 (defun duet-terminal-backend ()
-  "Return what shows a terminal: eat, vterm or term."
+  "Return the terminal emulator: eat, vterm or term."
   (pcase duet-terminal-backend
     ('auto (cond ((require 'eat nil t) 'eat)
                  ((and (bound-and-true-p module-file-suffix)
@@ -68,7 +68,7 @@ comes with Emacs."
     (_ 'term)))
 
 
-;;; Buffers
+;;;; Buffers
 
 (defun duet-terminal--run (connection name arguments &optional here)
   "Show `duet-rpc attach' with ARGUMENTS for CONNECTION in a buffer called NAME.
@@ -145,7 +145,7 @@ buffer.  If HERE is non-nil it is shown in the selected window."
   (duet-terminal--detach-quietly buffer))
 
 (defun duet-terminal--vterm-ended (process event)
-  "Say that PROCESS, which a vterm shows, has ended, as EVENT tells.
+  "Say that PROCESS, which a vterm shows, has ended, as EVENT says.
 Else vterm would kill the buffer, or Emacs would write that in its midst."
   (let ((buffer (process-buffer process)))
     (run-hook-with-args 'vterm-exit-functions (and (buffer-live-p buffer) buffer) event)
@@ -159,7 +159,7 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
   (when-let ((process (get-buffer-process buffer)))
     (set-process-query-on-exit-flag process nil)))
 
-;;; Its end
+;;;; Its end
 
 (defvar duet-terminal-ended-mode-map
   (let ((map (make-sparse-keymap)))
@@ -223,7 +223,7 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
       (rename-buffer name t))))
 
 
-;;; Starting and attaching
+;;;; Starting and attaching
 
 (defun duet-terminal--buffer (connection id)
   "Return a buffer that is attached to the terminal ID of CONNECTION, or nil."
@@ -269,6 +269,143 @@ buffer: `duet-terminals' lists it."
     (with-current-buffer (duet-terminal--run connection (or name id) (list id))
       (setq duet-terminal-id id))))
 
+;;; The list
+
+;; `duet-terminals' lists the terminals of the server, those of agents and users.
+;; RET attaches Emacs to one.
+
+(defvar duet-terminals-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map tabulated-list-mode-map)
+    (define-key map (kbd "RET") #'duet-terminals-attach)
+    (define-key map "c" #'duet-terminal)
+    (define-key map "k" #'duet-terminals-close)
+    (define-key map "g" #'duet-terminals-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-terminals-mode'.")
+
+(define-derived-mode duet-terminals-mode tabulated-list-mode "Duet-Terminals"
+  "Major mode of the list of the server's terminals.
+
+\\{duet-terminals-mode-map}"
+  (setq tabulated-list-format [("Terminal" 14 t) ("Runs" 26 t) ("Where" 17 t)
+                               ("" 0 nil)]
+        tabulated-list-padding 1)
+  (tabulated-list-init-header))
+
+(duet-menu-bar-add duet-terminals-mode-map
+                   '(["Attach" duet-terminals-attach]
+                     ["Close" duet-terminals-close]
+                     ["Refresh" duet-terminals-refresh]))
+
+(defvar-local duet-terminals--known nil
+  "The terminals, as the server lists them.")
+
+;;;###autoload
+(defun duet-terminals ()
+  "List the terminals of the current project's server."
+  (interactive)
+  (let ((buffer (duet-connection-buffer (duet-connection-here) "terminals"
+                                        #'duet-terminals-mode #'duet-terminals--changed)))
+    (with-current-buffer buffer (duet-terminals-refresh))
+    (pop-to-buffer buffer)))
+
+(defun duet-terminals--changed (_model kind _session _object extra)
+  "Bring the list up to date if KIND and EXTRA may be the end of a terminal."
+  (when (or (and (eq kind 'terminal) (equal extra "terminal_exit"))
+            (memq kind '(connection lagged)))
+    (duet-terminals-refresh)))
+
+(defun duet-terminals-list (connection function)
+  "Call FUNCTION with the terminals of the server of CONNECTION, a list.
+A server that cannot list them has none."
+  (duet-connection-request
+   connection 'terminal.list nil
+   :success-fn (lambda (result)
+                 (funcall function (duet-get-objects result :terminals)))
+   :error-fn (lambda (err)
+               (unless (memql (plist-get err :code) '(-1 -32601))
+                 (message "Duet: %s" (duet-connection-error-text err)))
+               (funcall function nil))))
+
+(defun duet-terminals-refresh ()
+  "Ask the server for its terminals again."
+  (interactive (duet-only-in 'duet-terminals-mode) duet-terminals-mode)
+  (duet-terminals-list duet-connection (duet-latest #'duet-terminals--print)))
+
+(defun duet-terminals--print (terminals)
+  "Show TERMINALS in the buffer."
+  (setq duet-terminals--known terminals
+        tabulated-list-entries
+        (mapcar (lambda (terminal)
+                  (list (duet-get-string terminal :terminal_id)
+                        (vector (truncate-string-to-width
+                                 (or (duet-get-string terminal :terminal_id) "") 13)
+                                (duet-terminals--program terminal)
+                                (file-relative-name
+                                 (duet-remote-local (or (duet-get-string terminal :cwd)
+                                                        default-directory))
+                                 (duet-remote-local (duet-connection-root duet-connection)))
+                                (duet-terminals--remark terminal))))
+                terminals))
+  (tabulated-list-print t)
+  (unless terminals
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (substitute-command-keys
+               "\n No terminals.  \\<duet-terminals-mode-map>\\[duet-terminal] starts one."))
+      (goto-char (point-min))))
+  (restore-buffer-modified-p nil))
+
+(defun duet-terminals--program (terminal)
+  "Return the program in TERMINAL, in one line."
+  (let ((text (string-join
+               (cons (file-name-nondirectory (or (duet-get-string terminal :program) ""))
+                     (duet-get-strings terminal :args))
+               " ")))
+    (duet-visible-line (truncate-string-to-width text 200 nil nil "…"))))
+
+(defun duet-terminals--remark (terminal)
+  "Return the remark on TERMINAL in the list."
+  (string-join
+   (delq nil
+         (list (when (duet-get terminal :read_only) "an agent's")
+               (when-let ((tmux (duet-get-string terminal :tmux_session)))
+                 (concat "tmux " tmux))
+               (cond ((duet-get terminal :taken) "taken")
+                     ((> (or (duet-get-number terminal :attached) 0) 0)
+                      (format "%d attached" (duet-get-number terminal :attached))))))
+   ", "))
+
+(defun duet-terminals--at-point ()
+  "Return the terminal at point, as the server lists it."
+  (or (cl-find (tabulated-list-get-id) duet-terminals--known
+               :key (lambda (terminal) (duet-get-string terminal :terminal_id))
+               :test #'equal)
+      (user-error "There is no terminal here")))
+
+(defun duet-terminals-attach ()
+  "Show the terminal at point."
+  (interactive nil duet-terminals-mode)
+  (let ((terminal (duet-terminals--at-point)))
+    (duet-terminal-attach duet-connection (duet-get-string terminal :terminal_id)
+                          (duet-terminals--program terminal))))
+
+(defun duet-terminals-close ()
+  "Close the terminal at point and end what runs in it."
+  (interactive nil duet-terminals-mode)
+  (let* ((terminal (duet-terminals--at-point))
+         (buffer (current-buffer)))
+    (when (yes-or-no-p (format "End %s? " (duet-terminals--program terminal)))
+      (duet-connection-request
+       duet-connection 'terminal.close
+       (list :terminal_id (duet-get-string terminal :terminal_id))
+       :success-fn (lambda (_)
+                     (when (buffer-live-p buffer)
+                       (with-current-buffer buffer (duet-terminals-refresh))))))))
 
 (provide 'duet-terminal)
 ;;; duet-terminal.el ends here

@@ -1,4 +1,4 @@
-;;; duet-transcript.el --- A session's conversation as it is written  -*- lexical-binding: t; -*-
+;;; duet-transcript.el --- The conversation of a session  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -14,34 +14,51 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'imenu)
 (require 'subr-x)
+(require 'thingatpt)
+(require 'duet-actions)
+(require 'duet-block)
 (require 'duet-connection)
+(require 'duet-header)
 (require 'duet-history)
+(require 'duet-inline)
+(require 'duet-log)
+(require 'duet-markup)
+(require 'duet-model)
+(require 'duet-remote)
+(require 'duet-render)
 (require 'duet-section)
 (require 'duet-settings)
-(require 'duet-render)
-(require 'duet-markup)
-(require 'duet-transcript-update)
-(require 'duet-transcript-visit)
-(require 'duet-header)
-(require 'duet-actions)
+(require 'duet-visible)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-new "duet" ())
-(declare-function duet-login "duet-agents-login" (agent))
+(declare-function duet-login "duet-agents" (agent))
 (declare-function duet-approval-approve "duet-approval" (approval))
 (declare-function duet-approval-deny "duet-approval" (approval))
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 (declare-function duet-approvals "duet-approvals" ())
-(declare-function duet-approvals-catch "duet-approvals-footer" ())
+(declare-function duet-approvals-catch "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
 (declare-function duet-diff-all "duet-diff" (session))
-
 (defvar show-paren-data-function)
+
+;;; The mode
 
 (defvar-local duet-session nil
   "The session that the buffer shows or is about.")
+
+(defvar-local duet-transcript--dirty nil
+  "Messages to be brought up to date, the last first.")
+(defvar-local duet-transcript--how nil
+  "A hash table: how each of those is to be brought up to date.
+`append' or `redraw'.")
+(defvar-local duet-transcript--markup nil
+  "Sections that are to be looked at for blocks of code.")
+(defvar-local duet-transcript--timer nil
+  "The timer that brings the buffer up to date.")
 
 (defvar duet-transcript-shown-hook nil
   "Hook that is run in a transcript before a session is shown in it.")
@@ -69,7 +86,7 @@
     (define-key map "/" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
-    ;; A question answers these where it stands; the only one, anywhere.
+    ;; These answer the question at point, or the only one from anywhere.
     (define-key map "a" #'duet-approval-approve)
     (define-key map "d" #'duet-approval-deny)
     (define-key map "v" #'duet-approval-view)
@@ -108,8 +125,8 @@
               fringe-indicator-alist (cons '(continuation nil nil) fringe-indicator-alist)
               ;; The brackets of buttons, on one of which point is, match.
               show-paren-data-function #'ignore)
-  ;; What agents write with tabs is Go, mostly, which is shown so nearly everywhere.
-  ;; Who has chosen a width knows better.
+  ;; Text of agents with tabs is Go, mostly, which is shown so nearly everywhere.
+  ;; A width that the user has chosen stays.
   (when (= (default-value 'tab-width) 8)
     (setq-local tab-width 4))
   (add-hook 'window-size-change-functions #'duet-transcript-fill nil t)
@@ -117,16 +134,16 @@
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 
-;; Who has to sign in first can do so where that is said.
+;; An error for lack of a login has a button that signs in.
 
 (defun duet-transcript-needs-login (session run)
-  "Return the agent of SESSION if RUN failed because nobody has signed in to it."
+  "Return the agent of SESSION if RUN failed for lack of a login."
   (and run (duet-session-agent session)
        (equal (duet-run-error-code run) "AGENT_AUTH_REQUIRED")
        (duet-session-agent session)))
 
 (defun duet-transcript--offer-login (message)
-  "Return the line that signs in, where MESSAGE says that somebody has to."
+  "Return the line that signs in, where MESSAGE says that a login is missing."
   (when-let ((session (and (eq (duet-message-kind message) 'error)
                            (duet-message-session message)))
              (agent (duet-transcript-needs-login
@@ -205,11 +222,11 @@ The window is selected unless the minibuffer is in use."
         (reply (duet-section-get 'reply)))
     (when (eq (duet-session-loaded session) 'loading)
       (user-error "The conversation is being loaded already"))
-    ;; What is there is better than nothing.
+    ;; Old text is better than none.
     (unless (duet-connection-rpc duet-connection)
       (user-error "%s" (or (duet-connection-status duet-connection)
                            "The server is not running")))
-    ;; What is being written stays.
+    ;; An unfinished prompt stays.
     (delete-region (point-min) (if reply (duet-section-beg reply) (point-max)))
     (delete-all-overlays)
     (duet-section-setup)
@@ -227,7 +244,7 @@ The window is selected unless the minibuffer is in use."
     (duet-model-forget-messages duet-session)))
 
 
-;;; What is new
+;;;; Changes of the model
 
 (defun duet-transcript--observe (_model kind session object extra)
   "Note a change of the model: KIND, SESSION, OBJECT and EXTRA."
@@ -255,7 +272,7 @@ The window is selected unless the minibuffer is in use."
       ('session (duet-transcript--session-changed))))))
 
 (defun duet-transcript--session-changed ()
-  "Show what a change of the session's state changes."
+  "Bring up to date what depends on the session's state."
   (force-mode-line-update)
   (let ((name (format "*duet: %s*" (duet-session-name duet-session))))
     ;; A name that was made unique by a number stays.
@@ -266,14 +283,14 @@ The window is selected unless the minibuffer is in use."
       (duet-transcript--note message 'redraw))))
 
 (defun duet-transcript--approval-changed (approval)
-  "Show what a change of APPROVAL changes in its tool call."
+  "Bring the tool call of APPROVAL up to date."
   (when-let* ((call (duet-approval-call approval))
               (message (duet-session-message
                         duet-session (concat (duet-approval-run approval) "/" call))))
     (duet-transcript--note message 'redraw)))
 
 
-;;; What is earlier
+;;;; Earlier messages
 
 (defun duet-transcript--first ()
   "Return the first section, be it the button for earlier messages."
@@ -314,6 +331,516 @@ The window is selected unless the minibuffer is in use."
      (lambda (err)
        (when (and err (buffer-live-p buffer))
          (message "Duet: %s" (duet-connection-error-text err)))))))
+
+;;; Updates
+
+;; Changes are noted and shown a little later, in short slices of work: Emacs stays
+;; responsive however much comes.  A timer of the buffer goes on with the rest.
+
+(defcustom duet-transcript-delay 0.05
+  "How many seconds may pass until a transcript shows a change."
+  :type 'number
+  :group 'duet)
+
+(defconst duet-transcript--slice 0.008
+  "How many seconds a transcript is worked on before Emacs may do other things.")
+
+(defconst duet-transcript--pause 0.005
+  "How many seconds Emacs has for those before it goes on.")
+
+(defvar-local duet-transcript--next 0
+  "From when on more text may be shown, as `float-time' has it.")
+(defun duet-transcript--tail ()
+  "Return the section in front of which messages are inserted, or nil."
+  ;; Questions stay at the end.
+  (or (duet-section-get 'footer) (duet-section-get 'reply)))
+
+(defun duet-transcript--end ()
+  "Return the end of the messages."
+  (if-let ((tail (duet-transcript--tail))) (duet-section-beg tail)
+    (point-max)))
+
+(defun duet-transcript-fill (window)
+  "Have the end of the transcript at the bottom of WINDOW, if it shows the end.
+Emacs leaves it where it was when the window was lower, or what is above
+a question was shorter."
+  (when (and (window-live-p window)
+             (eq (buffer-local-value 'major-mode (window-buffer window))
+                 'duet-transcript-mode))
+    (with-current-buffer (window-buffer window)
+      (when (>= (window-point window)
+                (duet-transcript--end))
+        (let ((start (save-excursion
+                       (goto-char (point-max))
+                       (vertical-motion (- 1 (window-body-height window)) window)
+                       (point))))
+          ;; The end may be higher than the window.
+          (unless (or (= start (window-start window)) (< (window-point window) start))
+            (set-window-start window start t)))))))
+
+(defun duet-transcript-follow ()
+  "Have the end of the transcript at the bottom of all windows that show it."
+  (dolist (window (get-buffer-window-list nil nil t))
+    (duet-transcript-fill window)))
+
+(defun duet-transcript--note (message &optional how)
+  "Note that MESSAGE is to be brought up to date, HOW: `append' or `redraw'."
+  (let ((before (gethash message duet-transcript--how)))
+    (unless before (push message duet-transcript--dirty))
+    (puthash message (if (eq before 'redraw) 'redraw (or how 'append))
+             duet-transcript--how)
+    (duet-transcript--soon)))
+
+(defun duet-transcript--soon (&optional delay)
+  "Bring the buffer up to date in DELAY seconds, or `duet-transcript-delay'."
+  (unless duet-transcript--timer
+    (setq duet-transcript--timer
+          (run-at-time (or delay duet-transcript-delay) nil
+                       (let ((buffer (current-buffer)))
+                         (lambda ()
+                           (when (buffer-live-p buffer)
+                             (with-current-buffer buffer
+                               (setq duet-transcript--timer nil)
+                               (duet-log-guard "Transcript"
+                                 (duet-transcript--work))))))))))
+
+(defun duet-transcript-flush ()
+  "Bring the buffer up to date now, whatever time it takes."
+  (while (progn (setq duet-transcript--next 0)
+                (duet-transcript--work))))
+
+(defun duet-transcript--work ()
+  "Bring the buffer up to date, for a short time at most.
+Return non-nil if something is left to do; a timer goes on with it.
+A key that waits ends it, too, when there was some progress."
+  (let* ((start (float-time))
+         (end (+ start duet-transcript--slice))
+         (more t))
+    (cl-flet ((more-p () (setq more (and (< (float-time) end) (not (input-pending-p))))))
+      ;; To draw what changes costs Emacs more than to change it.  So while there is
+      ;; more to do than time for it, what comes in is shown no more often than else.
+      (when (and duet-transcript--dirty (>= start duet-transcript--next))
+        (let ((work (nreverse duet-transcript--dirty)))
+          (setq duet-transcript--dirty nil)
+          (while (and work more)
+            (let* ((message (pop work))
+                   (how (gethash message duet-transcript--how)))
+              (remhash message duet-transcript--how)
+              (duet-transcript--update message how)
+              (more-p)))
+          (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work))
+                duet-transcript--next (if duet-transcript--dirty 0
+                                        (+ start duet-transcript-delay))
+                more t)))
+      (while (and duet-transcript--markup more)
+        (unless (duet-block-scan (car duet-transcript--markup))
+          (pop duet-transcript--markup))
+        (more-p)))
+    (duet-markup-in-sight)
+    (duet-transcript-follow)
+    (cond
+     ((or (duet-code-work end) duet-transcript--markup)
+      (duet-transcript--soon duet-transcript--pause)
+      t)
+     (duet-transcript--dirty
+      (duet-transcript--soon (max duet-transcript--pause (- duet-transcript--next start)))
+      t))))
+
+(defun duet-transcript--update (message how)
+  "Bring the section of MESSAGE up to date, HOW: `append' or `redraw'."
+  (let ((section (duet-section-get (duet-message-key message))))
+    (cond
+     ((not (eq message (duet-session-message duet-session (duet-message-key message)))))
+     ((null section) (duet-transcript--insert message))
+     ((duet-render-streams-p message)
+      (duet-transcript--stream section message how))
+     (t
+      (setf (duet-section-summary section) (duet-render-summary message))
+      (duet-section-redraw section (duet-render message))))))
+
+(defun duet-transcript--stream (section message how)
+  "Add to SECTION what MESSAGE has gained; if HOW is `redraw' look at all of it."
+  (let* ((shown (duet-section-shown section))
+         (tail (duet-message-tail message shown))
+         (thinking (eq (duet-message-kind message) 'thinking)))
+    (unless (string-empty-p tail)
+      (setf (duet-section-shown section) (+ shown (length tail)))
+      (setq tail (duet-render-prose tail (save-excursion
+                                           (goto-char (duet-section-end section))
+                                           (- (point) (line-beginning-position)))))
+      (when thinking
+        (setq tail (propertize tail 'face 'duet-thinking)))
+      (duet-section-append section (duet-render-below message tail)))
+    (when (and (eq how 'redraw)
+               (or thinking
+                   (not (string= (duet-render-prose (duet-message-text message))
+                                 (buffer-substring-no-properties
+                                  (duet-section-beg section) (duet-section-end section))))))
+      (duet-section-redraw section (duet-render message))
+      (setf (duet-section-shown section) (duet-message-size message)
+            (duet-section-blocks section) nil))
+    (duet-section-hide-blank section)
+    (unless thinking (duet-transcript--mark-up section))))
+
+(defun duet-transcript--insert (message &optional before)
+  "Insert a section for MESSAGE, in front of the section BEFORE.
+Without BEFORE it goes where the model has it.  Return it."
+  (let ((section (duet-section-insert
+                  (duet-message-key message) message (duet-render message)
+                  (or before
+                      (duet-transcript--section-after message)
+                      (duet-transcript--tail)))))
+    (setf (duet-section-shown section) (duet-message-size message))
+    (when (duet-render-streams-p message)
+      (duet-section-hide-blank section))
+    (setf (duet-section-summary section) (duet-render-summary message))
+    (when (duet-render-folded-p message)
+      (duet-section-fold-up section))
+    (when (eq (duet-message-kind message) 'text)
+      (duet-transcript--mark-up section))
+    section))
+
+(defun duet-transcript--reorder (messages)
+  "Move the sections of MESSAGES to where the model has MESSAGES.
+Point stays in the section that it is in, in each window."
+  (let* ((shown (cl-remove-if-not (lambda (message)
+                                    (duet-section-get (duet-message-key message)))
+                                  messages))
+         (sections (mapcar (lambda (message) (duet-section-get (duet-message-key message)))
+                           shown))
+         (place (lambda (point)
+                  (when-let ((section (car (memq (duet-section-at point) sections))))
+                    (cons (duet-section-key section) (- point (duet-section-beg section))))))
+         (find (lambda (place) (+ (duet-section-beg (duet-section-get (car place)))
+                                  (cdr place))))
+         (own (funcall place (point)))
+         (points (mapcar (lambda (window)
+                           (cons window (funcall place (window-point window))))
+                         (get-buffer-window-list nil nil t)))
+         (folded (cl-remove-if-not #'duet-section-folded-p sections)))
+    (unless (or (null (cdr sections))
+                (apply #'< (mapcar #'duet-section-beg sections)))
+      (mapc #'duet-section-delete sections)
+      (mapc #'duet-transcript--insert shown)
+      (dolist (section folded)
+        (duet-section-fold-up (duet-section-get (duet-section-key section))))
+      (when own (goto-char (funcall find own)))
+      (pcase-dolist (`(,window . ,place) points)
+        (when place (set-window-point window (funcall find place)))))))
+
+(defun duet-transcript--section-after (message)
+  "Return the section of the next message after MESSAGE that has one, or nil."
+  (let ((section nil))
+    (cl-loop for other in (duet-session-order duet-session)
+             until (eq other message)
+             do (setq section (or (duet-section-get (duet-message-key other)) section)))
+    section))
+
+(defun duet-transcript--mark-up (section)
+  "Have SECTION looked at for blocks of code soon."
+  (unless (memq section duet-transcript--markup)
+    (setq duet-transcript--markup (nconc duet-transcript--markup (list section)))
+    (duet-transcript--soon)))
+
+;;; Visiting
+
+;; RET goes to what point is on: a file that a tool has named, a place or an
+;; address that an agent has written into its prose, a button; on a heading it
+;; folds.
+;;
+;; Of a tool's input, of its result and of a diff a transcript shows so many lines.
+;; Where something is left out, RET on the line that says so shows all of it, in a
+;; buffer of its own.
+
+(defun duet-transcript-message-at-point ()
+  "Return the message at point, or nil."
+  (when-let ((section (duet-section-at)))
+    (duet-section-object section)))
+
+(defun duet-transcript-visit ()
+  "Visit the file or address at point, or do what the button there says.
+On the heading of what is folded, or can be, fold it or unfold it."
+  (interactive nil duet-transcript-mode)
+  (let ((action (get-text-property (point) 'duet-action))
+        (file (get-text-property (point) 'duet-file))
+        (link (duet-link-at-point))
+        (url (thing-at-point-url-at-point))
+        (place (duet-transcript-visit--place)))
+    (cond
+     (action (call-interactively action))
+     (file (duet-transcript-visit--file file (get-text-property (point) 'duet-line)))
+     (link (duet-link-follow link))
+     (url (duet-link-browse url))
+     (place (duet-transcript-visit--file (car place) (cdr place)))
+     (t
+      ;; The line may name one.
+      (let ((next (next-single-property-change (line-beginning-position) 'duet-file
+                                               nil (line-end-position))))
+        (if (and next (get-text-property next 'duet-file))
+            (progn (goto-char next) (duet-transcript-visit))
+          (duet-transcript-visit--fold)))))))
+
+(defun duet-transcript-visit--fold ()
+  "Fold or unfold the section at point, from its heading; else say what there is.
+What people and agents have said is prose, and has no heading."
+  (let* ((section (duet-section-at))
+         (message (and section (duet-section-object section))))
+    (if (and section
+             (or (duet-section-folded-p section)
+                 (and message
+                      (not (memq (duet-message-kind message) '(text prompt answer)))
+                      (= (line-beginning-position)
+                         (save-excursion (goto-char (duet-section-beg section))
+                                         (line-beginning-position))))))
+        (duet-section-toggle)
+      (user-error "Nothing is here to go to; %s"
+                  (substitute-command-keys
+                   "\\<duet-transcript-mode-map>\\[duet-section-toggle] folds")))))
+
+(defun duet-transcript-visit--file (file line)
+  "Visit FILE in another window, at LINE if that is non-nil."
+  (let ((file (duet-remote-name file)))
+    (unless (file-exists-p file)
+      (user-error "There is no file %s any more" (duet-remote-abbreviate file)))
+    (find-file-other-window file)
+    (when line
+      (goto-char (point-min))
+      (forward-line (1- line)))))
+
+(defun duet-transcript-visit--place ()
+  "Return the file that the prose at point names, and the line: (FILE . LINE).
+Return nil if there is none.  LINE is nil where only the file is named."
+  (save-excursion
+    (let ((here (point))
+          (characters "-+@~/._[:alnum:]"))
+      (skip-chars-backward (concat characters ":") (line-beginning-position))
+      ;; Point may be on the colon, or on a number behind it.
+      (when (and (looking-at (format "\\([%s]+\\)\\(?::\\([0-9]+\\)\\)?" characters))
+                 (<= here (match-end 0)))
+        (let* ((line (match-string-no-properties 2))
+               ;; A full stop ends a sentence more often than a name.
+               (file (string-trim-right (match-string-no-properties 1) "\\.+")))
+          (when (and (not (string-empty-p file))
+                     (not (file-remote-p file))
+                     (file-regular-p (duet-remote-name file)))
+            (cons file (and line (string-to-number line)))))))))
+
+(defun duet-transcript-visit-mouse (event)
+  "Do what `duet-transcript-visit' does where EVENT, a click, was."
+  (interactive "e" duet-transcript-mode)
+  (mouse-set-point event)
+  (if (get-text-property (point) 'duet-fold)
+      (duet-section-toggle)
+    (duet-transcript-visit)))
+
+
+;;;; Full texts
+
+(defvar duet-transcript-whole-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-transcript-whole-mode'.")
+
+(define-derived-mode duet-transcript-whole-mode special-mode "Duet-Whole"
+  "Major mode that shows all of a text.
+
+\\{duet-transcript-whole-mode-map}"
+  (setq buffer-undo-list t
+        bidi-paragraph-direction 'left-to-right
+        truncate-lines nil)
+  (setq-local bidi-inhibit-bpa t
+              filter-buffer-substring-function #'duet-markup--copied))
+
+(defun duet-whole-show ()
+  "Show all of the text of which the line at point leaves something out."
+  (interactive nil duet-transcript-mode)
+  (let ((rest (get-text-property (point) 'duet-rest))
+        (text (get-text-property (point) 'duet-whole)))
+    (cond
+     ((and rest (duet-message-cut rest)) (duet-transcript-visit-load rest text))
+     (text (duet-transcript-visit--show-whole text))
+     (t (user-error "Nothing is left out here")))))
+
+(defun duet-transcript-visit-load (message &optional show)
+  "Load what events have left out of MESSAGE.
+Then show all of its result, if SHOW is non-nil."
+  (unless (eq (duet-message-cut message) 'loading)
+    (let ((buffer (current-buffer)))
+      (duet-history-complete
+       duet-connection message
+       (lambda (err)
+         (cond
+          (err (message "Duet: the rest was not loaded: %s" (duet-connection-error-text err)))
+          ((and show (buffer-live-p buffer) (eq buffer (window-buffer)))
+           (with-current-buffer buffer
+             (duet-transcript-visit--show-whole (or (duet-tool-result message) "")))))))
+      (duet-events--changed message))))
+
+(defun duet-transcript-visit--unfolded (section)
+  "Load what events have left out of the message that SECTION shows."
+  (let ((message (and (bound-and-true-p duet-session)
+                      (stringp (duet-section-key section))
+                      (duet-session-message duet-session (duet-section-key section)))))
+    (when (and (duet-tool-p message) (eq (duet-message-cut message) t)
+               (duet-connection-rpc duet-connection))
+      (duet-transcript-visit-load message))))
+
+(add-hook 'duet-section-unfold-functions #'duet-transcript-visit--unfolded)
+
+(defun duet-transcript-visit--show-whole (text)
+  "Show TEXT, of the section at point, in a buffer of its own."
+  (let ((name (save-excursion
+                (when-let ((section (duet-section-at)))
+                  (goto-char (duet-section-beg section))
+                  (buffer-substring-no-properties (point) (line-end-position)))))
+        (buffer (get-buffer-create "*duet whole*")))
+    (with-current-buffer buffer
+      (duet-transcript-whole-mode)
+      (setq header-line-format
+            (concat " " (replace-regexp-in-string "%" "%%" (or name "") t t)))
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert (duet-render-wrap (duet-visible text)) "\n")
+        (goto-char (point-min))))
+    (pop-to-buffer buffer)))
+
+;;; Moving and scrolling
+
+;; In a transcript `M-n' and `M-p' go to the next and the previous prompt, and
+;; Imenu lists all that are loaded, and the headings of what agents say.
+;;
+;; A window follows what is written as long as its point is at the end of the
+;; buffer.  The mouse wheel and the scroll bar take the point along when they
+;; leave the end, and leave it behind when they come back.  Here they bring it
+;; back: a window that is scrolled down to the end follows it again.
+
+;;;; Prompts
+
+(defun duet-transcript-move-prompts ()
+  "Return the prompts that the transcript shows: (MESSAGE . POSITION), in order."
+  (cl-loop for message in (duet-session-message-list duet-session)
+           for section = (and (eq (duet-message-kind message) 'prompt)
+                              (duet-section-get (duet-message-key message)))
+           when section
+           collect (cons message (marker-position (duet-section-beg section)))))
+
+(defun duet-prompt-next (&optional count)
+  "Go to the next prompt, or to the COUNTth; back if it is negative."
+  (interactive (or (duet-only-in 'duet-transcript-mode)
+                   (list (prefix-numeric-value current-prefix-arg)))
+               duet-transcript-mode)
+  (let* ((count (or count 1))
+         (places (mapcar #'cdr (duet-transcript-move-prompts)))
+         (there (cond ((zerop count) (point))
+                      ((> count 0)
+                       (nth (1- count) (cl-remove-if (lambda (place) (<= place (point)))
+                                                     places)))
+                      (t (nth (1- (- count))
+                              (nreverse (cl-remove-if (lambda (place) (>= place (point)))
+                                                      places)))))))
+    (cond
+     (there (goto-char there)
+            ;; With what follows it.
+            (when (and (eq (window-buffer) (current-buffer))
+                       (not (pos-visible-in-window-p (line-end-position 2))))
+              (recenter 1)))
+     ((> count 0) (message "This is the last prompt"))
+     ((> (duet-session-offset duet-session) 0)
+      (message (substitute-command-keys
+                "This is the first prompt that is loaded; \\<duet-transcript-mode-map>\\[duet-transcript-earlier] loads earlier ones")))
+     (t (message "This is the first prompt")))))
+
+(defun duet-prompt-previous (&optional count)
+  "Go to the prompt before, or to the COUNTth before."
+  (interactive (or (duet-only-in 'duet-transcript-mode)
+                   (list (prefix-numeric-value current-prefix-arg)))
+               duet-transcript-mode)
+  (duet-prompt-next (- (or count 1))))
+
+(defun duet-transcript-move--index ()
+  "Return the prompts of the transcript, and the headings of agents, for Imenu."
+  (append (duet-transcript-move--entries
+           (mapcar (lambda (prompt)
+                     (cons (car (split-string (duet-visible-trim (duet-message-text (car prompt)))
+                                              "\n"))
+                           (cdr prompt)))
+                   (duet-transcript-move-prompts)))
+          (when-let ((headings (duet-markup-headings)))
+            (list (cons "Headings" (duet-transcript-move--entries headings))))))
+
+(defun duet-transcript-move--entries (places)
+  "Return PLACES, (WORDS . POSITION) each, as entries for Imenu.
+Those that are alike are numbered."
+  (let ((counts (make-hash-table :test #'equal)))
+    (mapcar (lambda (place)
+              (let* ((name (truncate-string-to-width (car place) 70 nil nil "…"))
+                     (count (puthash name (1+ (gethash name counts 0)) counts)))
+                (cons (if (= count 1) name (format "%s <%d>" name count))
+                      (copy-marker (cdr place)))))
+            places)))
+
+(defun duet-transcript-move--setup ()
+  "Have Imenu list the prompts of the transcript in the current buffer."
+  (setq-local imenu-create-index-function #'duet-transcript-move--index
+              imenu-auto-rescan t
+              ;; Listed headings are not looked for in the text.
+              imenu-auto-rescan-maxout most-positive-fixnum))
+
+(add-hook 'duet-transcript-mode-hook #'duet-transcript-move--setup)
+
+(define-key duet-transcript-mode-map (kbd "M-n") #'duet-prompt-next)
+(define-key duet-transcript-mode-map (kbd "M-p") #'duet-prompt-previous)
+
+
+;;;; The mouse wheel
+
+(defconst duet-transcript-move--scroll-commands
+  '(mwheel-scroll pixel-scroll-precision scroll-bar-toolkit-scroll scroll-bar-drag)
+  "Commands by which the mouse scrolls, on one system or another.")
+
+(defun duet-transcript-move--scroll-back-p (event)
+  "Return non-nil if EVENT is that of a wheel that does not turn to the end."
+  (memq (event-basic-type event)
+        '(wheel-up wheel-left wheel-right mouse-4 mouse-6 mouse-7)))
+
+(defun duet-transcript-move--scroll-command (event)
+  "Return which of the commands that scroll EVENT calls elsewhere."
+  (let ((area (posn-area (event-start event)))
+        (type (event-basic-type event)))
+    (car (memq (key-binding (if area (vector area type) (vector type)) nil t)
+               duet-transcript-move--scroll-commands))))
+
+(defun duet-scroll-mouse (event)
+  "Scroll as EVENT asks for; follow what is written if that leads to the end."
+  (interactive "e")
+  (let ((command (duet-transcript-move--scroll-command event))
+        (window (posn-window (event-start event))))
+    (unless command
+      (user-error "Nothing scrolls by this"))
+    (setq this-command command)
+    (condition-case nil
+        (call-interactively command nil (vector event))
+      (end-of-buffer nil))
+    (when (and (window-live-p window) (not (duet-transcript-move--scroll-back-p event)))
+      (duet-transcript-move--scroll-follow window))))
+
+(defun duet-transcript-move--scroll-follow (window)
+  "Have WINDOW follow the end of its transcript if it shows that."
+  (with-current-buffer (window-buffer window)
+    (when (and (derived-mode-p 'duet-transcript-mode)
+               (pos-visible-in-window-p (point-max) window))
+      (when (< (window-point window) (duet-transcript--end))
+        (set-window-point window (point-max))
+        (when (fboundp 'duet-approvals-catch) (duet-approvals-catch)))
+      (duet-transcript-fill window))))
+
+;; A search goes on while the text is scrolled.
+(put 'duet-scroll-mouse 'scroll-command t)
+(put 'duet-scroll-mouse 'isearch-scroll t)
+
+(dolist (command duet-transcript-move--scroll-commands)
+  (define-key duet-transcript-mode-map (vector 'remap command) #'duet-scroll-mouse))
 
 (provide 'duet-transcript)
 ;;; duet-transcript.el ends here

@@ -1,14 +1,14 @@
-;;; duet-triggers.el --- What is done when something happens  -*- lexical-binding: t; -*-
+;;; duet-triggers.el --- Triggers of the configuration, and their log  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; A trigger of the configuration begins a session, tells people, or sends something
-;; to an address when something happens.  `duet-triggers' lists them, with when each
-;; did something last and will next, and switches them on and off.  What they have done
-;; shows `duet-triggers-log'; what they would do for an event, `duet-triggers-test'.
+;; A trigger of the configuration begins a session, notifies people, or calls an
+;; address when an event happens.  `duet-triggers' lists them, with when each
+;; did something last and will next, and switches them on and off.  `duet-triggers-log'
+;; shows past actions; `duet-triggers-test' shows the actions for an event.
 
 ;;; Code:
 
@@ -18,16 +18,16 @@
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-header)
-(require 'duet-latest)
+(require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 (require 'duet-sessions)
 (require 'duet-transcript)
+(require 'duet-visible)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-approval-next "duet-approvals" ())
-(declare-function duet-triggers-test "duet-triggers-try" (type payload))
-(declare-function duet-approvals-go-to "duet-approvals" (approval connection session))
+
+;;; Triggers
 
 (defvar-local duet-triggers--all-on t
   "Whether triggers are on as a whole.")
@@ -75,20 +75,11 @@
                      ["Refresh" duet-triggers-refresh]))
 
 (defun duet-triggers--buffer (connection mode kind refresh)
-  "Return the buffer of KIND for CONNECTION, in MODE; have REFRESH called in it.
-It is called at once, and whenever a trigger has done something."
-  (let ((buffer (get-buffer-create
-                 (format "*duet %s: %s*" kind
-                         (duet-remote-abbreviate (duet-connection-root connection))))))
-    (with-current-buffer buffer
-      (unless (derived-mode-p mode)
-        (funcall mode)
-        (setq duet-connection connection
-              default-directory (duet-connection-directory connection))
-        (duet-model-follow (lambda (_model kind &rest _)
-                             (when (eq kind 'trigger) (funcall refresh)))
-                           (duet-connection-model connection))))
-    buffer))
+  "Return the buffer of KIND for CONNECTION, in MODE.
+REFRESH is called there whenever a trigger has done something."
+  (duet-connection-buffer connection kind mode
+                          (lambda (_model kind &rest _)
+                            (when (eq kind 'trigger) (funcall refresh)))))
 
 (defun duet-triggers--print (entries hint)
   "Show ENTRIES in the buffer, or HINT where there are none."
@@ -104,7 +95,7 @@ It is called at once, and whenever a trigger has done something."
   (force-mode-line-update))
 
 
-;;; The list
+;;;; The list
 
 ;;;###autoload
 (defun duet-triggers ()
@@ -123,7 +114,7 @@ It is called at once, and whenever a trigger has done something."
    :success-fn (duet-latest #'duet-triggers--show)))
 
 (defun duet-triggers--show (status)
-  "Show STATUS, what the server tells of its triggers."
+  "Show STATUS, the server's triggers."
   (setq duet-triggers--all-on (eq (duet-get status :enabled) t))
   (let ((rules (duet-get-objects status :rules))
         (problem (duet-get-string status :problem)))
@@ -132,7 +123,7 @@ It is called at once, and whenever a trigger has done something."
       (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules))
      (concat "No triggers are configured: [[triggers]] in .duet.toml, or in your own config.toml, says what is done when something happens."
              (if problem (concat "\n " (duet-visible problem)) "")))
-    ;; What else there is to know stands below the list.
+    ;; More about the trigger at point is below the list.
     (when rules
       (let ((inhibit-read-only t))
         (save-excursion
@@ -178,7 +169,7 @@ quarter of a wide window each."
             (duet-triggers--until (duet-get-string rule :nextFire)))))
 
 (defun duet-triggers--help (rule)
-  "Return what else is told of RULE."
+  "Return the description of RULE in full."
   (string-join
    (delq nil (list (when-let ((text (duet-get-string rule :description)))
                      (duet-visible text))
@@ -191,7 +182,7 @@ quarter of a wide window each."
    "\n"))
 
 (defun duet-triggers--action (action)
-  "Return what ACTION, an object, does, in words."
+  "Return the effect of ACTION, an object, in words."
   (cl-flet ((part (key) (duet-visible-line (or (duet-get-string action key) ""))))
     (pcase (duet-get-string action :type)
       ("agent" (format "%s: %s" (if (duet-get-string action :agent) (part :agent) "agent")
@@ -242,7 +233,7 @@ It stays so, also when the server starts again."
   (interactive nil duet-triggers-mode)
   (let* ((rule (or (tabulated-list-get-id) (user-error "There is no trigger here")))
          (file (or (duet-get-string rule :file)
-                   (user-error "It is not told where it is written")))
+                   (user-error "The server has not said where it is written")))
          (name (duet-remote-name file (duet-connection-root duet-connection))))
     (unless (file-readable-p name)
       (user-error "Cannot read %s" (duet-visible-line file)))
@@ -253,7 +244,7 @@ It stays so, also when the server starts again."
       (recenter))))
 
 
-;;; What was done
+;;;; The log
 
 (defvar duet-triggers-log-mode-map
   (duet-triggers--keymap #'duet-triggers-open #'duet-triggers-open-mouse
@@ -329,10 +320,10 @@ argument, all."
   "Return STATUS, of an execution, in words."
   (pcase status
     ("submitted" "session begun")
-    ("notified" "told")
+    ("notified" "shown")
     ("webhook_sent" "sent")
     ("waiting_approval" "waits for you")
-    ("skipped_no_approver" "nobody answered")
+    ("skipped_no_approver" "no answer")
     ("error" "failed")
     ("unknown_action_type" "unknown action")
     ("depth_limited" "limit of triggers in a row")
@@ -369,6 +360,71 @@ argument, all."
   (mouse-set-point event)
   (duet-triggers-open))
 
+;;; Trying events
+
+;; `duet-triggers-test' asks the server what each trigger would do for an event that
+;; the user makes up.  Nothing is done.
+
+(defconst duet-triggers--events
+  '(("run" "queued" "starting" "running" "waiting_input" "completed" "failed" "timed_out"
+     "cancelled" "interrupted")
+    ("approval" "requested" "resolved")
+    ("cron" "fired")
+    ("file" "create" "modify" "delete"))
+  "The types of events: what is in front of the dot, and behind it.")
+
+(defun duet-triggers--source (type)
+  "Return the source of events of TYPE."
+  (pcase (car (split-string type "\\."))
+    ("cron" "schedule") ("file" "watch") (kind kind)))
+
+;;;###autoload
+(defun duet-triggers-test (type payload)
+  "Show what each trigger would do for an event of TYPE with PAYLOAD; none does it.
+PAYLOAD is a JSON object: what the event has besides, such as
+{\"path\": \"main.go\"}.  It may be empty."
+  (interactive
+   (list (completing-read "Type of the event: "
+                          (cl-loop for (kind . names) in duet-triggers--events
+                                   append (mapcar (lambda (name) (concat kind "." name)) names)))
+         (read-string "What it has besides, as JSON (nothing: RET): ")))
+  (when (string-blank-p type) (user-error "An event has a type"))
+  (let ((connection (duet-connection-here))
+        (object (and (not (string-blank-p payload))
+                     (condition-case nil
+                         (json-parse-string payload :object-type 'plist :null-object nil
+                                            :false-object :json-false)
+                       (error (user-error "That is not JSON: %s" payload))))))
+    (duet-connection-request
+     connection 'automation.test
+     `(:type ,type :source ,(duet-triggers--source type) ,@(and object (list :payload object)))
+     :success-fn (lambda (result) (duet-triggers--tried connection type result)))))
+
+(defun duet-triggers--tried (connection type result)
+  "Show RESULT: what the triggers of CONNECTION would do for an event of TYPE."
+  (let ((rules (duet-get-objects result :rules)))
+    (with-help-window (format "*duet triggers test: %s*"
+                              (duet-remote-abbreviate (duet-connection-root connection)))
+      (with-current-buffer standard-output
+        (insert (format "For an event %s:\n\n" (duet-visible-line type)))
+        (unless rules (insert "No triggers are configured.\n"))
+        (dolist (rule (cl-stable-sort (append rules nil)
+                                      (lambda (a b) (and (duet-triggers--fits-p a)
+                                                         (not (duet-triggers--fits-p b))))))
+          (let ((fits (duet-triggers--fits-p rule)))
+            (insert (duet-look-signed (if fits "✓" "·") (if fits 'duet-done 'duet-dim))
+                    (propertize (duet-visible-line (or (duet-get-string rule :ruleId) ""))
+                                'face 'bold)
+                    "  "
+                    (if fits (duet-triggers--action (duet-get rule :does))
+                      (propertize (duet-visible-line (or (duet-get-string rule :why)
+                                                         "is not for it"))
+                                  'face 'duet-dim))
+                    "\n")))))))
+
+(defun duet-triggers--fits-p (rule)
+  "Return non-nil if RULE, the outcome of a test, fits its event."
+  (eq (duet-get rule :fits) t))
 
 (provide 'duet-triggers)
 ;;; duet-triggers.el ends here

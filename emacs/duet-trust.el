@@ -1,4 +1,4 @@
-;;; duet-trust.el --- Whether a project's configuration may run programs  -*- lexical-binding: t; -*-
+;;; duet-trust.el --- Trust in a project's configuration  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -83,7 +83,7 @@ If nil it may not, unless you say otherwise with `duet-trust'."
       (secure-hash 'sha256 (current-buffer)))))
 
 
-;;; What was refused
+;;; Refused configurations
 
 (defun duet-trust--refused ()
   "Return what was refused: an alist of directories and hashes."
@@ -150,10 +150,10 @@ The file is that of the project of CONNECTION."
 (defun duet-trust--ask (connection hash state &optional window)
   "Ask whether STATE, of the file with HASH, is trusted.
 The file is that of the project of CONNECTION.  WINDOW is the one that was
-selected when somebody asked for this, if somebody did."
+selected when a user asked for this, or nil."
   (let ((buffer (get-buffer-create (duet-trust--buffer-name connection)))
-        ;; Somebody who looks at the list, or waits for this, and is not typing,
-        ;; is asked right there; others find the window when they have time.
+        ;; A user who looks at the list, or waits for this, and is not typing, is
+        ;; asked right there; others find the window when they have time.
         (here (with-current-buffer (window-buffer (selected-window))
                 (and (or (eq window (selected-window))
                          (and (eq duet-connection connection)

@@ -1,4 +1,4 @@
-;;; duet-visible.el --- Characters that could not be seen  -*- lexical-binding: t; -*-
+;;; duet-visible.el --- Invisible characters made visible  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -19,7 +19,7 @@
 (require 'subr-x)
 
 (defface duet-unseen '((t :inherit escape-glyph))
-  "What stands for a character that could not be seen."
+  "The replacement of an invisible character."
   :group 'duet-faces)
 
 (defconst duet-visible--hidden
@@ -103,7 +103,7 @@ That is for what is decided on: commands, files, changes, questions."
       text)))
 
 (defun duet-visible-prose (text)
-  "Return TEXT, what somebody says, as `duet-visible' does.
+  "Return TEXT, prose, as `duet-visible' does.
 Joiners and selectors stay where emoji and languages need them."
   (let ((case-fold-search nil))
     (if (or (duet-visible--plain-p text)
@@ -144,7 +144,7 @@ AFTER is nil at the end: what comes in pieces may go on with anything."
 
 (defun duet-visible-trim (text)
   "Return TEXT without the white space at its ends.
-`string-trim' takes quadratic time where white space stands before a word."
+`string-trim' takes quadratic time where white space precedes a word."
   (let ((beg (or (string-match-p "[^ \t\n\r]" text) (length text)))
         (end (length text)))
     (while (and (> end beg) (memq (aref text (1- end)) '(?\s ?\t ?\n ?\r)))

@@ -11,89 +11,86 @@
 
 ;;; Commentary:
 
-;; `M-x duet' shows the sessions that agents have in the project of the current
-;; buffer.  There, `c' asks an agent for something, RET shows what was said, and
-;; `?' tells what else there is.
+;; `M-x duet' shows the agents' sessions in the project of the current buffer.
+;; There, `c' begins a session, RET shows a conversation, and `?' shows the menu.
 ;;
 ;; Sessions belong to the project's daemon, a process of the program duet-rpc.
 ;; They go on when Emacs ends, and other editors show them too.
 ;;
-;; What is where, in the order in which data flow:
+;; The files, by what they are about.
 ;;
-;;   duet-rpc.el         one server, from its start to its end (requests:
-;;                       duet-rpc-request.el, the process: duet-rpc-process.el)
-;;   duet-connection.el  the connection of a project, which outlives its server
-;;                       (what it is asked: duet-connection-request.el, what it
-;;                       tells: duet-connection-news.el)
-;;                       (which project: duet-project.el)
-;;                       (on other machines: duet-remote.el)
-;;   duet-events.el      from events to the model (messages: duet-events-messages.el,
-;;                       gates: duet-gates.el, from replies: duet-pages.el)
-;;   duet-model.el       what is known of a project's sessions (duet-run.el and
-;;                       duet-message.el, read by duet-get.el)
-;;   duet-history.el     earlier messages of a session, page by page
-;;   duet-sessions.el    the list of sessions
-;;   duet-projects.el    the sessions of all projects
-;;   duet-transcript.el  a session (sections: duet-section.el, above it:
-;;                       duet-header.el, a turn that goes on: duet-progress.el,
-;;                       what is new: duet-transcript-update.el,
-;;                       looks: duet-render.el, duet-render-text.el, duet-look.el,
-;;                       duet-lines.el, duet-visible.el, what RET visits:
-;;                       duet-transcript-visit.el, from prompt to prompt, and the
-;;                       mouse wheel: duet-transcript-move.el)
-;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
-;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
-;;                       duet-inline.el, tables: duet-table.el, colours of code:
-;;                       duet-code.el, links: duet-link.el)
-;;   duet-compose.el     where prompts are written (what completes there:
-;;                       duet-compose-complete.el, earlier ones:
-;;                       duet-compose-history.el, at the end of a transcript:
-;;                       duet-reply.el)
-;;   duet-queue.el       queued prompts: edit, move, take back
-;;   duet-actions.el     what can be done with a session
-;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
-;;                       duet-approval-words.el, from now on:
-;;                       duet-approval-always.el and duet-rules.el, in full:
-;;                       duet-approval-view.el, its input: duet-approval-edit.el,
-;;                       at the end of a transcript: duet-approvals-footer.el with
-;;                       duet-approval-excerpt.el, forms: duet-form.el)
-;;   duet-attach.el      files that go with a prompt
-;;   duet-attachment.el  images and files in a conversation
-;;   duet-notify.el      notifications of the desktop
-;;   duet-diff.el        what a turn has changed, to accept or revert (its
-;;                       buffer: duet-diff-view.el, from the server:
-;;                       duet-diff-turns.el, files: duet-hunk.el)
-;;   duet-revert.el      buffers that visit what agents write
-;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
-;;   duet-marks.el       marks in the list of sessions; deleting
-;;   duet-export.el      sessions written to files
-;;   duet-search.el      where in all conversations something was said (the way
-;;                       there: duet-search-visit.el)
-;;   duet-build.el       builds (what they print, and the mistakes in it:
-;;                       duet-build-output.el, in the buffers of the files:
-;;                       duet-build-flymake.el)
-;;   duet-preview.el     the pages that the project makes, and what they say
-;;                       (duet-preview-messages.el)
-;;   duet-triggers.el    what is done when something happens (what would be:
-;;                       duet-triggers-try.el)
-;;   duet-terminal.el    the server's terminals (their list: duet-terminals.el)
-;;   duet-agents.el      which agents there are; signing in to them
-;;   duet-adopt.el       sessions that were begun in an agent's own program
-;;   duet-settings.el    what a session's agent is set to, and can be
-;;   duet-budget.el      what a turn may use
-;;   duet-ask.el         prompts about what a buffer has
-;;   duet-secrets.el     keys for agents, from auth-source
-;;   duet-trust.el       whether a project's .duet.toml may run programs
-;;   duet-bookmark.el    bookmarks of lists and transcripts
-;;   duet-evil.el        keys where Evil is there
-;;   duet-command.el     what the program says on its command line
+;; The data, from the server on:
+;;   duet-rpc.el            one server process, and requests to it
+;;   duet-connection.el     the connection of a project, which outlives its server
+;;   duet-remote.el         projects on other machines, by TRAMP
+;;   duet-command.el        commands of duet-rpc, and their output
+;;   duet-events.el         events and replies, into the model
+;;   duet-model.el          sessions, runs, messages and questions of a project
+;;   duet-history.el        earlier messages of a session, page by page
+;;   duet-log.el            the log of problems
+;;
+;; The sessions:
+;;   duet-sessions.el       the list of a project's sessions, marks, deleting
+;;   duet-projects.el       the list of the sessions of all projects
+;;   duet-adopt.el          sessions from an agent's own program
+;;   duet-actions.el        commands on a session
+;;   duet-search.el         search in all conversations
+;;   duet-export.el         sessions in files
+;;   duet-bookmark.el       bookmarks of lists and transcripts
+;;
+;; A conversation:
+;;   duet-transcript.el     the buffer: updates, RET, moving
+;;   duet-section.el        a buffer as a sequence of sections
+;;   duet-header.el         the header line
+;;   duet-progress.el       duration and silence of a turn
+;;   duet-render.el         the text of messages
+;;   duet-markup.el         Markdown: paragraphs, headings, copying
+;;   duet-block.el          blocks of code, and their colours
+;;   duet-table.el          tables
+;;   duet-inline.el         markup inside a paragraph, links
+;;   duet-look.el           faces, and the signs of states
+;;   duet-visible.el        invisible characters made visible
+;;
+;; Prompts:
+;;   duet-compose.el        the buffer of a prompt, its completion and history
+;;   duet-reply.el          the box at the end of a transcript
+;;   duet-queue.el          queued prompts: edit, move, take back
+;;   duet-ask.el            prompts about a region or a diagnostic
+;;   duet-attach.el         images and files in prompts and conversations
+;;   duet-settings.el       mode, model and options of an agent; words of a prompt that
+;;                          set them; budgets
+;;   duet-agents.el         the list of agents, choosing one, signing in
+;;   duet-secrets.el        keys for agents, from auth-source
+;;
+;; Questions and permissions:
+;;   duet-approvals.el      all questions, in a list and in transcripts
+;;   duet-approval.el       one question: its words, its answers, rules
+;;   duet-approval-view.el  one question in full, its excerpt, its input to edit
+;;   duet-form.el           questions that ask for values
+;;   duet-rules.el          the list of lasting permissions
+;;   duet-trust.el          trust in a project's .duet.toml
+;;   duet-notify.el         notifications of the desktop
+;;
+;; The work:
+;;   duet-diff.el           changes of a turn, to accept or revert
+;;   duet-diff-view.el      the buffer of a diff, with its hunks
+;;   duet-revert.el         buffers that follow their files
+;;   duet-build.el          builds, their output and their mistakes
+;;   duet-build-flymake.el  mistakes of builds in Flymake
+;;   duet-preview.el        preview of pages, and their messages
+;;   duet-terminal.el       terminals of the server, and their list
+;;   duet-triggers.el       triggers of the configuration, and their log
+;;
+;; The editor:
+;;   duet-menu.el           the menu of all commands
+;;   duet-menu-bar.el       the menu in the menu bar
+;;   duet-evil.el           keys beside those of Evil
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'duet-approvals)
 (require 'duet-attach)
-(require 'duet-attachment)
 (require 'duet-bookmark)
 (require 'duet-build-flymake)
 (require 'duet-compose)
@@ -102,7 +99,6 @@
 (require 'duet-diff-view)
 (require 'duet-evil)
 (require 'duet-export)
-(require 'duet-marks)
 (require 'duet-menu-bar)
 (require 'duet-notify)
 (require 'duet-progress)
@@ -113,8 +109,6 @@
 (require 'duet-secrets)
 (require 'duet-sessions)
 (require 'duet-transcript)
-(require 'duet-transcript-move)
-(require 'duet-transcript-visit)
 (require 'duet-trust)
 
 ;; These take other packages of Emacs with them, so they come when they are
@@ -138,14 +132,13 @@
   "Autoload the commands of LIBRARIES that have autoload cookies."
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
-(duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-build" "duet-menu"
-                "duet-preview" "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-terminals"
-                "duet-triggers" "duet-triggers-try")
+(duet--autoload "duet-adopt" "duet-agents" "duet-ask" "duet-build" "duet-menu" "duet-preview"
+                "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-triggers")
 
 ;;;###autoload
 (defun duet (&optional directory)
   "Show the sessions of the project that DIRECTORY is in.
-That is the current buffer's unless told; with a prefix argument ask."
+That is the current buffer's if nil; with a prefix argument ask."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Project: " nil nil t))))
   (duet-sessions-show (duet--connection directory (called-interactively-p 'any))))

@@ -7,7 +7,6 @@
 
 (require 'duet-test-lib)
 (require 'duet-agents)
-(require 'duet-agents-choose)
 
 (defmacro duet-agents-test-with (&rest body)
   "Run BODY with `connection' and `list', the buffer that lists its agents."
@@ -71,7 +70,7 @@
    (with-current-buffer list (duet-test-press "u" #'duet-agents-unchoose))
    (duet-test-wait-for-text list "^ \\* +demo ")))
 
-;; What an agent told last is shown with its version; what is not known says so.
+;; The last login of an agent is shown with its version; an unknown one says so.
 (ert-deftest duet-agents-test-status ()
   "The list has versions, and whether somebody is signed in."
   (duet-agents-test-with
@@ -93,7 +92,7 @@
      (goto-char (point-min))
      (search-forward " no ")
      (should (equal (get-text-property (- (point) 2) 'help-echo)
-                    "log in first\nIt told that 2 h ago."))
+                    "log in first\nReported 2 h ago."))
      (search-forward "likely")
      (should (string-prefix-p "it is given A_KEY\n"
                               (get-text-property (1- (point)) 'help-echo))))))
@@ -152,13 +151,13 @@
                           (duet-test-heard "goes on, from the next prompt on$\\|no other agent")))))))))
      (duet-test-wait-for-state session 'completed)
      (duet-test-wait-for (duet-session-modes session))
-     (duet-session-tell session '(:model (:current "theirs")))
+     (duet-session-merge-agent-info session '(:model (:current "theirs")))
      (funcall set "mi TAB RET")
      ;; Its own is not offered, nor what cannot be asked.
      (should (equal offered '("mine")))
      (duet-test-wait-for (equal (duet-session-agent session) "mine"))
-     ;; What the other one has told is not its.
-     (should-not (duet-session-told session))
+     ;; The data of the other one do not hold for it.
+     (should-not (duet-session-agent-info session))
      (should-not (duet-session-llm session))
      ;; The server, asked anew, says the same.
      (duet-connection-refresh connection)

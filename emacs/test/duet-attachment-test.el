@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-attachment)
+(require 'duet-attach)
 
 (defconst duet-attachment-test-image
   '(:type "image" :attachment_id "abc" :mime_type "image/png" :size 12345))

@@ -5,6 +5,7 @@
 
 ;;; Code:
 
+(require 'python)
 (require 'duet-markup-test-lib)
 
 (ert-deftest duet-block-test-code ()

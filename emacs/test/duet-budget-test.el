@@ -6,9 +6,8 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-budget)
+(require 'duet-settings)
 (require 'duet-compose)
-(require 'duet-directive)
 
 (ert-deftest duet-budget-test-parse ()
   "A budget is read as it is written, and what is none is told."

@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-marks)
+(require 'duet-sessions)
 
 (defmacro duet-delete-test-with-list (names &rest body)
   "Run BODY in a list of sessions, whose prompts and symbols NAMES has.

@@ -80,7 +80,7 @@
           (switch-to-buffer transcript)
           (goto-char (point-min))
           (duet-test-press "=" #'duet-diff)
-          (duet-test-wait-for-text (current-buffer) "has told of no changed file\\.")
+          (duet-test-wait-for-text (current-buffer) "has reported no changed file\\.")
           (should-not (string-match-p "vc-diff" (buffer-string)))
           (when (executable-find "git")
             (call-process "git" nil nil nil "init" "-q")

@@ -351,7 +351,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (should (string-match-p "0 of 4" (duet-diff--header)))
       (duet-test-go "● bin")
       (duet-diff-test-should-refuse "no copy of a binary" (duet-diff-revert))
-      (duet-diff-test-should-refuse "not told" (duet-diff-ediff))
+      (duet-diff-test-should-refuse "not sent" (duet-diff-ediff))
       (duet-diff-accept)
       ;; A file that the turn has made.
       (should (looking-at "@@"))

@@ -7,7 +7,7 @@
 
 (require 'duet-test-lib)
 (require 'duet-diff)
-(require 'duet-hunk)
+(require 'duet-diff-view)
 
 (ert-deftest duet-diff-turns-test-text ()
   "The diff of two texts leads from one to the other and back, however they end."

@@ -8,7 +8,7 @@
 (require 'duet-test-lib)
 (require 'duet-agents)
 (require 'duet-compose)
-(require 'duet-directive)
+(require 'duet-settings)
 (require 'duet-reply)
 
 (defun duet-directive-test-session (&rest commands)
@@ -17,7 +17,7 @@
    :id "thread" :model (duet-model-create) :agent "choosy" :mode "default"
    :modes '((:id "ask" :name "Ask" :by "agent") (:id "code" :name "Code" :by "agent")
             (:id "bypassPermissions" :name "Bypass permissions" :by "duet"))
-   :told (list :model '(:current "m-large"
+   :agent-info (list :model '(:current "m-large"
                         :available [(:id "m-large" :name "Large")
                                     (:id "m-small" :name "Small" :description "Cheap")])
                :options [(:id "model" :category "model" :current "m-large"

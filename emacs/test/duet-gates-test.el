@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-gates)
+(require 'duet-model)
 
 (ert-deftest duet-gates-test-run ()
   "What came of gates is in the transcript; where they stand, in its header line."

@@ -10,9 +10,9 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-latest)
+(require 'duet-connection)
 (require 'duet-rules)
-(require 'duet-terminals)
+(require 'duet-terminal)
 
 (ert-deftest duet-latest-test-order ()
   "An answer is left out after one that was asked for later."

@@ -7,7 +7,7 @@
 
 (require 'ert)
 (require 'cl-lib)
-(require 'duet-lines)
+(require 'duet-render)
 
 (defun duet-lines-test--text (from to &rest others)
   "Return the lines of the numbers FROM to TO, with OTHERS, (N . LINE), instead."

@@ -7,7 +7,6 @@
 
 (require 'duet-test-lib)
 (require 'duet-agents)
-(require 'duet-agents-login)
 (require 'duet-terminal)
 
 (defconst duet-login-test-agent

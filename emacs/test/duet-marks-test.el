@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-marks)
+(require 'duet-sessions)
 
 (ert-deftest duet-marks-test-archive ()
   "Marked sessions are archived together and taken back, and marks stay meanwhile."

@@ -11,7 +11,7 @@
 
 (require 'cl-lib)
 (require 'ert)
-(require 'duet-project)
+(require 'duet-connection)
 
 (ert-deftest duet-project-root-of-others ()
   "What others own marks no project, nor does the home or a place for all."

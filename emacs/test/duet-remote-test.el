@@ -13,7 +13,7 @@
 (require 'tramp)
 (require 'duet-test-lib)
 (require 'duet-attach)
-(require 'duet-marks)
+(require 'duet-sessions)
 (require 'duet-export)
 (require 'duet-projects)
 (require 'duet-remote)

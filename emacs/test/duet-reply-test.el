@@ -138,7 +138,7 @@ The session has done its first turn."
     (duet-test-press "TAB" #'completion-at-point)
     (should (equal (duet-compose--text) "see @some-file.txt"))
     ;; A command of the agent's.
-    (duet-session-tell session '(:commands [(:name "review" :description "Look")]))
+    (duet-session-merge-agent-info session '(:commands [(:name "review" :description "Look")]))
     (duet-compose--replace "/rev")
     (duet-test-press "TAB" #'completion-at-point)
     (should (string-prefix-p "/review" (duet-compose--text)))

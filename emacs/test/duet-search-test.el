@@ -52,7 +52,7 @@
               (duet-test-wait-for (with-current-buffer buffer
                                     (looking-at-p "zebras")))))))
       (let ((results (duet-search-test-results connection "crocodiles")))
-        (should (string-match-p "Nobody has said that" (duet-test-text results)))))))
+        (should (string-match-p "No message has these words" (duet-test-text results)))))))
 
 (ert-deftest duet-search-test-far-back ()
   "A place that is not loaded yet is loaded, in a session that is not known yet."

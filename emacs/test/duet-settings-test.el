@@ -172,7 +172,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
                                      :mode (:current "code" :available [(:id "code")])))))
    (should (equal (duet-actions-session-llm session) "m-small"))
    (should (equal (duet-actions-session-mode session) "code, accepts edits"))
-   (should (duet-get-objects (duet-session-told session) :commands))
+   (should (duet-get-objects (duet-session-agent-info session) :commands))
    ;; One that has left plan mode is where it is.
    (setf (duet-session-mode session) "plan")
    (duet-events-apply model '(:seq 4 :event (:type "session_settings_changed"

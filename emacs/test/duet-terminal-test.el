@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-terminals)
+(require 'duet-terminal)
 
 (defun duet-terminal-test-end (buffer)
   "End what BUFFER shows."

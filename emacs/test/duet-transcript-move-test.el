@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-transcript-move)
+(require 'duet-transcript)
 
 (ert-deftest duet-transcript-move-test-moving ()
   "Keys go from prompt to prompt, say where there is none, and Imenu lists all."

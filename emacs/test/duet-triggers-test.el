@@ -7,7 +7,6 @@
 
 (require 'duet-test-lib)
 (require 'duet-triggers)
-(require 'duet-triggers-try)
 
 (defconst duet-triggers-test-two
   "default_agent = \"demo\"

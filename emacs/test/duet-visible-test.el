@@ -7,7 +7,7 @@
 
 (require 'duet-test-lib)
 (require 'duet-visible)
-(require 'duet-approvals-footer)
+(require 'duet-approvals)
 (require 'duet-approvals-footer-test)
 (require 'duet-notify)
 

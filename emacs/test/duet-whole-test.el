@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-transcript-visit)
+(require 'duet-transcript)
 
 (ert-deftest duet-whole-test-show ()
   "RET where something is left out shows all of it, as it is safe to look at."

@@ -153,7 +153,7 @@ func TestAll(t *testing.T) {
 	assert.Equal(t, []string{a.StateDir, b.StateDir}, []string{list[0].StateDir, list[1].StateDir}, "also a project whose directory is gone")
 }
 
-// Editors compute the name, too: emacs/duet-project.el and vscode/src/hub/root.ts.
+// Editors compute the name, too: emacs/duet-connection.el and vscode/src/hub/root.ts.
 func TestTheNameOfAStateDirectory(t *testing.T) {
 	assert.Equal(t, "/state/projects/a-project-of---name-that-7d76d87cce8a06d4", project.StateDirIn("/state", "/home/me/a project of ä name that is long"))
 }

@@ -30,7 +30,7 @@ def searches(home, emacs):
     terminal.see(r"^Search conversations: ?$")
     terminal.type("pistachios")
     terminal.press("Enter")
-    terminal.see(r"^ Nobody has said that\.$")
+    terminal.see(r"^ No message has these words\.$")
     terminal.press("/")
     terminal.see(r"^Search conversations: ?$")
     terminal.type("chestnuts")

@@ -343,7 +343,7 @@ def reads_the_manual(home, emacs):
     terminal.see(r"^Menu item")
     terminal.type("Questions")
     terminal.press("Enter")
-    terminal.see(r"An agent asks for leave before it runs a tool")
+    terminal.see(r"An agent asks for permission before it runs a tool")
 
 
 @scenario
