@@ -106,12 +106,12 @@ func getApproval(ctx context.Context, h *hub.Hub, p protocol.ApprovalIDs) (proto
 }
 
 func checkDecision(p protocol.DecisionParams) error {
-	return cmp.Or(p.ApprovalIDs.Check(), sessionFamily.Error(decisionOf(p).Check()))
+	return cmp.Or(p.IDs().Check(), sessionFamily.Error(decisionOf(p).Check()))
 }
 
 func decisionOf(p protocol.DecisionParams) approval.Decision {
 	return approval.Decision{
-		ID: p.ID(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
+		ID: p.IDs().ID(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
 		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Tell: p.Tell, Content: orAbsent(p.Content),
 	}
 }
@@ -120,7 +120,7 @@ func sendDecision(ctx context.Context, h *hub.Hub, p protocol.DecisionParams) (p
 	a, err := h.Approvals().Decide(ctx, decisionOf(p))
 	switch hubKind(err) {
 	case domain.KindApprovalNotFound:
-		return protocol.DecisionResult{Error: "approval not found: " + headline(p.ID(), promptShown)}, nil
+		return protocol.DecisionResult{Error: "approval not found: " + headline(p.IDs().ID(), promptShown)}, nil
 	case domain.KindAlreadyDecided:
 		return protocol.DecisionResult{Error: err.Error(), Status: a.Status}, nil
 	}
@@ -180,7 +180,7 @@ func approvalOf(a domain.Approval, s domain.Session) *protocol.Approval {
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: protocol.Options(a.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
+		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		Plan: a.Plan, Details: a.Details, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content,

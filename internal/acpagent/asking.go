@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -28,13 +29,13 @@ type asked struct {
 // whoever answers first decides, and the other one is not asked any more.
 func (s *session) ask(q wire.Approval) {
 	s.mu.Lock()
-	_, isAsked := s.asking[q.ID]
-	if isAsked || slices.ContainsFunc(s.askAgain, func(a wire.Approval) bool { return a.ID == q.ID }) {
+	_, isAsked := s.asking[q.ApprovalID]
+	if isAsked || slices.ContainsFunc(s.askAgain, func(a wire.Approval) bool { return a.ApprovalID == q.ApprovalID }) {
 		s.mu.Unlock()
 		return // open questions are told again
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, questionWithin)
-	s.asking[q.ID] = asked{q, cancel}
+	s.asking[q.ApprovalID] = asked{q, cancel}
 	s.mu.Unlock()
 	asker := asker{Client: s.conn, Can: s.agent.client.capabilities()}
 	if s.version2 {
@@ -64,21 +65,21 @@ func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about
 	case ctx.Err() != nil, errors.Is(err, jsonrpc2.ErrClosed):
 		return // it was answered elsewhere, or waits for that
 	case err != nil:
-		log.Warn("the client could not be asked; the question stays in the inbox", "approval", q.ID, "err", err)
+		log.Warn("the client could not be asked; the question stays in the inbox", "approval", q.ApprovalID, "err", err)
 		return
 	case decision == nil:
-		log.Info("the client has not answered; the question stays in the inbox", "approval", q.ID)
+		log.Info("the client has not answered; the question stays in the inbox", "approval", q.ApprovalID)
 		return
 	}
 	decided, _, err := wire.Decide(context.WithoutCancel(ctx), s.agent.hub, *decision)
 	if err != nil {
-		log.Warn("an answer was not taken", "approval", q.ID, "err", err)
+		log.Warn("an answer was not taken", "approval", q.ApprovalID, "err", err)
 		s.order.Lock()
 		defer s.order.Unlock()
 		s.remark(warning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc approvals",
 			"your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals", message(err))
 	} else if !decided.Success {
-		log.Info("an answer came too late", "approval", q.ID, "why", decided.Error)
+		log.Info("an answer came too late", "approval", q.ApprovalID, "why", decided.Error)
 	}
 }
 
@@ -87,7 +88,7 @@ func (s *session) answered(id string) {
 	s.mu.Lock()
 	one := s.asking[id]
 	delete(s.asking, id)
-	s.askAgain = slices.DeleteFunc(s.askAgain, func(q wire.Approval) bool { return q.ID == id })
+	s.askAgain = slices.DeleteFunc(s.askAgain, func(q wire.Approval) bool { return q.ApprovalID == id })
 	s.mu.Unlock()
 	if one.cancel != nil {
 		one.cancel()
@@ -165,7 +166,7 @@ func (a asker) Fits(q wire.Approval) bool {
 
 // Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
 // error of ctx where the question was answered elsewhere.
-func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*wire.Decision, error) {
+func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*protocol.DecisionParams, error) {
 	if q.Mode != "" || q.Type == domain.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
 	}
@@ -173,7 +174,7 @@ func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about s
 }
 
 // permit asks whether a tool may run, or which of the agent's answers it is to be.
-func (a asker) permit(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*wire.Decision, error) {
+func (a asker) permit(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*protocol.DecisionParams, error) {
 	options := offered(q)
 	var answer permissionResponse
 	asked := permissionRequest{SessionID: session, ToolCall: about, Options: options}
@@ -190,17 +191,17 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 		return nil, fmt.Errorf("the client chose the option %q, which was not offered", answer.Outcome.OptionID)
 	}
 	chosen := options[i]
-	d := &wire.Decision{ID: q.ID}
+	d := &protocol.DecisionParams{ApprovalID: q.ApprovalID}
 	if len(q.Options) > 0 {
 		d.Option = chosen.OptionID
 	}
 	switch rejects := chosen.Kind == rejectOnce || chosen.Kind == rejectAlways; {
 	case rejects:
-		d.Decision, d.Comment = wire.Deny, chosen.Name
+		d.Decision, d.Comment = protocol.Deny, chosen.Name
 	case q.Type == domain.HumanContact:
-		d.Decision, d.Comment = wire.Respond, chosen.Name
+		d.Decision, d.Comment = protocol.Respond, chosen.Name
 	default:
-		d.Decision = wire.Approve
+		d.Decision = protocol.Approve
 	}
 	return d, nil
 }
@@ -212,8 +213,8 @@ func offered(q wire.Approval) []permissionOption {
 	}
 	options := make([]permissionOption, len(q.Options))
 	for i, o := range q.Options {
-		options[i] = permissionOption{OptionID: o.OptionID, Name: cmp.Or(o.Name, o.OptionID), Kind: o.Kind}
-		switch o.Kind {
+		options[i] = permissionOption{OptionID: o.ID, Name: cmp.Or(o.Name, o.ID), Kind: string(o.Kind)}
+		switch string(o.Kind) {
 		case allowOnce, allowAlways, rejectOnce, rejectAlways:
 		default:
 			options[i].Kind = allowOnce
@@ -228,14 +229,14 @@ const answerField = "answer"
 var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerField + `":{"type":"string","title":"Your answer","minLength":1}},"required":["` + answerField + `"]}`)
 
 // elicit has the user fill in a form, open an address, or answer in words.
-func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wire.Decision, error) {
+func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*protocol.DecisionParams, error) {
 	r := elicitationRequest{SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
 	inWords := q.Mode == ""
 	switch {
 	case inWords:
 		r.Schema = wordsSchema
 	case q.Mode == domain.ElicitURL:
-		r.Mode, r.URL, r.ID = domain.ElicitURL, q.URL, q.ID
+		r.Mode, r.URL, r.ID = domain.ElicitURL, q.URL, q.ApprovalID
 		if len(q.URLWarnings) > 0 {
 			r.Message += "\n" + strings.Join(q.URLWarnings, "\n")
 		}
@@ -244,10 +245,10 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wi
 	if err := a.Client.Call(ctx, elicitationCreate, r, &answer); err != nil {
 		return nil, err
 	}
-	d := &wire.Decision{ID: q.ID}
+	d := &protocol.DecisionParams{ApprovalID: q.ApprovalID}
 	switch answer.Action {
 	case "accept":
-		d.Decision, d.Comment = wire.Respond, "agreed"
+		d.Decision, d.Comment = protocol.Respond, "agreed"
 		if inWords {
 			var words struct {
 				Answer string `json:"answer"`
@@ -260,12 +261,12 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wi
 			d.Content = answer.Content
 		}
 	case "decline":
-		d.Decision, d.Comment = wire.Deny, "declined"
+		d.Decision, d.Comment = protocol.Deny, "declined"
 	case "cancel":
 		if inWords {
 			return nil, nil
 		}
-		d.Decision = wire.Cancel
+		d.Decision = protocol.Cancel
 	default:
 		return nil, nil
 	}
@@ -282,7 +283,7 @@ func questionInWords(q wire.Approval) string {
 // there are.
 func described(q wire.Approval) string {
 	var b strings.Builder
-	b.WriteString(cmp.Or(q.Title, q.Subject, q.Tool, "a question") + "\n\n")
+	b.WriteString(cmp.Or(q.Title, q.Subject, q.ToolName, "a question") + "\n\n")
 	switch {
 	case q.URL != "":
 		b.WriteString("Yes means that you open " + q.URL + "\n\n")
@@ -290,14 +291,14 @@ func described(q wire.Approval) string {
 		b.WriteString(q.Plan + "\n\n")
 	case q.Diff != "":
 		b.WriteString(fenced("diff", q.Diff))
-	case len(q.Input) > 0 && string(q.Input) != "null":
-		b.WriteString(fenced("json", string(q.Input)))
+	case len(q.ToolInput) > 0 && string(q.ToolInput) != "null":
+		b.WriteString(fenced("json", string(q.ToolInput)))
 	}
 	if q.Details != "" {
 		b.WriteString(q.Details + "\n\n")
 	}
 	for i, o := range q.Options {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.OptionID))
+		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.ID))
 	}
 	return b.String()
 }
@@ -310,10 +311,10 @@ func fenced(language, text string) string {
 
 // answerTo is the decision that words mean: the number or the name of an option, yes or
 // no, or the words themselves where words are asked for.
-func answerTo(q wire.Approval, words string) (d wire.Decision, ok bool) {
-	d = wire.Decision{ID: q.ID}
+func answerTo(q wire.Approval, words string) (d protocol.DecisionParams, ok bool) {
+	d = protocol.DecisionParams{ApprovalID: q.ApprovalID}
 	n, err := strconv.Atoi(words)
-	i := slices.IndexFunc(q.Options, func(o wire.ApprovalOption) bool { return o.OptionID == words || strings.EqualFold(o.Name, words) })
+	i := slices.IndexFunc(q.Options, func(o domain.Option) bool { return o.ID == words || strings.EqualFold(o.Name, words) })
 	if err == nil && n >= 1 && n <= len(q.Options) {
 		i = n - 1
 	}
@@ -321,26 +322,26 @@ func answerTo(q wire.Approval, words string) (d wire.Decision, ok bool) {
 	switch {
 	case i >= 0:
 		o := q.Options[i]
-		d.Option, d.Comment = o.OptionID, cmp.Or(o.Name, o.OptionID)
+		d.Option, d.Comment = o.ID, cmp.Or(o.Name, o.ID)
 		switch {
-		case o.Rejects():
-			d.Decision = wire.Deny
+		case o.Kind.Rejects():
+			d.Decision = protocol.Deny
 		case q.Type == domain.HumanContact:
-			d.Decision = wire.Respond
+			d.Decision = protocol.Respond
 		default:
-			d.Decision, d.Comment = wire.Approve, ""
+			d.Decision, d.Comment = protocol.Approve, ""
 		}
 		return d, true
 	case q.Mode == domain.ElicitForm:
-		d.Decision, d.Comment = wire.Deny, "declined"
+		d.Decision, d.Comment = protocol.Deny, "declined"
 		return d, no
 	case q.Mode == domain.ElicitURL && yes, q.Type == domain.HumanContact && q.Mode == "":
-		d.Decision, d.Comment = wire.Respond, words
+		d.Decision, d.Comment = protocol.Respond, words
 		return d, true
 	case no:
-		d.Decision, d.Comment = wire.Deny, "denied"
+		d.Decision, d.Comment = protocol.Deny, "denied"
 		return d, true
 	}
-	d.Decision = wire.Approve
+	d.Decision = protocol.Approve
 	return d, yes
 }

@@ -141,7 +141,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 
 // described is all of a question, in words.
 func (s *session) described(ctx context.Context, q wire.Approval) (string, error) {
-	whole, _, err := wire.GetApproval(ctx, s.agent.hub, q.ID)
+	whole, _, err := wire.GetApproval(ctx, s.agent.hub, q.ApprovalID)
 	return described(whole), err
 }
 
@@ -157,7 +157,7 @@ func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approva
 	if err != nil || n < 1 || n > len(s.inbox) {
 		return q, false
 	}
-	i := slices.IndexFunc(waiting, func(q wire.Approval) bool { return q.ID == s.inbox[n-1] })
+	i := slices.IndexFunc(waiting, func(q wire.Approval) bool { return q.ApprovalID == s.inbox[n-1] })
 	if i < 0 {
 		return q, false
 	}
@@ -168,7 +168,7 @@ func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approva
 func (s *session) number(waiting []wire.Approval) {
 	s.inbox = make([]string, len(waiting))
 	for i, q := range waiting {
-		s.inbox[i] = q.ID
+		s.inbox[i] = q.ApprovalID
 	}
 }
 

@@ -5,16 +5,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A number means the question that was shown with it, whatever was answered since.
 func TestInboxNumbers(t *testing.T) {
-	a, b, c := wire.Approval{ID: "a"}, wire.Approval{ID: "b"}, wire.Approval{ID: "c"}
+	a, b, c := wire.Approval{Approval: protocol.Approval{ApprovalID: "a"}}, wire.Approval{Approval: protocol.Approval{ApprovalID: "b"}}, wire.Approval{Approval: protocol.Approval{ApprovalID: "c"}}
 	is := func(s *session, number string, want string, waiting ...wire.Approval) {
 		t.Helper()
 		q, ok := s.numbered(number, waiting)
-		assert.Equal(t, want, q.ID)
+		assert.Equal(t, want, q.ApprovalID)
 		assert.Equal(t, want != "", ok)
 	}
 	s := new(session)

@@ -32,31 +32,31 @@ func (c *answering) Call(_ context.Context, method string, params, result any) e
 var everything = readCapabilities(json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`))
 
 func TestAnswersBecomeDecisions(t *testing.T) {
-	tool := wire.Approval{ID: "q", Type: domain.FunctionCall, Tool: "Bash", Options: []wire.ApprovalOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}, {OptionID: "n", Kind: "reject_once"}}}
-	bare := wire.Approval{ID: "q", Type: domain.FunctionCall, Tool: "Bash"}
-	person := wire.Approval{ID: "q", Type: domain.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}}}
-	words := wire.Approval{ID: "q", Type: domain.HumanContact, Title: "What?"}
-	form := wire.Approval{ID: "q", Type: domain.HumanContact, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"type":"object"}`)}}
-	link := wire.Approval{ID: "q", Type: domain.HumanContact, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}}
+	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, ToolName: "Bash", Options: []domain.Option{{ID: "y", Name: "Yes", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}}}
+	bare := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, ToolName: "Bash"}}
+	person := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "r", Name: "red"}}}}
+	words := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact, Title: "What?"}}
+	form := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"type":"object"}`)}}
+	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}}
 	chose := func(id string) string { return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}` }
 	for _, c := range []struct {
 		q      wire.Approval
 		answer string
-		want   *wire.Decision
+		want   *protocol.DecisionParams
 	}{
-		{tool, chose("y"), &wire.Decision{ID: "q", Decision: "approve", Option: "y"}},
-		{tool, chose("n"), &wire.Decision{ID: "q", Decision: "deny", Option: "n", Comment: "n"}},
+		{tool, chose("y"), &protocol.DecisionParams{ApprovalID: "q", Decision: "approve", Option: "y"}},
+		{tool, chose("n"), &protocol.DecisionParams{ApprovalID: "q", Decision: "deny", Option: "n", Comment: "n"}},
 		{tool, `{"outcome":{"outcome":"cancelled"}}`, nil},
-		{bare, chose("duet-allow"), &wire.Decision{ID: "q", Decision: "approve"}},
-		{bare, chose("duet-reject"), &wire.Decision{ID: "q", Decision: "deny", Comment: "Reject"}},
-		{person, chose("r"), &wire.Decision{ID: "q", Decision: "respond", Option: "r", Comment: "red"}},
-		{words, `{"action":"accept","content":{"answer":"this"}}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "this"}},
+		{bare, chose("duet-allow"), &protocol.DecisionParams{ApprovalID: "q", Decision: "approve"}},
+		{bare, chose("duet-reject"), &protocol.DecisionParams{ApprovalID: "q", Decision: "deny", Comment: "Reject"}},
+		{person, chose("r"), &protocol.DecisionParams{ApprovalID: "q", Decision: "respond", Option: "r", Comment: "red"}},
+		{words, `{"action":"accept","content":{"answer":"this"}}`, &protocol.DecisionParams{ApprovalID: "q", Decision: "respond", Comment: "this"}},
 		{words, `{"action":"accept","content":{}}`, nil},
 		{words, `{"action":"cancel"}`, nil},
-		{form, `{"action":"accept","content":{"a":1}}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "agreed", Content: json.RawMessage(`{"a":1}`)}},
-		{form, `{"action":"decline"}`, &wire.Decision{ID: "q", Decision: "deny", Comment: "declined"}},
-		{form, `{"action":"cancel"}`, &wire.Decision{ID: "q", Decision: "cancel"}},
-		{link, `{"action":"accept"}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "agreed"}},
+		{form, `{"action":"accept","content":{"a":1}}`, &protocol.DecisionParams{ApprovalID: "q", Decision: "respond", Comment: "agreed", Content: json.RawMessage(`{"a":1}`)}},
+		{form, `{"action":"decline"}`, &protocol.DecisionParams{ApprovalID: "q", Decision: "deny", Comment: "declined"}},
+		{form, `{"action":"cancel"}`, &protocol.DecisionParams{ApprovalID: "q", Decision: "cancel"}},
+		{link, `{"action":"accept"}`, &protocol.DecisionParams{ApprovalID: "q", Decision: "respond", Comment: "agreed"}},
 	} {
 		client := &answering{answer: c.answer}
 		got, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schemaToolCall{})
@@ -70,7 +70,7 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 // Only what the agent offers is offered, each of a kind that clients know.
 func TestWhatIsOffered(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Options: []wire.ApprovalOption{{OptionID: "a", Name: "A", Kind: "allow_always"}, {OptionID: "b", Kind: "odd"}}}, schemaToolCall{ToolCallID: "t"})
+	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, schemaToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
 	assert.Equal(t, requestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
@@ -83,10 +83,10 @@ func TestWhatAClientCannotShow(t *testing.T) {
 		can  clientCapabilities
 		fits bool
 	}{
-		{wire.Approval{Type: domain.FunctionCall}, none, true},
-		{wire.Approval{Type: domain.HumanContact}, none, false},
-		{wire.Approval{Type: domain.HumanContact}, everything, true},
-		{wire.Approval{Type: domain.HumanContact, Options: []wire.ApprovalOption{{OptionID: "a"}}}, none, true},
+		{wire.Approval{Approval: protocol.Approval{Type: domain.FunctionCall}}, none, true},
+		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact}}, none, false},
+		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact}}, everything, true},
+		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Options: []domain.Option{{ID: "a"}}}}, none, true},
 		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, none, false},
 		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, none, false},
 		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, everything, true},
@@ -99,38 +99,38 @@ func TestWhatAClientCannotShow(t *testing.T) {
 // A change is described as a diff, a plan as its text, and an address as what it is.
 func TestDescribed(t *testing.T) {
 	input := json.RawMessage(`{"a":1}`)
-	options := []wire.ApprovalOption{{OptionID: "y", Name: "Yes"}, {OptionID: "n"}}
+	options := []domain.Option{{ID: "y", Name: "Yes"}, {ID: "n"}}
 	for want, q := range map[string]wire.Approval{
-		"T\n\n````diff\n-```\n+b\n````\n\n1. Yes\n2. n\n": {Title: "T", Input: input, Diff: "-```\n+b\n", Options: options},
-		"T\n\n1. do it\n\n1. Yes\n2. n\n":                 {Title: "T", Input: input, Plan: "1. do it", Options: options},
-		"Bash\n\n```json\n{\"a\":1}\n```\n\n":             {Tool: "Bash", Input: input},
-		"T\n\nYes means that you open https://x\n\n":      {Title: "T", Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}},
+		"T\n\n````diff\n-```\n+b\n````\n\n1. Yes\n2. n\n": {Approval: protocol.Approval{Title: "T", ToolInput: input, Diff: "-```\n+b\n", Options: options}},
+		"T\n\n1. do it\n\n1. Yes\n2. n\n":                 {Approval: protocol.Approval{Title: "T", ToolInput: input, Plan: "1. do it", Options: options}},
+		"Bash\n\n```json\n{\"a\":1}\n```\n\n":             {Approval: protocol.Approval{ToolName: "Bash", ToolInput: input}},
+		"T\n\nYes means that you open https://x\n\n":      {Approval: protocol.Approval{Title: "T"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}},
 	} {
 		assert.Equal(t, want, described(q))
 	}
 }
 
 func TestAnswersInWords(t *testing.T) {
-	tool := wire.Approval{ID: "q", Type: domain.FunctionCall, Options: []wire.ApprovalOption{{OptionID: "y", Name: "Go on", Kind: "allow_once"}, {OptionID: "n", Name: "Stop", Kind: "reject_once"}}}
-	person := wire.Approval{ID: "q", Type: domain.HumanContact}
+	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, Options: []domain.Option{{ID: "y", Name: "Go on", Kind: "allow_once"}, {ID: "n", Name: "Stop", Kind: "reject_once"}}}}
+	person := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}}
 	for _, c := range []struct {
 		q     wire.Approval
 		words string
-		want  wire.Decision
+		want  protocol.DecisionParams
 		ok    bool
 	}{
-		{tool, "yes", wire.Decision{Decision: "approve"}, true},
-		{tool, "No", wire.Decision{Decision: "deny", Comment: "denied"}, true},
-		{tool, "1", wire.Decision{Decision: "approve", Option: "y"}, true},
-		{tool, "stop", wire.Decision{Decision: "deny", Option: "n", Comment: "Stop"}, true},
-		{tool, "3", wire.Decision{Decision: "approve"}, false},
-		{tool, "perhaps", wire.Decision{Decision: "approve"}, false},
-		{person, "whatever I say", wire.Decision{Decision: "respond", Comment: "whatever I say"}, true},
-		{wire.Approval{ID: "q", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "no", wire.Decision{Decision: "deny", Comment: "declined"}, true},
-		{wire.Approval{ID: "q", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "yes", wire.Decision{Decision: "deny", Comment: "declined"}, false},
+		{tool, "yes", protocol.DecisionParams{Decision: "approve"}, true},
+		{tool, "No", protocol.DecisionParams{Decision: "deny", Comment: "denied"}, true},
+		{tool, "1", protocol.DecisionParams{Decision: "approve", Option: "y"}, true},
+		{tool, "stop", protocol.DecisionParams{Decision: "deny", Option: "n", Comment: "Stop"}, true},
+		{tool, "3", protocol.DecisionParams{Decision: "approve"}, false},
+		{tool, "perhaps", protocol.DecisionParams{Decision: "approve"}, false},
+		{person, "whatever I say", protocol.DecisionParams{Decision: "respond", Comment: "whatever I say"}, true},
+		{wire.Approval{Approval: protocol.Approval{ApprovalID: "q"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "no", protocol.DecisionParams{Decision: "deny", Comment: "declined"}, true},
+		{wire.Approval{Approval: protocol.Approval{ApprovalID: "q"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "yes", protocol.DecisionParams{Decision: "deny", Comment: "declined"}, false},
 	} {
 		got, ok := answerTo(c.q, c.words)
-		c.want.ID = "q"
+		c.want.ApprovalID = "q"
 		assert.Equal(t, c.ok, ok, c.words)
 		if ok {
 			assert.Equal(t, c.want, got, c.words)

@@ -211,10 +211,10 @@ func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) st
 
 // Question is the tool call that a question is about, with its diffs.
 func (t *translator) Question(a wire.Approval) schemaToolCall {
-	u := schemaToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ID), Name: a.Tool, ToolKind: toolKind(a.ToolKind), Status: pending, RawInput: object(a.Input)}
+	u := schemaToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ApprovalID), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: pending, RawInput: object(a.ToolInput)}
 	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
-		u.Title = cmp.Or(a.Title, a.Subject, a.Tool, "a question")
+		u.Title = cmp.Or(a.Title, a.Subject, a.ToolName, "a question")
 	}
 	if known := t.tools[u.ToolCallID]; known != nil {
 		u.Meta = known.meta

@@ -274,7 +274,7 @@ type permissionOption2 struct {
 // permission2 is the request for the answer to a question. Its subject is the tool call
 // that it is about, if there is one.
 func permission2(q wire.Approval, r permissionRequest) any {
-	p := permissionOption2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.Tool, "The agent asks."), Options: r.Options}
+	p := permissionOption2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Options: r.Options}
 	var texts []string
 	for _, text := range []string{q.Details, q.Reopened} {
 		if text != "" {

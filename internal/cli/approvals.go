@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
 				for _, a := range open {
-					t.Row(turn.UniqueID(a.ID, open), a.TaskID, a.Agent, term.AgeOf(a.CreatedAt), term.Short(turn.AsksAgain(a)+a.Asks()))
+					t.Row(turn.UniqueID(a.ApprovalID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.AsksAgain(a)+a.Asks()))
 				}
 				return t.Flush()
 			})
@@ -112,16 +113,20 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 				if a.Stale {
 					stale = "the agent that asked is gone; approving continues its session"
 				}
+				deadline := ""
+				if a.Deadline != nil {
+					deadline = a.Deadline.Format(time.RFC3339Nano)
+				}
 				fields := []term.Field{
-					{"question", a.ID},
+					{"question", a.ApprovalID},
 					{"task", a.TaskID},
 					{"agent", a.Agent},
 					{"status", a.Status},
 					{"asks", a.Asks()},
 					{"subject", a.Subject},
 					{"stale", stale},
-					{"asked", a.CreatedAt},
-					{"deadline", a.Deadline},
+					{"asked", a.CreatedAt.Format(time.RFC3339Nano)},
+					{"deadline", deadline},
 					{"decided by", a.DecidedBy},
 					{"because", a.Explanation},
 					{"rule, session", a.Rules["session"].Text},
@@ -130,7 +135,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"response", a.Response},
 				}
 				for i, o := range a.Options {
-					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.InWords()})
+					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.String()})
 				}
 				text := &strings.Builder{}
 				_ = term.Fields(text, fields...)                        // a Builder takes all
@@ -148,7 +153,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 }
 
 // answerApproval answers the question that an id names, as decide says.
-func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
+func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (protocol.DecisionParams, error)) error {
 	err := connected(cmd, s, func(ctx context.Context, c *client.Client) error {
 		a, _, err := turn.FindApproval(ctx, c, id)
 		if err != nil {
@@ -158,26 +163,26 @@ func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire
 		if err != nil {
 			return err
 		}
-		d.ID = a.ID
+		d.ApprovalID = a.ApprovalID
 		return sendDecision(ctx, cmd, s, c, d)
 	})
 	return turn.InWords(err)
 }
 
 // answerFlags are those of answers to questions about tools.
-func answerFlags(cmd *cobra.Command, d *wire.Decision, option *string) {
+func answerFlags(cmd *cobra.Command, d *protocol.DecisionParams, option *string) {
 	scopeFlag(cmd, d)
 	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: what the rule is for, instead of what approvals show says")
 	cmd.Flags().StringVar(option, "option", "", "the agent's own answer, by its number, id or name")
 	cmd.Flags().BoolVar(&d.Tell, "tell", false, "the agent is to be told the words, with its next prompt if it takes none with the answer")
 }
 
-func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
-	oneOf(cmd, &d.Scope, "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
+func scopeFlag(cmd *cobra.Command, d *protocol.DecisionParams) {
+	oneOf(cmd, (*string)(&d.Scope), "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
 }
 
 func newApproveCommand(s *settings) *cobra.Command {
-	d := wire.Decision{Decision: wire.Approve}
+	d := protocol.DecisionParams{Decision: protocol.Approve}
 	var input, option string
 	cmd := &cobra.Command{
 		Use:   "approve ID",
@@ -194,9 +199,9 @@ func newApproveCommand(s *settings) *cobra.Command {
 				if !json.Valid([]byte(input)) || !strings.HasPrefix(strings.TrimSpace(input), "{") {
 					return errors.New("--edit-input must be a JSON object")
 				}
-				d.Input = json.RawMessage(input)
+				d.UpdatedInput = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return turn.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
@@ -206,7 +211,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 }
 
 func newDenyCommand(s *settings) *cobra.Command {
-	d := wire.Decision{Decision: wire.Deny}
+	d := protocol.DecisionParams{Decision: protocol.Deny}
 	var option string
 	cmd := &cobra.Command{
 		Use:               "deny ID [REASON...]",
@@ -220,7 +225,7 @@ func newDenyCommand(s *settings) *cobra.Command {
 				return errors.New("--tell: there is nothing to tell; say it behind the id")
 			}
 			d.Comment = cmp.Or(d.Comment, "denied") // somebody has to say something
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return turn.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
 		},
 	}
 	answerFlags(cmd, &d, &option)
@@ -269,27 +274,27 @@ func newRespondCommand(s *settings) *cobra.Command {
 }
 
 // decision is the response as an answer to a question.
-func (r response) decision(a wire.Approval) (wire.Decision, error) {
+func (r response) decision(a wire.Approval) (protocol.DecisionParams, error) {
 	words := strings.Join(r.words, " ")
 	switch {
 	case r.decline:
-		return wire.Decision{Decision: wire.Deny, Comment: "declined"}, nil
+		return protocol.DecisionParams{Decision: protocol.Deny, Comment: "declined"}, nil
 	case r.cancel:
-		return wire.Decision{Decision: wire.Cancel}, nil
+		return protocol.DecisionParams{Decision: protocol.Cancel}, nil
 	case a.Mode == domain.ElicitForm && words == "":
 		content, err := turn.FormValues(a, r.fields)
-		return wire.Decision{Decision: wire.Respond, Content: content}, err
+		return protocol.DecisionParams{Decision: protocol.Respond, Content: content}, err
 	case len(r.fields) > 0:
-		return wire.Decision{}, errors.New("--field is for a form, which this question is not")
+		return protocol.DecisionParams{}, errors.New("--field is for a form, which this question is not")
 	case words == "":
-		return wire.Decision{}, errors.New("\"duet-rpc approvals respond\" needs TEXT")
+		return protocol.DecisionParams{}, errors.New("\"duet-rpc approvals respond\" needs TEXT")
 	case a.Mode == domain.ElicitURL && words != "yes":
-		return wire.Decision{}, fmt.Errorf("this asks whether you open %s: type yes, or use --decline or --cancel", term.Line(a.URL))
+		return protocol.DecisionParams{}, fmt.Errorf("this asks whether you open %s: type yes, or use --decline or --cancel", term.Line(a.URL))
 	}
-	d := wire.Decision{Decision: wire.Respond, Comment: words}
+	d := protocol.DecisionParams{Decision: protocol.Respond, Comment: words}
 	for i, o := range a.Options {
-		if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
-			d.Option, d.Comment = o.OptionID, o.Name
+		if d.Comment == strconv.Itoa(i+1) || d.Comment == o.ID || strings.EqualFold(d.Comment, o.Name) {
+			d.Option, d.Comment = o.ID, o.Name
 			break
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -163,7 +164,7 @@ func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.
 }
 
 // sendDecision answers a question, and says how it was taken.
-func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
+func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d protocol.DecisionParams) error {
 	r, raw, err := wire.Decide(ctx, c, d)
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	if !r.Success {
 		return errors.New(term.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
-	progress(cmd, s, "%s: %s", turn.ShortID(d.ID), r.Status)
+	progress(cmd, s, "%s: %s", turn.ShortID(d.ApprovalID), r.Status)
 	if r.ToldTaskID != "" {
 		progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
 	}

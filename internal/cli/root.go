@@ -239,7 +239,7 @@ func approvalCandidates(ctx context.Context, c *client.Client) []string {
 	open, _, _ := wire.OpenApprovals(ctx, c, "")
 	var out []string
 	for _, a := range open {
-		out = append(out, a.ID+"\t"+term.Short(a.TaskID+" · "+a.Asks()))
+		out = append(out, a.ApprovalID+"\t"+term.Short(a.TaskID+" · "+a.Asks()))
 	}
 	return out
 }

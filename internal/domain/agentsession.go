@@ -2,6 +2,7 @@ package domain
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -276,6 +277,22 @@ func (o *Option) UnmarshalJSON(data []byte) error {
 	}
 	*o = Option{ID: members.ID, Name: members.Name, Kind: members.Kind, Extra: extra}
 	return nil
+}
+
+// String describes the option for people: its name, and what its kind adds.
+func (o Option) String() string {
+	name := cmp.Or(o.Name, o.ID)
+	switch o.Kind {
+	case AllowAlways:
+		return name + " (allows; the agent remembers it)"
+	case AllowOnce:
+		return name + " (allows)"
+	case RejectAlways:
+		return name + " (denies; the agent remembers it)"
+	case RejectOnce:
+		return name + " (denies)"
+	}
+	return name
 }
 
 // An OptionKind says what choosing an answer means, in the words of the Agent

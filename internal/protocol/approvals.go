@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -65,6 +66,17 @@ type ApprovalResult struct {
 // A Verdict is how an approval is answered.
 type Verdict string
 
+// IDs returns the names of the approval.
+func (p DecisionParams) IDs() ApprovalIDs { return ApprovalIDs{p.ApprovalID, p.CallID} }
+
+// Values of [DecisionParams.Decision].
+const (
+	Approve Verdict = "approve"
+	Deny    Verdict = "deny"
+	Respond Verdict = "respond"
+	Cancel  Verdict = "cancel"
+)
+
 // Accepted implements schema.Enum.
 func (Verdict) Accepted() []string { return []string{"approve", "deny", "respond", "cancel"} }
 
@@ -74,8 +86,10 @@ type DecisionScope string
 // Accepted implements schema.Enum.
 func (DecisionScope) Accepted() []string { return []string{"once", "session", "project"} }
 
+// DecisionParams answer an approval, which they name as [ApprovalIDs] do.
 type DecisionParams struct {
-	ApprovalIDs
+	CallID       string          `json:"call_id,omitempty" doc:"The call_id of the approval, or its id. This or approval_id is needed."`
+	ApprovalID   string          `json:"approval_id,omitempty" doc:"The approval."`
 	Type         ApprovalType    `json:"type,omitempty" doc:"What it is thought to be; absent: whatever it is."`
 	Decision     Verdict         `json:"decision" doc:"A function_call is approved or denied, a human_contact is responded to; one in which an agent offers options can be denied too. One with a mode is responded to, denied (declined), or cancelled."`
 	Comment      string          `json:"comment,omitempty" doc:"Why, or the response. Needed to deny and to respond (unless option is the response)."`
@@ -129,7 +143,7 @@ type Approval struct {
 	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Title        string          `json:"title" doc:"What is asked, in words."`
 	Subject      string          `json:"subject,omitempty"`
-	Options      json.RawMessage `json:"options,omitempty" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
+	Options      []domain.Option `json:"options,omitzero" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
 	OptionsOnly  bool            `json:"options_only,omitempty" doc:"Of a human_contact: it is answered with one of its options alone, since whoever asks can be told nothing else. Other words are refused."`
 	Declinable   bool            `json:"declinable,omitempty" doc:"Of a human_contact: it can be denied too, which says that nothing was chosen, filled in or opened."`
 	Paths        []string        `json:"paths,omitempty" doc:"The files that it touches."`

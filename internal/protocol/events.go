@@ -135,7 +135,7 @@ func data(e domain.Event) any {
 		answers := domain.AnswersOf(p.Type, p.Elicitation, p.Options)
 		return requestedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
-			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths,
+			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: optionsJSON(p.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths,
 			Diffs: p.Diffs, Plan: p.Plan, Details: p.Details, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 			Elicitation: ElicitationOf(p.Elicitation),
 		}
@@ -760,9 +760,9 @@ func Kinds(types []string) []domain.EventKind {
 	return kinds
 }
 
-// Options are offered answers as clients see and send them: a list of objects with option_id,
+// optionsJSON are offered answers as clients see and send them: a list of objects with option_id,
 // name and kind; absent where list is nil.
-func Options(list []domain.Option) json.RawMessage {
+func optionsJSON(list []domain.Option) json.RawMessage {
 	if list == nil {
 		return nil
 	}

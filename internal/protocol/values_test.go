@@ -17,7 +17,7 @@ func TestOptionsAreToldAsTheyWereGiven(t *testing.T) {
 	} {
 		options, err := ReadOptions(json.RawMessage(given))
 		require.NoError(t, err, given)
-		assert.Equal(t, given, string(Options(options)))
+		assert.Equal(t, given, string(optionsJSON(options)))
 	}
 	for _, none := range []string{`7`, `{}`, `["a"]`, `[{"name":7}]`} {
 		_, err := ReadOptions(json.RawMessage(none))

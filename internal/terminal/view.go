@@ -48,6 +48,9 @@ func (r *Registry) admit(id string, p AttachParams) (*terminal, error) {
 	case !p.Descriptor:
 		return term, nil
 	}
+	if err := term.usable(); err != nil {
+		return nil, err
+	}
 	others := len(term.views)
 	if slices.Contains(term.views, p.Replaces) {
 		others--
@@ -55,7 +58,7 @@ func (r *Registry) admit(id string, p AttachParams) (*terminal, error) {
 	if others > 0 {
 		return nil, domain.Errorf(domain.KindTerminalTaken, "others watch the terminal %s, so its descriptor is not handed over", id)
 	}
-	return term, term.usable()
+	return term, nil
 }
 
 // show lets a view begin, with what was printed before; the registry's mu is held.

@@ -178,7 +178,7 @@ export type Approval = {
   title: string;
   subject?: string;
   /** The answers that the agent offers: [{option_id,name,kind}]. */
-  options?: unknown;
+  options?: Array<unknown>;
   /** Of a human_contact: it is answered with one of its options alone, since whoever asks can be told nothing else. Other words are refused. */
   options_only?: boolean;
   /** Of a human_contact: it can be denied too, which says that nothing was chosen, filled in or opened. */

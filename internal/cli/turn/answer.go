@@ -13,7 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // answered takes a line.
@@ -33,7 +33,7 @@ func (a *asker) answered(ctx context.Context, line typed) {
 		return
 	}
 	q := a.waiting[0]
-	if q.ID != meant { // it may have been typed before this one was asked
+	if q.ApprovalID != meant { // it may have been typed before this one was asked
 		if line.err == nil {
 			a.view.Note("not taken: that question was answered elsewhere; this one is still open")
 		}
@@ -60,7 +60,7 @@ func (a *asker) answered(ctx context.Context, line typed) {
 }
 
 // denial denies without a reason. The hub needs a comment.
-var denial = wire.Decision{Decision: wire.Deny, Comment: "denied"}
+var denial = protocol.DecisionParams{Decision: protocol.Deny, Comment: "denied"}
 
 // left takes what leaves a question without an answer: for later, or for good.
 func (a *asker) left(q asked, line typed) bool {
@@ -81,19 +81,19 @@ func (a *asker) left(q asked, line typed) bool {
 }
 
 // decisionOf makes a decision of a line, or asks for another one.
-func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
+func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, again bool) {
 	switch {
 	case q.Mode != "":
 		return a.elicited(q, line)
 	case line.err != nil:
 		a.view.endLine()
-		return wire.Decision{Decision: wire.Deny, Comment: "the terminal was closed"}, false
+		return protocol.DecisionParams{Decision: protocol.Deny, Comment: "the terminal was closed"}, false
 	case a.expected == aReason:
 		if line.text == "" {
 			a.expected = anAnswer
 			return d, true
 		}
-		return wire.Decision{Decision: wire.Deny, Comment: line.text, Tell: tells(q)}, false
+		return protocol.DecisionParams{Decision: protocol.Deny, Comment: line.text, Tell: tells(q)}, false
 	case a.expected == aPattern:
 		return a.withPattern(q, line.text)
 	case a.expected == anInput:
@@ -104,7 +104,7 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 			a.view.Note("that is not a JSON object; an empty line goes back")
 			return d, true
 		}
-		return wire.Decision{Decision: wire.Approve, Input: json.RawMessage(line.text)}, false
+		return protocol.DecisionParams{Decision: protocol.Approve, UpdatedInput: json.RawMessage(line.text)}, false
 	case q.Type == domain.HumanContact:
 		return a.responseOf(q, line.text)
 	}
@@ -116,7 +116,7 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 	}
 	switch strings.ToLower(line.text) {
 	case "y", "yes":
-		return wire.Decision{Decision: wire.Approve}, false
+		return protocol.DecisionParams{Decision: protocol.Approve}, false
 	case "a", "always":
 		return a.always(q, "session")
 	case "p", "project":
@@ -136,15 +136,15 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 }
 
 // optionOf makes a decision of one of the answers that the agent offers.
-func (a *asker) optionOf(q asked, o wire.ApprovalOption) (d wire.Decision, again bool) {
-	if o.Rejects() {
-		return wire.Decision{Decision: wire.Deny, Option: o.OptionID, Comment: cmp.Or(o.Name, "denied")}, false
+func (a *asker) optionOf(q asked, o domain.Option) (d protocol.DecisionParams, again bool) {
+	if o.Kind.Rejects() {
+		return protocol.DecisionParams{Decision: protocol.Deny, Option: o.ID, Comment: cmp.Or(o.Name, "denied")}, false
 	}
-	return wire.Decision{Decision: wire.Approve, Option: o.OptionID}, false
+	return protocol.DecisionParams{Decision: protocol.Approve, Option: o.ID}, false
 }
 
 // always says what a rule would hold for, before it is kept.
-func (a *asker) always(q asked, scope string) (d wire.Decision, again bool) {
+func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again bool) {
 	rule, known := q.Rules[scope]
 	switch {
 	case q.Plan != "":
@@ -161,33 +161,33 @@ func (a *asker) always(q asked, scope string) (d wire.Decision, again bool) {
 
 // withPattern makes a decision that becomes a rule, for another pattern if one was
 // typed.
-func (a *asker) withPattern(q asked, text string) (d wire.Decision, again bool) {
+func (a *asker) withPattern(q asked, text string) (d protocol.DecisionParams, again bool) {
 	if text == "." || text != "" && q.Rules[a.scope].Pattern == "" {
 		a.expected = anAnswer
 		return d, true
 	}
-	return wire.Decision{Decision: wire.Approve, Scope: a.scope, Pattern: text}, false
+	return protocol.DecisionParams{Decision: protocol.Approve, Scope: protocol.DecisionScope(a.scope), Pattern: text}, false
 }
 
 // responseOf makes a decision of the answer to a question that is not about a
 // tool: the number of an option, or words.
-func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
+func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, again bool) {
 	if _, hidden := q.sheet.Excerpt(""); hidden && text == "v" {
 		a.page(q)
 		return d, true
 	}
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
-		return wire.Decision{Decision: wire.Respond, Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
+		return protocol.DecisionParams{Decision: protocol.Respond, Option: q.Options[n-1].ID, Comment: q.Options[n-1].Name}, false
 	}
 	if q.OptionsOnly && q.Declinable && text == "." {
 		return decline, false
 	}
-	isNamed := func(o wire.ApprovalOption) bool { return strings.EqualFold(o.Name, text) || o.OptionID == text }
+	isNamed := func(o domain.Option) bool { return strings.EqualFold(o.Name, text) || o.ID == text }
 	if q.OptionsOnly && text != "" && !slices.ContainsFunc(q.Options, isNamed) {
 		a.view.Note("please type " + choices(q))
 		return d, true
 	}
-	return wire.Decision{Decision: wire.Respond, Comment: text}, text == ""
+	return protocol.DecisionParams{Decision: protocol.Respond, Comment: text}, text == ""
 }
 
 // keysOf are the keys that answer a question about a tool.
@@ -220,11 +220,11 @@ func (a *asker) edit(q asked) {
 		a.view.Note("this agent runs the tool with its own input or not at all; type t, and then what to run instead")
 	case editorName() != "":
 		a.editWith(q)
-	case len(q.Input) > longestLine:
-		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals approve " + ShortID(q.ID) + " --edit-input JSON")
+	case len(q.ToolInput) > longestLine:
+		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals approve " + ShortID(q.ApprovalID) + " --edit-input JSON")
 	default:
 		a.expected = anInput
-		a.view.aside("  "+typeable(q.Input), dim)
+		a.view.aside("  "+typeable(q.ToolInput), dim)
 	}
 }
 

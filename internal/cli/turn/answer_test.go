@@ -20,7 +20,7 @@ func asking(a wire.Approval) (*asker, asked, *bytes.Buffer) {
 }
 
 // decides types lines, of which the last must make a decision.
-func decides(t *testing.T, a *asker, q asked, lines ...string) wire.Decision {
+func decides(t *testing.T, a *asker, q asked, lines ...string) protocol.DecisionParams {
 	t.Helper()
 	for i, line := range lines {
 		d, again := a.decisionOf(q, typed{text: line})
@@ -29,32 +29,32 @@ func decides(t *testing.T, a *asker, q asked, lines ...string) wire.Decision {
 			return d
 		}
 	}
-	return wire.Decision{}
+	return protocol.DecisionParams{}
 }
 
 func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 	t.Setenv("EDITOR", "")
 	t.Setenv("VISUAL", "")
-	tool := wire.Approval{ID: "12345678-9", Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Editable: true}
+	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), Editable: true}}
 	for _, c := range []struct {
 		lines []string
-		want  wire.Decision
+		want  protocol.DecisionParams
 		says  string
 	}{
-		{[]string{"y"}, wire.Decision{Decision: "approve"}, ""},
-		{[]string{"YES"}, wire.Decision{Decision: "approve"}, ""},
-		{[]string{"a", "y"}, wire.Decision{Decision: "approve"}, "— cannot make a rule: Duet cannot tell what else it would allow; please type y, n, t or e\n"},
-		{[]string{"n"}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
-		{[]string{"No"}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
-		{[]string{"t", "use git"}, wire.Decision{Decision: "deny", Comment: "use git"}, ""},
-		{[]string{"t", "", "n"}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
-		{[]string{"", "y"}, wire.Decision{Decision: "approve"}, "— please type y, n, t or e\n"},
+		{[]string{"y"}, protocol.DecisionParams{Decision: "approve"}, ""},
+		{[]string{"YES"}, protocol.DecisionParams{Decision: "approve"}, ""},
+		{[]string{"a", "y"}, protocol.DecisionParams{Decision: "approve"}, "— cannot make a rule: Duet cannot tell what else it would allow; please type y, n, t or e\n"},
+		{[]string{"n"}, protocol.DecisionParams{Decision: "deny", Comment: "denied"}, ""},
+		{[]string{"No"}, protocol.DecisionParams{Decision: "deny", Comment: "denied"}, ""},
+		{[]string{"t", "use git"}, protocol.DecisionParams{Decision: "deny", Comment: "use git"}, ""},
+		{[]string{"t", "", "n"}, protocol.DecisionParams{Decision: "deny", Comment: "denied"}, ""},
+		{[]string{"", "y"}, protocol.DecisionParams{Decision: "approve"}, "— please type y, n, t or e\n"},
 		{
 			[]string{"e", "no", `{"command":"pwd"}`},
-			wire.Decision{Decision: "approve", Input: json.RawMessage(`{"command":"pwd"}`)},
+			protocol.DecisionParams{Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"pwd"}`)},
 			"  {\"command\":\"ls\"}\n— that is not a JSON object; an empty line goes back\n",
 		},
-		{[]string{"e", "", "y"}, wire.Decision{Decision: "approve"}, "  {\"command\":\"ls\"}\n— that is not a JSON object; an empty line goes back\n"},
+		{[]string{"e", "", "y"}, protocol.DecisionParams{Decision: "approve"}, "  {\"command\":\"ls\"}\n— that is not a JSON object; an empty line goes back\n"},
 	} {
 		a, q, side := asking(tool)
 		assert.Equal(t, c.want, decides(t, a, q, c.lines...), "%q", c.lines)
@@ -64,7 +64,7 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 	a, q, side := asking(tool)
 	decides(t, a, q, "e", "y")
 	assert.Contains(t, side.String(), "runs the tool with its own input")
-	tool.Editable, tool.Input = true, json.RawMessage(`"`+strings.Repeat("x", 2000)+`"`)
+	tool.Editable, tool.ToolInput = true, json.RawMessage(`"`+strings.Repeat("x", 2000)+`"`)
 	a, q, side = asking(tool)
 	decides(t, a, q, "e", "y")
 	assert.Contains(t, side.String(), "duet-rpc approvals approve 12345678 --edit-input JSON")
@@ -74,25 +74,25 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 // before it is kept.
 func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	tool := wire.Approval{
-		ID: "12345678-9", Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
-		Options: []wire.ApprovalOption{{OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {OptionID: "no", Name: "No, tell", Kind: "reject_once"}},
-		Rules:   map[string]protocol.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}},
+		Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`),
+			Options: []domain.Option{{ID: "yes", Name: "Yes", Kind: "allow_once"}, {ID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {ID: "no", Name: "No, tell", Kind: "reject_once"}},
+			Rules:   map[string]protocol.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}}},
 	}
 	for _, c := range []struct {
 		lines []string
-		want  wire.Decision
+		want  protocol.DecisionParams
 		says  string
 	}{
-		{[]string{"2"}, wire.Decision{Decision: "approve", Option: "ever"}, ""},
-		{[]string{"3"}, wire.Decision{Decision: "deny", Option: "no", Comment: "No, tell"}, ""},
-		{[]string{"4", "1"}, wire.Decision{Decision: "approve", Option: "yes"}, "— please type y, n, t, a, p or a number up to 3\n"},
-		{[]string{"a", ""}, wire.Decision{Decision: "approve", Scope: "session"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"a", "ls *"}, wire.Decision{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"a", ".", "y"}, wire.Decision{Decision: "approve"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"p", ""}, wire.Decision{Decision: "approve", Scope: "project"}, "— never asked again: Bash with the very same input, in this project\n"},
-		{[]string{"p", "x", "y"}, wire.Decision{Decision: "approve"}, "— never asked again: Bash with the very same input, in this project\n"},
-		{[]string{"t", "use git"}, wire.Decision{Decision: "deny", Comment: "use git", Tell: true}, ""},
-		{[]string{"t", "", "y"}, wire.Decision{Decision: "approve"}, ""},
+		{[]string{"2"}, protocol.DecisionParams{Decision: "approve", Option: "ever"}, ""},
+		{[]string{"3"}, protocol.DecisionParams{Decision: "deny", Option: "no", Comment: "No, tell"}, ""},
+		{[]string{"4", "1"}, protocol.DecisionParams{Decision: "approve", Option: "yes"}, "— please type y, n, t, a, p or a number up to 3\n"},
+		{[]string{"a", ""}, protocol.DecisionParams{Decision: "approve", Scope: "session"}, "— never asked again: the command ls, in this session\n"},
+		{[]string{"a", "ls *"}, protocol.DecisionParams{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— never asked again: the command ls, in this session\n"},
+		{[]string{"a", ".", "y"}, protocol.DecisionParams{Decision: "approve"}, "— never asked again: the command ls, in this session\n"},
+		{[]string{"p", ""}, protocol.DecisionParams{Decision: "approve", Scope: "project"}, "— never asked again: Bash with the very same input, in this project\n"},
+		{[]string{"p", "x", "y"}, protocol.DecisionParams{Decision: "approve"}, "— never asked again: Bash with the very same input, in this project\n"},
+		{[]string{"t", "use git"}, protocol.DecisionParams{Decision: "deny", Comment: "use git", Tell: true}, ""},
+		{[]string{"t", "", "y"}, protocol.DecisionParams{Decision: "approve"}, ""},
 	} {
 		a, q, side := asking(tool)
 		assert.Equal(t, c.want, decides(t, a, q, c.lines...), "%q", c.lines)
@@ -101,7 +101,7 @@ func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	a, q, _ := asking(tool)
 	assert.Equal(t, "Allow? [y]es, [n]o, [t]ell why not, [a]lways in this session, in the [p]roject, a number: ", a.promptFor(q))
 
-	plan := wire.Approval{ID: "12345678-9", Type: domain.FunctionCall, Tool: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", Input: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}
+	plan := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", ToolInput: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}}
 	a, q, side := asking(plan)
 	a.show(q)
 	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
@@ -111,8 +111,8 @@ func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 }
 
 func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
-	person := wire.Approval{Type: domain.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}}}
-	for line, want := range map[string]wire.Decision{
+	person := wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}}}}
+	for line, want := range map[string]protocol.DecisionParams{
 		"2":     {Decision: "respond", Option: "b", Comment: "blue"},
 		"3":     {Decision: "respond", Comment: "3"},
 		"green": {Decision: "respond", Comment: "green"},
@@ -122,18 +122,18 @@ func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 	}
 	// What the flags say is an answer, too.
 	a := asked{Approval: person}
-	assert.Equal(t, wire.Decision{Decision: "respond", Option: "r", Comment: "red"}, asResponse(a, wire.Decision{Decision: "approve"}))
-	assert.Equal(t, wire.Decision{Decision: "respond", Comment: "nobody is there"}, asResponse(a, wire.Decision{Decision: "deny", Comment: "nobody is there"}))
+	assert.Equal(t, protocol.DecisionParams{Decision: "respond", Option: "r", Comment: "red"}, asResponse(a, protocol.DecisionParams{Decision: "approve"}))
+	assert.Equal(t, protocol.DecisionParams{Decision: "respond", Comment: "nobody is there"}, asResponse(a, protocol.DecisionParams{Decision: "deny", Comment: "nobody is there"}))
 	a.Declinable = true
-	assert.Equal(t, wire.Decision{Decision: "deny", Comment: "nobody is there"}, asResponse(a, wire.Decision{Decision: "deny", Comment: "nobody is there"}))
+	assert.Equal(t, protocol.DecisionParams{Decision: "deny", Comment: "nobody is there"}, asResponse(a, protocol.DecisionParams{Decision: "deny", Comment: "nobody is there"}))
 }
 
 func TestAChoiceIsAnsweredByNumberOrNotAtAll(t *testing.T) {
 	person := wire.Approval{
-		Type: domain.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
-		Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}},
+		Approval: protocol.Approval{Type: domain.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
+			Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}}},
 	}
-	for line, want := range map[string]wire.Decision{
+	for line, want := range map[string]protocol.DecisionParams{
 		"2": {Decision: "respond", Option: "b", Comment: "blue"},
 		".": {Decision: "deny", Comment: "declined"},
 	} {

@@ -33,7 +33,7 @@ func UniqueID(id string, open []wire.Approval) string {
 	for n := shortID; n < len(id); n++ {
 		same := 0
 		for _, a := range open {
-			if strings.HasPrefix(a.ID, id[:n]) {
+			if strings.HasPrefix(a.ApprovalID, id[:n]) {
 				same++
 			}
 		}
@@ -63,10 +63,10 @@ func meant(word string, open []wire.Approval) (string, error) {
 	var fit []string
 	for _, a := range open {
 		switch {
-		case a.ID == word:
+		case a.ApprovalID == word:
 			return word, nil
-		case strings.HasPrefix(a.ID, word), a.CallID == word, a.ToolUseID == word:
-			fit = append(fit, a.ID)
+		case strings.HasPrefix(a.ApprovalID, word), a.CallID == word, a.ToolUseID == word:
+			fit = append(fit, a.ApprovalID)
 		}
 	}
 	switch len(fit) {
@@ -80,11 +80,11 @@ func meant(word string, open []wire.Approval) (string, error) {
 
 // Sheet is an approval as it is shown, of a session that works in a directory.
 func Sheet(a wire.Approval, dir string) sheet {
-	q := Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
+	q := Question{Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == domain.FunctionCall {
-		q.Tool, q.Plan, q.Details = cmp.Or(a.Tool, "a tool"), a.Plan, a.Details
+		q.Tool, q.Plan, q.Details = cmp.Or(a.ToolName, "a tool"), a.Plan, a.Details
 		for _, o := range a.Options {
-			q.Options = append(q.Options, o.InWords())
+			q.Options = append(q.Options, o.String())
 		}
 		return Lay(q, term.Marks)
 	}
@@ -135,12 +135,12 @@ func wholeApproval(ctx context.Context, c *client.Client, a wire.Approval) wire.
 	if !a.Truncated {
 		return a
 	}
-	whole, _, err := wire.GetApproval(ctx, c, a.ID)
+	whole, _, err := wire.GetApproval(ctx, c, a.ApprovalID)
 	if err != nil {
 		return a
 	}
-	a.Input, a.Diff, a.Plan, a.Details, a.Truncated = whole.Input, whole.Diff, whole.Plan, whole.Details, whole.Truncated
-	a.Type, a.Tool, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.Tool, whole.Title, whole.Subject, whole.Options, whole.Reopened
+	a.ToolInput, a.Diff, a.Plan, a.Details, a.Truncated = whole.ToolInput, whole.Diff, whole.Plan, whole.Details, whole.Truncated
+	a.Type, a.ToolName, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.ToolName, whole.Title, whole.Subject, whole.Options, whole.Reopened
 	a.Elicitation, a.OptionsOnly, a.Declinable = whole.Elicitation, whole.OptionsOnly, whole.Declinable
 	return a
 }
@@ -174,17 +174,17 @@ func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
 
 // WithOption is a decision with the option that a word names: by its number, id or
 // name.
-func WithOption(d wire.Decision, a wire.Approval, word string) (wire.Decision, error) {
+func WithOption(d protocol.DecisionParams, a wire.Approval, word string) (protocol.DecisionParams, error) {
 	if word == "" {
 		return d, nil
 	}
 	var names []string
 	for i, o := range a.Options {
-		if word == strconv.Itoa(i+1) || word == o.OptionID || strings.EqualFold(word, o.Name) {
-			d.Option = o.OptionID
+		if word == strconv.Itoa(i+1) || word == o.ID || strings.EqualFold(word, o.Name) {
+			d.Option = o.ID
 			return d, nil
 		}
-		names = append(names, strconv.Itoa(i+1)+" "+o.InWords())
+		names = append(names, strconv.Itoa(i+1)+" "+o.String())
 	}
 	if len(names) == 0 {
 		return d, errors.New("--option: the agent offers none")
@@ -304,10 +304,10 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 				a.resolved(wire.DataOf(e))
 			case !o.Once:
 				approval := wire.ApprovalOf(e)
-				if a.seen[approval.ID] {
+				if a.seen[approval.ApprovalID] {
 					continue
 				}
-				if whole, _, err := wire.GetApproval(ctx, c, approval.ID); err == nil { // with its agent and its time
+				if whole, _, err := wire.GetApproval(ctx, c, approval.ApprovalID); err == nil { // with its agent and its time
 					approval = whole
 				}
 				a.ask(ctx, approval)
@@ -336,7 +336,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 // decideAlone is decide where nobody can be asked again: if the decision does
 // not fit the question, the session is interrupted, so that it does not wait for
 // ever.
-func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
+func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionParams) {
 	if a.decide(ctx, q, d) || ctx.Err() != nil {
 		return
 	}
@@ -347,19 +347,19 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
 }
 
 // decide sends a decision, and reports whether the question is closed.
-func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
-	d.ID = q.ID
+func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) bool {
+	d.ApprovalID = q.ApprovalID
 	if q.Type == domain.HumanContact && q.Mode == "" {
 		d = asResponse(q, d)
 	}
-	var r wire.Decided
+	var r protocol.DecisionResult
 	err := a.send(ctx, d, &r)
 	if err != nil && ctx.Err() == nil {
 		a.view.Note(InWords(err).Error())
 		return false
 	}
 	if r.Success {
-		a.decided[q.ID] = true
+		a.decided[q.ApprovalID] = true
 		if r.ToldTaskID != "" {
 			a.view.Note("the agent is told that with its next prompt: " + r.ToldTaskID)
 			a.told = append(a.told, r.ToldTaskID)
@@ -369,12 +369,12 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 }
 
 // asResponse is a decision as an answer to a question that is not about a tool.
-func asResponse(q asked, d wire.Decision) wire.Decision {
-	if d.Decision == wire.Approve && len(q.Options) > 0 {
-		d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
+func asResponse(q asked, d protocol.DecisionParams) protocol.DecisionParams {
+	if d.Decision == protocol.Approve && len(q.Options) > 0 {
+		d.Option, d.Comment = q.Options[0].ID, q.Options[0].Name
 	}
-	if d.Decision != wire.Deny || !q.Declinable {
-		d.Decision = wire.Respond
+	if d.Decision != protocol.Deny || !q.Declinable {
+		d.Decision = protocol.Respond
 	}
 	d.Comment = cmp.Or(d.Comment, "yes")
 	return d
@@ -382,7 +382,7 @@ func asResponse(q asked, d wire.Decision) wire.Decision {
 
 // send sends a decision, and waits for what the hub says, signals and silence
 // looked at meanwhile.
-func (a *asker) send(ctx context.Context, d wire.Decision, result any) error {
+func (a *asker) send(ctx context.Context, d protocol.DecisionParams, result any) error {
 	sent := make(chan error, 1)
 	go func() { sent <- a.hub.Call(ctx, "sendDecision", d, result) }()
 	for {

@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -77,10 +78,10 @@ func newAsker(o Options, view *View, c *client.Client) *asker {
 
 // ask answers a question by the options, or begins to ask it.
 func (a *asker) ask(ctx context.Context, approval wire.Approval) {
-	if a.seen[approval.ID] {
+	if a.seen[approval.ApprovalID] {
 		return // open questions are announced again
 	}
-	a.seen[approval.ID] = true
+	a.seen[approval.ApprovalID] = true
 	approval = wholeApproval(ctx, a.hub, approval)
 	dir := a.dirOf(ctx, approval)
 	shown := approval
@@ -97,13 +98,13 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 		a.view.Note(note)
 		a.decideAlone(ctx, q, d)
 	case a.Deny:
-		a.decideAlone(ctx, q, wire.Decision{Decision: wire.Deny, Comment: "denied by --deny"})
+		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Deny, Comment: "denied by --deny"})
 	case a.Yes:
 		a.view.Note("allowed by --yes")
-		a.decideAlone(ctx, q, wire.Decision{Decision: wire.Approve})
+		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Approve})
 	case a.terminal == nil:
 		a.view.Note("denied: there is no terminal to ask on; --yes would allow it")
-		a.decideAlone(ctx, q, wire.Decision{Decision: wire.Deny, Comment: "nobody is there to ask"})
+		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Deny, Comment: "nobody is there to ask"})
 	default:
 		a.waiting = append(a.waiting, q)
 		if len(a.waiting) == 1 {
@@ -123,7 +124,7 @@ func (a *asker) resolved(d wire.EventData) {
 		}
 		return
 	}
-	i := slices.IndexFunc(a.waiting, func(q asked) bool { return q.ID == d.ApprovalID })
+	i := slices.IndexFunc(a.waiting, func(q asked) bool { return q.ApprovalID == d.ApprovalID })
 	if i == 0 {
 		a.view.endLine() // behind what we asked
 	}
@@ -252,7 +253,7 @@ func (a *asker) promptBelow(heading []QuestionLine) {
 	if key && len(heading) > 0 {
 		a.goOnListening() // a key may be on its way
 	} else {
-		a.listen(q.ID, key)
+		a.listen(q.ApprovalID, key)
 	}
 	if key && q.Mode == domain.ElicitForm { // what would be sent stands in between
 		heading = nil
@@ -360,7 +361,7 @@ func (a *asker) introduce(q asked) {
 	if q.Agent != "" {
 		parts = append(parts, "agent "+q.Agent)
 	}
-	parts = append(parts, term.AgeOf(q.CreatedAt)+" ago")
+	parts = append(parts, term.Age(q.CreatedAt)+" ago")
 	if n := max(0, len(a.waiting)-1) + a.coming; n > 0 {
 		parts = append(parts, term.Count(n, "other waits", "others wait"))
 	}
@@ -383,7 +384,7 @@ type draft struct {
 
 // edited is the input that takes the place of a question's, or nil.
 func (a *asker) edited(q asked) json.RawMessage {
-	if a.draft.question != q.ID {
+	if a.draft.question != q.ApprovalID {
 		return nil
 	}
 	return a.draft.input

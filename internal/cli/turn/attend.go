@@ -244,8 +244,8 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 		}
 		switch view.show(e) {
 		case questionAsked:
-			if a := wire.ApprovalOf(e); !asked[a.ID] {
-				asked[a.ID] = true
+			if a := wire.ApprovalOf(e); !asked[a.ApprovalID] {
+				asked[a.ApprovalID] = true
 				view.showQuestion(wholeApproval(ctx, c, a))
 			}
 		case turnEnded:
@@ -273,7 +273,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 
 // showQuestion shows a question that is answered by another command.
 func (v *View) showQuestion(a wire.Approval) {
-	id := ShortID(a.ID)
+	id := ShortID(a.ApprovalID)
 	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
 	v.lines(lines)
 	v.Note("answer with: " + howToAnswer(a, id))

@@ -94,7 +94,7 @@ func TestAProcessThatIsToEndDoesNotWaitForWhatCannotBeInterrupted(t *testing.T) 
 // What the agent does beside while a question stands is shown, and the question is asked
 // again below it; a message is not broken for that before the agent pauses in it.
 func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
-	a, q, side := asking(wire.Approval{ID: "12345678-9", Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+	a, q, side := asking(wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
 	a.begin.Do(func() {}) // nobody types
 	a.view.session, a.waiting = wire.Session{ID: "s"}, []asked{q}
 	a.prompt()
@@ -130,11 +130,11 @@ func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
 
 // A second question is not shown below the first one, which is what an answer is for.
 func TestASecondQuestionWaitsForTheFirst(t *testing.T) {
-	a, q, side := asking(wire.Approval{ID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, Tool: "Bash"})
+	a, q, side := asking(wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
 	a.begin.Do(func() {})
 	a.terminal, a.seen = os.Stdin, map[string]bool{}
 	a.waiting = []asked{q}
-	a.ask(t.Context(), wire.Approval{ID: "23456789-0", SessionID: "s", Type: domain.FunctionCall, Tool: "Write"})
+	a.ask(t.Context(), wire.Approval{Approval: protocol.Approval{ApprovalID: "23456789-0", SessionID: "s", Type: domain.FunctionCall, ToolName: "Write"}})
 	assert.Empty(t, side.String())
 	a.waiting = a.waiting[1:]
 	a.next()

@@ -13,14 +13,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // withEdited makes a decision of a key where another input was written.
-func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d wire.Decision, again bool) {
+func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d protocol.DecisionParams, again bool) {
 	switch strings.ToLower(key) {
 	case "y", "yes":
-		return wire.Decision{Decision: wire.Approve, Input: input}, false
+		return protocol.DecisionParams{Decision: protocol.Approve, UpdatedInput: input}, false
 	case "n", "no":
 		a.draft = draft{}
 		return denial, false
@@ -37,9 +37,9 @@ func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d wire.D
 // editWith has the user's editor change the input of a tool. Nothing is decided by
 // that: what is to run is shown, and asked again.
 func (a *asker) editWith(q asked) {
-	was := pretty(q.Input)
+	was := pretty(q.ToolInput)
 	text := was
-	if a.draft.question == q.ID {
+	if a.draft.question == q.ApprovalID {
 		text = a.draft.text
 	}
 	text, err := a.inEditor(text)
@@ -53,7 +53,7 @@ func (a *asker) editWith(q asked) {
 		a.show(q)
 		return
 	}
-	a.draft = draft{question: q.ID, text: text}
+	a.draft = draft{question: q.ApprovalID, text: text}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
 		why := "it is null"
@@ -67,7 +67,7 @@ func (a *asker) editWith(q asked) {
 	_ = json.Compact(&line, []byte(text)) // it was read just now
 	a.draft.input = line.Bytes()
 	changed := q.Approval
-	changed.Input, changed.Diff, changed.Diffs, changed.Options, changed.Truncated = a.draft.input, "", nil, nil, false
+	changed.ToolInput, changed.Diff, changed.Diffs, changed.Options, changed.Truncated = a.draft.input, "", nil, nil, false
 	lines, _ := Sheet(changed, q.dir).Excerpt("")
 	a.view.lines(lines)
 }

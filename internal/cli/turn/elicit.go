@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -27,9 +28,9 @@ type filling struct {
 
 // fillingOf is how far a form is filled in. It begins with what the agent proposes.
 func (a *asker) fillingOf(q asked) *filling {
-	if a.filling == nil || a.filling.question != q.ID {
+	if a.filling == nil || a.filling.question != q.ApprovalID {
 		f, _ := form.Read(q.Schema) // one that cannot be read has no fields: the hub says what is wrong
-		a.filling = &filling{question: q.ID, form: f, values: f.Defaults()}
+		a.filling = &filling{question: q.ApprovalID, form: f, values: f.Defaults()}
 		a.view.Note("an empty line takes what stands in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer for all of it")
 	}
 	return a.filling
@@ -67,12 +68,12 @@ func (f *filling) summary() string {
 }
 
 var (
-	decline = wire.Decision{Decision: wire.Deny, Comment: "declined"}
-	dismiss = wire.Decision{Decision: wire.Cancel}
+	decline = protocol.DecisionParams{Decision: protocol.Deny, Comment: "declined"}
+	dismiss = protocol.DecisionParams{Decision: protocol.Cancel}
 )
 
 // elicited makes a decision of a line, or asks for another one.
-func (a *asker) elicited(q asked, line typed) (d wire.Decision, again bool) {
+func (a *asker) elicited(q asked, line typed) (d protocol.DecisionParams, again bool) {
 	if line.err != nil { // nobody has declined
 		a.view.endLine()
 		return dismiss, false
@@ -87,7 +88,7 @@ func (a *asker) elicited(q asked, line typed) (d wire.Decision, again bool) {
 	if q.Mode != domain.ElicitForm {
 		switch word {
 		case "y", "yes":
-			return wire.Decision{Decision: wire.Respond, Comment: "agreed to open it"}, false
+			return protocol.DecisionParams{Decision: protocol.Respond, Comment: "agreed to open it"}, false
 		case "n", "no":
 			return decline, false
 		case "c", "cancel":
@@ -105,7 +106,7 @@ func (a *asker) elicited(q asked, line typed) (d wire.Decision, again bool) {
 	}
 	switch word {
 	case "y", "yes":
-		return wire.Decision{Decision: wire.Respond, Content: f.form.Values(f.values)}, false
+		return protocol.DecisionParams{Decision: protocol.Respond, Content: f.form.Values(f.values)}, false
 	case "b", "back", ":back":
 		f.back()
 	case "n", "no":
@@ -149,15 +150,15 @@ func (f *filling) fill(line string) error {
 // elicitedAlone is what becomes of a form or an address where nobody is asked: a
 // form can be sent as the agent proposes it, an address is agreed to by nobody else
 // than a person.
-func (a *asker) elicitedAlone(q wire.Approval) (note string, d wire.Decision) {
+func (a *asker) elicitedAlone(q wire.Approval) (note string, d protocol.DecisionParams) {
 	switch {
 	case a.Deny:
-		return "declined by --deny", wire.Decision{Decision: wire.Deny, Comment: "declined by --deny"}
+		return "declined by --deny", protocol.DecisionParams{Decision: protocol.Deny, Comment: "declined by --deny"}
 	case a.Yes && q.Mode == domain.ElicitForm:
 		f, err := form.Read(q.Schema)
 		content := f.Values(f.Defaults())
 		if err == nil && f.Check(content) == nil {
-			return "sent as the agent proposes it, by --yes", wire.Decision{Decision: wire.Respond, Content: content}
+			return "sent as the agent proposes it, by --yes", protocol.DecisionParams{Decision: protocol.Respond, Content: content}
 		}
 		return "left without an answer: --yes sends what an agent proposes, and it does not propose everything", dismiss
 	case a.Yes:

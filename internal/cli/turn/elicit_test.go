@@ -12,16 +12,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-var aForm = wire.Approval{ID: "12345678-9", Type: domain.HumanContact, Title: "What?", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(
+var aForm = wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "What?"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(
 	`{"properties":{"colour":{"type":"string","enum":["red","green"],"default":"green"},"count":{"type":"integer","minimum":1},"note":{"type":"string"}},"required":["count"]}`)}}
 
 func TestAFormIsAskedFieldByField(t *testing.T) {
-	send := func(content string) wire.Decision {
-		return wire.Decision{Decision: "respond", Content: json.RawMessage(content)}
+	send := func(content string) protocol.DecisionParams {
+		return protocol.DecisionParams{Decision: "respond", Content: json.RawMessage(content)}
 	}
 	for _, c := range []struct {
 		lines []string
-		want  wire.Decision
+		want  protocol.DecisionParams
 	}{
 		{[]string{"", "3", "", "y"}, send(`{"colour":"green","count":3}`)},
 		{[]string{"1", "3", "hello", "yes"}, send(`{"colour":"red","count":3,"note":"hello"}`)},
@@ -53,10 +53,10 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 }
 
 func TestAnAddressIsAgreedToByAPerson(t *testing.T) {
-	link := wire.Approval{ID: "12345678-9", Type: domain.HumanContact, Title: "Sign in", Elicitation: protocol.Elicitation{
+	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "Sign in"}, Elicitation: protocol.Elicitation{
 		Mode: domain.ElicitURL, URL: "https://a@xn--e.example/\u202ex", URLHost: "xn--e.example", URLWarnings: []string{"look"},
 	}}
-	for line, want := range map[string]wire.Decision{"y": {Decision: "respond", Comment: "agreed to open it"}, "n": decline, "c": dismiss} {
+	for line, want := range map[string]protocol.DecisionParams{"y": {Decision: "respond", Comment: "agreed to open it"}, "n": decline, "c": dismiss} {
 		a, q, _ := asking(link)
 		assert.Equal(t, want, decides(t, a, q, "", "what", line))
 	}
@@ -67,17 +67,17 @@ func TestAnAddressIsAgreedToByAPerson(t *testing.T) {
 }
 
 func TestWhatIsSentWhereNobodyIsAsked(t *testing.T) {
-	link := wire.Approval{ID: "12345678-9", Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}
-	proposed := wire.Approval{ID: "12345678-9", Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
+	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}
+	proposed := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
 	for _, c := range []struct {
 		o    Options
 		q    wire.Approval
-		want wire.Decision
+		want protocol.DecisionParams
 	}{
-		{Options{Yes: true}, proposed, wire.Decision{Decision: "respond", Content: json.RawMessage(`{"a":true}`)}},
+		{Options{Yes: true}, proposed, protocol.DecisionParams{Decision: "respond", Content: json.RawMessage(`{"a":true}`)}},
 		{Options{Yes: true}, aForm, dismiss},
 		{Options{Yes: true}, link, dismiss},
-		{Options{Deny: true}, aForm, wire.Decision{Decision: "deny", Comment: "declined by --deny"}},
+		{Options{Deny: true}, aForm, protocol.DecisionParams{Decision: "deny", Comment: "declined by --deny"}},
 		{Options{}, aForm, dismiss},
 	} {
 		note, d := (&asker{keyboard: newKeyboard(), Options: c.o}).elicitedAlone(c.q)
