@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/changereview"
 )
 
 type ConversationParams struct {
@@ -152,7 +151,7 @@ type ChangeDecision string
 
 // Accepted implements schema.Enum.
 func (ChangeDecision) Accepted() []string {
-	return []string{changereview.Accept, changereview.Revert, changereview.Reopen}
+	return []string{"accept", "revert", "reopen"}
 }
 
 type DecideChangeResult struct {
