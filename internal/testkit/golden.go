@@ -1,10 +1,19 @@
+// Package testkit is for tests: golden files, parts of JSON messages, what other goroutines say and
+// other processes do, and programs that a machine may lack.
 package testkit
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // This file compares what a test got with a file that contains the expected bytes.
@@ -76,4 +85,102 @@ func rewrite(t testing.TB, path string, got []byte) {
 		t.Fatal(err)
 	}
 	t.Logf("rewrote %s", path)
+}
+
+// This file is for tests: it takes parts out of messages.
+
+// JSONMember is what stands at a path in an object, such as error.code, as it stands
+// there; nil if nothing does.
+func JSONMember[O ~string | ~[]byte](t testing.TB, object O, path string) json.RawMessage {
+	t.Helper()
+	at := json.RawMessage(object)
+	for name := range strings.SplitSeq(path, ".") {
+		var members map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(at, &members), "%s", object)
+		at = members[name]
+	}
+	return at
+}
+
+// JSONAs is the [Member] at a path, which has to be there, and a T.
+func JSONAs[T any, O ~string | ~[]byte](t testing.TB, object O, path string) T {
+	t.Helper()
+	raw := JSONMember(t, object, path)
+	require.NotNil(t, raw, "%s in %s", path, object)
+	var value any
+	require.NoError(t, json.Unmarshal(raw, &value))
+	v, ok := value.(T)
+	require.True(t, ok, "%s in %s", path, object)
+	return v
+}
+
+// This file is for tests that need a program which this machine may lack.
+
+// NeedTool is the path of a program of this machine. Without it the test is skipped.
+func NeedTool(t testing.TB, name string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		SkipMissing(t, name+" is not installed")
+	}
+	return path
+}
+
+// SkipMissing skips a test for which something is missing; with CI=true it fails, so that
+// no machine that is made for tests leaves one out without anybody seeing it.
+func SkipMissing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// Fill sets every field of a value to a value of its own, made from n, which it counts up.
+// Interfaces stay nil.
+func Fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Type() {
+	case reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Unix(0, int64(*n)).UTC()))
+		return
+	case reflect.TypeFor[json.RawMessage]():
+		v.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"n":%d.50,"<":""}`, *n))))
+		return
+	case reflect.TypeFor[map[string]json.RawMessage]():
+		v.Set(reflect.ValueOf(map[string]json.RawMessage{"more": json.RawMessage("1.50")}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text <%d>", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Uint32:
+		v.SetUint(uint64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) + 0.5)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		Fill(v.Elem(), n)
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte{0, 0xff})
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		Fill(v.Index(0), n)
+		Fill(v.Index(1), n)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"k": fmt.Sprint(*n)}))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			Fill(v.Field(i), n)
+		}
+	case reflect.Interface:
+	default:
+		panic(fmt.Sprintf("no value for a %s", v.Type()))
+	}
 }

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
@@ -217,4 +218,202 @@ func contentOffset(line string) int {
 		return marker + spaces
 	}
 	return marker + 1
+}
+
+// A codeBlock is the code between two fences, as far as what stands in the first
+// matters to how it is shown. Its lines are not wrapped: they may be copied.
+type codeBlock struct {
+	plain bool // it is faint, without colours
+	diff  bool
+	code  *Highlighter // nil: its language is not known
+}
+
+// Code renders a text in which every character is seen as code of a language.
+func (r *Renderer) Code(language, text string) string {
+	c := codeBlock{plain: r.Dim}
+	c.begin(language)
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(c.line(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+	return b.String()
+}
+
+// begin begins a block behind a fence with this info string.
+func (c *codeBlock) begin(info string) {
+	word, _, _ := strings.Cut(strings.TrimSpace(info), " ")
+	word, _, _ = strings.Cut(strings.Trim(word, "{}"), ",")
+	c.diff = word == "diff" || word == "patch"
+	c.code = For(word)
+}
+
+// line is the next line.
+func (c *codeBlock) line(line string) string {
+	switch {
+	case line == "":
+		return ""
+	case c.plain:
+		return painted(line, dimmed)
+	case c.diff:
+		return diffLine(line)
+	case c.code != nil:
+		return c.code.Line(line)
+	}
+	return painted(line, coded)
+}
+
+// diffLine is a line of a diff.
+func diffLine(line string) string {
+	color := ""
+	switch {
+	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+		color = "1"
+	case strings.HasPrefix(line, "+"):
+		color = "32"
+	case strings.HasPrefix(line, "-"):
+		color = "31"
+	case strings.HasPrefix(line, "@@"):
+		color = "36"
+	default:
+		return line
+	}
+	return "\x1b[" + color + "m" + line + "\x1b[0m"
+}
+
+// cells are those of a row of a table, as they were written.
+func cells(line string) []string {
+	line = strings.TrimSpace(line)
+	line = strings.TrimPrefix(line, "|")
+	if strings.HasSuffix(line, "|") && !strings.HasSuffix(line, `\|`) {
+		line = line[:len(line)-1]
+	}
+	var list []string
+	var cell strings.Builder
+	inCode := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && i+1 < len(line) && line[i+1] == '|':
+			cell.WriteByte('|')
+			i++
+		case c == '|' && !inCode:
+			list = append(list, strings.TrimSpace(cell.String()))
+			cell.Reset()
+		default:
+			if c == '`' && (inCode || strings.IndexByte(line[i+1:], '`') >= 0) {
+				inCode = !inCode
+			}
+			cell.WriteByte(c)
+		}
+	}
+	return append(list, strings.TrimSpace(cell.String()))
+}
+
+// narrowest is how narrow a column of a table may become.
+const narrowest = 8
+
+// table lays a table out in columns that fit.
+func (r *Renderer) table(lines []string, columns int) []string {
+	var align []string
+	for _, cell := range cells(lines[1]) {
+		align = append(align, strings.Trim(cell, "-"))
+	}
+	var grid [][][]run
+	widths := make([]int, len(align))
+	for i, line := range lines {
+		if i == 1 {
+			continue
+		}
+		base := r.base()
+		if i == 0 {
+			base |= bold
+		}
+		found := cells(line)
+		cellsOf := make([][]run, len(align))
+		for c := range align {
+			if c < len(found) {
+				cellsOf[c] = inline(found[c], base, r.Marks)
+				widths[c] = max(widths[c], wrapped(cellsOf[c], 1<<30)[0].width)
+			}
+		}
+		grid = append(grid, cellsOf)
+	}
+	const between = " │ "
+	room := columns - 3*(len(widths)-1)
+	for sum(widths) > room {
+		widest := slices.Index(widths, slices.Max(widths))
+		if widths[widest] <= narrowest {
+			return r.records(grid, columns)
+		}
+		widths[widest]--
+	}
+	var out []string
+	for i, cellsOf := range grid {
+		var parts [][]row
+		height := 1
+		for c, runs := range cellsOf {
+			parts = append(parts, wrapped(runs, max(widths[c], 1)))
+			height = max(height, len(parts[c]))
+		}
+		for h := range height {
+			var b strings.Builder
+			for c, rows := range parts {
+				var x row
+				if h < len(rows) {
+					x = rows[h]
+				}
+				gap := widths[c] - x.width
+				left := 0
+				switch align[c] {
+				case ":":
+					if strings.HasSuffix(cells(lines[1])[c], ":") && !strings.HasPrefix(cells(lines[1])[c], ":") {
+						left = gap
+					}
+				case "::":
+					left = gap / 2
+				}
+				if c > 0 {
+					b.WriteString(painted(between, dimmed))
+				}
+				b.WriteString(strings.Repeat(" ", left) + x.String())
+				if c < len(parts)-1 {
+					b.WriteString(strings.Repeat(" ", gap-left))
+				}
+			}
+			out = append(out, b.String())
+		}
+		if i == 0 {
+			var b strings.Builder
+			for c, w := range widths {
+				if c > 0 {
+					b.WriteString("─┼─")
+				}
+				b.WriteString(strings.Repeat("─", w))
+			}
+			out = append(out, painted(b.String(), dimmed))
+		}
+	}
+	return out
+}
+
+// records lays a table out that has no room for its columns: a line for each cell.
+func (r *Renderer) records(grid [][][]run, columns int) (out []string) {
+	for i, cellsOf := range grid[1:] {
+		if i > 0 {
+			out = append(out, painted(strings.Repeat("─", min(columns, 20)), dimmed))
+		}
+		for c, runs := range cellsOf {
+			line := append(slices.Clone(grid[0][c]), run{": ", 0})
+			for _, x := range wrapped(append(line, runs...), columns) {
+				out = append(out, x.String())
+			}
+		}
+	}
+	return out
+}
+
+func sum(list []int) (n int) {
+	for _, x := range list {
+		n += x
+	}
+	return n
 }

@@ -6,11 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // ReadSize is how much of an output is read at once, in bytes.
@@ -293,3 +300,160 @@ func (p *Process) Complained() <-chan struct{} { return p.speaks }
 // WaitHungUp waits for the end of a process after HangUp. It reports whether the process
 // has ended within its grace.
 func (p *Process) WaitHungUp() bool { return p.Wait(p.runner.grace.HangUp) }
+
+// inherited are the variables of the executor that a child may see. Nothing
+// else gets in unasked.
+var inherited = append([]string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"}, statePlaces...)
+
+// statePlaces lead duet-rpc in a child to the sessions of the daemon.
+var statePlaces = []string{"DUET_STATE_HOME", "XDG_STATE_HOME"}
+
+// An Environment is a child's environment while it is made.
+type Environment map[string]string
+
+// NewEnvironment is what every child gets, and more; the last one counts.
+func NewEnvironment(more ...map[string]string) Environment { return own(inherited, more...) }
+
+// ClientEnvironment is the environment of a client for a child, and more; the last one counts.
+func ClientEnvironment(client map[string]string, more ...map[string]string) Environment {
+	return own(statePlaces, append([]map[string]string{client}, more...)...)
+}
+
+// own returns variables of this process, and more.
+func own(names []string, more ...map[string]string) Environment {
+	e := make(Environment)
+	for _, name := range names {
+		if value, ok := os.LookupEnv(name); ok {
+			e[name] = value
+		}
+	}
+	for _, m := range more {
+		maps.Copy(e, m)
+	}
+	return e
+}
+
+// With returns a copy of e with more variables, which win.
+func (e Environment) With(more map[string]string) Environment {
+	with := make(Environment, len(e)+len(more))
+	maps.Copy(with, e)
+	maps.Copy(with, more)
+	return with
+}
+
+// List is the environment as package exec wants it. Variables that the system
+// would refuse are left out.
+func (e Environment) List() []string {
+	list := make([]string, 0, len(e))
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(e[name], 0) {
+			continue // the system would refuse all of it
+		}
+		list = append(list, name+"="+e[name])
+	}
+	return list
+}
+
+// Find is the file of a program: as the shell would find it with the PATH of
+// the child's own environment, relative to cwd if it has a slash.
+func (e Environment) Find(program, cwd string) (string, error) {
+	if strings.ContainsRune(program, filepath.Separator) || strings.ContainsRune(program, '/') {
+		if !filepath.IsAbs(program) {
+			program = filepath.Join(cwd, program)
+		}
+		return exec.LookPath(program)
+	}
+	for _, dir := range filepath.SplitList(e["PATH"]) {
+		if !filepath.IsAbs(dir) {
+			continue // a program of the working directory is not meant
+		}
+		file, err := exec.LookPath(filepath.Join(dir, program))
+		if err == nil || errors.Is(err, fs.ErrPermission) {
+			return file, err
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// A TextDecoder makes text of bytes that come in pieces: a character that is
+// split between two pieces stays whole, and what is no UTF-8 becomes U+FFFD.
+// The zero value is ready.
+type TextDecoder struct{ pending []byte }
+
+// Decode is the text of a piece and of what was pending, without a character
+// at its end that is not whole.
+func (d *TextDecoder) Decode(p []byte) string {
+	b := append(d.pending, p...)
+	whole := len(b) - PartialRune(b)
+	text := strings.ToValidUTF8(string(b[:whole]), "\uFFFD")
+	d.pending = append(d.pending[:0], b[whole:]...)
+	return text
+}
+
+// Flush is what is left at the end.
+func (d *TextDecoder) Flush() string {
+	text := strings.ToValidUTF8(string(d.pending), "\uFFFD")
+	d.pending = nil
+	return text
+}
+
+// PartialRune is how many bytes at the end of b begin a character that is not
+// whole.
+func PartialRune(b []byte) int {
+	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
+			if tail[0] >= utf8.RuneSelf && !utf8.FullRune(tail) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// A starterThread starts processes from one thread that lives as long as it
+// does: a child that is to die with its parent (Pdeathsig) dies with the thread
+// that started it.
+type starterThread struct {
+	mu     sync.RWMutex // guards closed, and so the sending on jobs
+	closed bool
+	jobs   chan func()
+	done   chan struct{}
+}
+
+var errClosed = errors.New("the executor is shutting down")
+
+func newStarterThread() *starterThread {
+	t := &starterThread{jobs: make(chan func()), done: make(chan struct{})}
+	go func() { // ends with close, which waits for it
+		defer close(t.done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		for job := range t.jobs {
+			job()
+		}
+	}()
+	return t
+}
+
+// do runs start on the thread.
+func (t *starterThread) do(start func() error) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.closed {
+		return errClosed
+	}
+	result := make(chan error, 1)
+	t.jobs <- func() { result <- start() }
+	return <-result
+}
+
+// close ends the thread, and with it children that are still there.
+func (t *starterThread) close() {
+	t.mu.Lock()
+	if !t.closed {
+		t.closed = true
+		close(t.jobs)
+	}
+	t.mu.Unlock()
+	<-t.done
+}

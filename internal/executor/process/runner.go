@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // Grace is how long each step of ending a process may take before the next
@@ -226,4 +228,115 @@ func (p *Process) reap() {
 	p.runner.forget(p)
 	close(p.done)
 	p.pipes.Wait()
+}
+
+// A tailBuffer keeps the last bytes that were written to it.
+type tailBuffer struct {
+	limit int
+
+	mu      sync.Mutex // guards the fields below
+	kept    []byte
+	written int64 // bytes in all
+}
+
+func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.written += int64(len(p))
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - t.limit; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+// lines are the last n lines that are not blank, mended to valid UTF-8.
+func (t *tailBuffer) lines(n int) string {
+	t.mu.Lock()
+	text := string(t.kept)
+	t.mu.Unlock()
+	return lastLines(text, n, func(line string) bool { return line != "" })
+}
+
+// linesSince are the last n lines that tell something, of what was written after
+// the first since bytes.
+func (t *tailBuffer) linesSince(since int64, n int) string {
+	t.mu.Lock()
+	text := string(t.kept[len(t.kept)-int(min(t.written-since, int64(len(t.kept)))):])
+	t.mu.Unlock()
+	return lastLines(controlSequence().ReplaceAllString(text, ""), n, tells)
+}
+
+// total is how many bytes were written.
+func (t *tailBuffer) total() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written
+}
+
+func lastLines(text string, n int, wanted func(line string) bool) string {
+	var lines []string
+	for line := range strings.Lines(strings.ToValidUTF8(text, "\uFFFD")) {
+		if line = strings.TrimSpace(line); wanted(line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// controlSequence is one of ECMA-48: colours, mostly.
+var controlSequence = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]`)
+
+// tells reports whether a line of a complaint is more than the frame of a stack
+// (as JavaScript prints it) or the brackets around others.
+func tells(line string) bool {
+	return !strings.HasPrefix(line, "at ") && strings.Trim(line, "{}[]();, .") != ""
+}
+
+// A Flow says whether the output of processes is to be read: while it is
+// paused they fill their pipes, and wait. The zero value is not paused. Its
+// methods may be called from any goroutine.
+type Flow struct {
+	mu      sync.Mutex
+	resumed chan struct{} // closed when it goes on; nil while it is not paused
+}
+
+// Pause makes Wait wait.
+func (f *Flow) Pause() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.resumed == nil {
+		f.resumed = make(chan struct{})
+	}
+}
+
+// Resume wakes whoever waits.
+func (f *Flow) Resume() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.resumed != nil {
+		close(f.resumed)
+		f.resumed = nil
+	}
+}
+
+// Paused reports whether it is paused.
+func (f *Flow) Paused() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resumed != nil
+}
+
+// Wait returns when the flow is not paused, or ctx ends.
+func (f *Flow) Wait(ctx context.Context) {
+	f.mu.Lock()
+	resumed := f.resumed
+	f.mu.Unlock()
+	if resumed == nil {
+		return
+	}
+	select {
+	case <-resumed:
+	case <-ctx.Done():
+	}
 }
