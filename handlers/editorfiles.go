@@ -75,9 +75,8 @@ func (f *editorFiles) withdraw(conn *server.Conn) {
 	delete(f.tasks, conn)
 }
 
-// What follows knows whom to ask for the files that an agent reads in a task: the
-// editor that began it may have them otherwise than the disk, with what is not saved.
-// Nobody else's task reads them there.
+// Readers knows which editor has the unsaved files of a task: the one that launched it. Tasks of
+// other clients read the disk.
 
 // answerWithin is how long an editor may take; then the file on the disk counts.
 const answerWithin = 5 * time.Second

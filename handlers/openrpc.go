@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
-// This file describes a registry's methods: as an OpenRPC 1.3 document
-// for rpc.discover, and as the Markdown of docs/protocol.md.
+// Descriptions of a registry's methods: the OpenRPC 1.3 document of rpc.discover, the Markdown of
+// docs/protocol.md, and TypeScript.
 
 // An OpenRPCDocument describes the methods (https://spec.open-rpc.org, version 1.3).
 type OpenRPCDocument struct {

@@ -126,9 +126,8 @@ func agentName(q wire.Approval) string {
 	return q.Agent
 }
 
-// What follows puts what an agent asks to the user of a client of the Agent Client
-// Protocol, and makes the user's answer a decision. It offers what the agent offers,
-// and takes nothing else for an answer.
+// The asker puts an approval to the user of the Agent Client Protocol's client, offers the
+// agent's options, and turns the answer into a decision. It accepts no other answers.
 
 // A questionClient is asked. A call that is given up is taken back from it.
 type questionClient interface {

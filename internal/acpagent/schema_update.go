@@ -281,10 +281,8 @@ const (
 	schemaError = "error"
 )
 
-// This file is what an agent says and hears in the Agent Client Protocol, as Go
-// types: as much of it as Duet uses. The types are those of version 1
-// (https://agentclientprotocol.com/protocol/v1/schema); package version2 writes them as
-// version 2 has them. Members that it does not know are ignored.
+// The types of the Agent Client Protocol that Duet uses as an agent, in version 1
+// (https://agentclientprotocol.com/protocol/v1/schema). Unknown members are ignored.
 
 // The protocol's versions.
 const (

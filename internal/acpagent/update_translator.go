@@ -382,15 +382,8 @@ func (o *messageUpdate) rest(text string) string {
 	return text[o.sent:]
 }
 
-// What follows makes updates of the Agent Client Protocol of what the hub tells of
-// a conversation: of events as they come, and of entries of a conversation that is
-// replayed.
-//
-//   - translator.go says which update an event or an entry becomes.
-//   - messages.go knows how much of each message has been sent: a message is sent
-//     once, in order, whatever the hub had to leave out of its pieces.
-//   - tools.go has the tool calls; terminal.go what their programs print.
-//   - content.go has images and the like, and what is said in words in their place.
+// The translator turns events of the hub, and entries of a replayed conversation, into updates
+// of the Agent Client Protocol. update_tools.go has tool calls and terminals.
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.

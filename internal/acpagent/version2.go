@@ -14,10 +14,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file writes what an agent says as the Agent Client Protocol's version 2 has
-// it (https://agentclientprotocol.com/protocol/v2/schema), from the types of package
-// schema. Version 2 has no modes beside the choices of a session, and no terminals or
-// files of the client; each message has an id, and a turn ends with a state.
+// Version 2 of the Agent Client Protocol (https://agentclientprotocol.com/protocol/v2/schema),
+// made of the types of version 1. It has no modes beside a session's choices, and no terminals
+// or files of the client; each message has an id, and a turn ends with a state.
 
 type object2 = map[string]any
 

@@ -44,8 +44,8 @@ func agentsOptions(s *settings) agentsCommandOptions {
 
 func newAgentsCommand(s *settings) *cobra.Command { return newAgents(agentsOptions(s)) }
 
-// What follows is the command of the shell that lists agents, asks them about
-// themselves, signs in and out, and adds, updates and removes others.
+// duet-rpc agents: list agents, ask them for their sign-in, sign in and out, add, update and
+// remove agents.
 
 // agentsCommandOptions are what the command needs of the shell.
 type agentsCommandOptions struct {

@@ -538,8 +538,8 @@ func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r 
 	fmt.Fprintf(out, "Conversations that are open go on with %s until their agents end.\n\n", term.Line(r.Version))
 }
 
-// What follows remembers what was added from a registry: where it came from, and
-// what was written for it, so that just that can be brought up to date or removed.
+// The record of agents from a registry: their source and the lines written for them, so that an
+// update or a removal changes just these.
 
 // A Record is an agent that was added.
 type Record struct {

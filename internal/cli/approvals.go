@@ -301,8 +301,7 @@ func (r response) decision(a wire.Approval) (protocol.DecisionParams, error) {
 	return d, nil
 }
 
-// What follows is about the last message of an agent where a program waits for it:
-// JSON of a shape that was asked for.
+// Structured output: a program asks for the agent's last message as JSON of a given schema.
 
 // A answerSchema is a JSON Schema that an answer has to fit.
 type answerSchema struct {
@@ -452,7 +451,7 @@ func newForgetCommand(s *settings) *cobra.Command {
 	}
 }
 
-// What follows has the commands by which a script asks people, and waits for the answer.
+// Commands by which a script asks people, and waits for the answer.
 
 // denied is the exit status where somebody has said no.
 const denied = 3

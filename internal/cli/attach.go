@@ -102,8 +102,7 @@ func listTerminals(ctx context.Context, cmd *cobra.Command, s *settings, c *clie
 	return printTerminals(cmd.OutOrStdout(), terminals)
 }
 
-// What follows makes this terminal a window on one of the hub's: what is typed
-// here goes there, and what is printed there is shown here.
+// Attaching this terminal to one of the hub's: input goes there, output comes from there.
 
 // ofTerminal are the variables that tell programs what this terminal can do, and
 // which emulator it is. Its size is not among them: others may be attached.

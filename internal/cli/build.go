@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file is the command that builds the project.
+// duet-rpc build: build the project.
 
 const buildHelp = `Build the project: with the command of [[builds]] in its configuration or yours, or
 else one that its files suggest (go.mod, package.json, Cargo.toml, Makefile and others).

@@ -31,7 +31,7 @@ func newDaemonCommand(s *settings) *cobra.Command {
 	})
 }
 
-// What follows starts, inspects and ends the project's hub.
+// duet-rpc daemon: start, inspect and stop the daemon.
 
 // statusOfHub asks the hub how it is; it starts none.
 func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (wire.HubStatus, error) {

@@ -88,8 +88,7 @@ func newDoctorCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// What follows looks at what duet-rpc needs, and says what was found, what is
-// wrong and what to do about it.
+// The checks of duet-rpc doctor: findings, problems and remedies.
 
 // A finding is one thing that was looked at.
 type finding struct {

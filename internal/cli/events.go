@@ -175,7 +175,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	}
 }
 
-// What follows prints events of the hub, a line each.
+// Printing of events, a line each.
 
 // printEvent prints an event on a line: for people, or as JSON.
 func printEvent(out io.Writer, e client.Event, asJSON bool) {

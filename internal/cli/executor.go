@@ -142,8 +142,7 @@ Exit status: 0 whichever way the session ended; 1 if it could not start.`,
 	}
 }
 
-// What follows is the command that makes Duet a server of the Model Context Protocol, for
-// agents that speak no more than that.
+// duet-rpc mcp: Duet as a server of the Model Context Protocol.
 
 const mcpHelp = `Be a server of the Model Context Protocol on standard input and output, for agents
 that were not started by Duet: they ask through the project's inbox, and see what
@@ -186,8 +185,7 @@ func newMCP(s *settings) *cobra.Command {
 	}
 }
 
-// What follows is the command that makes Duet an agent of editors that speak the Agent
-// Client Protocol.
+// duet-rpc acp: Duet as an agent of editors that speak the Agent Client Protocol.
 
 const help = `Be an agent for an editor that speaks the Agent Client Protocol, on standard input
 and output: Zed, JetBrains, agent-shell, CodeCompanion and others. The editor

@@ -25,9 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file is what all commands share: what the flags of the program say, how
-// arguments are taken, and how a command reaches the project's hub. A command that has a
-// package of its own stands on it as the others do.
+// What all commands share: global flags, arguments, and the connection to the project's hub.
 
 // suggestsWithin is how many letters may be wrong in a command for it to be suggested.
 const suggestsWithin = 2
@@ -357,7 +355,7 @@ func (s *settings) LevelGiven(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("log-level") || os.Getenv(environment["log-level"]) != ""
 }
 
-// What follows has values of flags that are no plain words or numbers.
+// Flag values that are not plain words or numbers.
 
 var (
 	_ pflag.Value = (*levelValue)(nil)

@@ -18,9 +18,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// This file is Duet as a server of the Model Context Protocol
-// (https://modelcontextprotocol.io/specification/2025-11-25): tools by which an agent
-// that speaks no more than that asks people through the inbox, and sees what goes on.
+// Duet as a server of the Model Context Protocol
+// (https://modelcontextprotocol.io/specification/2025-11-25): tools for agents that speak no other
+// protocol. They ask people through the inbox and show what is running.
 
 // Codes of the hub's errors.
 const (

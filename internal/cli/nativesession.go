@@ -39,8 +39,7 @@ func nativeSessions(s *settings) nativesessionOptions {
 	}
 }
 
-// What follows has the commands of the shell about the sessions that agents
-// keep themselves: listing them, adopting one, deleting one.
+// Agents' own sessions: list, adopt and delete them.
 
 // adoptPatience is how long an agent may take before it is said that it is waited for.
 const adoptPatience = 5 * time.Second

@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file is the command that shows the pages of the project in a browser.
+// duet-rpc preview: show the project's pages in a browser.
 
 const previewHelp = `Show the pages that the project makes in a browser: print an address to open, and serve
 it until C-c. The files are those of the directory of [preview] in the configuration, or

@@ -232,8 +232,7 @@ func explainHeld(err error, root string) error {
 	return err
 }
 
-// What follows lists the sessions of all projects of this machine: it asks the hub of
-// each, and starts one where none runs.
+// Sessions of all projects of this machine. Each hub is asked, and started if it does not run.
 
 // A listing is what --json prints.
 type listing struct {

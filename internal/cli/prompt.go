@@ -391,7 +391,7 @@ func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args [
 	return wire.DescribeAgent(ctx, c, "", args[0])
 }
 
-// What follows makes the prompt of what was typed and what comes in.
+// The prompt: arguments and standard input.
 
 // most is how long standard input may be, in bytes.
 const most = 8 << 20

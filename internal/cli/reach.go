@@ -25,7 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file connects commands with the project's hub, and starts a daemon if none runs.
+// Connecting commands with the project's hub. A daemon is started if none runs.
 
 // reachOptions are how a hub is reached.
 type reachOptions struct {

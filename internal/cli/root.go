@@ -224,8 +224,7 @@ func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 	})
 }
 
-// What follows lists what a shell completes a word to, as "word\tdescription": what
-// the hub tells. What it does not tell is not completed.
+// Completion of words from the hub, as "word\tdescription".
 
 // taskCandidates lists the last tasks, and the name of the last one.
 func taskCandidates(ctx context.Context, c *client.Client) []string {

@@ -20,8 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file has the commands of the shell that find, show and put away
-// sessions.
+// Commands that find, show and archive sessions.
 
 // sessionsOptions are what the commands need of the shell.
 type sessionsOptions struct {
@@ -430,8 +429,7 @@ func printText(out io.Writer, text string) error {
 
 func joined(words []string) string { return strings.Join(words, " ") }
 
-// What follows prints sessions: one, a list of them, and what their agents are
-// set to.
+// Printing of a session, a list of sessions, and an agent's settings.
 
 // listOfSessions prints sessions, a line each; where there are none, on a terminal what that means.
 func listOfSessions(out io.Writer, sessions []wire.Session, none string) error {

@@ -14,8 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// This file is what the shell says of what tasks use: the flags that limit a run,
-// and the report of `task stats --cost`.
+// Budgets and costs: flags that limit a run, and the report of `task stats --cost`.
 
 // limitFlags limit what a run may use.
 type limitFlags struct {
@@ -180,8 +179,7 @@ func printTable(out io.Writer, by string, u protocol.UsageResult) error {
 
 func number(n int64) string { return term.Number(int(n)) }
 
-// What follows is what the shell says of gates, which work of an agent has to pass: the flags
-// that ask for them, and their results.
+// Gates: the flags that name them, and their results.
 
 // gateFlags ask for gates.
 type gateFlags struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// This file is the driver of programs that know no protocol: one is
-// started for each prompt, and what it prints is the answer.
+// The driver of programs that speak no protocol: it starts one for each prompt, and its output is
+// the answer.
 
 // maxArgument is the longest prompt that goes in an argument, in bytes: the
 // system takes no more than 128 KiB in one.
@@ -148,8 +148,7 @@ func noOption(configured, arg string) string {
 	return arg
 }
 
-// This file runs commands of the configuration to their end: builds, gates,
-// and what else a user has written down to be run.
+// Commands of the configuration: builds, gates and other user commands.
 //
 // A [commands] owns the commands of an executor. What one prints goes to a [commandReporter], in
 // order, and while that takes its time the command is not read.

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// This file runs programs of people in pseudo terminals.
+// Terminals for people.
 //
 // A [Terminals] owns the terminals of an executor and the goroutines that read and
 // write them. What they print and how they end goes to a [terminalReporter], in order,

@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// This file has texts for people that the clients in Go show.
+// Texts for people, shown by the clients in Go.
 
 // Subject is what a rule is about, in words.
 func (r Rule) Subject() string {

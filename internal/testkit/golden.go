@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This file compares what a test got with a file that contains the expected bytes.
-// With DUET_UPDATE_GOLDEN=1 in the environment, it writes the files instead:
+// Golden files. With DUET_UPDATE_GOLDEN=1 in the environment a comparison writes the file instead:
 //
 // 	DUET_UPDATE_GOLDEN=1 make test
 //
@@ -87,7 +86,7 @@ func rewrite(t testing.TB, path string, got []byte) {
 	t.Logf("rewrote %s", path)
 }
 
-// This file is for tests: it takes parts out of messages.
+// Parts of JSON messages.
 
 // JSONMember is what stands at a path in an object, such as error.code, as it stands
 // there; nil if nothing does.
@@ -114,7 +113,7 @@ func JSONAs[T any, O ~string | ~[]byte](t testing.TB, object O, path string) T {
 	return v
 }
 
-// This file is for tests that need a program which this machine may lack.
+// Programs that a machine may lack.
 
 // NeedTool is the path of a program of this machine. Without it the test is skipped.
 func NeedTool(t testing.TB, name string) (path string) {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// This file is for tests: it holds what other goroutines say, so that a
-// test can look at it meanwhile, and wait until it has heard what it looks for.
+// A Witness collects what other goroutines report, so that a test can wait for a value.
 
 // patience is how long a test waits for what has to come: long, since machines
 // are slow at times, and nobody waits for it where it comes.

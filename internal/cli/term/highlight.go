@@ -6,12 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// This file colours code for a terminal, line by line: keywords, strings,
-// comments, numbers and constants of the languages that agents write most.
+// Colours for code on a terminal, line by line: keywords, strings, comments, numbers and constants
+// of the languages that agents write most.
 //
-// It is no library's: chroma adds 5 MB to the program and 5 ms to each start, of the
-// 5 ms that there are to the first reply, since it reads its lexers when a program
-// begins. What is shown while an agent writes needs no grammar.
+// No library does this: chroma adds 5 MB to the program and 5 ms to each start, because it reads
+// its lexers at the start, and the first reply takes 5 ms in all. Streaming needs no grammar.
 
 // Colours, as ECMA-48 numbers them (SGR), that can be read on light and dark
 // terminals.

@@ -9,8 +9,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// This file draws the last lines of a terminal, which are drawn over until what
-// they say is done.
+// The live region: the last lines of the terminal, redrawn until they are final.
 
 // A Region is the last lines of a terminal. One goroutine uses it at a time, and
 // clears it before anything else writes to the terminal.

@@ -9,13 +9,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// This file renders what agents write for a terminal: CommonMark's blocks
-// and emphasis, and the tables, strikethrough and task lists of GitHub.
+// Markdown on a terminal: CommonMark's blocks and emphasis, and GitHub's tables, strikethrough
+// and task lists.
 //
-// It is no library's: those that there are compile tables and expressions when a
-// program starts, which each process of an editor would pay for (goldmark 1.3 ms,
-// glamour more than 10 ms, of the 5 ms that there are to the first reply); and it
-// has to know, line by line, which blocks are complete.
+// No library does this. Each process of an editor would pay for it at its start (goldmark 1.3 ms,
+// glamour more than 10 ms, where the first reply takes 5 ms in all), and streaming needs to know,
+// line by line, which blocks are complete.
 
 // A Renderer renders texts for a terminal of so many columns. What would steer the
 // terminal or is not seen is written out with Marks. Dim is for what is said beside

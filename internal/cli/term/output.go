@@ -19,9 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// This file prints what commands have found: tables, fields, and JSON. What
-// others wrote (agents, files of a project, a log) is printed so that every
-// character of it can be seen and none steers the terminal.
+// Printing of tables, fields and JSON. Third-party text (agents, project files, logs) is printed
+// with every character visible, so that none steers the terminal.
 
 // JSON prints a value, indented.
 func JSON(out io.Writer, v any) error {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 )
 
-// This file shows long texts by pages.
+// The pager for long texts.
 
 // A Paging is a text that is being shown.
 type Paging struct {
@@ -110,7 +110,7 @@ func command(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// This file has somebody choose a line on a terminal, with a few typed letters.
+// The picker: the user chooses a line by typing a few letters.
 
 // shownAtMost is how many lines are shown at once, where the terminal has room.
 const shownAtMost = 12

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 )
 
-// This file is about the terminal that a command was started on.
+// The terminal that started the command.
 
 // Yes asks a question on the terminal that is standard input, and reads the answer from
 // in. No answer is no.
@@ -74,8 +74,7 @@ func Draws(out io.Writer) bool {
 	return ok
 }
 
-// This file is what C-c and the other signals that ask a command to end
-// do to it.
+// C-c and other signals that end a command.
 
 // Status is the exit status after C-c, as a shell has it.
 const Status = 130

@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file finds and lays out what agents ask and nobody has answered.
+// Pending approvals: finding one by its id, and its layout.
 
 // shortID is how much of an approval's id is shown, unless another one begins
 // like it.

@@ -26,8 +26,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file makes files content that goes with a prompt: those that were
-// named, and those of the project that the prompt mentions as @path.
+// Files that go with a prompt: named by flags, or mentioned in the prompt as @path.
 
 const (
 	// most is how many bytes can go with a prompt: in base64 they have to fit into

@@ -104,7 +104,7 @@ func pretty(raw json.RawMessage) string {
 	return b.String() + "\n"
 }
 
-// What follows has the user's editor change a text.
+// Editing a text in the user's editor.
 
 // editorName is the editor that $VISUAL or $EDITOR names; "" if neither does. On a
 // terminal that cannot move its cursor $EDITOR alone counts.

@@ -149,7 +149,7 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 	}
 }
 
-// What follows says what the hub refuses in the words of who has typed a command.
+// The hub's errors in terms of the flags and commands that the user typed.
 
 // InWords is an error with what the hub says of it as a sentence, on a line, if it is
 // one that the hub gave; any other stays as it is. Parameters are called by their flags.

@@ -15,11 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// This file lays out what a person is shown of an agent's question
-// before deciding: the tool and what it acts on, its whole input but for what
-// the diff shows already, the diff, the answers to choose from. Every character
-// of it can be seen (internal/visible). What is too long for a screen is cut in
-// the middle, and says by how much.
+// The sheet of a question, shown before a person decides: the tool and its target, the input
+// except for the part that the diff shows, the diff, and the options. Every character is visible
+// (internal/visible). A text that is too long is cut in the middle, and says by how much.
 
 // A Question is what an agent asks.
 type Question struct {

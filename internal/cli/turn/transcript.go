@@ -16,8 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// This file reads a conversation from the hub, and writes it down: for people
-// at a terminal, as Markdown, and as JSON for other tools (docs/export.md).
+// Export of a conversation: for a terminal, as Markdown, and as JSON for other tools
+// (docs/export.md).
 
 // A Conversation is what was said and done up to a session, and which files the
 // session changed.

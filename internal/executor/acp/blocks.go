@@ -16,8 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/form"
 )
 
-// This file is content that is no text, on its way to an agent and from one:
-// images, sounds, resources, and links to some.
+// Content blocks to and from an agent: images, sounds, resources, and links to them.
 // https://agentclientprotocol.com/protocol/content
 
 // The types of content blocks that are no text.

@@ -163,8 +163,7 @@ func (a *agent) troubled(t *turn) *task.Failure {
 	return a.failureOf(&acp.Error{Code: -32603, Message: text})
 }
 
-// What follows reads what agents answer instead of a result: in words, and for
-// some of which kind it is.
+// Agents' errors: some kinds are known only by their words.
 
 // missingVariablePattern is how codex-acp says that its configuration names a variable
 // that it was not given.

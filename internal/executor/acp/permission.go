@@ -447,21 +447,17 @@ func running(argv []string) catalog.RequestPermissionParams {
 	return catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", Title: "Run " + title, ToolInput: input}
 }
 
-// What follows finds what a tool call runs where the agent tells that in
-// the call's title alone. Gemini CLI does: it tells no tool's input, and a question
-// about a shell command has these words.
+// Gemini CLI sends no tool input: the command is in the title of the tool call, and the question's
+// text has the rest.
 //
-//   - Since 0.36 the title is the command, and nothing else. The text that the
-//     question shows is "[in DIR]", or "[current working directory DIR]" where the
-//     model named no directory; then " (what the model says of it)", and
-//     " [background]".
-//   - Before, all of that stood in the title, behind the command, and the question
-//     showed nothing. Where the command ends can then not always be told: it may
-//     have brackets itself, and the model's words may have any.
+//   - Since 0.36 the title is the command alone. The text is "[in DIR]", or
+//     "[current working directory DIR]" if the model named no directory; then
+//     " (the description by the model)", and " [background]".
+//   - Before, the title had all of that behind the command, and the text was empty. The end of the
+//     command can then be ambiguous: the command may contain brackets, and so may the description.
 //
-// What is found is written as the input that other agents tell
-// (internal/toolinput), with each way to read it: rules and people look at that in
-// one place.
+// The result has the form of other agents' input (internal/toolinput), with each possible
+// reading, so that rules and people look at one place.
 
 // titleTeller is what an agent calls itself whose titles are commands. Those of others
 // are words for people, which no rule is held against.

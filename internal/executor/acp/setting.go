@@ -12,9 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// This file knows the settings of an agent's session: its mode, its model, its
-// options and what it says of itself. What the agent tells of them goes into a State; a
-// Setter changes them by the calls of the Agent Client Protocol.
+// The settings of an agent's session: mode, model, options, and its description of itself. Reports
+// of the agent go into a State; a Setter changes settings by calls of the Agent Client Protocol.
 
 // settingState is what an agent tells of its session: what it can be set to, and what
 // it is set to. Its methods may be called from any goroutine. What it gives out

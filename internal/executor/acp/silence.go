@@ -9,8 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// This file notices that an agent gives no sign of life in the middle of a
-// turn, and for how long.
+// Detection of a silent agent: no sign of life during a turn.
 
 const (
 	// complaintLines is how many lines of an agent's stderr are told at once, and

@@ -544,8 +544,8 @@ func unquoted(path string) string {
 	return path
 }
 
-// What follows finds the plan of an agent that asks whether it may carry one out.
-// Agents of the Agent Client Protocol have it in several places.
+// The plan of an agent that asks to carry it out. Agents of the Agent Client Protocol send it in
+// different places.
 
 // inFile begins the title of gemini's question whether a plan is agreed to. The
 // name of the file with the plan follows; the question has no more.

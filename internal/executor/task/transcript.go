@@ -7,8 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// This file tells an agent in words what was said in a conversation
-// that it does not know.
+// The transcript of a conversation in words, for an agent that does not know the conversation.
 
 // maxTranscript bounds what an agent is told of a conversation, in bytes; the
 // oldest messages are left out first.

@@ -133,9 +133,8 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 	}
 }
 
-// What follows is what the operating system says of the files of an SQLite
-// database: whether one can be opened, whether it is still the one that was opened,
-// who has it locked, and how much room is left. SQLite is not asked.
+// The files of a database, without SQLite: can they be opened, are they still the same, which
+// process has a lock, how much room is left.
 
 // A damagedError says why a file cannot be a whole database.
 type damagedError struct{ Problem string }

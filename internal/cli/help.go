@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+)
+
+// Help of commands, and messages about wrong flags.
+
+// Flags are explained where they are defined: those that all commands share in the
+// help of the program, which ends with what its environment may say, and in that of
+// a command its own.
+const (
+	helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`
+
+	usageTemplate = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
+
+Available Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} [command] --help" for more information about a command.{{end}}{{if .HasParent}}
+
+Flags that every command has, such as --json and --root: {{.Root.Name}} --help
+{{else}}
+{{end}}`
+)
+
+const environmentHelp = `
+Environment:
+  DUET_RPC_LOG               a file for the log, instead of standard error
+  DUET_RPC_DEBUG             1: every message is logged, with secrets removed;
+                             AIWG_IPC_DEBUG=1 does the same
+  DUET_RPC_LOG_LEVEL         debug, info, warn or error (--log-level)
+  DUET_RPC_READ_TIMEOUT      see --read-timeout
+  DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes
+  DUET_RPC_MAX_HEADER_BYTES  see --max-header-bytes
+  DUET_ROOT                  see --root
+  DUET_STATE_HOME            the directory of sessions, locks and logs
+                             ($XDG_STATE_HOME/duet, or ~/.local/state/duet)
+  DUET_COMPLETION_TIMEOUT    how long the completion of a shell may take, such as
+                             3s on a slow machine (1s)
+  DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS
+                             see duet-rpc config --defaults
+  DUET_DAEMON_IDLE           see duet-rpc config --defaults
+  DUET_SAFE_DIRECTORIES      directories, separated by :, in which files of other
+                             users are accepted too; with /* at the end of one,
+                             in all directories below it
+  NO_COLOR                   no colour, like --no-color
+A flag wins over the environment.
+`
+
+// installUsage makes a program and its commands explain themselves.
+func installUsage(root *cobra.Command) {
+	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + environmentHelp + "{{end}}")
+	root.SetUsageTemplate(usageTemplate)
+	root.SetFlagErrorFunc(explainFlag)
+	fitHelp(root)
+}
+
+// explainFlag is an error of the flags without the words of Go's parsers.
+func explainFlag(cmd *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.As(err, new(*pflag.NotExistError)):
+		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
+	case errors.As(err, &value):
+		flag := value.GetFlag()
+		if takes := takes(flag, value.Unwrap()); takes != "" {
+			return fmt.Errorf("--%s %s, got %q", flag.Name, takes, value.GetValue())
+		}
+	}
+	return err
+}
+
+// takes says what a flag takes, of which something else was refused with an error;
+// "" if the error says so.
+func takes(flag *pflag.Flag, refused error) string {
+	switch flag.Value.Type() {
+	case "bool":
+		return "is true or false"
+	case "stringSlice":
+		return "takes words, separated by commas"
+	}
+	switch {
+	case errors.As(refused, new(*strconv.NumError)):
+		return "takes a number"
+	case strings.HasPrefix(refused.Error(), "time: "):
+		return "takes a time, such as 30s or 500ms"
+	}
+	return ""
+}
+
+// together is what cobra says of flags that exclude each other.
+var together = lazyregexp.New(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
+
+// explainUsage is an error of the command line in plain words, or as it is.
+func explainUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	given := together().FindStringSubmatch(err.Error())
+	if given == nil {
+		return err
+	}
+	return fmt.Errorf("--%s cannot be given together", strings.Join(strings.Fields(given[1]), " and --"))
+}
+
+// refuseUnknown makes the commands that cobra adds refuse what they do not know, as
+// the program's own do by noArguments.
+func refuseUnknown(root *cobra.Command, noArguments cobra.PositionalArgs) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err == nil && found.HasSubCommands() {
+					err = noArguments(found, rest)
+				}
+				return err
+			}
+		case "completion":
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return fmt.Errorf("there is no completion for %q; there is for bash, zsh, fish or powershell", args[0])
+				}
+				return nil
+			}
+		}
+	}
+}
+
+// fitHelp has the help of a program and its commands fit the terminal.
+func fitHelp(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		out := cmd.OutOrStdout()
+		columns, _, _ := term.Size(out)
+		var text bytes.Buffer
+		cmd.SetOut(&text)
+		help(cmd, args)
+		cmd.SetOut(out)
+		_, _ = out.Write([]byte(fit(text.String(), columns)))
+	})
+}
+
+// farIn is from where a line goes on with the one above, rather than beginning one.
+const farIn = 12
+
+// fit breaks the lines of a help that are wider than so many columns. Words under a
+// name stay under it; lines of a paragraph that has one too wide are filled anew.
+func fit(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	var out []string
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); {
+		paragraph := lines[i : i+1]
+		for _, next := range lines[i+1:] {
+			if !goesOn(paragraph[0], next) {
+				break
+			}
+			paragraph = lines[i : i+len(paragraph)+1]
+		}
+		i += len(paragraph)
+		if !tooWide(paragraph, columns) {
+			out = append(out, paragraph...)
+			continue
+		}
+		whole := strings.TrimRight(paragraph[0], " ")
+		for _, line := range paragraph[1:] {
+			whole += " " + strings.TrimSpace(line)
+		}
+		out = append(out, term.Wrapped(whole, columns, under(whole, columns)))
+	}
+	return strings.Join(out, "\n")
+}
+
+// goesOn tells whether a line is of the paragraph, or of the entry of a list, that
+// begins with first.
+func goesOn(first, line string) bool {
+	switch depth := indentOf(line); {
+	case line == "" || first == "":
+		return false
+	case depth == 0:
+		return indentOf(first) == 0
+	default:
+		return depth >= farIn && indentOf(first) < farIn && indentOf(first) > 0
+	}
+}
+
+func tooWide(lines []string, columns int) bool {
+	for _, line := range lines {
+		if len([]rune(line)) > columns {
+			return true
+		}
+	}
+	return false
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// under is what stands before a line that goes on with one: spaces up to the text
+// behind a name, or a little more than before the name where there is little room.
+func under(line string, columns int) string {
+	depth := indentOf(line)
+	if depth == 0 {
+		return ""
+	}
+	at := strings.Index(line[depth:], "  ")
+	if at < 0 {
+		return strings.Repeat(" ", depth+2)
+	}
+	at += depth
+	at += indentOf(line[at:])
+	if at > columns/2 {
+		return strings.Repeat(" ", farIn)
+	}
+	return strings.Repeat(" ", at)
+}
