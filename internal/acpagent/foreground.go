@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -277,7 +278,7 @@ func (s *session) stateUpdate(state string) []any {
 
 // runsOf returns the runs of a conversation that have not ended, the oldest first. last is
 // the conversation's last run.
-func (a *agent) runsOf(ctx context.Context, last wire.Session) (runs []*run, err error) {
+func (a *agent) runsOf(ctx context.Context, last protocol.Session) (runs []*run, err error) {
 	for s := last; ; {
 		switch {
 		case s.State == wire.Draft, s.State == wire.Cancelled: // the run before may be active
@@ -286,10 +287,10 @@ func (a *agent) runsOf(ctx context.Context, last wire.Session) (runs []*run, err
 		default:
 			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State != wire.Queued && s.State != wire.Starting})
 		}
-		if s.ParentID == "" {
+		if s.ParentSessionID == "" {
 			return runs, nil
 		}
-		before, _, err := wire.SessionState(ctx, a.hub, s.ParentID)
+		before, _, err := wire.SessionState(ctx, a.hub, s.ParentSessionID)
 		if err != nil || before.ThreadID != last.ThreadID {
 			return runs, err
 		}

@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -130,8 +132,8 @@ func (a *agent) take(ctx context.Context, p openRequest, tellAgain bool) (opened
 			s.leave()
 			return opened{}, refused(err)
 		}
-		if state.ContextUsed > 0 && state.ContextSize > 0 {
-			s.tell(usageUpdate(state.ContextUsed, state.ContextSize, state.CostUSD))
+		if used, size := protocol.Value(state.EffectiveContextTokens), protocol.Value(state.ContextLimit); used > 0 && size > 0 {
+			s.tell(usageUpdate(used, size, protocol.Value(state.CostUSD)))
 		}
 	} else {
 		s.translator.BeginsInside()
@@ -185,7 +187,7 @@ func (a *agent) list(ctx context.Context, p listRequest) (listResponse, error) {
 		params["before"] = *p.Cursor
 	}
 	page, _, err := wire.Call[struct {
-		Sessions []wire.Session
+		Sessions []protocol.Session
 		Next     string `json:"next_before"`
 	}](ctx, a.hub, "getSessionLeaves", params)
 	if err != nil {
@@ -197,7 +199,7 @@ func (a *agent) list(ctx context.Context, p listRequest) (listResponse, error) {
 			continue
 		}
 		r.Sessions = append(r.Sessions, sessionInfo{
-			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.ConversationTitle, UpdatedAt: s.LastActivity,
+			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.AdditionalDirectories, Title: s.ConversationTitle, UpdatedAt: s.LastActivityAt.Format(time.RFC3339Nano),
 		})
 	}
 	return r, nil

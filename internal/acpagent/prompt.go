@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -297,9 +298,10 @@ func (s *session) ending(ctx context.Context, run string, o outcome) (promptResp
 		}
 		return r, s.agent.failed(o)
 	}
-	if err == nil && state.TotalTokens > 0 {
+	if err == nil && protocol.Value(state.TotalTokens) > 0 {
 		r.Usage = &usage{
-			Total: state.TotalTokens, Input: state.InputTokens, Output: state.OutputTokens, CachedRead: state.CacheRead, CachedWrite: state.CacheWrite,
+			Total: *state.TotalTokens, Input: protocol.Value(state.InputTokens), Output: protocol.Value(state.OutputTokens),
+			CachedRead: protocol.Value(state.CacheReadInputTokens), CachedWrite: protocol.Value(state.CacheCreationInputTokens),
 		}
 	}
 	return r, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -28,7 +29,7 @@ func (s *session) look(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	b := s.beginning()
-	var state wire.Session
+	var state protocol.Session
 	if b == nil {
 		if state, _, err = wire.SessionState(ctx, hub, s.id); err != nil {
 			return view{}, err
@@ -38,7 +39,9 @@ func (s *session) look(ctx context.Context) (view, error) {
 			if err != nil {
 				return view{}, err
 			}
-			d.AgentSession.Info = nil
+			if d.AgentSession != nil {
+				d.AgentSession.Info = nil
+			}
 			state.Agent, state.AgentMode, state.Model, state.Modes, state.AgentSession = another, "", "", d.Modes, d.AgentSession
 		}
 	} else {
@@ -46,7 +49,7 @@ func (s *session) look(ctx context.Context) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
-		state = wire.Session{
+		state = protocol.Session{
 			Agent: d.Agent, Modes: d.Modes, AgentSession: d.AgentSession, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
 		}
 	}
@@ -208,34 +211,34 @@ type view struct {
 }
 
 // viewOf is how a session is set, as the client is told it.
-func (s *session) viewOf(state wire.Session, agents []wire.Agent) view {
+func (s *session) viewOf(state protocol.Session, agents []wire.Agent) view {
 	v := view{title: state.Title, working: state.State != "" && !wire.Ended(state.State)}
-	if v.title == "" && state.AgentSession.Info != nil {
-		v.title = state.AgentSession.Info.Title
+	if v.title == "" && state.Reported().Info != nil {
+		v.title = state.Reported().Info.Title
 	}
 	v.options = append(v.options, agentOption(state.Agent, agents))
-	mode := cmp.Or(state.RequestedMode, state.Mode, state.AgentMode)
-	if mode == "" && state.AgentSession.Mode != nil {
-		mode = state.AgentSession.Mode.Current
+	mode := cmp.Or(state.RequestedMode, state.PermissionMode, state.AgentMode)
+	if mode == "" && state.Reported().Mode != nil {
+		mode = state.Reported().Mode.Current
 	}
 	if len(state.Modes) > 0 {
-		modes, current := valuesOf(state.Modes, cmp.Or(mode, "default"))
+		modes, current := valuesOf(protocol.ModeChoices(state.Modes), cmp.Or(mode, "default"))
 		v.modes = &schemaModes{Current: current}
 		for _, m := range modes {
 			v.modes.Available = append(v.modes.Available, schemaMode{ID: m.Value, Name: m.Name, Description: m.Description})
 		}
 		v.options = append(v.options, schemaConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
 	}
-	if m := state.AgentSession.Model; m != nil && len(m.Choices) > 0 {
+	if m := state.Reported().Model; m != nil && len(m.Choices) > 0 {
 		models, current := valuesOf(m.Choices, cmp.Or(state.RequestedModel, m.Current, state.Model))
 		v.options = append(v.options, schemaConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
 	}
-	for _, o := range state.AgentSession.Options {
+	for _, o := range state.Reported().Options {
 		if option, ok := s.ownOption(o, state.RequestedOptions[o.ID]); ok {
 			v.options = append(v.options, option)
 		}
 	}
-	v.commands = commandsOf(state.AgentSession.Commands)
+	v.commands = commandsOf(state.Reported().Commands)
 	return v
 }
 

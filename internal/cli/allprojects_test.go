@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // told is a project whose sessions were active so many minutes after a moment.
 func told(root string, minutes ...int) listedProject {
 	l := listedProject{Root: root}
 	for _, m := range minutes {
-		at := time.Date(2026, 1, 1, 12, m, 0, 0, time.UTC).Format(time.RFC3339Nano)
-		l.read = append(l.read, wire.Session{ID: at, LastActivity: at})
-		l.Sessions = append(l.Sessions, json.RawMessage(`"`+at+`"`))
+		at := time.Date(2026, 1, 1, 12, m, 0, 0, time.UTC)
+		l.read = append(l.read, protocol.Session{ID: at.String(), LastActivityAt: at})
+		l.Sessions = append(l.Sessions, json.RawMessage(`"`+at.String()+`"`))
 	}
 	return l
 }
@@ -38,7 +38,7 @@ func TestTheNewestOfAllProjects(t *testing.T) {
 	}
 	var order []string
 	for _, r := range rows([]listedProject{told("a", 8, 4, 1), told("b", 9, 7)}) {
-		order = append(order, r.root+r.LastActivity[14:16])
+		order = append(order, r.root+r.LastActivityAt.Format("04"))
 	}
 	assert.Equal(t, []string{"b09", "a08", "b07", "a04", "a01"}, order)
 }

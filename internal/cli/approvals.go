@@ -388,7 +388,7 @@ func (f *decisionFlags) Asking(prompt string) (_ string, err error) {
 }
 
 // Take takes the last message of a session, or says why it will not do.
-func (f *decisionFlags) Take(s wire.Session) (err error) {
+func (f *decisionFlags) Take(s protocol.Session) (err error) {
 	f.text = ""
 	if s.Result != nil {
 		f.text = s.Result.Result

@@ -23,6 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -246,7 +247,7 @@ type listedProject struct {
 	Sessions []json.RawMessage `json:"sessions"`
 	Error    string            `json:"error,omitempty"`
 
-	read []wire.Session // Sessions
+	read []protocol.Session // Sessions
 }
 
 // roots are the projects of this machine, that of the settings among them.
@@ -347,7 +348,7 @@ func (l *listedProject) take(ctx context.Context, c *client.Client, params any) 
 	if err != nil {
 		return err
 	}
-	read := make([]wire.Session, len(r.Sessions))
+	read := make([]protocol.Session, len(r.Sessions))
 	for i, raw := range r.Sessions {
 		if err := json.Unmarshal(raw, &read[i]); err != nil {
 			return err
@@ -373,7 +374,7 @@ func newest(all []listedProject, most int) {
 	for i := range all {
 		p := &all[i]
 		var kept []json.RawMessage
-		var read []wire.Session
+		var read []protocol.Session
 		for n, s := range p.read {
 			if activity(s).After(active[most]) {
 				kept, read = append(kept, p.Sessions[n]), append(read, s)
@@ -383,15 +384,12 @@ func newest(all []listedProject, most int) {
 	}
 }
 
-func activity(s wire.Session) time.Time {
-	at, _ := time.Parse(time.RFC3339Nano, s.LastActivity) // what is no time is the oldest
-	return at
-}
+func activity(s protocol.Session) time.Time { return s.LastActivityAt }
 
 // A row is a session of a project.
 type row struct {
 	root string
-	wire.Session
+	protocol.Session
 }
 
 // rows are the sessions of all projects, that which was active last first.
@@ -457,7 +455,7 @@ func (o allprojectsOptions) list(cmd *cobra.Command, params any, limit int) erro
 	t.Spare("AGENT")
 	t.Empty("no session is kept of any project that is known on this machine: `duet-rpc prompt \"…\"` begins one here")
 	for _, s := range rows(all) {
-		t.Row(term.HomePath(s.root), s.TaskID, sessionStatus(s.Session), s.Agent, term.AgeOf(s.LastActivity), term.Short(s.Called()))
+		t.Row(term.HomePath(s.root), s.TaskID, sessionStatus(s.Session), s.Agent, term.Age(s.LastActivityAt), term.Short(s.Called()))
 	}
 	return t.Flush()
 }

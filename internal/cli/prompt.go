@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -103,13 +104,13 @@ func newPromptCommand(s *settings) *cobra.Command {
 	o.gates.Add(cmd)
 	o.with.AddShort(cmd)
 	directories(cmd, "cwd", "add-dir")
-	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
+	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error) {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
 		}
 		from, err := wire.SessionID(ctx, c, o.from)
 		if err != nil {
-			return wire.AgentDescription{}, err
+			return protocol.AgentDescription{}, err
 		}
 		return wire.DescribeAgent(ctx, c, "", from)
 	})
@@ -181,7 +182,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	if err == nil && p.session.Status == wire.Completed {
 		if unfit = o.answer.Take(p.session); unfit != nil {
 			view.Note("the answer: " + unfit.Error() + "; asking once more")
-			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), wire.Session{}
+			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), protocol.Session{}
 			if interrupted, err = toItsEnd(); err == nil {
 				unfit = o.answer.Take(p.session)
 			}
@@ -206,8 +207,8 @@ type prompting struct {
 	text       string
 	interrupts <-chan os.Signal
 
-	session wire.Session // the zero value until there is one
-	hubGone bool         // the hub ended before the session did, and not because somebody stopped it
+	session protocol.Session // the zero value until there is one
+	hubGone bool             // the hub ended before the session did, and not because somebody stopped it
 }
 
 // attend starts a session, or goes on with that of a hub that has gone, and shows it
@@ -260,10 +261,10 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		options.SignIn = func(ctx context.Context, agent, method string) error {
 			return agentsOptions(p.settings).Login(ctx, os.Stderr, agent, method)
 		}
-		options.Repeat = func(ctx context.Context, after wire.Session) (wire.Session, error) {
+		options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
 			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)
 			if err != nil {
-				return wire.Session{}, err
+				return protocol.Session{}, err
 			}
 			session, _, err := wire.SessionState(ctx, c, started.SessionID)
 			return session, err
@@ -338,12 +339,12 @@ type agentSettings struct {
 }
 
 // addFlags adds the flags. known is whose modes, models and options they complete.
-func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error)) {
+func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error)) {
 	f := cmd.Flags()
 	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(wire.DuetModes, ", ")+", or a mode of its own")
 	f.StringVarP(&a.model, "model", "m", "", "have the agent use `MODEL`")
 	f.StringArrayVar(&a.options, "option", nil, "set an option of the agent, `ID=VALUE`; may be given several times")
-	for name, list := range map[string]func(k wire.AgentDescription) []string{"mode": modeCandidates, "model": modelCandidates, "option": optionCandidates} {
+	for name, list := range map[string]func(k protocol.AgentDescription) []string{"mode": modeCandidates, "model": modelCandidates, "option": optionCandidates} {
 		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			words, directive := completeAll(s, func(ctx context.Context, c *client.Client) []string {
 				k, err := known(ctx, c, cmd, args)
@@ -377,14 +378,14 @@ func (a *agentSettings) addTo(params map[string]any, members map[string]string) 
 func (a *agentSettings) isEmpty() bool { return a.mode == "" && a.model == "" && len(a.options) == 0 }
 
 // knownByFlag is what can be asked of the agent that the flag --agent names.
-func knownByFlag(ctx context.Context, c *client.Client, cmd *cobra.Command, _ []string) (wire.AgentDescription, error) {
+func knownByFlag(ctx context.Context, c *client.Client, cmd *cobra.Command, _ []string) (protocol.AgentDescription, error) {
 	agent, _ := cmd.Flags().GetString("agent") // "" where there is no such flag
 	return wire.DescribeAgent(ctx, c, agent, "")
 }
 
 // knownByID is what can be asked of the agent of the session that is the first
 // argument.
-func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
+func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error) {
 	if len(args) == 0 {
 		return knownByFlag(ctx, c, cmd, nil)
 	}

@@ -141,7 +141,7 @@ func whySilent(ctx context.Context, s *settings) string {
 const gatesFail = 4
 
 // statusOf is how a session that was attended ended, as an error with the exit status.
-func statusOf(session wire.Session, interrupted bool) error {
+func statusOf(session protocol.Session, interrupted bool) error {
 	switch {
 	case session.Gates != nil && session.Gates.State == domain.LoopStopped && interrupted:
 		return term.ErrInterrupted

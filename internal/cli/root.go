@@ -23,6 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -270,19 +271,21 @@ func methodCandidates(ctx context.Context, c *client.Client) []string {
 }
 
 // modeCandidates lists the modes that can be asked of an agent.
-func modeCandidates(k wire.AgentDescription) []string { return described(k.Modes, "") }
+func modeCandidates(k protocol.AgentDescription) []string {
+	return described(protocol.ModeChoices(k.Modes), "")
+}
 
 // modelCandidates lists an agent's models.
-func modelCandidates(k wire.AgentDescription) []string {
-	if k.AgentSession.Model == nil {
+func modelCandidates(k protocol.AgentDescription) []string {
+	if k.Reported().Model == nil {
 		return nil
 	}
-	return described(k.AgentSession.Model.Choices, "")
+	return described(k.Reported().Model.Choices, "")
 }
 
 // optionCandidates lists the values of an agent's options, as ID=VALUE.
-func optionCandidates(k wire.AgentDescription) (all []string) {
-	for _, o := range k.AgentSession.Options {
+func optionCandidates(k protocol.AgentDescription) (all []string) {
+	for _, o := range k.Reported().Options {
 		all = append(all, described(o.Choices, o.ID+"=")...)
 	}
 	return all

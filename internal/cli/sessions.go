@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -32,7 +33,7 @@ type sessionsOptions struct {
 	// Hub runs do with a connection to the project's hub.
 	Hub func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
 	// Find finds a session by any of its ids, where no hub runs, too.
-	Find func(cmd *cobra.Command, id string) (wire.Session, error)
+	Find func(cmd *cobra.Command, id string) (protocol.Session, error)
 	Help string // what the commands over a hub have in common
 	// AskYes asks on the terminal. An error says no, and what to run again.
 	AskYes func(cmd *cobra.Command, question, no, again string) error
@@ -155,7 +156,7 @@ func newPick(o sessionsOptions) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				list, _, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", map[string]any{"limit": offered, "archived": false})
+				list, _, err := wire.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": offered, "archived": false})
 				if err != nil {
 					return err
 				}
@@ -174,13 +175,13 @@ func newPick(o sessionsOptions) *cobra.Command {
 }
 
 // offeredLines are a line for each session, in columns.
-func offeredLines(list []wire.Session) (lines []string) {
+func offeredLines(list []protocol.Session) (lines []string) {
 	var task, status int
 	for _, s := range list {
 		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.AgeOf(s.LastActivity), status, s.Status, term.Line(s.Called())))
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, s.Status, term.Line(s.Called())))
 	}
 	return lines
 }
@@ -432,7 +433,7 @@ func joined(words []string) string { return strings.Join(words, " ") }
 // Printing of a session, a list of sessions, and an agent's settings.
 
 // listOfSessions prints sessions, a line each; where there are none, on a terminal what that means.
-func listOfSessions(out io.Writer, sessions []wire.Session, none string) error {
+func listOfSessions(out io.Writer, sessions []protocol.Session, none string) error {
 	t := term.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("SESSION", "AGENT")
 	t.Empty(none)
@@ -443,7 +444,7 @@ func listOfSessions(out io.Writer, sessions []wire.Session, none string) error {
 			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
 		told[x.ThreadID] = true
-		t.Row(x.ID, x.TaskID, sessionStatus(x), x.Agent, term.AgeOf(x.LastActivity), title)
+		t.Row(x.ID, x.TaskID, sessionStatus(x), x.Agent, term.Age(x.LastActivityAt), title)
 	}
 	return t.Flush()
 }
@@ -453,18 +454,18 @@ func listOfSessions(out io.Writer, sessions []wire.Session, none string) error {
 const besideBackground = 30
 
 // sessionStatus is a session's status, and that its agent gives no sign of life.
-func sessionStatus(x wire.Session) string {
-	if x.SilentSince.IsZero() {
+func sessionStatus(x protocol.Session) string {
+	if x.SilentSince == nil {
 		return x.Status + x.Gates.Short()
 	}
-	return x.Status + ", silent for " + term.Age(x.SilentSince)
+	return x.Status + ", silent for " + term.Age(*x.SilentSince)
 }
 
 // sessionCommands prints the slash commands of a session's agent, a line each.
-func sessionCommands(out io.Writer, x wire.Session) error {
+func sessionCommands(out io.Writer, x protocol.Session) error {
 	t := term.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
 	t.Empty("its agent has told of no slash commands, or has not run yet")
-	for _, c := range x.AgentSession.Commands {
+	for _, c := range x.Reported().Commands {
 		t.Row("/"+c.Name, term.Short(c.InputHint), term.Short(c.Description))
 	}
 	return t.Flush()
@@ -472,25 +473,25 @@ func sessionCommands(out io.Writer, x wire.Session) error {
 
 // printSessionList prints a session and the agent's last message, whose Markdown is rendered
 // where colour is wanted and out is a terminal.
-func printSessionList(out io.Writer, x wire.Session, color bool) error {
+func printSessionList(out io.Writer, x protocol.Session, color bool) error {
 	tokens, cost, silence := "", "", ""
-	if !x.SilentSince.IsZero() {
-		silence = term.Silence(x.Agent, x.SilentSince, x.SilentTool, x.SilentNote)
+	if x.SilentSince != nil {
+		silence = term.Silence(x.Agent, *x.SilentSince, x.SilentTool, x.SilentNote)
 	}
-	if x.TotalTokens > 0 {
-		tokens = fmt.Sprint(x.TotalTokens)
+	if total := protocol.Value(x.TotalTokens); total > 0 {
+		tokens = fmt.Sprint(total)
 	}
-	if x.CostUSD > 0 {
-		cost = fmt.Sprintf("$%.4f", x.CostUSD)
+	if usd := protocol.Value(x.CostUSD); usd > 0 {
+		cost = fmt.Sprintf("$%.4f", usd)
 	}
 	fields := []term.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentSessionID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, term.Field{"title", x.Title},
-		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(x.CompletedAt)},
+		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.CompletedAt))},
 		term.Field{"stop reason", x.StopReason}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
-		term.Field{"agent's session", x.AgentSessionID}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
+		term.Field{"agent's session", x.ClaudeSessionID}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
 	err := term.Fields(out, fields...)
 	if x.Result != nil {
 		term.Body(out, x.Result.Result, color)
@@ -499,10 +500,10 @@ func printSessionList(out io.Writer, x wire.Session, color bool) error {
 }
 
 // agentFields are what a session's agent is set to, and what it can be set to.
-func agentFields(x wire.Session) []term.Field {
-	told := x.AgentSession
-	mode, model := x.Mode, x.Model
-	if x.AgentMode != "" && x.AgentMode != x.Mode && x.RequestedAgent == "" {
+func agentFields(x protocol.Session) []term.Field {
+	told := x.Reported()
+	mode, model := x.PermissionMode, x.Model
+	if x.AgentMode != "" && x.AgentMode != x.PermissionMode && x.RequestedAgent == "" {
 		mode += ", the agent is in " + x.AgentMode
 	}
 	if x.RequestedMode != "" {
@@ -513,7 +514,7 @@ func agentFields(x wire.Session) []term.Field {
 	} else if model != "" && told.Agent != nil && (told.Model == nil || told.Model.Current == "" && len(told.Model.Choices) == 0) {
 		model += ", asked for; the agent does not say which models it has"
 	}
-	fields := []term.Field{{"mode", mode}, {"modes", idsOf(x.Modes)}, {"model", model}}
+	fields := []term.Field{{"mode", mode}, {"modes", idsOf(protocol.ModeChoices(x.Modes))}, {"model", model}}
 	if told.Model != nil {
 		fields = append(fields, term.Field{"models", idsOf(told.Model.Choices)})
 	}
@@ -549,7 +550,7 @@ func idsOf(choices []domain.Choice) string {
 }
 
 // agentOfSession is the agent of a session, and the one that its conversation goes on with.
-func agentOfSession(x wire.Session) string {
+func agentOfSession(x protocol.Session) string {
 	if x.RequestedAgent == "" {
 		return x.Agent
 	}
@@ -620,7 +621,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Long:  "List sessions, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
+			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []protocol.Session }) error {
 				return listOfSessions(cmd.OutOrStdout(), r.Sessions, noSession(p.Status, p.Agent, p.Archived))
 			})
 		},
@@ -646,7 +647,7 @@ func findingOptions(s *settings) sessionsOptions {
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
 			return withHub(cmd, s, do)
 		},
-		Find: func(cmd *cobra.Command, id string) (found wire.Session, err error) {
+		Find: func(cmd *cobra.Command, id string) (found protocol.Session, err error) {
 			err = connected(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
 				found, _, err = wire.SessionState(ctx, c, id)
 				return err
@@ -837,7 +838,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 			}
 			return askHub(cmd, s, "session.set", params, func(r struct {
 				Live    bool
-				Session wire.Session
+				Session protocol.Session
 			},
 			) error {
 				when := "from the next prompt on"
@@ -862,7 +863,7 @@ func newSessionCommandsCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
+			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session protocol.Session }) error {
 				return sessionCommands(cmd.OutOrStdout(), r.Session)
 			})
 		},

@@ -100,8 +100,8 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
 				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", t.Agent}, term.Field{"prompt", t.Prompt},
-					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.Time(t.CreatedAt)}, term.Field{"started", term.Time(t.StartedAt)},
-					term.Field{"ended", term.Time(t.CompletedAt)}, term.Field{"error", t.Error}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
+					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.TimeOf(t.CreatedAt)}, term.Field{"started", term.TimeOf(t.StartedAt)},
+					term.Field{"ended", term.TimeOf(t.CompletedAt)}, term.Field{"error", t.Error}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
 				term.Body(out, t.Output, !s.NoColor)
 				return err
 			})

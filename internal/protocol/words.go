@@ -214,3 +214,87 @@ func (a Attachment) Label() string {
 	}
 	return "[" + strings.Join(parts, " ") + "]"
 }
+
+// BackgroundTitles are the titles of the agent's background tasks, or "".
+func (s Session) BackgroundTitles() string {
+	titles := make([]string, len(s.Background))
+	for i, b := range s.Background {
+		titles[i] = cmp.Or(b.Title, b.Kind)
+	}
+	return strings.Join(titles, ", ")
+}
+
+// Called is the name of the session for people: its title, or its prompt.
+func (s Session) Called() string { return cmp.Or(s.Title, s.Summary, s.Query) }
+
+// Outcome says how the session ended.
+func (s Session) Outcome() string {
+	const completed = string(domain.Completed)
+	if s.Status != completed {
+		return Outcome(s.Status, s.Error, s.ErrorCode)
+	}
+	switch s.StopReason { // of the Agent Client Protocol
+	case "refusal":
+		return completed + ": the agent refused to go on"
+	case "max_tokens":
+		return completed + ": cut off, it has reached its limit of tokens"
+	case "max_turn_requests":
+		return completed + ": cut off, it has reached its limit of requests in a turn"
+	}
+	switch {
+	case s.Gates.Failed():
+		return "gates " + s.Gates.Words()
+	case s.Gates != nil && s.Gates.State == domain.LoopPassed:
+		return completed + ", gates " + s.Gates.Words()
+	case s.Gates != nil && s.Gates.State == domain.LoopStopped:
+		return completed + ", the check of the gates was " + s.Gates.Words()
+	}
+	return completed
+}
+
+// Outcome is a final state, with the reason unless it is completed.
+func Outcome(state, why, code string) string {
+	switch {
+	case state == string(domain.Completed) || why == "":
+		return state
+	case code != "":
+		return fmt.Sprintf("%s: %s (%s)", state, why, code)
+	}
+	return state + ": " + why
+}
+
+// AreChecked reports whether the gates of this session's own turn run now.
+func (s Session) AreChecked() bool {
+	return s.Gates != nil && s.Gates.State == domain.LoopChecking && s.Gates.SessionID == s.ID
+}
+
+// GoesOnIn is the session that continues the work of an ended session whose gates failed, or "".
+func (s Session) GoesOnIn() string {
+	if s.Gates == nil || s.Gates.SessionID == s.ID || s.Gates.State != domain.LoopWorking && s.Gates.State != domain.LoopChecking {
+		return ""
+	}
+	return s.Gates.SessionID
+}
+
+// Reported is the agent's report about its session, or an empty one.
+func (s Session) Reported() AgentSession { return Value(s.AgentSession) }
+
+// Reported is the agent's report about its last session, or an empty one.
+func (d AgentDescription) Reported() AgentSession { return Value(d.AgentSession) }
+
+// Value is what p points to, or the zero value.
+func Value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// ModeChoices are modes as choices between them.
+func ModeChoices(modes []Mode) []domain.Choice {
+	list := make([]domain.Choice, len(modes))
+	for i, m := range modes {
+		list[i] = domain.Choice{ID: m.ID, Name: m.Name, Description: m.Description}
+	}
+	return list
+}

@@ -15,29 +15,6 @@ const (
 	BuildOutput  = "output"
 )
 
-// States of work that has gates.
-const (
-	GatesWorking  = "working"
-	GatesChecking = "checking"
-	GatesPassed   = "passed"
-	GatesFailed   = "failed"
-	GatesStopped  = "stopped"
-)
-
-// AreChecked reports whether the gates of this session's own turn run now.
-func (s Session) AreChecked() bool {
-	return s.Gates != nil && s.Gates.State == GatesChecking && s.Gates.SessionID == s.ID
-}
-
-// GoesOnIn is the session in which the work of one that has ended goes on, since its gates
-// failed; "": in none.
-func (s Session) GoesOnIn() string {
-	if s.Gates == nil || s.Gates.SessionID == s.ID || s.Gates.State != GatesWorking && s.Gates.State != GatesChecking {
-		return ""
-	}
-	return s.Gates.SessionID
-}
-
 // Automation is what triggers there are (automation.status).
 type Automation struct {
 	Enabled bool      `json:"enabled"`

@@ -401,10 +401,18 @@ func Number(n int) string {
 	return digits
 }
 
-// Time is a time of the wire as people read it, on this machine's clock.
-func Time(written string) string {
-	if t, err := time.Parse(time.RFC3339Nano, written); err == nil {
-		return t.Local().Format(time.DateTime)
+// Time is a time on this machine's clock, or "" for the zero time.
+func Time(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Local().Format(time.DateTime)
+}
+
+// TimeOf is Time of a time as RFC 3339 has it. Another text stays as it is.
+func TimeOf(written string) string {
+	if at, err := time.Parse(time.RFC3339Nano, written); err == nil {
+		return Time(at)
 	}
 	return written
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -30,7 +31,7 @@ type Options struct {
 	SignIn func(ctx context.Context, agent, method string) error
 	// Repeat begins a session that goes on after one that has ended, with the same
 	// prompt.
-	Repeat func(ctx context.Context, after wire.Session) (wire.Session, error)
+	Repeat func(ctx context.Context, after protocol.Session) (protocol.Session, error)
 
 	Again bool // it was attended with the same view before: what was shown is not shown again
 }
@@ -47,7 +48,7 @@ const endWithin = 15 * time.Second
 // with which the agent is told something, and the same prompt again after signing
 // in. It returns the last session as it has ended, and whether it was interrupted
 // from here. c must not reconnect to another hub.
-func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
+func Attend(ctx context.Context, c *client.Client, view *View, session protocol.Session, o Options) (ended protocol.Session, interrupted bool, err error) {
 	since := view.seq
 	if !o.Again {
 		since = 0
@@ -83,7 +84,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 func (a *asker) isHungUp() bool { return a.terminal != nil && !term.IsTerminal(a.terminal) }
 
 // attend shows what has happened in a session since an event, to its end.
-func (a *asker) attend(ctx context.Context, session wire.Session, since int64, running *sync.WaitGroup) (wire.Session, error) {
+func (a *asker) attend(ctx context.Context, session protocol.Session, since int64, running *sync.WaitGroup) (protocol.Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ticks, stopped := a.view.work()
@@ -127,7 +128,7 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 	}
 	// That a full disk has ended it is announced before it can be stored, perhaps before the
 	// subscription began: then no event comes.
-	if now, _, err := wire.SessionState(ctx, a.hub, session.ID); err == nil && now.ErrorCode == wire.StoreFull {
+	if now, _, err := wire.SessionState(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
 		return now, nil
 	}
 	for {
@@ -280,7 +281,7 @@ func (v *View) showQuestion(a wire.Approval) {
 }
 
 // IsOrphan reports whether a session was interrupted because its hub ended.
-func IsOrphan(s wire.Session) bool {
+func IsOrphan(s protocol.Session) bool {
 	return s.Status == wire.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
 }
 

@@ -53,7 +53,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	})
 	taken, over, said := make(chan os.Signal), make(chan error, 1), make(lines, 100)
 	go func() {
-		_, interrupted, err := Attend(t.Context(), c, NewView(said, said, true, false), wire.Session{ID: "s"}, Options{
+		_, interrupted, err := Attend(t.Context(), c, NewView(said, said, true, false), protocol.Session{ID: "s"}, Options{
 			Signals: taken, EndNow: func() { t.Error("there was one signal") }, SilentAfter: time.Hour, WhySilent: func() string { return "" },
 		})
 		assert.Equal(t, !errors.Is(err, ErrHungUp), interrupted)
@@ -96,7 +96,7 @@ func TestAProcessThatIsToEndDoesNotWaitForWhatCannotBeInterrupted(t *testing.T) 
 func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
 	a, q, side := asking(wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
 	a.begin.Do(func() {}) // nobody types
-	a.view.session, a.waiting = wire.Session{ID: "s"}, []asked{q}
+	a.view.session, a.waiting = protocol.Session{ID: "s"}, []asked{q}
 	a.prompt()
 	side.Reset()
 	for _, step := range []struct {

@@ -11,11 +11,12 @@ import (
 	"text/tabwriter"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // follow is the session that goes on from here after one that has ended, or nil.
-func (a *asker) follow(ctx context.Context, ended wire.Session) (*wire.Session, error) {
+func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.Session, error) {
 	if id := ended.GoesOnIn(); id != "" {
 		next, _, err := wire.SessionState(ctx, a.hub, id)
 		return &next, err
@@ -40,7 +41,7 @@ func (a *asker) follow(ctx context.Context, ended wire.Session) (*wire.Session, 
 }
 
 // showSignIn says which commands sign in.
-func (v *View) showSignIn(s wire.Session) {
+func (v *View) showSignIn(s protocol.Session) {
 	v.Note("to sign in, which is done once:")
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
@@ -54,7 +55,7 @@ func (v *View) showSignIn(s wire.Session) {
 
 // signIn offers to sign in, and is the session that has the same prompt again after
 // that, or nil.
-func (a *asker) signIn(ctx context.Context, ended wire.Session) (*wire.Session, error) {
+func (a *asker) signIn(ctx context.Context, ended protocol.Session) (*protocol.Session, error) {
 	methods := ended.AuthMethods
 	for {
 		question := "Sign in now, and go on? a number up to " + strconv.Itoa(len(methods)) + ", or Return for no: "

@@ -245,7 +245,7 @@ func (v *View) isOver(kind string, d wire.EventData) bool {
 }
 
 // awaitsMore reports whether more is to be told of a session whose turn has ended.
-func (g *gateWatch) awaitsMore(s wire.Session) bool {
+func (g *gateWatch) awaitsMore(s protocol.Session) bool {
 	if s.AreChecked() {
 		g.checked = 0 // another hub checks them again
 		return true

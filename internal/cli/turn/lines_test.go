@@ -11,7 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func said(t *testing.T, text string) client.Event {
@@ -26,7 +25,7 @@ func retrying(t *testing.T) client.Event {
 func TestARemarkWaitsForTheEndOfTheLine(t *testing.T) {
 	var out bytes.Buffer // and what stands beside it
 	v := NewView(&out, &out, false, false)
-	v.session = wire.Session{ID: "s"}
+	v.session = protocol.Session{ID: "s"}
 	for _, e := range []client.Event{
 		retrying(t), said(t, "One li"), retrying(t), said(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), said(t, "one"), said(t, ".\n"),
 		said(t, "The la"), retrying(t), said(t, "st"),
@@ -43,7 +42,7 @@ func TestARemarkDoesNotWaitForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, side bytes.Buffer
 		v := NewView(&out, &side, false, false)
-		v.session = wire.Session{ID: "s"}
+		v.session = protocol.Session{ID: "s"}
 		assert.Nil(t, v.held.due)
 		v.show(said(t, "wor"))
 		v.show(retrying(t))

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Thoughts are shown where somebody looks on, faint, and their middle is left out when
@@ -22,7 +21,7 @@ func TestThoughtsAreShownOnATerminal(t *testing.T) {
 
 	var side bytes.Buffer
 	v := NewView(&side, &side, false, false)
-	v.session = wire.Session{ID: "s"}
+	v.session = protocol.Session{ID: "s"}
 	think(v, "nobody looks on")
 	assert.Empty(t, side.String())
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
@@ -22,7 +23,7 @@ import (
 // A Conversation is what was said and done up to a session, and which files the
 // session changed.
 type Conversation struct {
-	Session wire.Session
+	Session protocol.Session
 	Entries []wire.Entry
 	Files   []ChangedFile
 	Diff    string // of all files
@@ -46,7 +47,7 @@ func ReadConversation(ctx context.Context, c *client.Client, id string) (Convers
 		return r, err
 	}
 	r.session = s.Session
-	var state struct{ Session wire.Session }
+	var state struct{ Session protocol.Session }
 	if err := json.Unmarshal(raw, &state); err != nil {
 		return r, err
 	}
@@ -508,8 +509,8 @@ func (r Conversation) Markdown() string {
 		{"Agent", s.Agent},
 		{"Model", s.Model},
 		{"Directory", s.WorkingDir},
-		{"Begun", s.CreatedAt},
-		{"Ended", s.CompletedAt},
+		{"Begun", written(s.CreatedAt)},
+		{"Ended", written(protocol.Value(s.CompletedAt))},
 		{"Status", s.Outcome()},
 	} {
 		if about[1] != "" {
@@ -586,4 +587,12 @@ func fenced(language, text string) string {
 	text = shown(text)
 	fence := visible.Fence(text)
 	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
+}
+
+// written is a time as RFC 3339 has it, or "" for the zero time.
+func written(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Format(time.RFC3339Nano)
 }

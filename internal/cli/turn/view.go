@@ -34,7 +34,7 @@ type View struct {
 	json      bool // events go to out, and nothing else does
 	watched   bool // side is a terminal: somebody looks on
 
-	session  wire.Session
+	session  protocol.Session
 	ended    string    // the session whose end was told
 	seq      int64     // of the last event that was shown
 	keyboard *keyboard // nil until somebody is to be asked
@@ -113,7 +113,7 @@ func (v *View) render() {
 }
 
 // Begin says which session is shown from now on.
-func (v *View) Begin(s wire.Session) {
+func (v *View) Begin(s protocol.Session) {
 	v.session, v.status.began, v.gates = s, time.Time{}, gateWatch{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == wire.Queued {
@@ -122,15 +122,15 @@ func (v *View) Begin(s wire.Session) {
 }
 
 // waitsFor says for what a session waits that is queued, as far as it tells.
-func waitsFor(s wire.Session) string {
-	if s.ParentID != "" {
+func waitsFor(s protocol.Session) string {
+	if s.ParentSessionID != "" {
 		return "waiting for the conversation's turn before to end, or for a free slot; `duet-rpc task list` says which works, `duet-rpc approvals` what is asked"
 	}
 	return "waiting for a free slot; `duet-rpc task list` says what works"
 }
 
 // End says how the session ended, and how to go on.
-func (v *View) End(s wire.Session) {
+func (v *View) End(s protocol.Session) {
 	if v.ended != "" && v.ended == s.ID {
 		return // it was said
 	}
@@ -155,16 +155,16 @@ func (v *View) End(s wire.Session) {
 }
 
 // spentOn says what a session took: time, tokens and money, as far as they are known.
-func spentOn(s wire.Session) string {
+func spentOn(s protocol.Session) string {
 	var parts []string
-	if s.Milliseconds >= 100 {
-		parts = append(parts, term.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
+	if took := protocol.Value(s.DurationMS); took >= 100 {
+		parts = append(parts, term.Duration(time.Duration(took)*time.Millisecond))
 	}
-	if s.TotalTokens > 0 {
-		parts = append(parts, term.Number(int(s.TotalTokens))+" tokens")
+	if total := protocol.Value(s.TotalTokens); total > 0 {
+		parts = append(parts, term.Number(int(total))+" tokens")
 	}
-	if s.CostUSD > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", s.CostUSD))
+	if cost := protocol.Value(s.CostUSD); cost > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", cost))
 	}
 	return strings.Join(parts, " · ")
 }

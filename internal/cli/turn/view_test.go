@@ -15,7 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // happened is an event of the session that is shown.
@@ -33,7 +32,7 @@ type members = map[string]any
 func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)
-	v.session = wire.Session{ID: "s"}
+	v.session = protocol.Session{ID: "s"}
 	for _, e := range []client.Event{
 		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}),
 		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}),
@@ -82,7 +81,7 @@ func normal(text string) string {
 func TestWhereThereIsNoTerminalTheAgentsSilenceIsToldOnce(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)
-	v.session = wire.Session{ID: "s", Agent: "claude"}
+	v.session = protocol.Session{ID: "s", Agent: "claude"}
 	since := time.Now().Add(-7 * time.Second)
 	for _, note := range []string{"", "API error 500,\ntrying again", "and again"} {
 		v.show(happened(t, protocol.TypeSilent, members{"since": since, "note": note}))
@@ -101,7 +100,7 @@ func TestWhereThereIsNoTerminalTheAgentsSilenceIsToldOnce(t *testing.T) {
 func drawing() (*View, *bytes.Buffer) {
 	var screen bytes.Buffer
 	v := NewView(&screen, &screen, false, false)
-	v.session = wire.Session{ID: "s", Agent: "claude"}
+	v.session = protocol.Session{ID: "s", Agent: "claude"}
 	v.drawOn(&screen, func() (columns, rows int) { return 45, 24 })
 	return v, &screen
 }
@@ -177,7 +176,7 @@ func TestOnATerminalMarkdownIsRendered(t *testing.T) {
 func TestACutResultSaysHowToReadAll(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.session = wire.Session{ID: "s", TaskID: "task-0001"}
+	v.session = protocol.Session{ID: "s", TaskID: "task-0001"}
 	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // of the second its input is too long
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
 	}
@@ -187,7 +186,7 @@ func TestACutResultSaysHowToReadAll(t *testing.T) {
 func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.session = wire.Session{ID: "s"}
+	v.session = protocol.Session{ID: "s"}
 	for _, result := range []string{"", "one\n", "1\n2\n3\n4\n5\n6\n7", "1\n2\n3\n4\n5\n6\n7\n\x1b[1m8\x1b[0m\x1b[2J\n", "10%\r100%\n" + strings.Repeat("x", 500)} {
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result}))
 	}
@@ -197,8 +196,8 @@ func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {
 func TestTheEndSaysWhatWasSpent(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.End(wire.Session{TaskID: "task-1", Status: "completed", Milliseconds: 125_300, TotalTokens: 12345, CostUSD: 0.0213})
-	v.End(wire.Session{TaskID: "task-2", Status: "completed"})
+	v.End(protocol.Session{TaskID: "task-1", Status: "completed", DurationMS: new(int64(125_300)), TotalTokens: new(int64(12345)), CostUSD: new(0.0213)})
+	v.End(protocol.Session{TaskID: "task-2", Status: "completed"})
 	assert.Equal(t, `— 2 min 5 s · 12,345 tokens · $0.0213
 — completed; go on with: duet-rpc prompt --continue task-1 "…"
 — completed; go on with: duet-rpc prompt --continue task-2 "…"
@@ -208,7 +207,7 @@ func TestTheEndSaysWhatWasSpent(t *testing.T) {
 func TestEventsSayWhatIsToBeDone(t *testing.T) {
 	var out bytes.Buffer
 	v := NewView(&out, &out, false, true)
-	v.session = wire.Session{ID: "s"}
+	v.session = protocol.Session{ID: "s"}
 	assert.Equal(t, questionAsked, v.show(happened(t, protocol.TypeApproval, members{"approval_id": "1"})))
 	assert.Equal(t, questionResolved, v.show(happened(t, protocol.TypeResolved, members{"approval_id": "1"})))
 	assert.Equal(t, nothingToDo, v.show(happened(t, protocol.TypeStatus, members{"state": "running"})))
