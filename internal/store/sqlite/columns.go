@@ -38,20 +38,47 @@ const (
 	asJSON // any other type
 )
 
-// columns returns the columns of a struct in the order of its fields, those that are only
+// A layout is how a type is kept: its columns in the order of its fields, those that are only
 // read behind the others; none for a type that has no tags.
-func columns(t reflect.Type) []column {
-	if known, ok := columnsOf.Load(t); ok {
-		return known.([]column)
-	}
-	written, read := collect(t, nil)
-	list := append(written, read...)
-	columnsOf.Store(t, list)
-	return list
+type layout struct {
+	columns  []column
+	inserted []column // by INSERT
+	changed  []column // by UPDATE
+	key      *column
+
+	insert string   // the list of inserted columns, and their placeholders
+	set    string   // "column = ?" of each changed column
+	names  sync.Map // from a table or its alias to the columns of a SELECT
 }
 
-// columnsOf remembers what [columns] found out: from reflect.Type to []column.
-var columnsOf sync.Map
+// layouts has a *layout for each type that was kept, by its reflect.Type.
+var layouts sync.Map
+
+func layoutOf(t reflect.Type) *layout {
+	if known, ok := layouts.Load(t); ok {
+		return known.(*layout)
+	}
+	written, read := collect(t, nil)
+	l := &layout{columns: append(written, read...)}
+	var inserted, changed []string
+	for i, c := range l.columns {
+		if c.key {
+			l.key = &l.columns[i]
+		}
+		if !c.read && !c.auto {
+			l.inserted, inserted = append(l.inserted, c), append(inserted, c.name)
+		}
+		if !c.read && !c.fixed {
+			l.changed, changed = append(l.changed, c), append(changed, c.name+" = ?")
+		}
+	}
+	if len(inserted) > 0 {
+		l.insert = " (" + strings.Join(inserted, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(inserted)-1) + ")"
+	}
+	l.set = strings.Join(changed, ", ")
+	known, _ := layouts.LoadOrStore(t, l)
+	return known.(*layout)
+}
 
 func collect(t reflect.Type, parent []int) (written, read []column) {
 	if t.Kind() != reflect.Struct {
@@ -107,99 +134,67 @@ func conversionOf(t reflect.Type) conversion {
 	return asIs
 }
 
-// A statementKey names a text that [remembered] keeps.
-type statementKey struct {
-	of   reflect.Type
-	what string
-}
-
-var statementTexts sync.Map // from statementKey to string
-
-// remembered returns a text that is made of a type's columns, and makes it once.
-func remembered(of reflect.Type, what string, text func([]column) string) string {
-	key := statementKey{of, what}
-	if known, ok := statementTexts.Load(key); ok {
-		return known.(string)
-	}
-	made := text(columns(of))
-	statementTexts.Store(key, made)
-	return made
-}
-
 // columnNames lists the columns of T for a SELECT, as those of a table or its alias. What is
 // only read has to follow.
 func columnNames[T any](table string) string {
-	return remembered(reflect.TypeFor[T](), table, func(list []column) string {
-		var names []string
-		for _, c := range list {
-			if !c.read {
-				names = append(names, table+"."+c.name)
-			}
+	l := layoutOf(reflect.TypeFor[T]())
+	if known, ok := l.names.Load(table); ok {
+		return known.(string)
+	}
+	var names []string
+	for _, c := range l.columns {
+		if !c.read {
+			names = append(names, table+"."+c.name)
 		}
-		return strings.Join(names, ", ")
-	})
+	}
+	list := strings.Join(names, ", ")
+	l.names.Store(table, list)
+	return list
+}
+
+// values returns the arguments of a statement that writes columns of a row, with room for one
+// more.
+func values(list []column, row reflect.Value) []any {
+	args := make([]any, len(list), len(list)+2)
+	for i, c := range list {
+		args[i] = c.value(row)
+	}
+	return args
 }
 
 // insertion returns the statement that adds a row to a table, and its arguments.
 func insertion[T any](table string, row *T) (query string, args []any) {
-	t := reflect.TypeFor[T]()
-	query = remembered(t, "INSERT "+table, func(list []column) string {
-		var names []string
-		for _, c := range list {
-			if !c.read && !c.auto {
-				names = append(names, c.name)
-			}
-		}
-		return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")"
-	})
-	v := reflect.ValueOf(row).Elem()
-	for _, c := range columns(t) {
-		if !c.read && !c.auto {
-			args = append(args, c.value(v))
-		}
-	}
-	return query, args
+	l := layoutOf(reflect.TypeFor[T]())
+	return "INSERT INTO " + table + l.insert, values(l.inserted, reflect.ValueOf(row).Elem())
 }
 
 // assignments returns "column = ?" for each column that an UPDATE writes, and the arguments.
 func assignments[T any](row *T) (set string, args []any) {
-	t := reflect.TypeFor[T]()
-	set = remembered(t, "SET", func(list []column) string {
-		var names []string
-		for _, c := range list {
-			if !c.read && !c.fixed {
-				names = append(names, c.name+" = ?")
-			}
-		}
-		return strings.Join(names, ", ")
-	})
-	v := reflect.ValueOf(row).Elem()
-	for _, c := range columns(t) {
-		if !c.read && !c.fixed {
-			args = append(args, c.value(v))
-		}
-	}
-	return set, args
+	l := layoutOf(reflect.TypeFor[T]())
+	return l.set, values(l.changed, reflect.ValueOf(row).Elem())
 }
 
 // change returns the statement that writes everything of a row that can change, and its
-// arguments.
+// arguments. T has a key.
 func change[T any](table string, row *T) (query string, args []any) {
+	l := layoutOf(reflect.TypeFor[T]())
 	set, args := assignments(row)
-	for _, c := range columns(reflect.TypeFor[T]()) {
-		if c.key {
-			return "UPDATE " + table + " SET " + set + " WHERE " + c.name + " = ?", append(args, c.value(reflect.ValueOf(row).Elem()))
-		}
+	return "UPDATE " + table + " SET " + set + " WHERE " + l.key.name + " = ?", append(args, l.key.value(reflect.ValueOf(row).Elem()))
+}
+
+func (c column) field(row reflect.Value) reflect.Value {
+	if len(c.index) == 1 {
+		return row.Field(c.index[0])
 	}
-	panic(fmt.Sprintf("store: %T has no key", row))
+	return row.FieldByIndex(c.index)
 }
 
 // value returns the argument of a statement that writes the column.
 func (c column) value(row reflect.Value) any {
-	f := row.FieldByIndex(c.index)
+	f := c.field(row)
 	switch c.convert {
 	case asTime:
-		return nano(f.Interface().(time.Time))
+		return nano(*f.Addr().Interface().(*time.Time))
 	case asRaw:
 		return string(f.Bytes())
 	case asJSON:
@@ -217,7 +212,7 @@ func (c column) value(row reflect.Value) any {
 
 // target returns what a row is scanned into for the column.
 func (c column) target(row reflect.Value) any {
-	f := row.FieldByIndex(c.index)
+	f := c.field(row)
 	switch c.convert {
 	case asTime:
 		return (*timeTarget)(f.Addr().Interface().(*time.Time))
@@ -234,7 +229,7 @@ func targets(into []any) []any {
 	var list []any
 	for i, one := range into {
 		v := reflect.ValueOf(one).Elem()
-		of := columns(v.Type())
+		of := layoutOf(v.Type()).columns
 		if len(of) == 0 {
 			if list != nil {
 				list = append(list, one)

@@ -22,7 +22,7 @@ func roundTrip[T any](t *testing.T, table string, updates bool, missing ...strin
 		n := 0
 		var want T
 		testkit.Fill(reflect.ValueOf(&want).Elem(), &n)
-		list := columns(reflect.TypeFor[T]())
+		list := layoutOf(reflect.TypeFor[T]()).columns
 		for _, c := range list {
 			if c.read {
 				reflect.ValueOf(&want).Elem().FieldByIndex(c.index).SetZero()
