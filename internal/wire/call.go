@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // Call calls a method, and returns the result decoded and as it came.
@@ -89,28 +90,9 @@ func withoutCode(message string) string {
 	return message
 }
 
-// A HubStatus is how a hub is.
+// A HubStatus is the status of a daemon.
 type HubStatus struct {
-	PID           int      `json:"pid"`
-	UptimeSeconds int      `json:"uptime_seconds"`
-	Health        string   `json:"health"`
-	Issues        []string `json:"issues"`
-	Version       string   `json:"version"`
-	Hub           string   `json:"hub"` // what config calls its kind
-	Subsystems    struct {
-		IPC struct {
-			Sockets []string
-			Clients int
-
-			Unserved []string // who looks for a daemon and cannot reach this one, and why
-		}
-		Supervisor struct{ Running, Queued, MaxConcurrency int }
-		Approvals  struct{ Pending int }
-		Store      struct {
-			Path    string
-			LastSeq int64 `json:"last_seq"`
-		}
-	} `json:"subsystems"`
+	protocol.DaemonStatus
 	Raw json.RawMessage `json:"-"` // all of it, as it came
 }
 

@@ -1,5 +1,4 @@
-// Package wire declares what clients of the hub in Go read and write of its methods and
-// events (docs/protocol.md), as plain structs: the command line, and the agent of the
-// Agent Client Protocol. It is the only place that knows how they are spelled; there
-// is no more in a struct than is used.
+// Package wire has the calls that clients of the hub in Go make: the shell and Duet as an agent.
+// Types are those of packages protocol and domain, where a client reads what the hub writes; what
+// is left here joins several of them, such as the data of all events.
 package wire
