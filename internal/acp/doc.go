@@ -1,4 +1,4 @@
-// Package acp is the Agent Client Protocol (https://agentclientprotocol.com) as a client of
-// agents speaks it: the connection, and what both of its versions have in common. The driver of
-// package executor/acp and the short connections of package agentlink stand on it.
+// Package acp is the client side of the Agent Client Protocol (https://agentclientprotocol.com): the
+// connection to an agent, and the messages that both versions share. Packages executor/acp and
+// agentlink use it.
 package acp

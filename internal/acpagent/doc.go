@@ -1,15 +1,15 @@
-// Package acpagent is Duet as an agent of the Agent Client Protocol: an editor that
-// speaks it starts `duet-rpc acp`, and gets sessions that are the hub's conversations.
+// Package acpagent is Duet as an agent of the Agent Client Protocol: an editor starts
+// `duet-rpc acp`, and its sessions are the hub's conversations.
 //
-//	editor ── lines on stdio ──► agent.go: methods ──► session.go, prompt.go ── client ──► hub
+//	editor ── lines on stdio ──► serve.go: methods ──► session.go, prompt.go ── client ──► hub
 //	   ▲                                                                                   │
-//	   └── session/update ◄── follow.go ◄── package update ◄──────────── events ───────────┘
-//	   └── questions ◄─────── asking.go ◄── package question ◄──────────────┘
+//	   └── session/update ◄── foreground.go ◄── update_translator.go ◄──── events ─────────┘
+//	   └── questions ◄─────── asking.go ◄───────────────────────────────────┘
 //
 // One agent serves both versions of the protocol; initialize chooses. The types are those
-// of version 1. Package version2 writes them as version 2 has them, and foreground.go makes
-// the states of a session, which version 1 does not have.
+// of version 1; version2.go writes them for version 2, and foreground.go adds the session states
+// that version 1 does not have.
 //
-// It speaks with the hub as any client does, and keeps nothing that is needed after its
-// end: a turn goes on without it, and a question stays in the inbox.
+// It is a client of the hub like any other and keeps no state: a turn continues after its end, and
+// a question stays in the inbox.
 package acpagent

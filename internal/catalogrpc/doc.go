@@ -1,7 +1,5 @@
-// Package catalogrpc carries package catalog over JSON-RPC: it registers a
-// role's methods at an endpoint, and gives the peer's role as a value whose
-// methods are calls. So a hub and an executor can be joined by a socketpair,
-// by a pipe in a test, or directly.
+// Package catalogrpc carries package catalog over JSON-RPC: it registers the methods of one role at
+// an endpoint, and returns the other role as a value whose methods are calls.
 package catalogrpc
 
 import (

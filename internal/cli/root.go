@@ -1,3 +1,5 @@
+// Package cli is the command line, one file a command or family of commands. Package cli/turn shows
+// a turn, package cli/term draws it. Commands reach the project's hub as any client does.
 package cli
 
 import (
@@ -26,10 +28,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
-
-// Package cli is the command line: a file for each command or family of commands, which says what
-// flags and arguments mean. A turn on a terminal is in package turn, what is printed in package
-// term. Commands speak with the project's hub as any client does, in the types of package wire.
 
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
 

@@ -1,22 +1,15 @@
-// Package executor is the child process of the hub that runs agents and
-// terminals. It implements catalog.Executor and talks to catalog.Daemon; it has
-// no database and keeps no keys.
+// Package executor is the hub's child process that runs agents and terminals. It implements
+// catalog.Executor and calls catalog.Daemon; it has no database and keeps no keys.
 //
-// This package takes the hub's calls, and gives each prompt to one of two
-// drivers: executor/acp speaks the Agent Client Protocol with an agent that
-// lives across the prompts of a session, and executor/command runs any program
-// once a prompt. What they report goes through executor/task, in order.
-// Terminals of people are executor/terminal, commands of the configuration
-// executor/usercommand; all processes belong to
-// executor/process; the files that an agent may have are executor/workspace.
+// It gives each prompt to one of two drivers: executor/acp speaks the Agent Client Protocol
+// with an agent that lives across the prompts of a session; command.go starts a program for
+// each prompt. Reports go through executor/task, in order. Terminals of people are in terminal.go,
+// commands of the configuration in command.go. executor/process owns all processes,
+// executor/workspace the files that an agent may access.
 //
-// Who owns what: the Executor owns tasks, and ends them; acp.Driver owns agents
-// and terminal.Set terminals, each with the goroutines that serve them; a
-// process, and the goroutines that read and wait for it, belongs to the
-// process.Runner, which all of them share. Close ends them in that order, and
-// returns when nothing of theirs is left.
+// The Executor owns tasks, acp.Driver its agents, Terminals the terminals, and process.Runner the
+// processes with their goroutines. Close ends them in that order and returns when nothing is left.
 //
-// Whatever an agent does (garbage, lines of any length, silence, a crash) ends
-// its own prompt at most. Reports wait for the hub, and while they wait the
-// agent is not read, so nothing is ever dropped for being too fast.
+// An agent's fault (garbage, long lines, silence, a crash) ends its own prompt at most. An agent is
+// not read while its reports wait for the hub, so no report is dropped.
 package executor

@@ -1,5 +1,5 @@
-// Package screen is what a terminal shows, as tests compare it and pictures are drawn
-// of it: lines of text, each part with its style.
+// Package screen is the contents of a terminal for tests and pictures: lines of text, each part with
+// its style.
 package screen
 
 import (

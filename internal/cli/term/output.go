@@ -1,5 +1,5 @@
-// Package term is the terminal of a command: its size, keys and signals; what is printed on it,
-// such as tables, JSON and Markdown; lines that are drawn over; a pager; and the choice of a line.
+// Package term draws on a command's terminal: tables, JSON, Markdown, the live region, the pager and
+// the picker. It knows the terminal's size, keys and signals.
 package term
 
 import (

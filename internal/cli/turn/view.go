@@ -1,5 +1,5 @@
-// Package turn shows one turn of a conversation with an agent, from the prompt to
-// its end, and puts the agent's questions to whoever sits at the terminal.
+// Package turn shows one turn of a conversation, from the prompt to its end, and asks the agent's
+// questions at the terminal.
 package turn
 
 import (

@@ -1,17 +1,13 @@
 // Package acp is the driver of agents that speak the Agent Client Protocol
-// (https://agentclientprotocol.com) on their stdin and stdout.
+// (https://agentclientprotocol.com) on stdin and stdout.
 //
-// An agent lives from prompt to prompt of a conversation, and does one of them
-// at a time: its turn. What it does while no prompt runs is a turn of its own
-// (ownturn.go). Updates of the agent become reports of the turn's task
-// in the order in which they came (updates.go); what the agent wants of us it
-// asks in requests (client.go), and what needs permission is asked of the hub.
-// An agent is read no faster than the hub takes the reports (acp.Conn). Agents speak version 1
-// or 2 of the protocol: initialize chooses, what only version 2 has is in version2.go,
-// ownterminals.go and subagents.go, and everything else is common to both.
+// An agent lives from prompt to prompt of a conversation and has one turn at a time. Its work
+// between prompts is a turn of its own (ownturn.go). Updates become reports of the turn's task, in
+// order (updates.go). Requests of the agent are answered in client.go; permissions go to the hub
+// (permission.go). An agent is read no faster than the hub takes the reports. initialize chooses
+// version 1 or 2; version2.go, ownterminals.go and subagents.go have what only version 2 has.
 //
-// The [Driver] owns the agents and every goroutine that serves one; the
-// processes belong to the process.Runner that it was given.
+// The [Driver] owns the agents and their goroutines; the process.Runner owns the processes.
 package acp
 
 import (

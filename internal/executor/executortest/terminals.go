@@ -1,5 +1,4 @@
-// Package executortest has what tests of the executor and of what is below it
-// need.
+// Package executortest has helpers for the tests of the executor and its packages.
 package executortest
 
 import (

@@ -1,10 +1,5 @@
-// Package task is one prompt on its way through an agent, as the drivers see
-// it: what is to be run and where, the keys that it needs, the files that it
-// may touch, and the reports that the hub is sent of it.
-//
-// Data flows one way: the executor makes a Task and gives it to a driver; the
-// driver reports what the agent says and does; the reports go to the hub, in
-// order, and while they wait so does whoever reports.
+// Package task is one prompt for a driver: its settings, keys and files, and its reports to the hub,
+// which are sent in order. A driver waits while its reports wait.
 package task
 
 import (

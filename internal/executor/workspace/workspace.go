@@ -1,6 +1,5 @@
-// Package workspace is the files that an agent may have: which directories
-// they are in, reading and writing them without a way out, and what a prompt
-// changed in them.
+// Package workspace is the files that an agent may access: its directories, reads and writes that
+// cannot leave them, and the changes of a prompt.
 package workspace
 
 import (
