@@ -11,22 +11,21 @@ import (
 	"time"
 )
 
-// An AgentSession is what an agent tells of its own session: what it can be set
-// to, and what it is set to. A part that is nil was not told.
+// An AgentSession is an agent's report about its session: its settings and their values. A nil
+// part was not reported.
 type AgentSession struct {
 	Agent    *AgentInfo     `json:"agent,omitempty"`
 	Modes    *Selection     `json:"mode,omitempty"`
 	Models   *Selection     `json:"model,omitempty"`
-	Options  []AgentOption  `json:"options,omitzero"`  // the agent's order; those that choose its mode and its model are among them
+	Options  []AgentOption  `json:"options,omitzero"`  // in the agent's order, with those for the mode and the model
 	Commands []AgentCommand `json:"commands,omitzero"` // slash commands
 	Info     *SessionInfo   `json:"info,omitempty"`
 	Takes    *PromptTakes   `json:"takes,omitempty"`
 
-	Background []BackgroundTask `json:"background,omitzero"` // that the agent does while no prompt runs
+	Background []BackgroundTask `json:"background,omitzero"` // work between prompts
 }
 
-// A BackgroundTask is something that an agent does while no prompt runs: a tool call that
-// has not ended, or a program of the agent's.
+// A BackgroundTask is work of an agent while no prompt runs: an open tool call, or a program.
 type BackgroundTask struct {
 	ID    string `json:"id"`
 	Kind  string `json:"kind" doc:"tool_call, terminal or process."` // tool_call, terminal or process
@@ -42,14 +41,14 @@ const (
 	BackgroundProcess  = "process"
 )
 
-// PromptTakes is what an agent takes in prompts beside text and links.
+// PromptTakes says which content an agent accepts in prompts, beside text and links.
 type PromptTakes struct {
 	Image    bool `json:"image,omitempty"`
 	Audio    bool `json:"audio,omitempty"`
-	Resource bool `json:"resource,omitempty" doc:"With its bytes. Of others there is a link."` // with its bytes: of others there is a link
+	Resource bool `json:"resource,omitempty" doc:"With its bytes. Of others there is a link."` // with its bytes; others become links
 }
 
-// String says it in words.
+// String lists the kinds of content.
 func (p PromptTakes) String() string {
 	can := "text"
 	for _, one := range []struct {
@@ -63,57 +62,55 @@ func (p PromptTakes) String() string {
 	return can + " and links to resources"
 }
 
-// AgentInfo is which program an agent is, in its own words.
+// AgentInfo is the agent's program, as the agent names it.
 type AgentInfo struct {
 	Name    string `json:"name,omitempty"`
 	Title   string `json:"title,omitempty"`
 	Version string `json:"version,omitempty"`
 }
 
-// A Selection is one of the choices that there are.
+// A Selection is a set of choices and the current one.
 type Selection struct {
-	Current string   `json:"current" doc:"An id; empty where the agent does not say."` // the ID of one; "" where the agent does not say
+	Current string   `json:"current" doc:"An id; empty where the agent does not say."` // an ID, or "" if the agent does not report it
 	Choices []Choice `json:"available"`
 }
 
-// A Choice is something that an agent can be set to.
+// A Choice is a value of an agent's setting.
 type Choice struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description,omitempty"`
-	Group       string          `json:"group,omitempty" doc:"The heading under which the agent lists it."`    // the heading under which it is listed, or ""
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object of what else the agent says of it, or absent
+	Group       string          `json:"group,omitempty" doc:"The heading under which the agent lists it."`    // its heading in a list, or ""
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object with the agent's other members, or absent
 }
 
-// An AgentOption is a setting of an agent's session that is neither Duet's nor any
-// other agent's, such as how long it thinks.
+// An AgentOption is a setting that an agent defines, such as its thinking effort.
 type AgentOption struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Category    string          `json:"category,omitempty" doc:"mode, model, thought_level, or another word."`                           // mode, model, thought_level, or another word
-	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word."`                                          // select, boolean, or another word, of which nothing is known
-	Current     string          `json:"current" doc:"The id of a value; true or false of a boolean; empty of a type that is not known."` // of a boolean true or false; "" of a type that is not known
+	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word."`                                          // select, boolean, or another word
+	Current     string          `json:"current" doc:"The id of a value; true or false of a boolean; empty of a type that is not known."` // a value's ID, or true or false; "" for an unknown type
 	Choices     []Choice        `json:"values" doc:"Those that there are; empty of a type that is not known."`
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object of what else the agent says of it, or absent
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object with the agent's other members, or absent
 }
 
-// An AgentCommand is a slash command of an agent: a prompt that begins with its
-// name after a slash.
+// An AgentCommand is a slash command of an agent.
 type AgentCommand struct {
 	Name        string          `json:"name" doc:"Without the slash."`
 	Description string          `json:"description,omitempty"`
-	InputHint   string          `json:"input_hint,omitempty" doc:"What may follow it, in words."`             // what may follow, in words
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object of what else the agent says of it, or absent
+	InputHint   string          `json:"input_hint,omitempty" doc:"What may follow it, in words."`             // describes the text that may follow
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object with the agent's other members, or absent
 }
 
-// SessionInfo is what an agent calls its session.
+// SessionInfo is the agent's title of its session.
 type SessionInfo struct {
 	Title   string `json:"title,omitempty"`
-	Updated string `json:"updated_at,omitempty" doc:"As the agent writes it."` // as the agent writes it: a time of RFC 3339, mostly
+	Updated string `json:"updated_at,omitempty" doc:"As the agent writes it."` // in the agent's format, mostly RFC 3339
 }
 
-// AgentSessionSeen is what an agent has told of the session of a thread.
+// AgentSessionSeen is the last report about the session of a thread.
 type AgentSessionSeen struct {
 	AgentSession `db:"session"`
 	Thread       int64     `db:"thread"`
@@ -121,8 +118,8 @@ type AgentSessionSeen struct {
 	Seen         time.Time `db:"seen"`
 }
 
-// Update takes over the parts of now that are told, and returns those that are
-// not what they were; changed is false if none is.
+// Update takes over the reported parts of now, and returns those that differ. changed is false if
+// none does.
 func (s *AgentSession) Update(now AgentSession) (parts AgentSession, changed bool) {
 	took := func(differs bool) bool { changed = changed || differs; return differs }
 	if now.Agent != nil && took(!reflect.DeepEqual(s.Agent, now.Agent)) {
@@ -154,10 +151,10 @@ func (s *AgentSession) Update(now AgentSession) (parts AgentSession, changed boo
 
 func equal[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
 
-// Mode is the mode that the agent is in, or "".
+// Mode is the agent's current mode, or "".
 func (s AgentSession) Mode() string { return s.Modes.current() }
 
-// Model is the model that the agent works with, or "".
+// Model is the agent's current model, or "".
 func (s AgentSession) Model() string { return s.Models.current() }
 
 // HasMode reports whether a mode is one of the agent's.
@@ -166,10 +163,10 @@ func (s AgentSession) HasMode(id string) bool { return s.Modes != nil && s.Modes
 // TellsModes reports whether the agent has modes of its own.
 func (s AgentSession) TellsModes() bool { return s.Modes != nil && len(s.Modes.Choices) > 0 }
 
-// TellsModels reports whether the agent says which models it has.
+// TellsModels reports whether the agent lists its models.
 func (s AgentSession) TellsModels() bool { return s.Models != nil && len(s.Models.Choices) > 0 }
 
-// Option is the option with an ID.
+// Option finds an option by its ID.
 func (s AgentSession) Option(id string) (AgentOption, bool) {
 	for _, o := range s.Options {
 		if o.ID == id {
@@ -189,7 +186,7 @@ func (s *Selection) current() string {
 // Has reports whether there is a choice.
 func (s Selection) Has(id string) bool { return slices.Contains(IDs(s.Choices), id) }
 
-// IDs are those of the choices, in their order.
+// IDs lists the IDs of choices.
 func IDs(choices []Choice) []string {
 	list := make([]string, len(choices))
 	for i, c := range choices {
@@ -198,7 +195,7 @@ func IDs(choices []Choice) []string {
 	return list
 }
 
-// Size is about how many bytes the texts are.
+// Size is the approximate length of the texts, in bytes.
 func (s AgentSession) Size() int {
 	n := fieldsSize
 	for _, selection := range []*Selection{s.Modes, s.Models} {
@@ -222,9 +219,9 @@ func sizeOf(choices []Choice) (n int) {
 	return n
 }
 
-// An Option is an answer that is offered with a question.
+// An Option is an answer that a question offers.
 type Option struct {
-	ID   string // "" in a client's question: then its Name is its id
+	ID   string // "" in a client's question, where the Name is the id
 	Name string
 	Kind OptionKind
 	// Extra has the other members of the JSON object, unchanged; clients get them as they
@@ -295,9 +292,8 @@ func (o Option) String() string {
 	return name
 }
 
-// An OptionKind says what choosing an answer means, in the words of the Agent
-// Client Protocol (PermissionOptionKind). One that is none of the constants is
-// kept and told as it came; "" says nothing.
+// An OptionKind is the effect of an option, in the words of the Agent Client Protocol
+// (PermissionOptionKind). Other words are kept unchanged; "" is unknown.
 type OptionKind string
 
 // Kinds of options.
@@ -308,9 +304,8 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
-// Choices are the answers between which an agent lets a person choose: what is
-// chosen is all that it is told, since its protocol has no place for other words.
-// Options of a client, which have no kind, are none.
+// Choices lists the options that an agent offers for a choice: it receives the chosen option and
+// no other words. Options of clients have no kind and are left out.
 func Choices(options []Option) (list []Option) {
 	for _, o := range options {
 		if o.ID != "" && o.Kind != "" && !o.Kind.Rejects() {
@@ -320,27 +315,25 @@ func Choices(options []Option) (list []Option) {
 	return list
 }
 
-// AnswersOf says how a question of a type, with such an elicitation and such
-// options, can be answered.
+// AnswersOf returns the possible answers to a question of a type with an elicitation and options.
 func AnswersOf(question string, e Elicitation, options []Option) Answers {
 	if question != HumanContact {
 		return Answers{}
 	}
 	n := len(Choices(options))
 	return Answers{
-		OptionsOnly: e.Mode == "" && n > 1, // where there is but one the words go beside it
+		OptionsOnly: e.Mode == "" && n > 1, // with one option, words go with it
 		Declinable:  e.Mode != "" || n > 0,
 	}
 }
 
-// Answers say how a question that is not about a tool can be answered.
+// Answers are the possible answers to a question that is not about a tool.
 type Answers struct {
-	OptionsOnly bool // with one of its options alone
-	Declinable  bool // by a denial too: whoever asks is told that nothing was chosen, or filled in
+	OptionsOnly bool // only one of its options
+	Declinable  bool // also a denial: nothing was chosen or filled in
 }
 
-// Rejects reports whether an answer of this kind says no. One of a kind that is
-// not known does if the kind begins as the known ones do.
+// Rejects reports whether the option denies. An unknown kind does if it begins like the known ones.
 func (k OptionKind) Rejects() bool { return strings.HasPrefix(string(k), "reject_") }
 
 // An AuthMethod is a way to sign in that an agent offers.
@@ -348,17 +341,16 @@ type AuthMethod struct {
 	ID          string `json:"id" doc:"For agent.authenticate, and for duet-rpc agents login --method."`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."` // agent, terminal or env_var, or another word, of which nothing is known
+	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."` // agent, terminal, env_var, or another word
 }
 
-// An MCPServer is a server of the Model Context Protocol that an agent is to
-// use: a program, or an address.
+// An MCPServer is a server of the Model Context Protocol for an agent: a program or a URL.
 type MCPServer struct {
 	Name    string            `json:"name"`
 	Command string            `json:"command,omitempty"` // of a program
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 	Type    string            `json:"type,omitempty"` // stdio, http or sse; "": stdio
-	URL     string            `json:"url,omitempty"`  // of one that is no program
+	URL     string            `json:"url,omitempty"`  // of an http or sse server
 	Headers map[string]string `json:"headers,omitempty"`
 }

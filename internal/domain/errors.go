@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Kinds of errors: what data.kind says on the wire (docs/protocol.md, "Errors by family").
+// Kinds of errors, which are data.kind on the wire (docs/protocol.md, "Errors by family").
 const (
 	KindRunNotFound        = "run_not_found" // no run has this id
 	KindApprovalNotFound   = "approval_not_found"
 	KindRuleNotFound       = "rule_not_found"
 	KindTerminalNotFound   = "terminal_not_found"
 	KindAttachmentNotFound = "attachment_not_found"
-	KindTerminalTaken      = "terminal_taken"     // somebody has its descriptor, or others watch it
+	KindTerminalTaken      = "terminal_taken"     // a client has its descriptor, or others watch it
 	KindTerminalReadOnly   = "terminal_read_only" // it is an agent's
 	KindNotCancellable     = "not_cancellable"    // the run has ended
 	KindQueueFull          = "queue_full"
@@ -24,15 +24,15 @@ const (
 	KindNotTrusted         = "not_trusted"
 	KindAlreadyDecided     = "already_decided"
 	KindNoAPIKey           = "no_api_key"
-	KindNeedsTerminal      = "needs_terminal" // a person has to do it in a terminal
+	KindNeedsTerminal      = "needs_terminal" // needs a person at a terminal
 	KindBadState           = "bad_state"      // the run is not in a state in which this can be done
 	KindExecutor           = "executor_failed"
-	KindNoBuild            = "no_build"        // nothing is configured or found that could be built
+	KindNoBuild            = "no_build"        // no build is configured or detected
 	KindNotOffered         = "not_offered"     // the agent has no such ability
 	KindSetting            = "setting_refused" // an agent that works does not take a mode, a model or an option
 
-	KindPermissionDenied = "permission_denied"   // a person, a rule or a mode has not let it happen
-	KindTaskCancelled    = "task_cancelled"      // the run, or the question, was ended by somebody else
+	KindPermissionDenied = "permission_denied"   // denied by a person, a rule or a mode
+	KindTaskCancelled    = "task_cancelled"      // another client ended the run or the question
 	KindMCPServer        = "mcp_server_error"    // an MCP server answered with an error, or not at all
 	KindPreviewLoad      = "preview_load_failed" // nothing can be shown, or not this
 	KindNavigation       = "navigation_failed"   // an address that is refused, or has nothing

@@ -92,7 +92,7 @@ const (
 	EventErased            EventKind = "log.erased"
 )
 
-// RunStateChanged says that a run is in another state than before.
+// RunStateChanged is a run's new state.
 type RunStateChanged struct {
 	ThreadUUID    string       `json:"thread"`
 	From          State        `json:"from,omitempty"` // New where the run is new
@@ -101,7 +101,7 @@ type RunStateChanged struct {
 	Title         string       `json:"title,omitempty"`
 	Agent         string       `json:"agent,omitempty"`
 	Reason        string       `json:"reason,omitempty"` // user_cancelled, timeout, approval, ...
-	Error         string       `json:"error,omitempty"`  // where it has ended, or is about to
+	Error         string       `json:"error,omitempty"`  // of a run that has ended or is ending
 	ErrorCode     string       `json:"error_code,omitempty"`
 	StopReason    string       `json:"stop_reason,omitempty"`
 	SignIn        []AuthMethod `json:"sign_in,omitempty"` // see Run
@@ -118,17 +118,17 @@ type MessageDelta struct {
 	Meta json.RawMessage // the agent's own, an object; nil: none
 }
 
-// MessageAdded is a message, a thought or a note of the system that is whole.
+// MessageAdded is a complete message, thought or note of the system.
 type MessageAdded struct {
 	NativeSession string  `json:"native,omitempty"`
 	Type          string  `json:"type"` // message, thinking or system: the kind of its item
 	Key           string  `json:"key"`
-	ParentID      string  `json:"parent,omitempty"` // the tool call of the sub-agent that says it, or ""
+	ParentID      string  `json:"parent,omitempty"` // the tool call of the speaking sub-agent, or ""
 	Role          string  `json:"role,omitempty"`
 	Text          string  `json:"text,omitempty"`
 	Subtype       string  `json:"subtype,omitempty"`
 	Truncated     bool    `json:"truncated,omitempty"` // the item has all of it
-	Blocks        []Block `json:"blocks,omitempty"`    // what it has beside its text
+	Blocks        []Block `json:"blocks,omitempty"`    // beside the text
 
 	Meta json.RawMessage `json:"_meta,omitempty"` // as of MessageContent
 }
@@ -142,9 +142,9 @@ type ToolCallChanged struct {
 	ToolKind      string          `json:"kind,omitempty"`
 	Status        string          `json:"status,omitempty"`
 	ParentID      string          `json:"parent,omitempty"`
-	Input         json.RawMessage `json:"input,omitempty"`   // as of Item; absent where it is what was told last
-	Details       *ToolDetails    `json:"details,omitempty"` // nil where they are what was told last
-	Ended         bool            `json:"ended,omitempty"`   // it tells of the result
+	Input         json.RawMessage `json:"input,omitempty"`   // absent if unchanged since the last event
+	Details       *ToolDetails    `json:"details,omitempty"` // nil if unchanged since the last event
+	Ended         bool            `json:"ended,omitempty"`   // with the result
 	Result        string          `json:"result,omitempty"`
 	Truncated     bool            `json:"truncated,omitempty"` // the item has all of it
 }
@@ -174,7 +174,7 @@ type ApprovalRequested struct {
 	Reopens       string          `json:"reopens,omitempty"`
 	Reopened      string          `json:"reopened,omitempty"`
 	Elicitation   Elicitation     `json:"elicitation,omitzero"`
-	Replayed      bool            `json:"replayed,omitempty"`  // it was asked before the subscription began, and waits
+	Replayed      bool            `json:"replayed,omitempty"`  // asked before the subscription began, and pending
 	Truncated     bool            `json:"truncated,omitempty"` // the approval has all of it
 }
 
@@ -195,8 +195,7 @@ type ApprovalResolved struct {
 	Explanation string `json:"explanation,omitempty"` // as of Approval
 }
 
-// SettingsChanged says which settings of a thread were changed; a nil field was
-// not.
+// SettingsChanged has the changed settings of a thread; a nil field did not change.
 type SettingsChanged struct {
 	Title           *string           `json:"title,omitempty"`
 	Mode            *string           `json:"mode,omitempty"`
@@ -206,29 +205,29 @@ type SettingsChanged struct {
 	SkipUntil       time.Time         `json:"skip_until,omitzero"` // zero: without end
 	Archived        *bool             `json:"archived,omitempty"`
 	Reason          string            `json:"reason,omitempty"`
-	Options         map[string]string `json:"options,omitempty"` // of the agent; "": not asked for any more
-	Agent           *string           `json:"agent,omitempty"`   // another one, from the next prompt on
+	Options         map[string]string `json:"options,omitempty"` // of the agent; "": no longer requested
+	Agent           *string           `json:"agent,omitempty"`   // from the next prompt on
 }
 
-// NativeSessionChanged says which session of its agent's own a thread has.
+// NativeSessionChanged is the agent's own session of a thread.
 type NativeSessionChanged struct {
 	NativeSession string `json:"native"`
-	Replaced      bool   `json:"replaced,omitempty"` // the agent had lost the one before
-	Forked        bool   `json:"forked,omitempty"`   // the agent made it of that of the conversation that this one is a fork of
+	Replaced      bool   `json:"replaced,omitempty"` // the agent lost the session before
+	Forked        bool   `json:"forked,omitempty"`   // the agent forked the session of the original conversation
 }
 
-// AgentModeChanged says in which of its modes an agent is.
+// AgentModeChanged is the agent's current mode.
 type AgentModeChanged struct {
 	Mode    string   `json:"mode"`
-	Modes   []string `json:"modes,omitempty"`   // the IDs of those that there are; nil where it was not told again
-	Choices []Choice `json:"choices,omitempty"` // the same with their names; nil where there are none
+	Modes   []string `json:"modes,omitempty"`   // all IDs; nil if not reported again
+	Choices []Choice `json:"choices,omitempty"` // the same with names; nil if there are none
 }
 
-// AgentSessionChanged is what an agent tells of its session: the parts that are
-// not what they were, but for its modes, of which [AgentModeChanged] tells.
+// AgentSessionChanged has the changed parts of an agent's session, except modes; see
+// [AgentModeChanged].
 type AgentSessionChanged struct {
 	AgentSession
-	Truncated bool `json:"truncated,omitempty"` // what is long was left out; the thread has it
+	Truncated bool `json:"truncated,omitempty"` // long parts were left out; the thread has them
 }
 
 // PlanChanged is an agent's plan, whole.
@@ -236,7 +235,7 @@ type PlanChanged struct {
 	Entries []PlanEntry `json:"entries"`
 }
 
-// UsageReported is what a run has used, as far as its agent says.
+// UsageReported is the usage of a run, as its agent reports it.
 type UsageReported struct {
 	InputTokens      int64           `json:"input,omitempty"`
 	OutputTokens     int64           `json:"output,omitempty"`
@@ -248,7 +247,7 @@ type UsageReported struct {
 	Meta             json.RawMessage `json:"_meta,omitempty"` // the agent's own, an object; nil: none
 }
 
-// FileChanged says how a run has changed a file.
+// FileChanged is a file that a run changed.
 type FileChanged struct {
 	Path      string `json:"path"`
 	Diff      string `json:"diff,omitempty"`  // unified
@@ -258,34 +257,32 @@ type FileChanged struct {
 	Truncated bool   `json:"truncated,omitempty"`
 }
 
-// ProgressReported is how far a task is: its executor's own JSON, as it came.
+// ProgressReported is the progress of a task, in the executor's JSON.
 type ProgressReported struct {
 	Report json.RawMessage `json:"report,omitempty"` // an object, or absent
 }
 
-// AgentErrorReported is what went wrong: its executor's own JSON, as it came.
+// AgentErrorReported is an error that does not end the run, in the executor's JSON.
 type AgentErrorReported struct {
 	Report json.RawMessage `json:"report,omitempty"` // an object, or absent
 }
 
-// AgentUpdated is what an agent said that has no other place: any JSON, as it
-// said it.
+// AgentUpdated is an agent's update of an unknown kind, unchanged.
 type AgentUpdated struct {
 	Update json.RawMessage `json:"update,omitempty"`
 }
 
-// AgentSilent says that a run's agent gives no sign of life, what it complains of
-// meanwhile, or that it goes on. While a run waits for a person its agent is not
-// silent, and with the run its silence ends, whether that is told or not.
+// AgentSilent says that a run's agent gives no sign of life, or that it works again. An agent is
+// not silent while its run waits for a person. The silence ends with the run.
 type AgentSilent struct {
 	Since  time.Time `json:"since"`             // of its last sign of life
-	Note   string    `json:"note,omitempty"`    // what it has complained of since; a few lines, or ""
-	ToolID string    `json:"tool_id,omitempty"` // the tool call that it is in the middle of, or ""
-	Tool   string    `json:"tool,omitempty"`    // what that does
-	Ended  bool      `json:"ended,omitempty"`   // it has given a sign of life
+	Note   string    `json:"note,omitempty"`    // its complaints since then; a few lines, or ""
+	ToolID string    `json:"tool_id,omitempty"` // the open tool call, or ""
+	Tool   string    `json:"tool,omitempty"`    // its title
+	Ended  bool      `json:"ended,omitempty"`   // the agent works again
 }
 
-// TerminalPrinted is what a terminal printed. It is not kept.
+// TerminalPrinted is output of a terminal. It is not kept.
 type TerminalPrinted struct {
 	TerminalID string
 	TaskID     string // whose agent runs it, or ""
@@ -314,40 +311,34 @@ type SecretRequested struct {
 	Agent     string
 }
 
-// Lagged tells a subscriber which events were left out. It is not kept.
+// Lagged names the events that a subscriber did not get. It is not kept.
 type Lagged struct{ From, To int64 }
 
-// LogDamaged tells a subscriber what cannot be read. It is not kept.
+// LogDamaged names the events that cannot be read. It is not kept.
 type LogDamaged struct {
 	From, To int64 // 0: it is not the log
 	Message  string
 }
 
-// Unreadable stands in the place of a payload that could not be read.
+// Unreadable replaces a payload that cannot be read.
 type Unreadable struct{}
 
-// ThreadDeleted says that runs of a thread were deleted with all that only they had.
-// The event has the thread, and no run.
+// ThreadDeleted says that runs of a thread were deleted with everything that only they had. The
+// event has the thread, and no run.
 type ThreadDeleted struct {
 	ThreadUUID string   `json:"thread"`
-	Runs       []RunRef `json:"runs"`           // that were deleted
-	Kept       int      `json:"kept,omitempty"` // how many were not, since others were forked from there
+	Runs       []RunRef `json:"runs"`           // the deleted runs
+	Kept       int      `json:"kept,omitempty"` // how many stay because other conversations were forked from them
 }
 
-// Erased stands in the place of a payload of a run that was deleted. Nobody is told of
-// it; the log keeps its number, so that it has no gaps.
+// Erased replaces the payload of a deleted run. No client gets it; the log keeps the number, so
+// that it has no gaps.
 type Erased struct{}
 
-// Kind is EventThreadDeleted.
-func (ThreadDeleted) Kind() EventKind { return EventThreadDeleted }
-
-// Kind is EventErased.
-func (Erased) Kind() EventKind { return EventErased }
-
-// Kind is EventRunState.
+func (ThreadDeleted) Kind() EventKind   { return EventThreadDeleted }
+func (Erased) Kind() EventKind          { return EventErased }
 func (RunStateChanged) Kind() EventKind { return EventRunState }
 
-// Kind is EventDelta or EventThoughtDelta.
 func (d MessageDelta) Kind() EventKind {
 	if d.Thought {
 		return EventThoughtDelta
@@ -355,68 +346,25 @@ func (d MessageDelta) Kind() EventKind {
 	return EventDelta
 }
 
-// Kind is EventMessage.
-func (MessageAdded) Kind() EventKind { return EventMessage }
-
-// Kind is EventToolCall.
-func (ToolCallChanged) Kind() EventKind { return EventToolCall }
-
-// Kind is EventApprovalRequested.
-func (ApprovalRequested) Kind() EventKind { return EventApprovalRequested }
-
-// Kind is EventApprovalResolved.
-func (ApprovalResolved) Kind() EventKind { return EventApprovalResolved }
-
-// Kind is EventSettings.
-func (SettingsChanged) Kind() EventKind { return EventSettings }
-
-// Kind is EventNativeSession.
+func (MessageAdded) Kind() EventKind         { return EventMessage }
+func (ToolCallChanged) Kind() EventKind      { return EventToolCall }
+func (ApprovalRequested) Kind() EventKind    { return EventApprovalRequested }
+func (ApprovalResolved) Kind() EventKind     { return EventApprovalResolved }
+func (SettingsChanged) Kind() EventKind      { return EventSettings }
 func (NativeSessionChanged) Kind() EventKind { return EventNativeSession }
-
-// Kind is EventAgentMode.
-func (AgentModeChanged) Kind() EventKind { return EventAgentMode }
-
-// Kind is EventAgentSession.
-func (AgentSessionChanged) Kind() EventKind { return EventAgentSession }
-
-// Kind is EventPlan.
-func (PlanChanged) Kind() EventKind { return EventPlan }
-
-// Kind is EventUsage.
-func (UsageReported) Kind() EventKind { return EventUsage }
-
-// Kind is EventFileChange.
-func (FileChanged) Kind() EventKind { return EventFileChange }
-
-// Kind is EventProgress.
-func (ProgressReported) Kind() EventKind { return EventProgress }
-
-// Kind is EventAgentError.
-func (AgentErrorReported) Kind() EventKind { return EventAgentError }
-
-// Kind is EventAgentUpdate.
-func (AgentUpdated) Kind() EventKind { return EventAgentUpdate }
-
-// Kind is EventAgentSilent.
-func (AgentSilent) Kind() EventKind { return EventAgentSilent }
-
-// Kind is EventTerminalOutput.
-func (TerminalPrinted) Kind() EventKind { return EventTerminalOutput }
-
-// Kind is EventTerminalExit.
-func (TerminalExited) Kind() EventKind { return EventTerminalExit }
-
-// Kind is EventTerminalLagged.
-func (TerminalLagged) Kind() EventKind { return EventTerminalLagged }
-
-// Kind is EventSecretRequested.
-func (SecretRequested) Kind() EventKind { return EventSecretRequested }
-
-// Kind is EventLagged.
-func (Lagged) Kind() EventKind { return EventLagged }
-
-// Kind is EventLogDamaged.
-func (LogDamaged) Kind() EventKind { return EventLogDamaged }
-
-// Kind is EventUnreadable.
-func (Unreadable) Kind() EventKind { return EventUnreadable }
+func (AgentModeChanged) Kind() EventKind     { return EventAgentMode }
+func (AgentSessionChanged) Kind() EventKind  { return EventAgentSession }
+func (PlanChanged) Kind() EventKind          { return EventPlan }
+func (UsageReported) Kind() EventKind        { return EventUsage }
+func (FileChanged) Kind() EventKind          { return EventFileChange }
+func (ProgressReported) Kind() EventKind     { return EventProgress }
+func (AgentErrorReported) Kind() EventKind   { return EventAgentError }
+func (AgentUpdated) Kind() EventKind         { return EventAgentUpdate }
+func (AgentSilent) Kind() EventKind          { return EventAgentSilent }
+func (TerminalPrinted) Kind() EventKind      { return EventTerminalOutput }
+func (TerminalExited) Kind() EventKind       { return EventTerminalExit }
+func (TerminalLagged) Kind() EventKind       { return EventTerminalLagged }
+func (SecretRequested) Kind() EventKind      { return EventSecretRequested }
+func (Lagged) Kind() EventKind               { return EventLagged }
+func (LogDamaged) Kind() EventKind           { return EventLogDamaged }
+func (Unreadable) Kind() EventKind           { return EventUnreadable }

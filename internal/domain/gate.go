@@ -5,37 +5,37 @@ import (
 	"time"
 )
 
-// A Gate is a command that has to succeed before the work of an agent counts as done.
+// A Gate is a command that must succeed before the agent's work is done.
 type Gate struct {
-	Name       string `json:"name"`                 // as people know it: the command line itself, or its name in the configuration
-	Configured bool   `json:"configured,omitempty"` // Name is that of one of the configuration, which has the command
+	Name       string `json:"name"`                 // the command line, or its name in the configuration
+	Configured bool   `json:"configured,omitempty"` // Name is a name in the configuration
 }
 
-// A GateLoop is work that goes on, prompt after prompt, until its gates pass: after each run
-// that completes they are checked, and what has failed is the next prompt of the thread.
+// A GateLoop is work that continues, prompt after prompt, until its gates pass. They are checked
+// after each completed run, and the failures are the thread's next prompt.
 type GateLoop struct {
 	ID            int64        `db:"id,auto"`
 	Thread        int64        `db:"thread,fixed"`
-	Run           int64        `db:"run"` // the one that works, or whose work is checked; of a loop that is over the last one
+	Run           int64        `db:"run"` // the working or checked run; of a loop that is over, the last one
 	Gates         []Gate       `db:"gates,fixed"`
 	MaxIterations int          `db:"max_iterations,fixed"` // how many runs there may be
 	Iteration     int          `db:"iteration"`            // which one Run is, from 1
 	State         string       `db:"state"`                // one of the Loop constants
-	Reason        string       `db:"reason"`               // of a loop that is over and has not passed: why, in words
+	Reason        string       `db:"reason"`               // why a loop that is over did not pass
 	Results       []GateResult `db:"results"`
 }
 
 // Values of GateLoop.State.
 const (
-	LoopWorking  = "working"  // an agent works, or is to
+	LoopWorking  = "working"  // an agent works, or will
 	LoopChecking = "checking" // the gates are checked
 	LoopPassed   = "passed"   // they pass
-	LoopFailed   = "failed"   // they do not, and nothing more is tried
-	LoopStopped  = "stopped"  // a run failed, or somebody ended it: whether they pass is not known
+	LoopFailed   = "failed"   // they fail, and no more turns are tried
+	LoopStopped  = "stopped"  // a run failed or was ended; the gates were not checked
 )
 
-// IsOver reports whether nothing more comes of the loop. One that is stopped goes on with a
-// run that continues its last one, if that was interrupted.
+// IsOver reports whether the loop has ended. A stopped loop goes on with a run that continues its
+// interrupted last one.
 func (l GateLoop) IsOver() bool { return l.State != LoopWorking && l.State != LoopChecking }
 
 // Failing are the results of the gates that did not pass.
@@ -48,15 +48,15 @@ func (l GateLoop) Failing() (out []GateResult) {
 	return out
 }
 
-// A GateResult is what came of a gate.
+// A GateResult is the result of a gate.
 type GateResult struct {
 	Gate     string        `json:"gate"`
 	Passed   bool          `json:"passed,omitempty"`
 	Reason   string        `json:"reason,omitempty"`   // why it did not pass, such as "exit status 2"
-	Findings []Diagnostic  `json:"findings,omitempty"` // of more than a few dozen the first
+	Findings []Diagnostic  `json:"findings,omitempty"` // the first few dozen
 	Errors   int           `json:"errors,omitempty"`   // in all
 	Warnings int           `json:"warnings,omitempty"`
-	Output   string        `json:"output,omitempty"` // the first and the last lines; nothing where it has passed
+	Output   string        `json:"output,omitempty"` // the first and the last lines; "" if it passed
 	Duration time.Duration `json:"duration,omitempty"`
 }
 
@@ -73,14 +73,14 @@ type GateStarted struct {
 	Iteration int    `json:"iteration"`
 }
 
-// GateChecked says what came of a gate.
+// GateChecked is the result of a gate.
 type GateChecked struct {
 	GateResult
 	Iteration     int `json:"iteration"`
 	MaxIterations int `json:"max"`
 }
 
-// LoopEnded says that nothing more comes of a loop.
+// LoopEnded says that a loop is over.
 type LoopEnded struct {
 	State         string   `json:"state"` // LoopPassed, LoopFailed or LoopStopped
 	Reason        string   `json:"reason,omitempty"`
@@ -97,25 +97,14 @@ const (
 	EventLoopEnded EventKind = "gate.ended"
 )
 
-// Kind is EventIteration.
 func (IterationStarted) Kind() EventKind { return EventIteration }
+func (GateStarted) Kind() EventKind      { return EventGateStart }
+func (GateChecked) Kind() EventKind      { return EventGate }
+func (LoopEnded) Kind() EventKind        { return EventLoopEnded }
 
-// Kind is EventGateStart.
-func (GateStarted) Kind() EventKind { return EventGateStart }
-
-// Kind is EventGate.
-func (GateChecked) Kind() EventKind { return EventGate }
-
-// Kind is EventLoopEnded.
-func (LoopEnded) Kind() EventKind { return EventLoopEnded }
-
-// Size is as of Payload.
 func (p IterationStarted) Size() int { return fieldsSize + textsSize(p.Gates) }
+func (p GateStarted) Size() int      { return fieldsSize + len(p.Gate) }
 
-// Size is as of Payload.
-func (p GateStarted) Size() int { return fieldsSize + len(p.Gate) }
-
-// Size is as of Payload.
 func (p GateChecked) Size() int {
 	n := fieldsSize + len(p.Gate) + len(p.Reason) + len(p.Output)
 	for _, d := range p.Findings {
@@ -124,7 +113,6 @@ func (p GateChecked) Size() int {
 	return n
 }
 
-// Size is as of Payload.
 func (p LoopEnded) Size() int { return fieldsSize + len(p.Reason) + textsSize(p.Failing) }
 
 func textsSize(list []string) (n int) {
@@ -138,17 +126,17 @@ func textsSize(list []string) (n int) {
 const (
 	SeverityError   = "error"
 	SeverityWarning = "warning"
-	SeverityNote    = "note" // it belongs to what was said before
+	SeverityNote    = "note" // part of the previous diagnostic
 )
 
-// A Diagnostic is something that a compiler, a linter or a test says is wrong at a place.
+// A Diagnostic is a problem at a place in a file, from a compiler, a linter or a test.
 type Diagnostic struct {
 	File     string `json:"file" doc:"Relative to the project's directory, or absolute if it is outside."`             // relative to the project's root with slashes, or absolute where it is outside
 	Line     int    `json:"line,omitempty" doc:"From 1; absent: not known."`                                           // from 1; 0: not known
 	Column   int    `json:"column,omitempty" doc:"From 1, in the tool's own units; absent: not known."`                // from 1, in the tool's own units; 0: not known
 	Severity string `json:"severity" doc:"error, warning or note."`                                                    // SeverityError, SeverityWarning or SeverityNote
 	Message  string `json:"message"`                                                                                   // in a line
-	Source   string `json:"source,omitempty" doc:"What says it: go, gcc, typescript, rust, eslint, pytest, make, ..."` // what said it: go, gcc, typescript, rust, eslint, pytest, make, ...; "" where that is not known
+	Source   string `json:"source,omitempty" doc:"What says it: go, gcc, typescript, rust, eslint, pytest, make, ..."` // the tool: go, gcc, typescript, rust, eslint, pytest, make, ..., or ""
 }
 
 // Stages of a build.
@@ -166,18 +154,16 @@ type BuildProgressed struct {
 	Stage   string   `json:"stage"`
 	Command []string `json:"command,omitempty"`
 
-	// Of one that has ended.
+	// Of a build that has ended.
 	Duration    time.Duration `json:"duration,omitempty"`
-	Diagnostics []Diagnostic  `json:"diagnostics,omitempty"` // of more than a few hundred the first
+	Diagnostics []Diagnostic  `json:"diagnostics,omitempty"` // the first few hundred
 	Errors      int           `json:"errors,omitempty"`      // in all
 	Warnings    int           `json:"warnings,omitempty"`
-	Reason      string        `json:"reason,omitempty"` // of one that has failed: why, in words
+	Reason      string        `json:"reason,omitempty"` // of a failed build
 }
 
-// Kind is EventBuild.
 func (BuildProgressed) Kind() EventKind { return EventBuild }
 
-// Size is as of Payload.
 func (p BuildProgressed) Size() int {
 	n := fieldsSize
 	for _, d := range p.Diagnostics {

@@ -4,23 +4,22 @@ import (
 	"time"
 )
 
-// What a person has decided about a change of a file.
+// Decisions about a change of a file.
 const (
-	ChangeOpen     = "open"     // nothing yet
-	ChangeAccepted = "accepted" // seen; the file stays as it is
-	ChangeReverted = "reverted" // taken back, in the file
+	ChangeOpen     = "open"     // undecided
+	ChangeAccepted = "accepted" // the file stays
+	ChangeReverted = "reverted" // undone in the file
 )
 
-// A ChangeDecision is what was decided about a part of what a run has changed. What none
-// is kept of is open.
+// A ChangeDecision is the decision about a part of a run's changes. Parts without one are open.
 type ChangeDecision struct {
 	Run   int64  `db:"run"`
 	Part  string `db:"part"`  // of a file, as package changereview names it
 	State string `db:"state"` // ChangeOpen, ChangeAccepted or ChangeReverted
-	Mode  uint32 `db:"mode"`  // permission bits of a file that was deleted so; 0: none was
+	Mode  uint32 `db:"mode"`  // permission bits of a file that the decision deleted, or 0
 }
 
-// ChangeDecided says that a person has decided about a change of a run.
+// ChangeDecided is a person's decision about a run's change.
 type ChangeDecided struct {
 	Path     string `json:"path"`
 	Decision string `json:"decision"`       // accept, revert or reopen
@@ -30,10 +29,8 @@ type ChangeDecided struct {
 // EventChangeDecided is the kind of [ChangeDecided].
 const EventChangeDecided EventKind = "run.file_decided"
 
-// Kind is EventChangeDecided.
 func (ChangeDecided) Kind() EventKind { return EventChangeDecided }
 
-// Size is as of Payload.
 func (p ChangeDecided) Size() int { return fieldsSize + len(p.Path) }
 
 // A Change is a file that a run changed.
@@ -47,15 +44,14 @@ type Change struct {
 	Updated time.Time `db:"updated"`
 }
 
-// A Diff is a change of a file, or of a part of it, as an agent shows it: before
-// it is made, or while.
+// A Diff is a change of a file or a part of it, as an agent announces it.
 type Diff struct {
 	Path    string  `json:"path"`
 	OldText *string `json:"old_text,omitempty"` // nil: the file is new
 	NewText string  `json:"new_text"`
 }
 
-// Equal reports whether two diffs say the same.
+// Equal reports whether two diffs are the same.
 func (d Diff) Equal(other Diff) bool {
 	return d.Path == other.Path && d.NewText == other.NewText && equalTexts(d.OldText, other.OldText)
 }

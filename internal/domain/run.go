@@ -8,55 +8,55 @@ import (
 	"time"
 )
 
-// A Run is one prompt and its execution. Task, session and run are names of
-// it: every one of its ids finds it.
+// A Run is one prompt and its execution, which protocols call task, session or run. Each of its ids
+// finds it.
 type Run struct {
 	ID        int64           `db:"id,key"`
 	UUID      string          `db:"uuid,fixed"`       // UUIDv7, ours
 	Task      int64           `db:"task,fixed"`       // the number in task-0001
 	SessionID string          `db:"session_id,fixed"` // a UUID, HumanLayer's session_id
 	RunID     string          `db:"run_id,fixed"`     // a UUID, HumanLayer's run_id
-	CallerID  string          `db:"caller_id,fixed"`  // the caller's own id of it, or ""
+	CallerID  string          `db:"caller_id,fixed"`  // the caller's own id, or ""
 	Thread    int64           `db:"thread,fixed"`
-	Place     int64           `db:"place,fixed"`  // orders the runs of a thread: its ID, unless queued runs were reordered
-	Parent    int64           `db:"parent,fixed"` // the run that it continues, or 0
+	Place     int64           `db:"place,fixed"`  // orders the runs of a thread: the ID, unless queued runs were reordered
+	Parent    int64           `db:"parent,fixed"` // the run before, or 0
 	Prompt    string          `db:"prompt,fixed"`
-	Content   []Block         `db:"content,fixed"` // what goes with the prompt beside its text
+	Content   []Block         `db:"content,fixed"` // beside the prompt's text
 	Title     string          `db:"title"`
 	Agent     string          `db:"agent"`
-	Source    string          `db:"source"` // who asked for it: one of the Source constants
+	Source    string          `db:"source"` // one of the Source constants
 	State     State           `db:"state"`
 	Priority  int             `db:"priority"`    // higher first
-	Mode      string          `db:"mode"`        // that people asked for: a permission mode of ours, or a mode of the agent's
-	AgentMode string          `db:"agent_mode"`  // that its agent said it is in, last, or is to go on in; "" if it says nothing
-	Model     string          `db:"agent_model"` // that its agent said it works with; "" if it says nothing
+	Mode      string          `db:"mode"`        // requested: a permission mode, or a mode of the agent
+	AgentMode string          `db:"agent_mode"`  // the agent's last reported mode, or ""
+	Model     string          `db:"agent_model"` // as the agent reports it, or ""
 	Tools     []string        `db:"tools"`       // allowed; empty: all
 	Timeout   time.Duration   `db:"timeout"`     // 0: the configured one
 	Quiet     bool            `db:"quiet"`       // no deltas are wanted
 	Created   time.Time       `db:"created"`
 	Started   time.Time       `db:"started"` // zero before
 	Ended     time.Time       `db:"ended"`   // zero before
-	Active    time.Time       `db:"active"`  // when something happened last
+	Active    time.Time       `db:"active"`  // the last activity
 	Error     string          `db:"error"`
 	ErrorCode string          `db:"error_code"` // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
 	Stop      string          `db:"stop"`       // the agent's stop reason
-	SignIn    []AuthMethod    `db:"sign_in"`    // that the agent offers, where it failed because somebody has to sign in
+	SignIn    []AuthMethod    `db:"sign_in"`    // ways to sign in, if it failed for lack of that
 	Result    string          `db:"result"`     // the last message of the agent
 	Messages  int             `db:"messages"`   // how many the agent sent
 	Tokens    Tokens          `db:"tokens"`
-	Progress  json.RawMessage `db:"progress"` // how far it is, in its executor's words: the JSON that it last reported
-	Metadata  json.RawMessage `db:"metadata"` // the caller's own: a JSON object, to which the agent's plan is added
+	Progress  json.RawMessage `db:"progress"` // the executor's last progress report
+	Metadata  json.RawMessage `db:"metadata"` // the caller's JSON object, with the agent's plan added
 
-	// Restricted says that the client did not trust the workspace: nothing that the
-	// project's file defines is run or heeded. See package clientenv.
+	// Restricted says that the client did not trust the workspace: the project's file has no
+	// effect. See package clientenv.
 	Restricted bool `db:"restricted"`
 }
 
-// CodeStoreFull is the ErrorCode of a run that a full disk has cut short: what was
-// open in it was not closed.
+// CodeStoreFull is the ErrorCode of a run that a full disk ended: its open items and questions
+// were not closed.
 const CodeStoreFull = "STORE_FULL"
 
-// Tokens is what a run cost.
+// Tokens is the usage of a run.
 type Tokens struct {
 	Input       int64   `json:"input,omitempty"`
 	Output      int64   `json:"output,omitempty"`
@@ -67,12 +67,12 @@ type Tokens struct {
 	CostUSD     float64 `json:"cost_usd,omitempty"`
 }
 
-// A Session is a run together with its thread: what most callers want to see.
+// A Session is a run with its thread.
 type Session struct {
 	Run
 	Thread        Thread `db:",inline"`
-	ParentSession string `db:"parent_session,read"` // SessionID of the run that it continues, or ""
-	FirstWords    string `db:"first_words,read"`    // of the prompt with which the thread began: at most 400 characters
+	ParentSession string `db:"parent_session,read"` // SessionID of the run before, or ""
+	FirstWords    string `db:"first_words,read"`    // of the thread's first prompt, at most 400 characters
 }
 
 // A RunFilter chooses runs. The zero value means all.
@@ -87,7 +87,7 @@ type RunFilter struct {
 	Limit    int   // at most that many; 0: 1,000
 }
 
-// A RunHead is what of a run its conversation needs, without its texts.
+// A RunHead is a run without its texts.
 type RunHead struct {
 	ID        int64  `db:"id"`
 	SessionID string `db:"session_id"`
@@ -95,38 +95,37 @@ type RunHead struct {
 	ErrorCode string `db:"error_code"`
 }
 
-// TaskName is the number of a run as AIWG spells it, such as task-0001.
+// TaskName is AIWG's name of a run, such as task-0001.
 func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
 
-// IsTaskName reports whether an id is of the form that TaskName gives, so that
-// it is, was or may become the name of a run.
+// IsTaskName reports whether an id has the form of TaskName.
 func IsTaskName(id string) bool {
 	digits, ok := strings.CutPrefix(id, "task-")
 	return ok && len(digits) >= 4 && strings.Trim(digits, "0123456789") == ""
 }
 
-// Counts are how many runs are in which state.
+// Counts is the number of runs in each state.
 type Counts map[State]int
 
-// Where a run came from: values of Run.Source.
+// Values of Run.Source.
 const (
 	SourceTask     = "task"     // task.submit
 	SourceChat     = "chat"     // chat.send
 	SourceSession  = "session"  // launchSession, continueSession
 	SourceExecute  = "execute"  // execute_prompt
 	SourceDecision = "decision" // a stale approval was approved
-	SourceAdopted  = "adopted"  // agent.adopt: it was begun without Duet
+	SourceAdopted  = "adopted"  // agent.adopt: started without Duet
 	SourceTrigger  = "trigger"  // a trigger of the configuration
-	SourceGate     = "gate"     // what gates complain of
+	SourceGate     = "gate"     // the failures of gates
 	SourceAgent    = "agent"    // an agent-initiated turn: no prompt
 
-	// Questions of clients that have no run of an agent: askUser, requestPermission.
-	SourceQuestion     = "question"      // its question is taken back when its caller goes
-	SourceKeptQuestion = "kept_question" // its question stays when its caller goes
+	// Questions of clients without an agent: askUser, requestPermission.
+	SourceQuestion     = "question"      // the question is withdrawn when its caller disconnects
+	SourceKeptQuestion = "kept_question" // the question stays when its caller disconnects
 )
 
-// IsWritten reports whether the prompt of a run was written for it by a client, so that
-// clients may change it while the run is queued.
+// IsWritten reports whether a client wrote the prompt, so that clients may edit it while the run is
+// queued.
 func (r Run) IsWritten() bool {
 	switch r.Source {
 	case SourceTask, SourceChat, SourceSession, SourceExecute:
@@ -135,8 +134,7 @@ func (r Run) IsWritten() bool {
 	return false
 }
 
-// IsQuestion reports whether a run has no agent: it is one question of a client, and
-// ends with that.
+// IsQuestion reports whether a run is a client's question, without an agent.
 func (r Run) IsQuestion() bool { return r.Source == SourceQuestion || r.Source == SourceKeptQuestion }
 
 // A State is the state of a run.
@@ -176,13 +174,12 @@ func (s State) Active() bool {
 	return false
 }
 
-// New is what a run that is no draft is before it is queued, in the same
-// transaction: nobody ever sees it.
+// New is the state of a run before it is queued in the same transaction. It is never visible.
 const New State = ""
 
-// transitions are the changes of state that there are.
+// transitions are the allowed changes of state.
 var transitions = map[State][]State{
-	New:          {Queued, Completed, Running}, // Completed: it was begun and ended elsewhere; Running: a question, which has no agent
+	New:          {Queued, Completed, Running}, // Completed: an imported run; Running: a question without an agent
 	Draft:        {Queued, Discarded},
 	Queued:       {Starting, Cancelled},
 	Starting:     {Running, Interrupting, Interrupted, Failed},
@@ -194,29 +191,27 @@ var transitions = map[State][]State{
 // CanBecome reports whether a run may go from this state to another one.
 func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s], to) }
 
-// HoldsSlot reports whether a run in this state counts among those that run at
-// once. One that waits for a human does not: it takes its slot back unasked.
+// HoldsSlot reports whether a run in this state counts against the limit of concurrent runs. A run
+// that waits for a person does not, and continues without waiting for a slot.
 func (s State) HoldsSlot() bool { return s.Active() && s != WaitingInput }
 
-// LastRun names the run that was begun last, drafts aside, wherever an id of a run is
-// taken and nothing has it as an id.
+// LastRun is the alias of the newest run, drafts aside, if no run has it as an id.
 const LastRun = "last"
 
-// A prompt that asks an agent to go on where it was interrupted, which no human wrote,
-// begins with goOn and repeats the request below theRequest.
+// A prompt of the hub that asks an agent to continue begins with goOn, and repeats the request after
+// theRequest.
 const (
 	goOn       = "Continue where you left off. "
 	theRequest = "\n\nThe request was:\n\n"
 )
 
-// GoOnPrompt asks an agent to go on with a request where it was interrupted. why says
-// what has happened, and what it is to do. Its own session may have lost the turn, so
-// the request is repeated. The demo agent, which has no model, knows the first word
-// and the line above the request.
+// GoOnPrompt asks an agent to continue an interrupted request. why gives the reason and the
+// instruction. The request is repeated because the agent's session may have lost the turn. The demo
+// agent looks for the first word and for the line above the request.
 func GoOnPrompt(why, request string) string { return goOn + why + theRequest + request }
 
-// RequestOf is what a human asked for in a prompt: all of it, but of one of
-// [GoOnPrompt] the request that it repeats.
+// RequestOf is the person's request in a prompt: the prompt, or the request that [GoOnPrompt]
+// repeats.
 func RequestOf(prompt string) string {
 	if i := strings.LastIndex(prompt, theRequest); i >= 0 && strings.HasPrefix(prompt, goOn) {
 		return prompt[i+len(theRequest):]
@@ -224,8 +219,7 @@ func RequestOf(prompt string) string {
 	return prompt
 }
 
-// QueueChanged says that a queued run was edited, or has another place among the queued
-// runs of its conversation.
+// QueueChanged says that a queued run was edited or moved.
 type QueueChanged struct {
 	Text      *string  `json:"text,omitempty"`      // the new prompt; nil: as before
 	Truncated bool     `json:"truncated,omitempty"` // Text is cut to [MaxEventText]
@@ -235,10 +229,8 @@ type QueueChanged struct {
 // EventQueue is the kind of [QueueChanged].
 const EventQueue EventKind = "run.queue"
 
-// Kind is EventQueue.
 func (QueueChanged) Kind() EventKind { return EventQueue }
 
-// Size is as of Payload.
 func (p QueueChanged) Size() int {
 	size := fieldsSize
 	if p.Text != nil {

@@ -5,53 +5,52 @@ import (
 	"time"
 )
 
-// A TriggerExecution is what a trigger has done because of an event, or is about to do.
+// A TriggerExecution is a trigger's reaction to an event, done or under way.
 type TriggerExecution struct {
 	ID          int64           `db:"id,auto"`
 	Trigger     string          `db:"name,fixed"`      // its id in the configuration
-	Key         string          `db:"event_key,fixed"` // of the event: there is one execution of a trigger for it
+	Key         string          `db:"event_key,fixed"` // of the event: a trigger has one execution for it
 	EventType   string          `db:"event_type,fixed"`
 	EventSource string          `db:"event_source,fixed"`
-	Event       json.RawMessage `db:"event,fixed"` // an object; what is long in it was cut
+	Event       json.RawMessage `db:"event,fixed"` // an object; long texts in it are cut
 	Time        time.Time       `db:"at,fixed"`
 	Status      string          `db:"status"`       // one of the Trigger constants
 	Action      string          `db:"action,fixed"` // its type
-	Does        json.RawMessage `db:"does,fixed"`   // the action with what the event has in the place of its templates
-	Run         int64           `db:"run"`          // that was begun, or is a draft while a person is asked; 0: none
-	Approval    string          `db:"approval"`     // the question that was asked, or ""
+	Does        json.RawMessage `db:"does,fixed"`   // the action with the event's values in place of its templates
+	Run         int64           `db:"run"`          // the started run, or a draft while a person is asked; 0: none
+	Approval    string          `db:"approval"`     // the question, or ""
 	Depth       int             `db:"depth,fixed"`  // how many executions led to this one
-	Error       string          `db:"error"`        // what went wrong, or what was not done
+	Error       string          `db:"error"`        // the error, or the omitted action
 }
 
 // Values of TriggerExecution.Status. Those but the last four are AIWG's.
 const (
-	TriggerSubmitted  = "submitted"           // a session was begun
-	TriggerNotified   = "notified"            // whoever is subscribed was told
+	TriggerSubmitted  = "submitted"           // a session was started
+	TriggerNotified   = "notified"            // subscribers were notified
 	TriggerSent       = "webhook_sent"        // the event was sent
-	TriggerDenied     = "denied"              // by whoever was asked
-	TriggerNoApprover = "skipped_no_approver" // the question was closed and nobody had answered
+	TriggerDenied     = "denied"              // by a person
+	TriggerNoApprover = "skipped_no_approver" // the question was closed without an answer
 	TriggerUnknown    = "unknown_action_type"
 	TriggerError      = "error"
 
 	TriggerWaiting      = "waiting_approval" // a person is asked
 	TriggerSending      = "sending"          // the event is being sent
-	TriggerDepthLimited = "depth_limited"    // too many executions led to it
-	TriggerRateLimited  = "rate_limited"     // it has done too much within an hour
+	TriggerDepthLimited = "depth_limited"    // too many executions in a row
+	TriggerRateLimited  = "rate_limited"     // more executions than an hour allows
 )
 
-// A TriggerState is what is remembered of a trigger.
+// A TriggerState is the state of a trigger.
 type TriggerState struct {
 	Trigger string    `db:"name"`
-	Enabled *bool     `db:"enabled"` // as people have switched it; nil: as configured
-	Fired   time.Time `db:"fired"`   // when it did something last
-	Looked  time.Time `db:"looked"`  // up to when its files, or its times, have been looked at
-	Window  time.Time `db:"window"`  // when the hour began in which Count is how often it did something
+	Enabled *bool     `db:"enabled"` // switched by a person; nil: as configured
+	Fired   time.Time `db:"fired"`   // its last execution
+	Looked  time.Time `db:"looked"`  // its files or times were checked up to here
+	Window  time.Time `db:"window"`  // the start of the hour that Count counts
 	Count   int       `db:"count"`
-	Limited string    `db:"limited"` // the limit that was reported since it did something last, or ""
+	Limited string    `db:"limited"` // the limit that was reported since the last execution, or ""
 }
 
-// TriggerExecuted says what a trigger has done, or that it waits for a person. Of what
-// it has begun the event has the run.
+// TriggerExecuted is a trigger's execution, or its question. The event has the started run.
 type TriggerExecuted struct {
 	Execution int64  `json:"execution"`
 	Trigger   string `json:"trigger"`
@@ -67,8 +66,7 @@ type TriggerExecuted struct {
 // EventTrigger is the kind of TriggerExecuted.
 const EventTrigger EventKind = "trigger.executed"
 
-// Kind is EventTrigger.
 func (TriggerExecuted) Kind() EventKind { return EventTrigger }
 
-// Size is about how many bytes the texts are.
+// Size is the approximate length of the texts, in bytes.
 func (p TriggerExecuted) Size() int { return len(p.Message) + len(p.Error) + 200 }

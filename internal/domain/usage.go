@@ -2,44 +2,42 @@ package domain
 
 import "time"
 
-// A Budget is how much the runs of a conversation may use each, beside what the
-// configuration says. What is 0 is not limited.
+// A Budget limits each run of a conversation, in place of the configuration. 0 is no limit.
 type Budget struct {
 	Turns   int           `json:"turns,omitempty"`  // rounds of tool calls
-	Time    time.Duration `json:"time,omitempty"`   // that the agent works; waiting for a person is none
+	Time    time.Duration `json:"time,omitempty"`   // of work; waiting for a person does not count
 	Tokens  int64         `json:"tokens,omitempty"` // read and written
 	CostUSD float64       `json:"cost_usd,omitempty"`
-	Repeats int           `json:"repeats,omitempty"` // of the same tool call, one after the other
+	Repeats int           `json:"repeats,omitempty"` // of the same tool call in a row
 }
 
-// Codes of runs that were interrupted since a budget was used up: values of Run.ErrorCode.
+// Values of Run.ErrorCode for runs that a used-up budget interrupted.
 const (
 	CodeRunBudget    = "RUN_BUDGET_REACHED"
 	CodeThreadBudget = "THREAD_BUDGET_REACHED"
 	CodeDayBudget    = "DAY_BUDGET_REACHED"
 )
 
-// IsBudgetCode reports whether a run with this ErrorCode was interrupted since a budget
-// was used up.
+// IsBudgetCode reports whether an ErrorCode says that a budget was used up.
 func IsBudgetCode(code string) bool {
 	return code == CodeRunBudget || code == CodeThreadBudget || code == CodeDayBudget
 }
 
-// Usage is what runs have used, as far as their agents have told.
+// Usage is the usage of runs, as their agents report it.
 type Usage struct {
 	Runs   int
 	Tokens Tokens        // summed, but for the context
-	Time   time.Duration // that they took, without what they waited for people; a run that goes on counts up to now
+	Time   time.Duration // without waiting for people; an active run counts up to now
 }
 
-// A UsageFilter chooses runs by when they were asked for. The zero value means all.
+// A UsageFilter chooses runs by their creation time. The zero value means all.
 type UsageFilter struct {
 	Thread     int64
 	After      int64 // only runs with a larger row
 	Since, Til time.Time
 }
 
-// What usage can be told by: values of [UsageBy].
+// Values of [UsageBy].
 const (
 	UsageByDay    UsageBy = "day" // in the time zone of this machine
 	UsageByAgent  UsageBy = "agent"
@@ -47,12 +45,12 @@ const (
 	UsageByModel  UsageBy = "model"
 )
 
-// A UsageBy says what usage is told by.
+// A UsageBy is the grouping of a usage report.
 type UsageBy string
 
-// A UsageRow is what the runs of one day, agent, conversation or model have used.
+// A UsageRow is the usage of one day, agent, conversation or model.
 type UsageRow struct {
-	Key   string // a date, a name, or a thread's UUID; "" where it is not known
+	Key   string // a date, a name, or a thread's UUID; "" if unknown
 	Title string // of a conversation
 	Usage
 }
