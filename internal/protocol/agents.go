@@ -55,7 +55,7 @@ type AgentDescription struct {
 	AgentSession *AgentSession `json:"agent_session,omitempty" doc:"Absent: it has told nothing yet."`
 }
 
-// A Mode is one that can be asked for.
+// A Mode is a mode that clients may request.
 type Mode struct {
 	ID          string `json:"id"`
 	Name        string `json:"name,omitempty"`
@@ -76,8 +76,7 @@ type AgentSession struct {
 	Background []domain.BackgroundTask `json:"background,omitzero" doc:"What it does in the background, while no prompt runs."`
 }
 
-// AgentSessionOf is an agent's session for clients, to whom its limits for prompts are of no
-// use.
+// AgentSessionOf returns an agent's session without its limits for prompts.
 func AgentSessionOf(s domain.AgentSession) AgentSession {
 	a := AgentSession{s.Agent, listed(s.Modes), listed(s.Models), slices.Clone(s.Options), s.Commands, s.Info, s.Background}
 	for i := range a.Options {
@@ -146,7 +145,7 @@ type NativeSessionDeleteParams struct {
 
 func (p NativeSessionDeleteParams) Check() error { return NotEmpty("native_session_id", p.ID) }
 
-// MCPServerOwner says whose servers are meant.
+// MCPServerOwner names the agent or conversation of servers.
 type MCPServerOwner struct {
 	Agent  string `json:"agent,omitempty" doc:"The agent that gets them; absent: the default one, or that of the thread."`
 	Thread string `json:"thread,omitempty" doc:"A conversation, by any id: its own servers, too, and its directory."`

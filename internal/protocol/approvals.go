@@ -80,7 +80,7 @@ const (
 // Accepted implements schema.Enum.
 func (Verdict) Accepted() []string { return []string{"approve", "deny", "respond", "cancel"} }
 
-// A DecisionScope is for what a decision counts.
+// A DecisionScope is the range of a decision: this question, the session or the project.
 type DecisionScope string
 
 // Accepted implements schema.Enum.
@@ -110,7 +110,7 @@ type DecisionResult struct {
 	ToldTaskID    string `json:"told_task_id,omitempty" doc:"The same as a task."`
 }
 
-// An ApprovalType is what is asked of a human.
+// An ApprovalType is a permission for a tool, or another question.
 type ApprovalType string
 
 // Accepted implements schema.Enum.

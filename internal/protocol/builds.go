@@ -11,7 +11,7 @@ type BuildParams struct {
 	Name string `json:"name,omitempty" doc:"One of listBuilds; absent: the first one."`
 }
 
-// A BuildTarget is something that can be built, as clients see it.
+// A BuildTarget is a build of the project.
 type BuildTarget struct {
 	Name      string   `json:"name"`
 	Command   []string `json:"command" doc:"The program and its arguments."`
@@ -48,7 +48,7 @@ type BuildFailure struct {
 	Output      string              `json:"output"` // the end of it
 }
 
-// A BuildProgress is what the notification of that name has.
+// BuildProgress is the notification buildProgress.
 type BuildProgress struct {
 	BuildID   string   `json:"build_id"`
 	Name      string   `json:"name"`
@@ -58,7 +58,7 @@ type BuildProgress struct {
 	Output    string   `json:"output,omitempty"`
 }
 
-// A BuildWarning is what the notification of that name has.
+// BuildWarning is the notification buildWarning.
 type BuildWarning struct {
 	BuildID string `json:"build_id"`
 	Name    string `json:"name"`
@@ -81,19 +81,19 @@ type CheckGateParams struct {
 	Gate string `json:"gate" doc:"The name of a gate of the configuration, or a line for the shell."`
 }
 
-// A GateProgress is what the notification of that name has.
+// GateProgress is the notification gateProgress.
 type GateProgress struct {
 	Gate   string `json:"gate"`
 	Output string `json:"output"`
 }
 
-// A Gated is what asks for gates.
+// Gated are the parameters that ask for gates.
 type Gated struct {
 	Gates         []string `json:"gates,omitempty" doc:"Commands that have to succeed (\"Gates\"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation."`
 	MaxIterations int      `json:"max_iterations,omitempty" doc:"With gates: how many turns there may be, 5 unless told, 100 at most."`
 }
 
-// A Gates is where the work on a task stands that has gates, as clients see it.
+// Gates is the state of work that has gates.
 type Gates struct {
 	State         string       `json:"state" doc:"working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it."`
 	Reason        string       `json:"reason,omitempty" doc:"Why it failed or was stopped."`
@@ -122,7 +122,7 @@ type PreviewShown struct {
 	Shown int    `json:"shown" doc:"How many clients were told."`
 }
 
-// PreviewSession says to which session something belongs that a page has said.
+// PreviewSession is the session of a page's message.
 type PreviewSession struct {
 	SessionID string `json:"session_id,omitempty" doc:"A session that it is kept with, by any id; absent: the one that was begun last."`
 }
@@ -165,7 +165,7 @@ type PageMessagesParams struct {
 	Follow    *bool  `json:"follow,omitempty" doc:"Whether the connection is told what pages say from now on, by notifications pageMessage, which are as the messages here; absent: as before. One that was told already comes again when it was said again."`
 }
 
-// A PageMessage is what a page has said, as clients see it.
+// A PageMessage is a message of a preview's page.
 type PageMessage struct {
 	ID        int64  `json:"id"`
 	Kind      string `json:"kind" doc:"console, error or navigation."`

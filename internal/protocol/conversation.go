@@ -146,7 +146,7 @@ func (p DecideChangeParams) Check() error {
 	return cmp.Or(NotEmpty("session_id", p.SessionID), NotEmpty("path", p.Path))
 }
 
-// A ChangeDecision is what a person says to a change.
+// A ChangeDecision is a person's decision about a change.
 type ChangeDecision string
 
 // Accepted implements schema.Enum.
@@ -176,7 +176,7 @@ type AttachmentResult struct {
 	NextOffset *int64 `json:"next_offset,omitempty" doc:"There is more: pass this as offset."`
 }
 
-// A PromptContent is what goes with a prompt.
+// PromptContent is the content of a prompt beside its text.
 type PromptContent struct {
 	Content []catalog.ContentBlock `json:"content,omitempty" doc:"What goes with it, as the content blocks of the Agent Client Protocol: images, audio, resources and links to some. Texts are added to it. Images, audio and resources have at most 10 MiB each, all together 20 MiB. A session whose agent does not take them fails, and says what the agent takes; a resource becomes a link instead."`
 }

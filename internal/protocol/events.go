@@ -14,21 +14,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A Client is how one kind of client is told of events. It is chosen once, when
-// a connection asks for them.
+// A Client is the form of events for one kind of client. A connection's form is chosen when it
+// subscribes.
 type Client struct {
-	// TellsSeq: the reply to Subscribe says after which event the events begin.
+	// TellsSeq: the reply to Subscribe has the number of the last event before the subscription.
 	TellsSeq bool
-	// ShowsNotes: a conversation has what no agent and no human has said, as of
-	// [domain.IsNote].
+	// ShowsNotes: conversations include notes; see [domain.IsNote].
 	ShowsNotes bool
 
 	event     func(subscription string, seq int64, e eventBody) any
 	heartbeat func(subscription string, h heartbeat) any
 }
 
-// LSP is how editors are told, with the framing of the Language Server Protocol:
-// by notifications.
+// LSP is the form for editors, with the framing of the Language Server Protocol: notifications.
 var LSP = &Client{
 	TellsSeq: true, ShowsNotes: true,
 	event: func(subscription string, seq int64, e eventBody) any {
@@ -40,8 +38,7 @@ var LSP = &Client{
 	},
 }
 
-// HumanLayer is how HumanLayer's clients are told, line by line: by results that
-// answer no request.
+// HumanLayer is the form for HumanLayer's clients, one a line: results that answer no request.
 var HumanLayer = &Client{
 	event: func(_ string, seq int64, e eventBody) any {
 		e.Seq = seq
@@ -50,8 +47,7 @@ var HumanLayer = &Client{
 	heartbeat: func(_ string, h heartbeat) any { return unaskedResult{"2.0", h} },
 }
 
-// Of is how the client of a connection is told of events: HumanLayer's speak
-// lines, editors frames.
+// Of returns the form for a connection: HumanLayer's clients speak lines, editors frames.
 func Of(conn *server.Conn) *Client {
 	if conn.Framing() == frame.LSP {
 		return LSP
@@ -857,7 +853,7 @@ func ItemData(data domain.ItemData) json.RawMessage {
 // encode is what clients are sent, as JSON.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
-	if err != nil { // raw JSON of somebody else's that is none
+	if err != nil { // third-party text that is not JSON
 		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
 	}
 	return b

@@ -33,7 +33,7 @@ func StatusOf(s domain.State) string { return stateNames[s].session }
 // some only for what has ended.
 func ExecutorStatusOf(s domain.State) string { return stateNames[s].executor }
 
-// A TaskState is a state as AIWG calls it.
+// A TaskState is AIWG's word for a state.
 type TaskState string
 
 // Accepted implements schema.Enum.
@@ -49,7 +49,7 @@ func (s TaskState) States() []domain.State {
 	})
 }
 
-// A SessionStatus is a state as HumanLayer calls it.
+// A SessionStatus is HumanLayer's word for a state.
 type SessionStatus string
 
 // Accepted implements schema.Enum.
@@ -67,7 +67,7 @@ func (s SessionStatus) States() []domain.State {
 	})
 }
 
-// StatesWhere lists the states that want likes, in order.
+// StatesWhere lists the states for which want is true, in order.
 func StatesWhere(want func(domain.State) bool) []domain.State {
 	var list []domain.State
 	for state := range stateNames {

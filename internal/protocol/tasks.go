@@ -9,8 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// AIWG's clients are told of tasks by notifications that they have not
-// subscribed to (docs/protocol.md, "Tasks").
+// AIWG's clients get notifications about tasks without a subscription (docs/protocol.md, "Tasks").
 const (
 	methodTaskQueued    = "event.taskQueued"
 	methodTaskStarted   = "event.taskStarted"
@@ -27,7 +26,7 @@ const (
 	longestTaskResult = 64 << 10 // also of errors and reasons
 )
 
-// The seq of each is its event's: a client that has lost the hub goes on behind it.
+// Seq is the number of the event, from which a client continues after it lost the hub.
 type taskQueued struct {
 	TaskID string `json:"taskId"`
 	Prompt string `json:"prompt"`
@@ -59,9 +58,8 @@ type taskEnded struct {
 	Seq    int64  `json:"seq"`
 }
 
-// TaskChanged is what AIWG's clients are told when a task comes to a state, by the
-// event with the number seq; nil where they are told nothing. s is the task as
-// it is now: it may have gone on since.
+// TaskChanged is the notification about a task's new state, by the event with the number seq, or
+// nil. s is the task as it is now, which may be in a later state.
 func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
 	id := domain.TaskName(s.Task)
 	switch to {
@@ -82,8 +80,7 @@ func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
 	return nil
 }
 
-// TaskOutput is what AIWG's clients are told of what an agent said; seq is the
-// number of the last event that has some of it.
+// TaskOutput is the notification about an agent's text; seq is the number of its last event.
 func TaskOutput(task int64, output string, seq int64) *Notification {
 	return notification(methodTaskOutput, taskOutput{domain.TaskName(task), output, "stdout", seq})
 }

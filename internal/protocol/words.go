@@ -32,10 +32,10 @@ func (r Rule) Where() string {
 	return r.Scope
 }
 
-// Line is the command as somebody would type it.
+// Line is the command line.
 func (t BuildTarget) Line() string { return commandLine(t.Command) }
 
-// Line is the command as somebody would type it.
+// Line is the command line.
 func (p BuildProgress) Line() string { return commandLine(p.Command) }
 
 func commandLine(words []string) string {

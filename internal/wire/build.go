@@ -8,14 +8,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Stages of a build, as buildProgress tells them; others say that it has ended.
+// Stages of a build in buildProgress. Others are ends.
 const (
 	BuildWaits   = "waiting"
 	BuildStarted = "started"
 	BuildOutput  = "output"
 )
 
-// Automation is what triggers there are (automation.status).
+// Automation is the result of automation.status.
 type Automation struct {
 	Enabled bool      `json:"enabled"`
 	Rules   []Trigger `json:"rules"`
@@ -23,7 +23,7 @@ type Automation struct {
 	Issues  []string  `json:"issues"`
 }
 
-// A Trigger does something when something happens.
+// A Trigger runs an action after an event.
 type Trigger struct {
 	ID               string        `json:"id"`
 	Action           TriggerAction `json:"action"`
@@ -37,10 +37,10 @@ type Trigger struct {
 	File             string        `json:"file"`
 	Line             int           `json:"line"`
 
-	Raw json.RawMessage `json:"-"` // as the hub told it
+	Raw json.RawMessage `json:"-"` // unchanged
 }
 
-// UnmarshalJSON keeps the trigger as it came, too.
+// UnmarshalJSON also keeps the JSON.
 func (t *Trigger) UnmarshalJSON(text []byte) error {
 	type plain Trigger
 	err := json.Unmarshal(text, (*plain)(t))
@@ -48,7 +48,7 @@ func (t *Trigger) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// State says whether it is switched on.
+// State is "on" or "off".
 func (t Trigger) State() string {
 	if t.Enabled {
 		return "on"
@@ -56,7 +56,7 @@ func (t Trigger) State() string {
 	return "off"
 }
 
-// Does says what it does.
+// Does describes the action.
 func (t Trigger) Does() string {
 	if t.RequiresApproval {
 		return t.Action.String() + " (asks first)"
@@ -64,7 +64,7 @@ func (t Trigger) Does() string {
 	return t.Action.String()
 }
 
-// A TriggerAction is what a trigger does.
+// A TriggerAction is the action of a trigger.
 type TriggerAction struct {
 	Type    string `json:"type"`
 	Prompt  string `json:"prompt"`
@@ -73,7 +73,7 @@ type TriggerAction struct {
 	URL     string `json:"url"`
 }
 
-// String says what is done.
+// String describes the action.
 func (a TriggerAction) String() string {
 	text := a.Prompt + a.Message + a.URL
 	if a.Agent != "" {
@@ -82,7 +82,7 @@ func (a TriggerAction) String() string {
 	return a.Type + ": " + text
 }
 
-// A TriggerExecution is what a trigger has done (automation.log).
+// A TriggerExecution is an entry of automation.log.
 type TriggerExecution struct {
 	RuleID    string `json:"ruleId"`
 	EventType string `json:"eventType"`
@@ -92,7 +92,7 @@ type TriggerExecution struct {
 	Error     string `json:"error"`
 }
 
-// A TriggerTrial is what a trigger would do (automation.test).
+// A TriggerTrial is a result of automation.test.
 type TriggerTrial struct {
 	RuleID string        `json:"ruleId"`
 	Fits   bool          `json:"fits"`
@@ -100,7 +100,7 @@ type TriggerTrial struct {
 	Does   TriggerAction `json:"does"`
 }
 
-// Terminals are those of the hub.
+// Terminals lists the hub's terminals.
 func Terminals(ctx context.Context, c *client.Client) ([]protocol.Terminal, json.RawMessage, error) {
 	r, raw, err := Call[struct{ Terminals []protocol.Terminal }](ctx, c, "terminal.list", nil)
 	return r.Terminals, raw, err

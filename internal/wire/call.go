@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Call calls a method, and returns the result decoded and as it came.
+// Call calls a method and returns the result, decoded and raw.
 func Call[R any](ctx context.Context, c *client.Client, method string, params any) (result R, raw json.RawMessage, err error) {
 	if err := c.Call(ctx, method, params, &raw); err != nil {
 		return result, nil, err
@@ -22,15 +22,14 @@ func Call[R any](ctx context.Context, c *client.Client, method string, params an
 	return result, raw, nil
 }
 
-// KindHubLost is the kind of the error of a request whose hub has gone before it answered,
-// told by the process that stands between.
+// KindHubLost is the error kind of a request whose hub ended before it answered.
 const KindHubLost client.Kind = "hub_lost"
 
-// ErrHubGone says that the hub went while something was waited for.
+// ErrHubGone says that the hub ended during a wait.
 var ErrHubGone = errors.New("the hub has gone; what it ran can be continued once another one runs")
 
-// WhileConnected is a context that ends with the connection: what is waited for
-// does not come from another hub.
+// WhileConnected returns a context that ends with the connection: another hub does not send the
+// awaited event.
 func WhileConnected(ctx context.Context, c *client.Client) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	off := c.OnState(func(state client.State) {
@@ -41,8 +40,8 @@ func WhileConnected(ctx context.Context, c *client.Client) (context.Context, con
 	return ctx, func() { off(); cancel(nil) }
 }
 
-// OrGone is an error of what was done with a context of WhileConnected, or
-// ErrHubGone if the connection's end is why.
+// OrGone returns ErrHubGone if the end of the connection caused err, and err otherwise. ctx is a
+// context of WhileConnected.
 func OrGone(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), ErrHubGone) || errors.Is(err, client.ErrDisconnected) {
 		return ErrHubGone
@@ -50,14 +49,14 @@ func OrGone(ctx context.Context, err error) error {
 	return err
 }
 
-// A PreviewFile is what fetch answers.
+// A PreviewFile is the result of fetch.
 type PreviewFile struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
 	Body    []byte            `json:"body"` // in base64
 }
 
-// A Refusal is what the hub says of a request that it does not carry out.
+// A Refusal is the hub's error for a request.
 type Refusal struct {
 	Message  string   `json:"-"`        // a sentence, without the name of the error's code
 	Kind     string   `json:"kind"`     // the condition, such as "session_not_found"; or ""
@@ -65,8 +64,7 @@ type Refusal struct {
 	Accepted []string `json:"accepted"` // the values that would do, where they can be listed
 }
 
-// RefusalOf is the refusal that an error is; ok is false for an error that the hub did
-// not give.
+// RefusalOf returns the refusal in err. ok is false if the error is not the hub's.
 func RefusalOf(err error) (r Refusal, ok bool) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -77,8 +75,7 @@ func RefusalOf(err error) (r Refusal, ok bool) {
 	return r, true
 }
 
-// withoutCode is a message without the name of its code, as docs/protocol.md lists
-// them: what follows is the sentence.
+// withoutCode returns a message without the name of its code (docs/protocol.md).
 func withoutCode(message string) string {
 	for _, name := range []string{
 		"Invalid params: ", "Invalid Request: ", "Internal error: ", "Task not found: ", "Task not cancellable: ", "Queue full: ", "Subsystem unavailable: ", "Overloaded: ",
@@ -96,13 +93,13 @@ type HubStatus struct {
 	Raw json.RawMessage `json:"-"` // all of it, as it came
 }
 
-// LastSeq is the number of the last event in the log.
+// LastSeq returns the number of the last event in the log.
 func LastSeq(ctx context.Context, c *client.Client) (int64, error) {
 	status, err := Status(ctx, c)
 	return status.Subsystems.Store.LastSeq, err
 }
 
-// Status asks a hub how it is.
+// Status asks a hub for its status.
 func Status(ctx context.Context, c *client.Client) (HubStatus, error) {
 	status, raw, err := Call[HubStatus](ctx, c, "daemon.status", nil)
 	status.Raw = raw

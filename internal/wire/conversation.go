@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Kinds of what is said and done in a conversation.
+// Kinds of entries of a conversation.
 const (
 	EntryMessage    = "message"
 	EntryThinking   = "thinking"
@@ -22,7 +22,7 @@ const (
 	EntrySystem     = "system" // what the hub has to say
 )
 
-// An Entry is something that was said or done, as getConversation tells it.
+// An Entry is an event of getConversation.
 type Entry struct {
 	SessionID   string          `json:"session_id"`
 	EventType   string          `json:"event_type"` // EntryMessage and the like
@@ -47,7 +47,7 @@ type Entry struct {
 	Raw json.RawMessage `json:"-"` // all of it, as it came
 }
 
-// ToolData is what a tool call has beside its input and its result.
+// ToolData has the files, terminal and content of a tool call.
 type ToolData struct {
 	Paths       []string              `json:"paths"`
 	Diffs       []domain.Diff         `json:"diffs"`
@@ -57,28 +57,27 @@ type ToolData struct {
 	Meta map[string]any `json:"_meta"` // of the agent
 }
 
-// Tool is what an entry of the kind EntryToolCall has beside its input.
+// Tool returns the data of an entry of the kind EntryToolCall.
 func (e Entry) Tool() (d ToolData) {
 	_ = json.Unmarshal(e.Data, &d) // data of another kind has none
 	return d
 }
 
-// Attachments are what an entry has beside its text.
+// Attachments returns the content of an entry beside its text.
 func (e Entry) Attachments() []protocol.Attachment { return e.Tool().Attachments }
 
-// PlanEntries are the steps of an entry of the kind EntryPlan.
+// PlanEntries returns the steps of an entry of the kind EntryPlan.
 func (e Entry) PlanEntries() []domain.PlanEntry {
 	var d struct{ Entries []domain.PlanEntry }
 	_ = json.Unmarshal(e.Data, &d) // data of another kind has none
 	return d.Entries
 }
 
-// entriesAtOnce is how many entries are asked for at once; the hub gives as many as
-// fit.
+// entriesAtOnce is the page size. The hub may return fewer.
 const entriesAtOnce = 1000
 
-// Conversation calls each with what was said and done up to a session, from the
-// beginning of the conversation, until each fails.
+// Conversation calls each for the entries of a conversation up to a session, in order, until each
+// fails.
 func Conversation(ctx context.Context, c *client.Client, session string, each func(Entry) error) error {
 	for offset := new(0); offset != nil; {
 		page, _, err := Call[struct {
@@ -102,13 +101,13 @@ func Conversation(ctx context.Context, c *client.Client, session string, each fu
 	return nil
 }
 
-// InConversation reports whether an error of a code, which protocol.TypeError tells, is an entry
-// of the conversation as well, which a client tells instead.
+// InConversation reports whether an error code of protocol.TypeError is also an entry of the
+// conversation, which a client shows instead.
 func InConversation(code string) bool {
 	return code == "MCP_SERVER_FAILED" || code == "CONTENT_REFUSED" || code == "SETTING_IGNORED" || code == "RULES_NOT_ASKED"
 }
 
-// WriteAttachment writes the bytes of an attachment that the hub has, part by part.
+// WriteAttachment writes the bytes of an attachment.
 func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
 	for offset := int64(0); ; {
 		part, _, err := Call[struct {
@@ -128,8 +127,7 @@ func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id st
 	}
 }
 
-// EventData is what is read of an event, whatever its type; docs/protocol.md
-// says which members each type has.
+// EventData has the members of all types of events; docs/protocol.md lists those of each type.
 type EventData struct {
 	SessionID string   `json:"session_id"`
 	TaskID    string   `json:"task_id"`
@@ -218,24 +216,23 @@ type EventData struct {
 	ToSeq   int64           `json:"to_seq"`
 }
 
-// GateResult is what came of a gate, of an event of the type protocol.TypeGate.
+// GateResult returns the result in an event of the type protocol.TypeGate.
 func (d EventData) GateResult() protocol.GateResult {
 	return protocol.GateResult{Gate: d.Gate, Passed: d.Passed, Reason: d.Reason, Findings: d.Findings, Output: d.Output, DurationMS: d.Milliseconds}
 }
 
-// GatesEnded are where work stands of which nothing more comes, of an event of the type
-// protocol.TypeGatesEnded.
+// GatesEnded returns the final state in an event of the type protocol.TypeGatesEnded.
 func (d EventData) GatesEnded() *protocol.Gates {
 	return &protocol.Gates{State: d.GatesState, Reason: d.Reason, Iteration: d.Iteration, MaxIterations: d.MaxIterations, Failing: d.Failing}
 }
 
-// DataOf is the data of an event. What cannot be read of it is zero.
+// DataOf returns the data of an event. Unreadable members are zero.
 func DataOf(e client.Event) (d EventData) {
 	_ = json.Unmarshal(e.Data, &d)
 	return d
 }
 
-// ApprovalOf is the approval that an event of the type protocol.TypeApproval tells of.
+// ApprovalOf returns the approval in an event of the type protocol.TypeApproval.
 func ApprovalOf(e client.Event) (a Approval) {
 	_ = json.Unmarshal(e.Data, &a) // what cannot be read of it is zero
 	return a

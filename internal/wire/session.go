@@ -37,13 +37,13 @@ func Ended(state string) bool {
 // DuetModes are Duet's own; an agent may have others.
 var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
-// SessionState asks for a session, by any of its ids.
+// SessionState returns a session by any of its ids.
 func SessionState(ctx context.Context, c *client.Client, id string) (protocol.Session, json.RawMessage, error) {
 	r, raw, err := Call[struct{ Session protocol.Session }](ctx, c, "getSessionState", map[string]string{"session_id": id})
 	return r.Session, raw, err
 }
 
-// Started is what the hub answers to whoever asked for a session or a task.
+// Started is the result of the methods that start a session or a task.
 type Started struct {
 	TaskID    string `json:"taskId"`  // of task.submit
 	Task      string `json:"task_id"` // of others
@@ -55,14 +55,13 @@ type Started struct {
 	Delivered string `json:"delivered"` // of continueSession
 }
 
-// Values of Started.Delivered: the agent that works has the prompt, or it is queued; else it
-// has started.
+// Values of Started.Delivered: the working agent has the prompt, or it is queued. Else it started.
 const (
 	DeliveredInjected = "injected"
 	DeliveredQueued   = "queued"
 )
 
-// A Task is a session as the methods of tasks tell it.
+// A Task is a session in the words of the task methods.
 type Task struct {
 	ID        string          `json:"id"`
 	Prompt    string          `json:"prompt"`
@@ -76,8 +75,8 @@ type Task struct {
 	Gates     *protocol.Gates `json:"gates"`   // nil: it has none
 }
 
-// StateInWords is the state of a task, of which one that waits for a human says so,
-// and one that failed because of what.
+// StateInWords is the state of a task, with the cause of a failure, and whether it waits for a
+// person.
 func (t Task) StateInWords() string {
 	switch {
 	case t.Status == WaitingInput:
@@ -88,7 +87,7 @@ func (t Task) StateInWords() string {
 	return t.State + ": " + t.ErrorCode
 }
 
-// A TaskState is all of a task.
+// A TaskState is a task with all members.
 type TaskState struct {
 	Task
 	SessionID   string `json:"session_id"`
@@ -101,7 +100,7 @@ type TaskState struct {
 	Error       string `json:"error"`
 }
 
-// Outcome is how it ended, in words.
+// Outcome says how the task ended.
 func (t TaskState) Outcome() string {
 	if t.State == Completed && t.Gates != nil {
 		return Completed + ", gates: " + t.Gates.Words()
@@ -109,7 +108,7 @@ func (t TaskState) Outcome() string {
 	return protocol.Outcome(t.State, t.Error, t.ErrorCode)
 }
 
-// SessionID is the session that somebody means: by any of its ids, or as last.
+// SessionID returns the session of an id, or the last one for "last".
 func SessionID(ctx context.Context, c *client.Client, id string) (string, error) {
 	if id != "last" {
 		return id, nil
@@ -124,8 +123,8 @@ func SessionID(ctx context.Context, c *client.Client, id string) (string, error)
 	return list.Sessions[0].ID, nil
 }
 
-// DescribeAgent asks what can be asked of an agent, or of the agent of a session if that
-// is given; "" is the default agent.
+// DescribeAgent returns the settings of an agent, or of a session's agent if session is given. "" is
+// the default agent.
 func DescribeAgent(ctx context.Context, c *client.Client, agent, session string) (protocol.AgentDescription, error) {
 	if session != "" {
 		s, _, err := SessionState(ctx, c, session)
@@ -139,21 +138,21 @@ func DescribeAgent(ctx context.Context, c *client.Client, agent, session string)
 	return k, err
 }
 
-// An Agent is one that is configured or known.
+// An Agent is a configured or built-in agent.
 type Agent struct {
 	Name      string `json:"name"`
 	Title     string `json:"title"`
 	Available bool   `json:"available"`
 }
 
-// Agents are those that are configured or known.
+// Agents lists the configured and built-in agents.
 func Agents(ctx context.Context, c *client.Client) ([]Agent, error) {
 	r, _, err := Call[struct{ Agents []Agent }](ctx, c, "agent.list", nil)
 	return r.Agents, err
 }
 
-// AddSettings adds to the parameters of a method those members that are not empty, and
-// options of an agent, by their ids.
+// AddSettings adds members that are not empty, and an agent's options by their ids, to the
+// parameters of a method.
 func AddSettings(params map[string]any, members, options map[string]string) {
 	for name, value := range members {
 		if value != "" {

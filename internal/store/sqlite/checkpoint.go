@@ -23,12 +23,10 @@ const (
 	restAfter = time.Second
 )
 
-// A checkpointer brings what was committed from SQLite's write-ahead log into
-// the database, beside the writer: SQLite would do it in a commit, which then
-// takes ten times as long and everybody waits for. Only the writer can begin
-// the log anew, and only once nothing of it is missing in the database and nobody
-// reads in it. While it writes without a pause that has to be asked for, each time
-// the log has grown to walMost (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+// A checkpointer copies commits from SQLite's write-ahead log into the database, beside the writer.
+// SQLite would do it in a commit, which would take ten times as long while every client waits.
+// Only the writer can restart the log, after all of it is in the database and no reader uses it. A
+// writer without a pause has to be asked for that each time the log has grown to walMost (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
 type checkpointer struct {
 	db     *sql.DB
 	writer *writer
@@ -88,9 +86,8 @@ func (c *checkpointer) bring() time.Duration {
 	return walAgain
 }
 
-// pass brings into the database what can be brought without waiting for
-// anybody, and returns how long the log is. What fails is done by a later
-// pass, or by whoever opens the database next.
+// pass copies into the database as much as it can without waiting, and returns the length of the
+// log. The rest is left to a later pass, or to the next opening.
 func (c *checkpointer) pass() (frames int) {
 	var busy, done int
 	if err := c.db.QueryRowContext(context.Background(), passive).Scan(&busy, &frames, &done); err != nil {

@@ -199,8 +199,8 @@ func (r usageRow) value() domain.Usage {
 	}
 }
 
-// What a run waited for people is taken from its time. Tokens that were read from a
-// cache, or written to it, are told beside the others, as agents tell them.
+// The time of a run does not include waiting for people. Cached tokens are counted beside the
+// others, as agents report them.
 const sums = `count(*),
 	coalesce(sum(used ->> '$.input'), 0), coalesce(sum(used ->> '$.output'), 0),
 	coalesce(sum(used ->> '$.cache_read'), 0), coalesce(sum(used ->> '$.cache_write'), 0),

@@ -269,7 +269,7 @@ const (
 
 const (
 	// indexAtOnce is how many items are indexed in one go: it takes about a
-	// millisecond. Where somebody waits for all, there are more in one.
+	// millisecond. A caller that waits for all gets more in one go.
 	indexAtOnce  = 32
 	indexWaiting = 512
 	// indexAfter is the silence after which the indexer goes to work, and

@@ -157,13 +157,12 @@ func (w *writer) next() []*operation {
 	return batch
 }
 
-// gatherFor is how far apart commits are, unless somebody waits for one: each
-// writes several pages whatever it holds, and what comes meanwhile shares it.
-// The first after a silence is made at once.
+// gatherFor is the time between commits that no caller waits for: a commit writes several pages
+// whatever its size, so changes share one. The first commit after a pause is immediate.
 const gatherFor = 1500 * time.Microsecond
 
-// gather lets more come, if a commit was just made and nobody waits for the
-// next. mu is held, and released meanwhile.
+// gather waits for more changes after a recent commit, unless a caller waits for the next one. mu is
+// held, and released meanwhile.
 func (w *writer) gather() {
 	left := gatherFor - time.Since(w.last)
 	if left <= 0 || w.stopped || len(w.queue) >= maxBatch {
@@ -268,8 +267,8 @@ func (w *writer) maintain() {
 }
 
 // commit runs the operations in one transaction. An operation that fails is
-// undone alone; an error of commit means that nothing was changed, or, a
-// *store.LostError, that nobody will find what was. The gate may be shut afterwards.
+// undone alone. An error of commit means that nothing was changed, or, a *store.LostError, that the
+// changes are in removed files. The gate may be shut afterwards.
 func (w *writer) commit(batch []*operation) (err error) {
 	ctx := context.Background()
 	if err := w.valid(); err != nil {
