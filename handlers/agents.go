@@ -114,8 +114,7 @@ func (m signIn) logout(ctx context.Context, p protocol.AgentParams) (protocol.Su
 	return protocol.Success{Success: true}, nil
 }
 
-// signInError is what an agent said, or why it could not be asked, as clients
-// are told it.
+// signInError makes an agent's error, or the reason why it could not be asked, one for clients.
 func signInError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -136,7 +135,7 @@ func signInError(ctx context.Context, err error) error {
 	return sessionFamily.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})
 }
 
-// registerAgents registers what tells of agents, and sets them.
+// registerAgents registers the methods that describe and configure agents.
 func registerAgents(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "session.set", setAgent, server.LongRunning(),
 		server.Doc("Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt. With agent, another agent goes on with the conversation: it is told what was said, begins in default or plan, with a model of its own, and nothing that the one before might do unasked; what that one asked and nobody has answered is closed. While a session of the conversation runs, or waits to, that is refused."))
@@ -198,11 +197,10 @@ func modes(known threadsettings.Known) []protocol.Mode {
 	return list
 }
 
-// reportedAtMost is how much of what an agent tells goes into a result, in bytes: an
-// agent can tell as much as it likes.
+// reportedAtMost limits an agent's report in a result, in bytes: an agent may report any amount.
 const reportedAtMost = 256 << 10
 
-// agentSession is what an agent has told of its session, or nil.
+// agentSession is an agent's report about its session, or nil.
 func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 	if reported.Size() > reportedAtMost {
 		reported.Options, reported.Commands = nil, nil
@@ -217,7 +215,7 @@ func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 	return &s
 }
 
-// describeSession adds to a session what its agent has told, which no list has.
+// describeSession adds the agent's report to a session. Lists do not have it.
 func describeSession(s *protocol.Session, known threadsettings.Known) {
 	s.Modes, s.AgentSession = modes(known), agentSession(known.Reported)
 }
@@ -312,7 +310,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	switch {
 	case err != nil:
 		return protocol.AdoptResult{}, err
-	case !fresh: // somebody else was quicker
+	case !fresh: // another client was faster
 		return alreadyHere(s, p.ID), nil
 	}
 	r := protocol.AdoptResult{LaunchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
@@ -357,8 +355,7 @@ func (m nativeSessions) asked(ctx context.Context, name string) (agentlink.Launc
 	return l, err
 }
 
-// nativeError is what an agent said, or why it could not be asked, as clients are told
-// it.
+// nativeError makes an agent's error, or the reason why it could not be asked, one for clients.
 func nativeError(ctx context.Context, err error) error {
 	var gone *agentlink.DirectoryError
 	switch {

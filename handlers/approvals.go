@@ -210,7 +210,7 @@ func rulesOf(a domain.Approval, cwd string) protocol.RulePreviews {
 	return protocol.RulePreviewsOf(approval.RulePreview(a, cwd))
 }
 
-// approvedOrNil is nil while nobody has decided.
+// approvedOrNil is nil while the approval is pending.
 func approvedOrNil(status string) *bool {
 	if status == "pending" {
 		return nil

@@ -21,7 +21,7 @@ func registerAutomation(reg *server.Registry, d Domain) {
 	handle(reg, d, taskFamily, "automation.test", automationTest, server.Doc("Tells what each trigger would do for an event, and does none of it. Whether one is switched on, its cooldown and its limits do not count."))
 }
 
-// recentExecutions is how many AIWG tells.
+// recentExecutions is AIWG's number.
 const recentExecutions = 10
 
 func automationStatusOf(ctx context.Context, h *hub.Hub, _ none) (protocol.AutomationStatus, error) {

@@ -16,9 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// broadcasts tells connections what becomes of tasks, as AIWG
-// means to: event.taskQueued and so on. A connection joins by calling a method
-// of the task family.
+// broadcasts sends AIWG's notifications about tasks (event.taskQueued and so on). A connection
+// joins by calling a method of the task family.
 type broadcasts struct {
 	log *slog.Logger
 
@@ -43,8 +42,8 @@ func (b *broadcasts) watch(h *hub.Hub) {
 }
 
 // join makes the connection a member, if it is none, and holds its broadcasts
-// back until the reply has gone out. A new one is first told what became of
-// tasks after since, if that is given; see statsParams.
+// back until the reply has gone out. A new member first gets the changes of tasks after since, if
+// that is given; see protocol.TaskStatsParams.
 func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	conn := server.ConnFrom(ctx)
 	if conn == nil {

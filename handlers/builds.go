@@ -78,8 +78,8 @@ func failureOf(f *build.FailedError) protocol.BuildFailure {
 	}
 }
 
-// A buildListener tells who asked for a build how it goes on. A connection that has broken
-// ends the build by itself.
+// A buildListener reports the progress of a build to the calling client. The end of its connection
+// ends the build.
 type buildListener struct{ conn *server.Conn }
 
 func (l buildListener) progress(ctx context.Context, p protocol.BuildProgress) {
@@ -141,7 +141,7 @@ func gateSpec(g protocol.Gated) gate.Spec {
 	return gate.Spec{Gates: g.Gates, MaxIterations: g.MaxIterations}
 }
 
-// gatesOf is where the work of a session stands if it has gates, or nil.
+// gatesOf is the state of a session's gates, or nil.
 func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*protocol.Gates, error) {
 	l, has, err := h.Gates().Of(ctx, of.Run.ID)
 	if err != nil || !has {

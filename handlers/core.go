@@ -28,10 +28,9 @@ type Core struct {
 	// Build, if set, notes the build of the client at the other end of a connection, "" if it is
 	// not known, and returns the daemon's answer. It must not wait for anything.
 	Build func(ctx context.Context, conn *server.Conn, build, version string) DaemonBuild
-	// Unwatched, if set, remembers what went on without a client.
+	// Unwatched, if set, remembers sessions that worked without a client.
 	Unwatched *Unwatched
-	// Issues, if set, tells what is wrong, and what to do; it must not wait
-	// for anything. Nothing: all is well.
+	// Issues, if set, lists problems and remedies. It must not wait.
 	Issues func() []string
 }
 
@@ -66,7 +65,7 @@ var families = []struct{ name, method string }{
 	{"core", "initialize"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
 }
 
-// offerMethods tells which families reg has, and the types of events.
+// offerMethods adds the method families of reg, and the types of events.
 func offerMethods(c *protocol.Capabilities, reg *server.Registry) {
 	methods := map[string]bool{}
 	for _, m := range reg.Methods() {

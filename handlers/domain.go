@@ -20,32 +20,31 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A Domain is what the methods that work with agents stand on. All functions
-// may be called from any goroutine.
+// A Domain has the dependencies of the methods that need the hub. All functions may be called from
+// any goroutine.
 type Domain struct {
 	// Hub returns the hub. If there is none, its error, a *domain.Error of
 	// KindUnavailable, says why.
 	Hub     func(ctx context.Context) (*hub.Hub, error)
 	Version string
 	Now     func() time.Time
-	// Stop begins to end the process and returns at once; the reply that
-	// tells of it is queued when it is called. With force, running work is not
-	// waited for.
+	// Stop begins to end the process and returns at once, after the reply is queued. With
+	// force, it does not wait for running work.
 	Stop func(force bool)
-	// Configuration is that of the project as it is now; restricted, as it is for
-	// who does not trust the workspace.
+	// Configuration is the project's current configuration; restricted, that of a client that
+	// does not trust the workspace.
 	Configuration func(restricted bool) (*config.Config, error)
-	Clients       func() int      // how many connections there are
+	Clients       func() int      // open connections
 	Sockets       func() []string // where it listens; may be nil
-	Unserved      func() []string // who cannot reach it who looks for one, and why; may be nil
+	Unserved      func() []string // clients that look for a daemon here and cannot find it, with the reason; may be nil
 	Logger        *slog.Logger
-	// EditorFiles, if set, are told which files are read by a connection.
+	// EditorFiles, if set, has the connections that read files for tasks.
 	EditorFiles *Readers
-	// Workspaces, if set, knows who does not trust the workspace.
+	// Workspaces, if set, has the connections that do not trust the workspace.
 	Workspaces *Workspaces
-	// Unwatched, if set, remembers what went on without a client.
+	// Unwatched, if set, remembers sessions that worked without a client.
 	Unwatched *Unwatched
-	// AgentNotes, if set, are what agents have told of themselves last.
+	// AgentNotes, if set, has the last reports of agents.
 	AgentNotes *agentlink.Notes
 }
 
@@ -452,7 +451,7 @@ func (u *Unwatched) end(h *hub.Hub) {
 }
 
 // Notice says that sessions went on while no client followed them; "" if none did, or the user
-// was told before. The client that gets it shows it.
+// got it before. The client that gets it shows it.
 func (u *Unwatched) Notice() string {
 	if u == nil {
 		return ""

@@ -94,8 +94,8 @@ type Readers struct {
 }
 
 // Starting says that a task is about to be begun whose files will be offered: until done
-// is called, who reads a file of a task that nobody has offered waits, since an agent may
-// be quicker than the answer to who has begun it.
+// is called, a read for a task without an offer waits, because an agent may be faster than the
+// reply to the client that launched it.
 func (r *Readers) Starting() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

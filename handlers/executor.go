@@ -57,8 +57,7 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecutePar
 	if err := checkConversation(ctx, h, p); err != nil {
 		return protocol.ExecuteResult{}, err
 	}
-	// A request that is cancelled just now must not leave a run behind that
-	// nobody knows of.
+	// A request that is cancelled now must not leave an unknown run behind.
 	s, err := h.Launch(context.WithoutCancel(ctx), executeSpec(p))
 	if err != nil {
 		return protocol.ExecuteResult{}, err
@@ -72,7 +71,7 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecutePar
 }
 
 // abandon ends a run whose request was cancelled. If it is the connection that
-// ends, the run goes on: nobody asked for its end.
+// ends, the run goes on.
 func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 	select {
 	case <-server.ConnFrom(ctx).Stopping():
@@ -147,6 +146,5 @@ func (executor) provide(ctx context.Context, h *hub.Hub, p protocol.ProvideSecre
 	return protocol.Success{Success: err == nil}, err
 }
 
-// ExecutorError turns an error of the hub into what an executor is told: the
-// codes of the executor catalog.
+// ExecutorError gives an error of the hub a code of the executor catalog.
 func ExecutorError(err error) error { return executorFamily.Error(err) }

@@ -233,7 +233,7 @@ func summaryOf(run domain.Run) string {
 	return domain.TurnTrigger(own.Trigger).String()
 }
 
-// sessionOf is a run as it stands at the time now.
+// sessionOf is a run at the time now.
 func sessionOf(s domain.Session, now time.Time) *protocol.Session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &protocol.Session{

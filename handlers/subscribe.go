@@ -21,8 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// heartbeatEvery is the silence after which a subscriber is told that the
-// connection lives (HumanLayer).
+// heartbeatEvery is the silence after which a subscriber gets a heartbeat (HumanLayer).
 const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
@@ -221,7 +220,7 @@ type subscription struct {
 	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
 	held    []eventlog.Notice          // that go with the next one
-	known   func(eventlog.Notice) bool // the connection is told of it in another way; may be nil
+	known   func(eventlog.Notice) bool // the connection gets it in another way; may be nil
 
 	conn   *server.Conn
 	cancel context.CancelFunc

@@ -72,7 +72,7 @@ func submitted(s domain.Session) protocol.SubmitTaskResult {
 	return protocol.SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: protocol.SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.SessionID}
 }
 
-// chatPriority is that of chat messages (AIWG): somebody waits.
+// chatPriority is the priority of chat messages (AIWG), for which a person waits.
 const chatPriority = 5
 
 func (t *tasks) chat(ctx context.Context, h *hub.Hub, p protocol.ChatParams) (protocol.SubmitTaskResult, error) {
@@ -209,8 +209,7 @@ func metadataOf(r domain.Run) json.RawMessage {
 
 func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskParams) (protocol.SendTaskResult, error) {
 	since := h.Events().Last()
-	// A request that is cancelled just now must not leave a run behind that nobody
-	// knows of.
+	// A request that is cancelled now must not leave an unknown run behind.
 	s, err := h.Launch(context.WithoutCancel(ctx), hub.LaunchSpec{
 		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, CWD: p.CWD, Title: p.Title, Priority: p.Priority, Source: domain.SourceTask,
 		ThreadAlias: p.Thread, CallerID: p.TaskID, Gates: gateSpec(p.Gated),
@@ -289,7 +288,7 @@ func gateFailed(s domain.Session, r protocol.SendTaskResult, l domain.GateLoop) 
 	return gateFailedError(strings.Join(names, ", ")+": "+l.Reason, f)
 }
 
-// A taskNews tells who sent a task how it goes on.
+// A taskNews reports the progress of a task to the client that sent it.
 type taskNews struct {
 	*eventlog.Subscription
 	conn *server.Conn
@@ -327,7 +326,7 @@ func (n *taskNews) isOurs(ctx context.Context, run int64) bool {
 	return ours
 }
 
-// tell tells of an event. A connection that has broken ends that by itself.
+// tell reports an event. The end of the connection ends the subscription.
 func (n *taskNews) tell(ctx context.Context, e eventlog.Notice) error {
 	if !n.isOurs(ctx, e.Run) {
 		return nil
@@ -345,7 +344,7 @@ func (n *taskNews) tell(ctx context.Context, e eventlog.Notice) error {
 	return nil
 }
 
-// tellEnd tells that the work has ended.
+// tellEnd reports the end of the work.
 func (n *taskNews) tellEnd(ctx context.Context, r protocol.SendTaskResult, ended domain.Session) {
 	_ = n.conn.Notify(ctx, "complete", protocol.TaskComplete{TaskID: n.id, SessionID: ended.SessionID, State: string(ended.State), Gates: r.Gates})
 }

@@ -204,7 +204,7 @@ func (t terminals) show(ctx context.Context, w *watch) {
 	w.feed.run(ctx)
 	w.view.Close()
 	if w.feed.exitQueued() {
-		select { // the log tells of the end, too, and is not to repeat it
+		select { // the log reports the end, too, and must not repeat it
 		case <-ctx.Done():
 		case <-time.After(exitEchoWithin):
 		}
@@ -264,8 +264,7 @@ func (w *watching) remove(one *watch) {
 	}
 }
 
-// tells reports whether a connection is told of an event because it watches
-// the terminal that it is of.
+// tells reports whether a connection gets an event because it watches the terminal.
 func (w *watching) tells(conn *server.Conn, n eventlog.Notice) bool {
 	exit, ok := n.Payload.(domain.TerminalExited)
 	return ok && w.find(conn, exit.TerminalID) != nil
@@ -301,7 +300,7 @@ const mostCells = 10_000
 
 const (
 	// terminalQueue bounds what a terminal printed and its connection has not
-	// taken yet, in bytes; what is beyond it is lost, and the peer is told.
+	// taken yet, in bytes. Output beyond it is lost, and the client gets terminal_lagged.
 	terminalQueue = 256 << 10
 	// terminalPatience is how long the terminal waits for such a connection,
 	// before it is left behind until it has taken all that is queued. Whatever
@@ -462,7 +461,7 @@ func (f *terminalFeed) take() (piece *terminalPiece, more bool) {
 	return &first, true
 }
 
-// finish lets go of what nobody will take, and ends run.
+// finish drops the queued output, and ends run.
 func (f *terminalFeed) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -471,7 +470,7 @@ func (f *terminalFeed) finish() {
 	nudge(f.space)
 }
 
-// nudge wakes whoever waits on c, or will.
+// nudge wakes a waiter on c, now or later.
 func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
