@@ -300,7 +300,7 @@ const mostCells = 10_000
 
 const (
 	// terminalQueue bounds what a terminal printed and its connection has not
-	// taken yet, in bytes. Output beyond it is lost, and the client gets terminal_lagged.
+	// taken yet, in bytes. Output beyond it is lost, and the client gets the event lagged.
 	terminalQueue = 256 << 10
 	// terminalPatience is how long the terminal waits for such a connection,
 	// before it is left behind until it has taken all that is queued. Whatever
