@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// The scanner checks JSON (RFC 8259) and UTF-8 in one pass without
-// allocation. Its functions take the body and an index and return the index
-// after what they recognised, or -1. What is known to be valid needs no check:
-// package jsonwalk goes through that.
+// The scanner checks JSON (RFC 8259) and UTF-8 in one pass without allocation. Its functions
+// take the body and an index and return the index after the value that they recognised, or -1.
+// Package jsonwalk walks through JSON that is known to be valid, without a check.
 
 const (
 	everyByte = 0x0101010101010101
