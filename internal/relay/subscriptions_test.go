@@ -57,7 +57,7 @@ type unsubscribeParams struct {
 	ID string `json:"subscription_id"`
 }
 
-// server is a hub that serves the log.
+// server returns a hub that serves the log.
 func (j *journal) server() *server.Server {
 	reg := server.NewRegistry()
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
@@ -138,7 +138,7 @@ func (j *journal) methodsCalled() string {
 	return strings.Join(j.methods, " ")
 }
 
-// calm leaves the next message that is no heartbeat.
+// calm returns the next message that is not a heartbeat.
 func (s *setting) calm() string {
 	s.t.Helper()
 	for {
@@ -159,8 +159,8 @@ type eventMessage struct {
 	}
 }
 
-// Hub after hub dies under a flood of events: each subscription sees all of
-// them, once, in order, under the id that it was given.
+// Hub after hub dies under a flood of events: each subscription gets all of them, once, in
+// order, under its id.
 func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 	const hubs = 8
 	total := int64(takeoverEvents)
@@ -242,7 +242,7 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 	}
 }
 
-// A subscription that has seen nothing is restored from where the log was.
+// A subscription without events is restored from its first position in the log.
 func TestAQuietSubscriptionIsRestored(t *testing.T) {
 	j := newJournal()
 	for range 5 {
@@ -263,7 +263,7 @@ func TestAQuietSubscriptionIsRestored(t *testing.T) {
 	assert.Empty(t, j.methodsCalled(), "nobody becomes a receiver of broadcasts")
 }
 
-// Where the next hub has another log, the subscription goes on from its end.
+// If the next hub has another log, the subscription continues at its end.
 func TestAnotherLog(t *testing.T) {
 	j, other := newJournal(), newJournal()
 	for range 5 {
@@ -306,8 +306,8 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 	}
 }
 
-// Every hub is told that the editor does not trust the workspace, before it gets
-// anything else, until the editor says otherwise.
+// Every hub learns that the editor does not trust the workspace, before any other message, until
+// the editor reports otherwise.
 func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 	const told = `"method":"initialize","params":{"workspaceTrusted":false}`
 	for name, c := range map[string]struct {
@@ -366,7 +366,7 @@ func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 	}
 }
 
-// A subscription that the editor ends while the next hub restores it is ended there, too.
+// The relay also ends a subscription at the next hub that the editor ends during the restore.
 func TestUnsubscribeDuringATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -384,7 +384,7 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
 		assert.Equal(t, request(3, "x", `[]`), hub.next())
 		restored := string(testkit.JSONMember(t, restore, "id"))
-		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // it has had this
+		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // already received
 			`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, response(2, `1`))
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
 		assert.Equal(t, response(2, `1`), s.next())
@@ -396,7 +396,8 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 	})
 }
 
-// One that is made anew there, since that hub has another log, is ended when the editor has ended it.
+// A subscription that is made anew, because that hub has another log, is ended if the editor has
+// ended it.
 func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -423,7 +424,7 @@ func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
 	})
 }
 
-// A hub that is about to end restores nothing: the next one is asked.
+// A hub that is about to end restores nothing: the relay asks the next one.
 func TestASubscriptionThatAHubAtItsEndDenies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

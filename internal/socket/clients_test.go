@@ -62,7 +62,7 @@ func TestRootIsRefusedByOthers(t *testing.T) {
 	require.ErrorAs(t, err, &unsafe)
 	assert.ErrorContains(t, err, "belongs to user 65534")
 
-	// A file of ours with another user behind it.
+	// A file of ours with another user's listener.
 	require.NoError(t, os.Chown(path, 0, 0))
 	_, err = socket.Dial(soon(t), path)
 	require.ErrorAs(t, err, &unsafe)
@@ -170,7 +170,7 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 		}
 		second <- err
 	}()
-	for range 5 { // it is in the queue, and looks now and then whether it may go on waiting
+	for range 5 { // it is queued, and checks now and then whether it may go on waiting
 		select {
 		case <-waits.asked:
 		case err := <-second:
@@ -183,7 +183,7 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 	assert.NoError(t, <-second)
 }
 
-// askedContext tells each time that it is asked whether it has ended.
+// askedContext records each check whether it has ended.
 type askedContext struct {
 	context.Context
 	asked chan struct{}
@@ -192,7 +192,7 @@ type askedContext struct {
 func (c *askedContext) Err() error {
 	select {
 	case c.asked <- struct{}{}:
-	default: // nobody counts any more
+	default: // no test counts any more
 	}
 	return c.Context.Err()
 }
@@ -235,7 +235,7 @@ func TestAcceptOutlivesALackOfFiles(t *testing.T) {
 			hasRoom <- conn
 		})
 	}
-	// Those that are in go, so that others can come in.
+	// Connected clients leave, so that others can connect.
 	for range clients {
 		(<-hasRoom).Close()
 	}
