@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Gemini CLI is asked for a session in another minute than the one in which it may
-// have been begun; other agents are asked at once.
+// Gemini CLI loads a session only in a later minute than the one in which it may have begun;
+// other agents load at once.
 func TestGeminiLoadsInTheNextMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(10*time.Hour + 17*time.Second + 300*time.Millisecond)

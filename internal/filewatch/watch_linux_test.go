@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// place makes above/project/.duet with a file, and a watch of it.
+// place makes above/project/.duet with a file, and watches it.
 func place(t *testing.T) (above, dir string, w *Watch) {
 	t.Helper()
 	above, err := filepath.EvalSymlinks(t.TempDir())
@@ -73,7 +73,7 @@ func TestRemovalOfAnEmptyDirectoryIsTold(t *testing.T) {
 	assert.True(t, told(w))
 }
 
-// replace puts another file into the place of one.
+// replace replaces a file by another one.
 func replace(above, path string) error {
 	other := filepath.Join(above, "other")
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
@@ -82,7 +82,7 @@ func replace(above, path string) error {
 	return os.Rename(other, path)
 }
 
-// What is written all day wakes nobody.
+// Frequent writes send no notification.
 func TestWritingIsNotTold(t *testing.T) {
 	above, dir, _ := place(t)
 	fd, err := listen(dir)
@@ -98,7 +98,7 @@ func TestWritingIsNotTold(t *testing.T) {
 	require.NotZero(t, heard(t, fd))
 }
 
-// heard is how many bytes there are to read of what has happened.
+// heard returns how many bytes of events are pending.
 func heard(t *testing.T, fd int) int {
 	t.Helper()
 	n, err := unix.Read(fd, make([]byte, 4096))
@@ -109,7 +109,7 @@ func heard(t *testing.T, fd int) int {
 	return n
 }
 
-// Who does not look for a while looks once.
+// Many changes between two reads are one notification.
 func TestManyChangesAreOne(t *testing.T) {
 	_, dir, w := place(t)
 	for range 100 {

@@ -81,7 +81,7 @@ func TestAnInputThatProgramsReadDifferently(t *testing.T) {
 	assert.True(t, json.Valid([]byte(fmt.Sprintf("%q", long.Ambiguity))))
 }
 
-// Whatever encoding/json takes for one name is one here, too.
+// Names that encoding/json treats as equal are equal here, too.
 func TestNamesThatDifferInCase(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for next := unicode.SimpleFold(r); next > r; next = unicode.SimpleFold(next) {
@@ -165,13 +165,13 @@ func FuzzRead(f *testing.F) {
 		if in.Ambiguity != "" {
 			return
 		}
-		// Without twins encoding/json reads the same, without regard to case.
+		// Without twins encoding/json reads the same, ignoring case.
 		var want struct {
 			Command any
 			Path    any `json:"file_path"`
 		}
 		var all map[string]json.RawMessage
-		if json.Unmarshal(raw, &all) != nil || all == nil { // null is no object
+		if json.Unmarshal(raw, &all) != nil || all == nil { // null is not an object
 			assert.Equal(t, toolinput.Input{}, in)
 			return
 		}
@@ -193,7 +193,7 @@ func FuzzRead(f *testing.F) {
 		if text, ok := want.Path.(string); ok {
 			assert.Equal(t, []string{text}, in.Files)
 		}
-		// A twin is seen, and makes another input of it.
+		// A twin is detected, and changes the fingerprint.
 		quoted, err := json.Marshal(name)
 		if _, is := all[name]; err != nil || !is {
 			return
