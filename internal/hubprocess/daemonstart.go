@@ -62,8 +62,9 @@ func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **
 	}
 }
 
-// answers reports whether a hub answers on the project's socket. The error says that no hub can
-// be used. It is a *SilentError if a process listens but does not answer.
+// answers reports whether a hub answers on the project's socket; false without an error means
+// that there is none. The error is a *SilentError if a process listens but does not answer. Any
+// other error means that no hub can be used.
 func answers(ctx context.Context, s *Settings, p project.Project) (someone bool, err error) {
 	conn, err := connect(ctx, s, p, nil)
 	if err == nil {

@@ -43,7 +43,7 @@ func (r *Relay) serveHubs() {
 		}
 		if time.Since(connected) >= lastPause {
 			pause = firstPause
-		} else { // one of the messages below may make the hub crash
+		} else { // the restored state may be what made it crash
 			r.sleep(&pause)
 		}
 	}

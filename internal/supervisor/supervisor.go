@@ -172,8 +172,8 @@ func (p *process) unserved(method string, err error) {
 	p.refused("", err)
 }
 
-// refuse converts an error of the hub for the wire. For a wrong token it also identifies the
-// executor's own run, because the hub does not trust the message itself.
+// refuse converts an error of the hub for the wire. It reports an invalid token to the runs of
+// the executor, because the hub does not trust the run that such a message names.
 func (d daemon) refuse(task, method string, err error) error {
 	if err == nil {
 		return nil

@@ -248,10 +248,10 @@ func (p *fdPair) Close() error {
 	return errors.Join(replace(p.in, null), replace(p.out, null))
 }
 
-// OutlivesClose tells that a Read is ended by the peer alone.
+// OutlivesClose reports that only the peer can end a Read.
 func (p *fdPair) OutlivesClose() bool { return true }
 
-// replace makes fd, which exec closes, mean what with does.
+// replace makes fd, which exec closes, a duplicate of with.
 func replace(fd, with int) error {
 	if err := dup2(with, fd); err != nil {
 		return os.NewSyscallError("dup2", err)
