@@ -59,7 +59,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	switch {
 	case err != nil:
 		if c.srv.opts.Cancellation.Tell && ctx.Err() != nil {
-			c.takeBack(id)
+			c.cancelCall(id)
 		}
 		return err
 	case response.Error != nil:
@@ -72,9 +72,9 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	return nil
 }
 
-// takeBack notifies the peer that the request of that id was given up. It does not wait for
+// cancelCall notifies the peer that the request of that id was given up. It does not wait for
 // room.
-func (c *Conn) takeBack(id uint64) {
+func (c *Conn) cancelCall(id uint64) {
 	how := c.srv.opts.Cancellation
 	body, err := notification(how.Method, map[string]uint64{how.Member: id})
 	if err == nil && !c.out.trySend(body) {

@@ -56,14 +56,14 @@ type Link struct {
 	// Dir is its working directory.
 	Dir string
 
-	name   string
-	ours   string // a temporary directory, or ""
-	runner *process.Runner
-	proc   *process.Process
-	conn   *acp.Conn
-	open   atomic.Int64 // requests of the agent
-	deaf   atomic.Bool  // it accepts no more input
-	read   sync.WaitGroup
+	name        string
+	tempDir     string // a temporary directory, or ""
+	runner      *process.Runner
+	proc        *process.Process
+	conn        *acp.Conn
+	open        atomic.Int64 // requests of the agent
+	inputClosed atomic.Bool  // it accepts no more input
+	read        sync.WaitGroup
 
 	closing sync.Once
 	release func() // ends the wait for the process and the context
@@ -77,10 +77,10 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 	k := &Link{name: l.Name, Dir: opts.Dir, Env: process.NewEnvironment(l.Environment)}
 	var err error
 	if k.Dir == "" {
-		if k.ours, err = os.MkdirTemp("", "duet-agent-"); err != nil {
+		if k.tempDir, err = os.MkdirTemp("", "duet-agent-"); err != nil {
 			return nil, err
 		}
-		k.Dir = k.ours
+		k.Dir = k.tempDir
 	}
 	path, err := k.Env.Find(l.Command[0], k.Dir)
 	if err != nil {
@@ -152,8 +152,8 @@ func (k *Link) handler(opts Options) acp.Handler {
 }
 
 func (k *Link) removeDir() {
-	if k.ours != "" {
-		os.RemoveAll(k.ours)
+	if k.tempDir != "" {
+		os.RemoveAll(k.tempDir)
 	}
 }
 
@@ -163,7 +163,7 @@ type input Link
 func (in *input) Write(b []byte) (int, error) {
 	n, err := in.proc.Write(b)
 	if err != nil {
-		in.deaf.Store(true)
+		in.inputClosed.Store(true)
 	}
 	return n, err
 }
@@ -211,12 +211,12 @@ func Ask[R any](ctx context.Context, k *Link, d time.Duration, method string, pa
 	case ctx.Err() != nil:
 		return result, ctx.Err()
 	case within.Err() != nil:
-		return result, k.complaint(fmt.Sprintf("did not answer %s within %v", method, d))
-	case k.deaf.Load(), k.proc.Ended(), isDone(k.conn.Done()):
+		return result, k.withStderr(fmt.Sprintf("did not answer %s within %v", method, d))
+	case k.inputClosed.Load(), k.proc.Ended(), isDone(k.conn.Done()):
 		if k.proc.Wait(exitGrace) {
 			return result, fmt.Errorf("%s %s", k.name, Text(k.proc.ExitText()))
 		}
-		return result, k.complaint("has closed its output; does its command speak the Agent Client Protocol?")
+		return result, k.withStderr("has closed its output; does its command speak the Agent Client Protocol?")
 	case errors.As(err, &wire):
 		return result, &Refusal{k.name, wire, Text(detail(wire))}
 	}
@@ -232,8 +232,8 @@ func isDone(done <-chan struct{}) bool {
 	}
 }
 
-// complaint returns an error with the last stderr output of the agent.
-func (k *Link) complaint(what string) error {
+// withStderr returns an error with the last stderr output of the agent.
+func (k *Link) withStderr(what string) error {
 	if words := k.proc.LastWords(); words != "" {
 		what += ". Its last words: " + Text(words)
 	}

@@ -33,14 +33,14 @@ const (
 // maxID is the maximum length of a session's id, in bytes.
 const maxID = 500
 
-// An asked agent is one that was started for its sessions.
-type asked struct {
+// A sessionLink is a link to an agent that was started for its sessions.
+type sessionLink struct {
 	*Link
-	name  string
-	calls string // its own name; "" if it reports none
+	name      string
+	agentName string // its own name; "" if it reports none
 }
 
-func openAsked(ctx context.Context, l Launch, opts Options) (*asked, error) {
+func openAsked(ctx context.Context, l Launch, opts Options) (*sessionLink, error) {
 	link, err := Open(ctx, l, opts)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func openAsked(ctx context.Context, l Launch, opts Options) (*asked, error) {
 	if link.Info.Info != nil {
 		name = link.Info.Info.Name
 	}
-	return &asked{link, l.Name, name}, nil
+	return &sessionLink{link, l.Name, name}, nil
 }
 
 // A CannotError reports that an agent does not support a request.
@@ -60,8 +60,8 @@ func (e *CannotError) Error() string { return e.Text }
 // errSignedOut reports that an agent requires a sign-in first.
 var errSignedOut = errors.New("nobody is signed in")
 
-// explained adds the remedy to an error of an agent.
-func explained(name string, err error) error {
+// withRemedy adds the remedy to an error of an agent.
+func withRemedy(name string, err error) error {
 	var refused *Refusal
 	if errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired {
 		return fmt.Errorf("%w: %w; sign in with `duet-rpc agents login %s`", err, errSignedOut, name)
@@ -80,7 +80,7 @@ func Delete(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 		return &CannotError{l.Name + " cannot be told to delete its sessions: use its own program, or delete its files"}
 	}
 	_, err = Ask[json.RawMessage](ctx, k.Link, listTime, "session/delete", map[string]any{"sessionId": id})
-	return explained(l.Name, err)
+	return withRemedy(l.Name, err)
 }
 
 // geminiCLI is the name that Gemini CLI reports.
@@ -94,8 +94,8 @@ const minuteSlack = 100 * time.Millisecond
 // began. Loading begins another session with the same id, which within that minute overwrites
 // the old file. Gemini does not report when a session began, so awaitLoadable waits for the next
 // minute.
-func (k *asked) awaitLoadable(ctx context.Context) error {
-	if k.calls != geminiCLI {
+func (k *sessionLink) awaitLoadable(ctx context.Context) error {
+	if k.agentName != geminiCLI {
 		return nil
 	}
 	next := time.NewTimer(untilNextMinute(time.Now()))
@@ -111,8 +111,8 @@ func (k *asked) awaitLoadable(ctx context.Context) error {
 // afterLoad returns a note about a session that an agent has loaded. Gemini CLI (0.61) leaves an
 // empty file with the session's id behind. At its next start its cleanup deletes that as an
 // empty session, and with it all files of the id.
-func (k *asked) afterLoad() string {
-	if k.calls != geminiCLI {
+func (k *sessionLink) afterLoad() string {
+	if k.agentName != geminiCLI {
 		return ""
 	}
 	return "Gemini CLI deletes a session that was loaded when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings: what was said in it is here, and is told to it anew then"
@@ -195,7 +195,7 @@ func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (Ses
 	for range maxPages {
 		list, next, err := k.page(ctx, q.Dir, from.Agent)
 		if err != nil {
-			return SessionPage{}, explained(l.Name, err)
+			return SessionPage{}, withRemedy(l.Name, err)
 		}
 		list = list[min(from.Behind, len(list)):]
 		if room := q.Limit - len(page.Sessions); len(list) > room {
@@ -216,10 +216,10 @@ func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (Ses
 	return page, nil
 }
 
-func (k *asked) lists() bool { return acp.Has(k.Info.Session.List) }
+func (k *sessionLink) lists() bool { return acp.Has(k.Info.Session.List) }
 
 // page gets one of the agent's pages, and the cursor of the next one. It drops invalid entries.
-func (k *asked) page(ctx context.Context, dir, after string) (list []NativeSession, next string, err error) {
+func (k *sessionLink) page(ctx context.Context, dir, after string) (list []NativeSession, next string, err error) {
 	params := map[string]any{}
 	if dir != "" {
 		params["cwd"] = dir
@@ -254,7 +254,7 @@ func (k *asked) page(ctx context.Context, dir, after string) (list []NativeSessi
 }
 
 // find searches the agent's list for a session, if it has a list.
-func (k *asked) find(ctx context.Context, id string) (found NativeSession, ok bool, err error) {
+func (k *sessionLink) find(ctx context.Context, id string) (found NativeSession, ok bool, err error) {
 	if !k.lists() {
 		return NativeSession{}, false, nil
 	}
@@ -341,7 +341,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	}
 	known, listed, err := k.find(ctx, want.ID)
 	if err != nil {
-		return NativeHistory{}, explained(l.Name, err)
+		return NativeHistory{}, withRemedy(l.Name, err)
 	}
 	h.Title, h.Dir = known.Title, want.Dir
 	for _, dir := range []string{known.Dir, want.Else} {
@@ -359,7 +359,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	params["cwd"] = h.Dir
 	_, err = Ask[json.RawMessage](ctx, k.Link, loadTime, method, params)
 	if err != nil {
-		return NativeHistory{}, notLoaded(explained(l.Name, err), h.Dir, listed)
+		return NativeHistory{}, notLoaded(withRemedy(l.Name, err), h.Dir, listed)
 	}
 	h.HasHistory, h.Note = loading.Load(), k.afterLoad()
 	// gemini answers before it has sent all updates. Its refusal of an unknown method shows that

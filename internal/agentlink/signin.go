@@ -146,14 +146,14 @@ func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []Sign
 // A link is an agent that was started for its account.
 type link struct {
 	*Link
-	launch Launch
-	status atomic.Pointer[authStatus]
-	told   chan struct{} // holds one when there is a status
+	launch      Launch
+	status      atomic.Pointer[authStatus]
+	statusKnown chan struct{} // holds one when there is a status
 }
 
 // open starts the agent. When ctx ends it is killed.
 func open(ctx context.Context, l Launch, log *slog.Logger) (*link, error) {
-	k := &link{launch: l, told: make(chan struct{}, 1)}
+	k := &link{launch: l, statusKnown: make(chan struct{}, 1)}
 	var err error
 	if k.Link, err = Open(ctx, l, Options{Notice: k.notice, Logger: log}); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (k *link) notice(method string, params []byte) {
 	if json.Unmarshal(params, &update) == nil && update.AuthStatus != nil {
 		k.status.Store(update.AuthStatus)
 		select {
-		case k.told <- struct{}{}:
+		case k.statusKnown <- struct{}{}:
 		default:
 		}
 	}
@@ -215,7 +215,7 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 		patience := time.NewTimer(statusTime)
 		defer patience.Stop()
 		select {
-		case <-k.told:
+		case <-k.statusKnown:
 		case <-patience.C:
 		case <-ctx.Done():
 			return "", "", ctx.Err()

@@ -113,8 +113,8 @@ func builtInNames() []string {
 	return names
 }
 
-// known returns the built-in agent that a is, with its own program.
-func (a Agent) known() (builtIn, bool) {
+// builtIn returns the built-in agent that a is, with its own program.
+func (a Agent) builtIn() (builtIn, bool) {
 	for _, b := range builtIns() {
 		if b.name == a.Name && len(a.Command) > 0 && a.Command[0] == b.command[0] {
 			return b, true
@@ -126,7 +126,7 @@ func (a Agent) known() (builtIn, bool) {
 // HowToInstall returns the instruction to install the program of a built-in agent; "" for any
 // other.
 func (a Agent) HowToInstall() string {
-	b, ok := a.known()
+	b, ok := a.builtIn()
 	switch {
 	case !ok:
 		return ""
@@ -142,13 +142,13 @@ func (a Agent) HowToInstall() string {
 // version of the agent: for an older Node.js it silently installs an old one. 0: any, or
 // unknown.
 func (a Agent) OldestNode() int {
-	b, _ := a.known()
+	b, _ := a.builtIn()
 	return b.node
 }
 
 // Install returns the instruction to install the agent's program.
 func (a Agent) Install() string {
-	if b, ok := a.known(); ok {
+	if b, ok := a.builtIn(); ok {
 		return b.install
 	}
 	if len(a.Command) == 0 {
@@ -279,7 +279,7 @@ type loginFile struct{ variable, below, file string }
 // LoginFile returns the file in which a built-in agent keeps its login, or "" if unknown. The
 // file may be missing; Duet never reads it.
 func (a Agent) LoginFile(getenv func(string) string) string {
-	b, ok := a.known()
+	b, ok := a.builtIn()
 	if !ok || b.login.file == "" {
 		return ""
 	}
@@ -316,7 +316,7 @@ func (c *Config) KeysAtHand(a Agent, getenv func(string) string) (variables []st
 
 // IsBuiltIn reports whether it is a built-in agent with its own program.
 func (a Agent) IsBuiltIn() bool {
-	_, ok := a.known()
+	_, ok := a.builtIn()
 	return ok
 }
 

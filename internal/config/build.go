@@ -17,15 +17,15 @@ type builder struct {
 
 func defaultLimits() Limits { return Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour} }
 
-// A bounding holds the limits of runs, which an untrusted project may lower.
-type bounding struct {
+// A runBounds holds the limits of runs, which an untrusted project may lower.
+type runBounds struct {
 	limits Limits
 	budget Budget
 }
 
-// bounding returns the defaults overridden by the layer.
-func (l *layer) bounding() bounding {
-	return bounding{l.limits(defaultLimits()), l.budget.Over(Budget{}, true)}
+// runBounds returns the defaults overridden by the layer.
+func (l *layer) runBounds() runBounds {
+	return runBounds{l.limits(defaultLimits()), l.budget.Over(Budget{}, true)}
 }
 
 // limits returns the limits below, overridden by the layer.
@@ -95,7 +95,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	c := b.c
 	var waiting []Value
 	if !trusted {
-		waiting = b.notYet(l)
+		waiting = b.waitingForTrust(l)
 	}
 	setLimit(b, &c.Limits.MaxRuns, l.maxRuns, "limits.max_runs", l, trusted)
 	setLimit(b, &c.Limits.QueueCap, l.queueCap, "limits.queue_cap", l, trusted)
@@ -173,9 +173,9 @@ func (b *builder) applyTriggers(l *layer) {
 	set(b, &b.c.Automation, l.automation, "automation", l.source)
 }
 
-// notYet returns the settings of an untrusted layer that wait for trust, except its own agents,
+// waitingForTrust returns the settings of an untrusted layer that wait for trust, except its own agents,
 // which are among the others.
-func (b *builder) notYet(l *layer) []Value {
+func (b *builder) waitingForTrust(l *layer) []Value {
 	rest := *l
 	rest.agents = map[string]agentTable{}
 	for name, t := range l.agents {
@@ -183,7 +183,7 @@ func (b *builder) notYet(l *layer) []Value {
 			rest.agents[name] = t
 		}
 	}
-	values := rest.needTrust(bounding{b.c.Limits, b.c.Budget}, false)
+	values := rest.needTrust(runBounds{b.c.Limits, b.c.Budget}, false)
 	for i := range values {
 		values[i].Waits = true
 	}
@@ -214,8 +214,8 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	if t.command != nil {
 		a.Command = t.command
 	}
-	a.Env = over(a.Env, t.env)
-	a.Keys = over(a.Keys, t.keys)
+	a.Env = merged(a.Env, t.env)
+	a.Keys = merged(a.Keys, t.keys)
 	a.EnvFrom = union(a.EnvFrom, t.envFrom)
 	for _, s := range t.mcpServers {
 		a.MCPServers = slices.DeleteFunc(slices.Clone(a.MCPServers), func(old catalog.MCPServer) bool { return old.Name == s.Name })
@@ -246,8 +246,8 @@ func union(list, more []string) []string {
 	return list
 }
 
-// over returns below with the entries of above added.
-func over(below, above map[string]string) map[string]string {
+// merged returns below with the entries of above added.
+func merged(below, above map[string]string) map[string]string {
 	if len(above) == 0 {
 		return below
 	}
@@ -268,7 +268,7 @@ func (b *builder) finish() *Config {
 		_, isKey := b.c.Keys[known.keyService]
 		_, chosen := a.Keys[known.keyVariable]
 		if isKey && !chosen {
-			a.Keys = over(a.Keys, map[string]string{known.keyVariable: known.keyService})
+			a.Keys = merged(a.Keys, map[string]string{known.keyVariable: known.keyService})
 			b.c.Agents[known.name] = a
 		}
 	}
@@ -277,7 +277,7 @@ func (b *builder) finish() *Config {
 			a.Path = lookPath(a.Command[0], b.getenv)
 		}
 		a.Available = a.Path != ""
-		if known, ok := a.known(); ok && !a.Available && known.cli != "" {
+		if known, ok := a.builtIn(); ok && !a.Available && known.cli != "" {
 			a.CLI = lookPath(known.cli, b.getenv)
 		}
 		b.c.Agents[name] = a

@@ -142,7 +142,7 @@ func (k Key) read(ctx context.Context) (string, error) {
 // needTrust lists the settings of a project's file that wait for the user's trust: those that
 // choose or run a program, change its input, locate a secret, raise a limit, or allow a tool
 // call. It shows values that may be secret only if withValues is set.
-func (l *layer) needTrust(under bounding, withValues bool) []Value {
+func (l *layer) needTrust(under runBounds, withValues bool) []Value {
 	if l.source != SourceProject {
 		return nil
 	}

@@ -46,9 +46,9 @@ func (s stamp) is(other stamp) bool {
 		s.info.Mode() == other.info.Mode()
 }
 
-// fresh is the minimum age of a file's last change for its time to identify the version: file
+// minStampAge is the minimum age of a file's last change for its time to identify the version: file
 // systems count time in ticks.
-const fresh = 50 * time.Millisecond
+const minStampAge = 50 * time.Millisecond
 
 // NewLive makes a Live over the files of s. load reads the configuration, for an unrestricted or
 // a restricted client.
@@ -75,11 +75,11 @@ func (l *Live) stamps() []stamp {
 	return list
 }
 
-// look updates a view if needed. mu is held.
-func (l *Live) look(v *view, restricted bool) {
+// refresh updates a view if needed. mu is held.
+func (l *Live) refresh(v *view, restricted bool) {
 	now := l.stamps()
 	if v.stamps != nil && slices.EqualFunc(now, v.stamps, stamp.is) && !slices.ContainsFunc(now, func(s stamp) bool {
-		return s.info != nil && v.read.Sub(s.info.ModTime()).Abs() < fresh
+		return s.info != nil && v.read.Sub(s.info.ModTime()).Abs() < minStampAge
 	}) {
 		return
 	}
@@ -106,7 +106,7 @@ func (l *Live) view(restricted bool) *view {
 	if restricted {
 		v = &l.restricted
 	}
-	l.look(v, restricted)
+	l.refresh(v, restricted)
 	return v
 }
 

@@ -48,7 +48,7 @@ func Load(s Sources) (*Config, error) {
 		return nil, failed.cut()
 	}
 
-	trusted, err := trustedLayer(s, project, user.bounding())
+	trusted, err := trustedLayer(s, project, user.runBounds())
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func Load(s Sources) (*Config, error) {
 
 // trustedLayer reports whether the user trusts the project's file. It reads the store only if
 // the file needs trust.
-func trustedLayer(s Sources, project *layer, below bounding) (bool, error) {
+func trustedLayer(s Sources, project *layer, below runBounds) (bool, error) {
 	if len(project.needTrust(below, false)) == 0 {
 		return true, nil
 	}

@@ -77,7 +77,7 @@ func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 	if l.Content == nil {
 		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
 	}
-	return &Inspection{File: path, Asks: l.needTrust(user.bounding(), true), content: l.Content}, nil
+	return &Inspection{File: path, Asks: l.needTrust(user.runBounds(), true), content: l.Content}, nil
 }
 
 // Trusted reports whether the store contains the inspected version of the file.

@@ -16,9 +16,9 @@ import (
 // on the path, and of a file. A file counts as written when its writer closes it, so that no
 // reader sees half of it.
 const (
-	eventsOnTheWay = unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
-	eventsOfNames  = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_ONLYDIR
-	eventsOfFile   = unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW
+	eventsOfParents = unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
+	eventsOfNames   = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_ONLYDIR
+	eventsOfFile    = unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW
 )
 
 // mostSteps is the maximum number of directories and links on the path to a file; the system
@@ -82,7 +82,7 @@ func (f *files) read(changes chan<- struct{}) {
 		if err != nil {
 			return // it was closed
 		}
-		if !f.concern(events[:n]) {
+		if !f.relevant(events[:n]) {
 			continue
 		}
 		// Watched first: later changes are reported again.
@@ -97,8 +97,8 @@ func (f *files) read(changes chan<- struct{}) {
 	}
 }
 
-// concern reports whether one of these events matters.
-func (f *files) concern(events []byte) bool {
+// relevant reports whether one of these events matters.
+func (f *files) relevant(events []byte) bool {
 	for len(events) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(events))
 		mask := binary.NativeEndian.Uint32(events[4:])
@@ -166,7 +166,7 @@ func (f *files) follow(fd int, path string) error {
 		}
 		next := filepath.Join(dir, name)
 		if len(rest) > 1 {
-			_, err := f.watch(fd, next, eventsOnTheWay)
+			_, err := f.watch(fd, next, eventsOfParents)
 			if errors.Is(err, unix.EACCES) && isDirectory(next) { // a directory that we may not read can rarely be moved by others
 				err = nil
 			}
@@ -185,7 +185,7 @@ func (f *files) follow(fd int, path string) error {
 			return nil
 		case err != nil:
 			return err
-		case isElsewhere(dir):
+		case isRemote(dir):
 			return ErrBlind
 		}
 		if here.names == nil {
@@ -209,7 +209,7 @@ func (f *files) follow(fd int, path string) error {
 		case len(rest) > 1:
 			return nil
 		default:
-			if isElsewhere(next) {
+			if isRemote(next) {
 				return ErrBlind
 			}
 			file, err := f.watch(fd, next, eventsOfFile)

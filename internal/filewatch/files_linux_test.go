@@ -35,7 +35,7 @@ func (f *files) tells(t *testing.T) (concerned bool) {
 			return concerned
 		}
 		require.NoError(t, err)
-		if f.concern(events[:n]) {
+		if f.relevant(events[:n]) {
 			concerned = true
 			require.NoError(t, f.renew())
 		}
@@ -199,6 +199,6 @@ func TestFilesAreToldOfUntilTheWatchIsClosed(t *testing.T) {
 	w, err := Files(path)
 	require.NoError(t, err)
 	write(t, path, "text")
-	require.True(t, told(w))
+	require.True(t, notified(w))
 	require.NoError(t, w.Close())
 }

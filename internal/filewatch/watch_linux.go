@@ -33,7 +33,7 @@ const (
 // [ErrBlind], or the directory's. The caller must close the watch.
 func Directory(path, root string) (*Watch, error) {
 	fd, err := listen(path)
-	if err == nil && !isElsewhere(root) {
+	if err == nil && !isRemote(root) {
 		if err = listenAbove(fd, root); err == nil {
 			// The removal of a process's working directory sends no event of its own.
 			_, err = unix.InotifyAddWatch(fd, filepath.Dir(root), unix.IN_DELETE|unix.IN_MASK_ADD|unix.IN_ONLYDIR)
@@ -55,7 +55,7 @@ func Directory(path, root string) (*Watch, error) {
 // has returned misses nothing. An error is [ErrBlind], or the file's. The caller must close the
 // watch.
 func Written(path string) (*Watch, error) {
-	if isElsewhere(path) {
+	if isRemote(path) {
 		return nil, ErrBlind
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -81,7 +81,7 @@ func newWatch(fd int) *Watch {
 
 // listen makes a descriptor from which changes can be read.
 func listen(path string) (fd int, err error) {
-	if isElsewhere(path) {
+	if isRemote(path) {
 		return -1, ErrBlind
 	}
 	fd, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -144,8 +144,8 @@ func (w *Watch) read(changes chan<- struct{}) {
 	}
 }
 
-// isElsewhere reports whether others can change a file system without our kernel.
-func isElsewhere(path string) bool {
+// isRemote reports whether others can change a file system without our kernel.
+func isRemote(path string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {
 		return true

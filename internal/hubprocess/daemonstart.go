@@ -141,14 +141,14 @@ func startOne(ctx context.Context, s *Settings, p project.Project) error {
 // The times for a daemon that its starter gives up: a moment in which it may still answer, and
 // the time to end.
 const (
-	lastLook  = 200 * time.Millisecond
-	endsGrace = 3 * time.Second
+	lastAnswerGrace = 200 * time.Millisecond
+	endGrace        = 3 * time.Second
 )
 
 // giveUp ends a daemon that was started, unless it answers by now: then another client may use
 // it. It returns when the daemon has ended; the error is that of ctx.
 func giveUp(ctx context.Context, s *Settings, p project.Project, daemon *os.Process, ended <-chan error) error {
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswerGrace)
 	defer cancel()
 	if someone, _ := answers(looking, s, p); someone {
 		return ctx.Err()
@@ -158,7 +158,7 @@ func giveUp(ctx context.Context, s *Settings, p project.Project, daemon *os.Proc
 	}
 	select {
 	case <-ended:
-	case <-time.After(endsGrace):
+	case <-time.After(endGrace):
 		_ = daemon.Kill()
 		<-ended
 	}

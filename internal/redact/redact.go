@@ -166,9 +166,9 @@ func (s *Secrets) quoted(raw []byte) (shown []byte, changed bool) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
 }
 
-// telling is how many bytes of a secret are too many to show: a quarter, and no less than
+// revealingLength is how many bytes of a secret are too many to show: a quarter, and no less than
 // Shortest. Keys begin with a public prefix.
-func telling(secret string) int { return max(Shortest, len(secret)/4) }
+func revealingLength(secret string) int { return max(Shortest, len(secret)/4) }
 
 // Piece is Text for one of several texts among which a secret may be divided. It also removes an
 // end that begins a secret, and a beginning that ends one, if it is at least a quarter of the
@@ -180,13 +180,13 @@ func (s *Secrets) Piece(text string) string {
 	}
 	text = s.Text(text)
 	for _, secret := range k.list {
-		for n := min(len(secret)-1, len(text)); n >= telling(secret); n-- {
+		for n := min(len(secret)-1, len(text)); n >= revealingLength(secret); n-- {
 			if strings.HasPrefix(text, secret[len(secret)-n:]) {
 				text = Mark + text[n:]
 				break
 			}
 		}
-		for n := min(len(secret)-1, len(text)); n >= telling(secret); n-- {
+		for n := min(len(secret)-1, len(text)); n >= revealingLength(secret); n-- {
 			if strings.HasSuffix(text, secret[:n]) {
 				text = text[:len(text)-n] + Mark
 				break

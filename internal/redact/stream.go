@@ -62,7 +62,7 @@ func (s *Stream) Border() (shown string) {
 	shown = s.held
 	s.before, s.held = s.before+s.held, ""
 	for _, secret := range s.Secrets.all().list {
-		if strings.HasPrefix(secret, s.before) && len(s.before) >= telling(secret) {
+		if strings.HasPrefix(secret, s.before) && len(s.before) >= revealingLength(secret) {
 			return Mark
 		}
 	}

@@ -86,7 +86,7 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 			r.waiting = append(r.waiting, waiting{bytes.Clone(m.Body), time.Now().Add(r.opts.Patience)})
 			r.bytes += len(m.Body)
 			if m.Kind == frame.Object && isShutdown(m) { // queued messages have the same limit as at any other end
-				r.hurry(time.Now().Add(r.opts.Grace))
+				r.shortenWaits(time.Now().Add(r.opts.Grace))
 			}
 			if r.hub != nil && r.silence == "" && !r.flushing {
 				r.startFlush(r.hub)
@@ -183,7 +183,7 @@ func (r *Relay) registerOne(m *frame.Message, b *batch) (pass bool) {
 	if wantsAnswer(m) {
 		name := text(m.Method)
 		if r.calls.none() {
-			r.expectSign()
+			r.expectMessage()
 		}
 		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
 	}

@@ -34,7 +34,7 @@ func (r *Relay) readHub(hub *link) {
 func (r *Relay) fromHub(m *frame.Message) {
 	var body []byte
 	r.mu.Lock()
-	r.hubSpoke()
+	r.noteHubMessage()
 	switch {
 	case m.Kind == frame.Array:
 		body = r.batchFromHub(m)
@@ -110,7 +110,7 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 	switch string(m.Method) {
 	case `"event"`, `"heartbeat"`:
 		if len(r.terminals) > 0 {
-			r.terminals.sawExit(m.Params)
+			r.terminals.exitReported(m.Params)
 		}
 		if !r.event(m.Params) {
 			return nil

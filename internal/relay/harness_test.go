@@ -75,9 +75,9 @@ func (w *wire) ended() {
 	require.False(w.t, errors.As(err, new(*frame.Refusal)), "%v", err)
 }
 
-// insist repeats a request until the answer is not hub_lost: the relay may not have noticed yet
+// askUntilServed repeats a request until the answer is not hub_lost: the relay may not have noticed yet
 // that the hub has gone. It skips events.
-func (w *wire) insist(message string) string {
+func (w *wire) askUntilServed(message string) string {
 	w.t.Helper()
 	w.send(message)
 	for {

@@ -85,7 +85,7 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 				r.refuseWaiting()
 			}
 			r.logState(stateDormant)
-			if r.rest(unavailable != nil) {
+			if r.awaitDemand(unavailable != nil) {
 				*pause = firstPause
 			} else {
 				r.sleep(pause) // or it would retry endlessly without a change
@@ -114,10 +114,10 @@ func (r *Relay) NoteProblem(why string) {
 // the user may have fixed the cause.
 const mendedAfter = 5 * time.Second
 
-// rest waits until a message of the editor waits for a hub, which it reports, until another
+// awaitDemand waits until a message of the editor waits for a hub, which it reports, until another
 // process may have started a hub, or until the relay ends. With broken it waits no longer than
 // mendedAfter if the editor has a subscription.
-func (r *Relay) rest(broken bool) (wanted bool) {
+func (r *Relay) awaitDemand(broken bool) (wanted bool) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	r.mu.Lock()
@@ -231,8 +231,8 @@ func (r *Relay) take() waiting {
 	return w
 }
 
-// hurry shortens the deadline of the waiting messages; r.mu is held.
-func (r *Relay) hurry(until time.Time) {
+// shortenWaits shortens the deadline of the waiting messages; r.mu is held.
+func (r *Relay) shortenWaits(until time.Time) {
 	for i := range r.waiting {
 		if until.Before(r.waiting[i].until) {
 			r.waiting[i].until = until

@@ -105,7 +105,7 @@ func TestFarewell(t *testing.T) {
 		assert.Contains(t, s.ask(request(1, "shutdown", `{"reason":5}`)), "-32602")
 		kill()
 		s.serve(standard(nil))
-		assert.Equal(t, response(2, `2`), s.insist(request(2, "echo", `2`)), "then the connection goes on")
+		assert.Equal(t, response(2, `2`), s.askUntilServed(request(2, "echo", `2`)), "then the connection goes on")
 	})
 	t.Run("lost", func(t *testing.T) {
 		s := start(t)

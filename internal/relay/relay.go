@@ -251,8 +251,8 @@ func (r *Relay) pause(change <-chan struct{}, d time.Duration) {
 	}
 }
 
-// expectSign notifies watch that the hub now owes a message.
-func (r *Relay) expectSign() {
+// expectMessage notifies watch that the hub now owes a message.
+func (r *Relay) expectMessage() {
 	select {
 	case r.expected <- struct{}{}:
 	default: // already notified

@@ -140,7 +140,7 @@ func TestTheHubDiesWithRequestsPending(t *testing.T) {
 	assertLost(t, `"x"`, batch[1:strings.Index(batch, `,{"jsonrpc"`)])
 	assertLost(t, `"y"`, batch[strings.Index(batch, `,{"jsonrpc"`)+1:len(batch)-1])
 	s.serve(standard(nil))
-	assert.Equal(t, response(5, `1`), s.insist(request(5, "echo", `1`)))
+	assert.Equal(t, response(5, `1`), s.askUntilServed(request(5, "echo", `1`)))
 	require.NoError(t, s.end.Close())
 	require.NoError(t, s.returned())
 }
@@ -174,7 +174,7 @@ func TestHubsDieUnderPipelinedRequests(t *testing.T) {
 		require.Equal(t, 1, times, "answers to %d", id)
 	}
 	assert.Positive(t, lost)
-	assert.Equal(t, response(`"end"`, `1`), s.insist(request(`"end"`, "echo", `1`)))
+	assert.Equal(t, response(`"end"`, `1`), s.askUntilServed(request(`"end"`, "echo", `1`)))
 }
 
 func TestAnsweredRequestsAreNotLost(t *testing.T) {

@@ -65,7 +65,7 @@ func (r *Relay) watch(hub *link) {
 			return
 		}
 		r.mu.Lock()
-		after := r.signExpectedAfter()
+		after := r.allowedSilence()
 		var ping []byte
 		quiet := hub.silentFor()
 		switch {
@@ -99,9 +99,9 @@ func (r *Relay) watch(hub *link) {
 	}
 }
 
-// signExpectedAfter returns how long the hub may be silent before it gets a ping; 0: it owes
+// allowedSilence returns how long the hub may be silent before it gets a ping; 0: it owes
 // nothing. r.mu is held.
-func (r *Relay) signExpectedAfter() time.Duration {
+func (r *Relay) allowedSilence() time.Duration {
 	switch {
 	case !r.calls.none():
 		return r.opts.Silence / 4
@@ -129,19 +129,19 @@ func (r *Relay) declareSilent(hub *link) {
 	for _, answer := range answers {
 		r.answer(answer)
 	}
-	r.tellOfSilence("hub_silent", why)
+	r.notifySilence("hub_silent", why)
 	r.changed()
 }
 
-// hubSpoke records that the hub has sent a message; r.mu is held.
-func (r *Relay) hubSpoke() {
+// noteHubMessage records that the hub has sent a message; r.mu is held.
+func (r *Relay) noteHubMessage() {
 	if r.silence == "" {
 		return
 	}
 	r.silence = ""
 	r.opts.Logger.Warn("the hub answers again")
 	r.logState(stateConnected)
-	r.tellOfSilence("hub_answers", "the hub answers again")
+	r.notifySilence("hub_answers", "the hub answers again")
 	r.changed()
 	if r.hub != nil && len(r.waiting) > 0 && !r.flushing {
 		r.startFlush(r.hub)
@@ -156,8 +156,8 @@ func (r *Relay) Trouble() string {
 	return cmp.Or(r.silence, r.problem)
 }
 
-// tellOfSilence notifies each subscription; r.mu is held.
-func (r *Relay) tellOfSilence(kind, message string) {
+// notifySilence notifies each subscription; r.mu is held.
+func (r *Relay) notifySilence(kind, message string) {
 	now := time.Now().UTC()
 	for id := range r.subs.open {
 		body, _ := json.Marshal(silenceEvent{"2.0", "event", silenceParams{

@@ -70,7 +70,7 @@ func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 	params := without(named(m.Params), "since", "subscription_id")
 	return func(resp *frame.Message) {
 		if id := frame.Member(resp.Result, "subscription_id"); text(id) != nil {
-			r.expectSign()
+			r.expectMessage()
 			r.subs.open[string(id)] = &subscription{id: string(id), params: params, last: integer(frame.Member(resp.Result, "seq"))}
 		}
 	}
@@ -106,7 +106,7 @@ func (r *Relay) restoration() [][]byte {
 		all = append(all, r.request("initialize", []byte(`{"workspaceTrusted":false}`), func(*frame.Message) {}))
 	}
 	if r.joined != 0 {
-		all = append(all, r.join())
+		all = append(all, r.restoreBroadcasts())
 	}
 	for _, one := range r.subs.open {
 		all = append(all, r.restore(one))
@@ -114,8 +114,8 @@ func (r *Relay) restoration() [][]byte {
 	return all
 }
 
-// join makes the request that restores the editor's task events.
-func (r *Relay) join() []byte {
+// restoreBroadcasts makes the request that restores the editor's task events.
+func (r *Relay) restoreBroadcasts() []byte {
 	return r.request(r.joined.probe(), with(nil, "since", strconv.FormatInt(r.lastTask, 10)), func(*frame.Message) {})
 }
 
@@ -196,8 +196,8 @@ func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Mess
 	}
 }
 
-// sawExit records that the editor has been notified of a terminal's end.
-func (t terminals) sawExit(params []byte) {
+// exitReported records that the editor has been notified of a terminal's end.
+func (t terminals) exitReported(params []byte) {
 	if !bytes.Contains(params, []byte(`"terminal_exit"`)) {
 		return
 	}

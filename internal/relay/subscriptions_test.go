@@ -138,8 +138,8 @@ func (j *journal) methodsCalled() string {
 	return strings.Join(j.methods, " ")
 }
 
-// calm returns the next message that is not a heartbeat.
-func (s *setting) calm() string {
+// nextEvent returns the next message that is not a heartbeat.
+func (s *setting) nextEvent() string {
 	s.t.Helper()
 	for {
 		if m := s.next(); !strings.Contains(m, `"heartbeat"`) {
@@ -224,11 +224,11 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 					kill = serve()
 				}
 			}
-			assert.Equal(t, response(9, `1`), s.insist(request(9, "echo", `1`)))
+			assert.Equal(t, response(9, `1`), s.askUntilServed(request(9, "echo", `1`)))
 			s.send(request(10, "Unsubscribe", `{"subscription_id":"`+ids["all"]+`"}`))
-			assert.Equal(t, response(10, `{"success":true}`), s.calm())
+			assert.Equal(t, response(10, `{"success":true}`), s.nextEvent())
 			s.send(`[` + request(11, "Unsubscribe", `{"subscription_id":"`+ids["new"]+`"}`) + `,` + request(12, "Unsubscribe", `{"subscription_id":"sub_x"}`) + `]`)
-			m := s.calm()
+			m := s.nextEvent()
 			assert.Contains(t, m, `[`+response(11, `{"success":true}`))
 			assert.Contains(t, m, `"kind":"subscription_not_found"`)
 			j.Lock()
@@ -236,7 +236,7 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 			j.Unlock()
 			kill()
 			serve()
-			assert.Equal(t, response(13, `1`), s.insist(request(13, "echo", `1`)))
+			assert.Equal(t, response(13, `1`), s.askUntilServed(request(13, "echo", `1`)))
 			assert.Len(t, j.asked, before, "what was ended is not restored")
 		})
 	}
@@ -251,14 +251,14 @@ func TestAQuietSubscriptionIsRestored(t *testing.T) {
 	s := start(t)
 	kill := s.serve(j.server())
 	s.send(`[` + request(1, "Subscribe", `{ "other":[1] }`) + `,` + request(2, "Subscribe", `null`) + `]`)
-	assert.Contains(t, s.calm(), `[{"jsonrpc":"2.0","id":1,"result":{`)
+	assert.Contains(t, s.nextEvent(), `[{"jsonrpc":"2.0","id":1,"result":{`)
 	s.await("connected")
 	kill()
 	s.await("lost")
 	j.append() // while there is no hub
 	s.serve(j.server())
-	assert.Contains(t, s.calm(), `"seq":6`)
-	assert.Contains(t, s.calm(), `"seq":6`)
+	assert.Contains(t, s.nextEvent(), `"seq":6`)
+	assert.Contains(t, s.nextEvent(), `"seq":6`)
 	assert.ElementsMatch(t, []string{`{}`, `{}`, `{"since":5}`, `{"since":5}`}, j.asked)
 	assert.Empty(t, j.methodsCalled(), "nobody becomes a receiver of broadcasts")
 }
@@ -272,18 +272,18 @@ func TestAnotherLog(t *testing.T) {
 	s := start(t)
 	kill := s.serve(j.server())
 	s.send(request(1, "Subscribe", `{"since":4}`))
-	assert.Contains(t, s.calm(), `"result"`)
-	assert.Contains(t, s.calm(), `"seq":5`)
+	assert.Contains(t, s.nextEvent(), `"result"`)
+	assert.Contains(t, s.nextEvent(), `"seq":5`)
 	kill()
 	s.serve(other.server())
-	s.insist(request(2, "echo", `1`))
+	s.askUntilServed(request(2, "echo", `1`))
 	other.Await(t, func() bool { // until it is restored, in the second attempt
 		other.Lock()
 		defer other.Unlock()
 		return len(other.asked) == 2
 	}, "Subscribe without since")
 	other.append()
-	assert.Contains(t, s.calm(), `"seq":1`)
+	assert.Contains(t, s.nextEvent(), `"seq":1`)
 }
 
 func TestBroadcastMembershipIsRestored(t *testing.T) {
@@ -299,7 +299,7 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 		s.ask(c.called)
 		kill()
 		s.serve(j.server())
-		assert.Equal(t, response(2, `1`), s.insist(request(2, "echo", `1`)), "and its answer is not relayed")
+		assert.Equal(t, response(2, `1`), s.askUntilServed(request(2, "echo", `1`)), "and its answer is not relayed")
 		assert.Equal(t, c.want, j.methodsCalled())
 		s.end.Close()
 		require.NoError(t, s.returned())

@@ -15,7 +15,7 @@ type call struct {
 	assigns      []assignment
 	words        []word
 	redirections []string
-	says         []string // operators of redirections
+	required     []string // operators of redirections
 	source       string
 }
 
@@ -74,11 +74,11 @@ func changesTo(c call) string {
 // part returns a simple command as a part.
 func (r *reader) part(c call) Part {
 	var set []string
-	p := Part{source: c.source, says: slices.Clone(c.says)}
+	p := Part{source: c.source, required: slices.Clone(c.required)}
 	for _, a := range c.assigns {
 		if len(c.words) == 0 || !a.isHarmless() {
 			set = append(set, a.bare)
-			p.says = append(p.says, a.name+"=")
+			p.required = append(p.required, a.name+"=")
 		}
 	}
 	p.Text = strings.Join(slices.DeleteFunc([]string{strings.Join(set, " "), join(c.words), strings.Join(c.redirections, " ")}, func(s string) bool { return s == "" }), " ")
@@ -91,7 +91,7 @@ func (r *reader) part(c call) Part {
 		r.doubt()
 		return p
 	}
-	p.says = append(p.says, mustSay(c.words)...)
+	p.required = append(p.required, requiredWords(c.words)...)
 	if !plain {
 		return p
 	}
@@ -214,7 +214,7 @@ type Command struct {
 	Text string
 
 	isScript bool   // the text is a shell's script, as far as it can be parsed
-	said     string // the agent's original text; "" if it sent words
+	original string // the agent's original text; "" if it sent words
 	readings []reading
 	unclear  bool     // in some reading the executed commands are unknown
 	denial   []string // the commands that it could run, each as text, perhaps with Anything in it
@@ -230,7 +230,7 @@ const (
 
 // Read parses the script of an unknown shell.
 func Read(text string) Command {
-	c := Command{Text: text, said: text}
+	c := Command{Text: text, original: text}
 	if strings.TrimSpace(text) == "" {
 		return c
 	}

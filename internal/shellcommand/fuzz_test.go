@@ -60,7 +60,7 @@ func FuzzNormalise(f *testing.F) {
 			if !c.AllowedBy(rules, within) {
 				continue
 			}
-			for _, ran := range whatRuns(command) {
+			for _, ran := range programsRun(command) {
 				if text := strings.Join(ran, " "); !strings.HasPrefix(text, "touch ") && text != "make test" {
 					t.Errorf("%q is allowed, and runs %q", command, ran)
 				}
@@ -75,9 +75,9 @@ func FuzzNormalise(f *testing.F) {
 	})
 }
 
-// whatRuns returns the programs that a script starts, with their arguments. It starts no
+// programsRun returns the programs that a script starts, with their arguments. It starts no
 // program, and opens no file. It runs the scripts of nested shells in the same way.
-func whatRuns(script string) (ran [][]string) {
+func programsRun(script string) (ran [][]string) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
 		return nil
@@ -97,7 +97,7 @@ func whatRuns(script string) (ran [][]string) {
 			for len(rest) > 1 && strings.HasPrefix(rest[0], "-") {
 				rest = rest[1:]
 			}
-			starts(whatRuns(rest[0])...)
+			starts(programsRun(rest[0])...)
 		case args[0] == "command" || args[0] == "exec" || args[0] == "nohup":
 			starts(args[1:])
 		case args[0] == "env":

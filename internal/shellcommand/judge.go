@@ -12,7 +12,7 @@ import (
 // the rules hold in a directory: a script may begin by changing to it.
 func (c Command) AllowedBy(patterns []Pattern, inside func(dir string) bool) bool {
 	for _, p := range patterns {
-		if p.isEverything() || !c.IsNothing() && p.text == c.Text || c.said != "" && p.text == c.said {
+		if p.isEverything() || !c.IsNothing() && p.text == c.Text || c.original != "" && p.text == c.original {
 			return true
 		}
 	}
@@ -76,7 +76,7 @@ func (r *reader) deniesCall(c call) {
 	for _, a := range c.assigns {
 		set = append(set, a.bare)
 	}
-	if len(c.words) == 0 || !isOpen(c.words[0].text()) {
+	if len(c.words) == 0 || !isUnknown(c.words[0].text()) {
 		r.denies(join(c.words))
 		r.denies(strings.Join(slices.Concat(set, []string{join(c.words)}, c.redirections), " "))
 	}
@@ -125,7 +125,7 @@ func (r *reader) deniesWords(words []word, first bool) {
 				return c
 			}, name)
 		}
-		if isOpen(name) {
+		if isUnknown(name) {
 			continue
 		}
 		name = strings.TrimPrefix(name, "=")
@@ -147,8 +147,8 @@ func (r *reader) deniesWords(words []word, first bool) {
 	}
 }
 
-// isOpen reports whether a text is completely unknown.
-func isOpen(text string) bool { return strings.Trim(text, string([]rune{Anything, AnyWord})) == "" }
+// isUnknown reports whether a text is completely unknown.
+func isUnknown(text string) bool { return strings.Trim(text, string([]rune{Anything, AnyWord})) == "" }
 
 // textOf returns words as a program receives them, joined.
 func textOf(words []word) string {

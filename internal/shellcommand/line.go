@@ -81,8 +81,8 @@ var changers = []string{
 	"unfunction", "unhash", "unset", "unsetopt", "zcompile", "zle", "zmodload", "zparseopts", "zstyle", "vared", "fg", "bg", "aliases", "setenv", "[[",
 }
 
-// mustSay returns the words of a simple command that a rule must contain to allow it.
-func mustSay(words []word) (says []string) {
+// requiredWords returns the words of a simple command that a rule must contain to allow it.
+func requiredWords(words []word) (says []string) {
 	name := words[0].text()
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	if base == "printf" && !slices.ContainsFunc(words, func(w word) bool { return !w.isLiteral || strings.HasPrefix(w.text(), "-v") }) {

@@ -44,22 +44,22 @@ func (p Pattern) fits(text string) bool {
 // allows reports whether a rule with the pattern allows a part on its own: it matches whatever
 // the part turns out to be, and contains the required words.
 func (p Pattern) allows(part Part) bool {
-	for _, word := range part.says {
-		if !p.says(word) {
+	for _, word := range part.required {
+		if !p.contains(word) {
 			return false
 		}
 	}
-	return p.covers(part.Text, false) || strings.ContainsAny(p.text, `'"\`) && !isOpenIn(part.Text) && p.fits(part.source)
+	return p.covers(part.Text, false) || strings.ContainsAny(p.text, `'"\`) && !hasUnknown(part.Text) && p.fits(part.source)
 }
 
-// isOpenIn reports whether a text has an unknown part.
-func isOpenIn(text string) bool {
+// hasUnknown reports whether a text has an unknown part.
+func hasUnknown(text string) bool {
 	return strings.ContainsRune(text, Anything) || strings.ContainsRune(text, AnyWord)
 }
 
-// says reports whether the pattern itself contains a word: at its beginning for the name of a
+// contains reports whether the pattern itself contains a word: at its beginning for the name of a
 // command, else as any word. A variable only has to be set.
-func (p Pattern) says(word string) bool {
+func (p Pattern) contains(word string) bool {
 	fields := strings.Fields(p.text)
 	switch {
 	case len(fields) == 0:
@@ -86,7 +86,7 @@ func (p Pattern) says(word string) bool {
 // is true, for one possible value. Then some literal text of the pattern must be in the known
 // part: otherwise every text with an unknown part would match.
 func (p Pattern) covers(text string, anyOf bool) bool {
-	if !isOpenIn(text) {
+	if !hasUnknown(text) {
 		return p.fits(text)
 	}
 	if len(text) > mostOpenText {
@@ -96,7 +96,7 @@ func (p Pattern) covers(text string, anyOf bool) bool {
 		text = strings.ToValidUTF8(text[:mostOpenText], "") + string(Anything)
 	}
 	m := matcher{tokens: p.tokens(), text: []rune(text), anyOf: anyOf}
-	return m.match(position{said: !anyOf})
+	return m.match(position{literalSeen: !anyOf})
 }
 
 // mostOpenText is how many bytes of a text with unknown parts are examined; the rest may be
@@ -165,12 +165,12 @@ type matcher struct {
 // A position is a state of a matcher.
 type position struct {
 	token, char int
-	said        bool // literal text of the pattern was in the text
+	literalSeen bool // literal text of the pattern was in the text
 }
 
 func (m *matcher) match(at position) bool {
 	if at.token == len(m.tokens) && at.char == len(m.text) {
-		return at.said
+		return at.literalSeen
 	}
 	if m.failed[at] {
 		return false
@@ -186,8 +186,8 @@ func (m *matcher) match(at position) bool {
 }
 
 func (m *matcher) matchFrom(at position) bool {
-	nextToken := position{at.token + 1, at.char, at.said}
-	nextChar := position{at.token, at.char + 1, at.said}
+	nextToken := position{at.token + 1, at.char, at.literalSeen}
+	nextChar := position{at.token, at.char + 1, at.literalSeen}
 	isOpen := at.char < len(m.text) && (m.text[at.char] == Anything || m.text[at.char] == AnyWord)
 	if isOpen && m.anyOf {
 		if m.match(nextChar) { // it is empty, or comes to its end
@@ -205,5 +205,5 @@ func (m *matcher) matchFrom(at position) bool {
 		return m.match(nextToken) || at.char < len(m.text) && m.match(nextChar)
 	}
 	return at.char < len(m.text) && !isOpen && token.fits(m.text[at.char]) &&
-		m.match(position{at.token + 1, at.char + 1, at.said || token.class == ""})
+		m.match(position{at.token + 1, at.char + 1, at.literalSeen || token.class == ""})
 }

@@ -102,7 +102,7 @@ func (r *reader) stmt(s *syntax.Stmt, text string) {
 	source := sourceOf(s, text)
 	switch cmd := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		call := call{source: source, redirections: redirections, says: operators}
+		call := call{source: source, redirections: redirections, required: operators}
 		for _, assign := range cmd.Assigns {
 			call.assigns = append(call.assigns, r.assign(assign))
 		}
@@ -127,7 +127,7 @@ func (r *reader) stmt(s *syntax.Stmt, text string) {
 
 // special adds a construct that is not a simple command. Only a rule that names it allows it.
 func (r *reader) special(name, source string, operators []string) {
-	r.parts = append(r.parts, Part{Text: source, source: source, says: append([]string{name}, operators...)})
+	r.parts = append(r.parts, Part{Text: source, source: source, required: append([]string{name}, operators...)})
 	r.denies(source)
 }
 
@@ -189,9 +189,9 @@ type Part struct {
 	Text string
 	// source is the same as written.
 	source string
-	// says are the words that a rule must contain to allow it: the name of a command that runs
+	// required are the words that a rule must contain to allow it: the name of a command that runs
 	// or redefines others, a redirection that writes to a file, a variable that is set for it.
-	says []string
+	required []string
 	// runs are the commands that it runs, if it does nothing else: env, nohup, bash -c. A rule
 	// allows it if it allows all of these.
 	runs []Part

@@ -34,15 +34,15 @@ func TestClientsOfOtherUsersAreRefused(t *testing.T) {
 	go func() { defer close(done); accept(l) }()
 	defer func() { assert.NoError(t, l.Close()); <-done }()
 
-	assert.Contains(t, says(t, nobody, "net.Dial", path), "permission denied", "by the socket's mode")
+	assert.Contains(t, outputOf(t, nobody, "net.Dial", path), "permission denied", "by the socket's mode")
 	assert.Zero(t, l.Refused())
 
 	require.NoError(t, os.Chmod(path, 0o666))
-	assert.Equal(t, "closed", says(t, nobody, "net.Dial", path), "by the peer's uid, without a greeting")
+	assert.Equal(t, "closed", outputOf(t, nobody, "net.Dial", path), "by the peer's uid, without a greeting")
 	assert.EqualValues(t, 1, l.Refused())
 	assert.Contains(t, text.String(), "a client of another user is refused")
 	assert.Contains(t, text.String(), "uid=65534")
-	assert.Contains(t, says(t, nobody, "Dial", path), "belongs to user 0 and is not used")
+	assert.Contains(t, outputOf(t, nobody, "Dial", path), "belongs to user 0 and is not used")
 
 	greeted(t, path)
 	assert.EqualValues(t, 1, l.Refused())
@@ -265,7 +265,7 @@ func limitFiles(n uint64) {
 }
 
 func TestRaiseFileLimit(t *testing.T) {
-	said := strings.Fields(says(t, 0, "RaiseFileLimit", ""))
+	said := strings.Fields(outputOf(t, 0, "RaiseFileLimit", ""))
 	require.Len(t, said, 6)
 	assert.Equal(t, []string{"<nil>", "<nil>"}, said[4:])
 	assert.Equal(t, said[0], said[1])

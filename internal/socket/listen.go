@@ -31,10 +31,10 @@ type Listener struct {
 	peerUID func(net.Conn) (int, error)
 	uid     int
 
-	refused  atomic.Uint64
-	troubled atomic.Int64 // when a failure was logged last, in ns since 1970
-	closed   chan struct{}
-	close    func() error
+	refused    atomic.Uint64
+	lastLogged atomic.Int64 // when a failure was logged last, in ns since 1970
+	closed     chan struct{}
+	close      func() error
 }
 
 var _ net.Listener = (*Listener)(nil)
@@ -134,7 +134,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if l.isClosed() || errors.Is(err, net.ErrClosed) {
 			return nil, fmt.Errorf("accepting on %s: %w", l.path, net.ErrClosed)
 		}
-		l.tellTrouble(err)
+		l.logAcceptError(err)
 		pause = min(max(2*pause, shortest), longest)
 		select {
 		case <-l.closed:
@@ -143,12 +143,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// tellTrouble logs why accepting fails. A shortage comes and goes with every client, so it is
+// logAcceptError logs why accepting fails. A shortage comes and goes with every client, so it is
 // logged now and then.
-func (l *Listener) tellTrouble(err error) {
+func (l *Listener) logAcceptError(err error) {
 	const seldom = 10 * time.Second
-	now, last := time.Now().UnixNano(), l.troubled.Load()
-	if (last == 0 || now-last >= int64(seldom)) && l.troubled.CompareAndSwap(last, now) {
+	now, last := time.Now().UnixNano(), l.lastLogged.Load()
+	if (last == 0 || now-last >= int64(seldom)) && l.lastLogged.CompareAndSwap(last, now) {
 		l.logger.Warn("clients cannot be accepted just now", "path", l.path, "err", systemError(err))
 	}
 }

@@ -120,8 +120,8 @@ func self(t *testing.T, uid int, role, path string) (stdin io.Closer, stdout io.
 	return in, out, cmd
 }
 
-// says returns the whole output of a role.
-func says(t *testing.T, uid int, role, path string) string {
+// outputOf returns the whole output of a role.
+func outputOf(t *testing.T, uid int, role, path string) string {
 	t.Helper()
 	_, out, _ := self(t, uid, role, path)
 	text, err := io.ReadAll(out)

@@ -203,7 +203,7 @@ func (l *lease) Release() {
 		p.supervisor.work.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
-			if err := p.pauses.tell(ctx, p.executor); err != nil {
+			if err := p.pauses.send(ctx, p.executor); err != nil {
 				p.supervisor.opts.Logger.Debug("an executor was not told to go on", "err", err)
 			}
 		})

@@ -176,12 +176,12 @@ func (l idleThreads) surplus(most int) []*idleThread {
 // pauses are the leases that want one executor to pause; several may share it. It pauses while
 // there is one. The zero value has none.
 type pauses struct {
-	telling sync.Mutex // held during the call to the executor, to keep the order
+	sending sync.Mutex // held during the call to the executor, to keep the order
 
-	mu     sync.Mutex // guards the fields below
-	by     map[*lease]struct{}
-	paused bool // the last value sent to the executor
-	unsure bool // that call may have failed
+	mu         sync.Mutex // guards the fields below
+	by         map[*lease]struct{}
+	paused     bool // the last value sent to the executor
+	sendFailed bool // that call may have failed
 }
 
 // set records whether a lease wants the executor to pause, and notifies the executor.
@@ -196,7 +196,7 @@ func (p *pauses) set(ctx context.Context, x catalog.Executor, l *lease, pause bo
 		delete(p.by, l)
 	}
 	p.mu.Unlock()
-	return p.tell(ctx, x)
+	return p.send(ctx, x)
 }
 
 // leave permanently ends the pause of a lease, and reports whether the executor needs a
@@ -206,16 +206,16 @@ func (p *pauses) leave(l *lease) bool {
 	defer p.mu.Unlock()
 	l.released = true
 	delete(p.by, l)
-	return p.unsure || p.paused != (len(p.by) > 0)
+	return p.sendFailed || p.paused != (len(p.by) > 0)
 }
 
-// tell sends the executor the current state, unless that was sent last.
-func (p *pauses) tell(ctx context.Context, x catalog.Executor) error {
-	p.telling.Lock()
-	defer p.telling.Unlock()
+// send sends the executor the current state, unless that was sent last.
+func (p *pauses) send(ctx context.Context, x catalog.Executor) error {
+	p.sending.Lock()
+	defer p.sending.Unlock()
 	p.mu.Lock()
 	pause := len(p.by) > 0
-	known := pause == p.paused && !p.unsure
+	known := pause == p.paused && !p.sendFailed
 	p.mu.Unlock()
 	if known {
 		return nil
@@ -227,6 +227,6 @@ func (p *pauses) tell(ctx context.Context, x catalog.Executor) error {
 	err := send(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.paused, p.unsure = pause, err != nil
+	p.paused, p.sendFailed = pause, err != nil
 	return err
 }

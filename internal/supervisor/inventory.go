@@ -16,10 +16,10 @@ import (
 // them: those must not outlive it. The zero value is empty. Its methods may be called from any
 // goroutine.
 type inventory struct {
-	mu     sync.Mutex            // guards the fields below
-	closed bool                  // the executor has gone
-	agents map[string]remembered // by mark; includes commands of the configuration
-	prunes int                   // number of agents that triggers the next prune; 0: leastPruned
+	mu      sync.Mutex            // guards the fields below
+	closed  bool                  // the executor has gone
+	agents  map[string]remembered // by mark; includes commands of the configuration
+	pruneAt int                   // number of agents that triggers the next prune; 0: leastPruned
 	// terminals: true while they run, false if one ended before the response to its start
 	terminals map[string]bool
 	owners    map[string]string   // the tasks of agents' terminals by terminal
@@ -87,9 +87,9 @@ func (i *inventory) has(task string) bool {
 	return ok || task == ""
 }
 
-// tasksMeant returns the tasks that a report may be about. For "", or a task of another
+// affectedTasks returns the tasks that a report may be about. For "", or a task of another
 // executor, those are all of the executor's tasks.
-func (i *inventory) tasksMeant(task string) []string {
+func (i *inventory) affectedTasks(task string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, own := i.tasks[task]; own {
@@ -190,9 +190,9 @@ func (i *inventory) remember(p domain.Process) {
 		since = known.since
 	}
 	i.agents[p.Mark] = remembered{p, since}
-	if len(i.agents) >= cmp.Or(i.prunes, leastPruned) {
+	if len(i.agents) >= cmp.Or(i.pruneAt, leastPruned) {
 		i.prune()
-		i.prunes = max(2*len(i.agents), leastPruned)
+		i.pruneAt = max(2*len(i.agents), leastPruned)
 	}
 }
 

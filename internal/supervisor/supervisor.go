@@ -150,7 +150,7 @@ func (p *process) refused(task string, why error) {
 	if !ok {
 		return
 	}
-	for _, task := range p.inventory.tasksMeant(task) {
+	for _, task := range p.inventory.affectedTasks(task) {
 		hub.ReportRefused(task, why)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
-// Print returns the fingerprint of an input. Two inputs have the same one if they differ only in
+// Fingerprint returns the fingerprint of an input. Two inputs have the same one if they differ only in
 // white space, the order of members and the spelling of texts. Repeated members, the digits of
 // numbers and halves of surrogate pairs all count. Invalid JSON equals only itself.
-func Print(raw []byte) string {
+func Fingerprint(raw []byte) string {
 	h := sha256.New()
 	if valid(raw) {
 		s := string(raw)
@@ -28,7 +28,7 @@ func Print(raw []byte) string {
 }
 
 // Same reports whether two inputs have the same fingerprint.
-func Same(a, b []byte) bool { return Print(a) == Print(b) }
+func Same(a, b []byte) bool { return Fingerprint(a) == Fingerprint(b) }
 
 // A printer writes values so that the bytes of one are never a prefix of another's: each has a
 // letter, and then its length or its end.
