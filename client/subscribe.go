@@ -152,9 +152,9 @@ func (s *Subscription) Close() error {
 // Done returns a channel that is closed when the subscription has ended; see Err.
 func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
-// Err returns the reason why the subscription has ended: nil if it was closed, or is still open;
-// [ErrClosed] after the Client's end; [ErrDisconnected] without reconnecting; an [*Error] if the
-// server refuses it.
+// Err returns the reason why the subscription has ended. It is nil if it was closed, or is still
+// open; [ErrClosed] after the Client's end; [ErrDisconnected] without reconnecting; an [*Error]
+// if the server refuses it.
 func (s *Subscription) Err() error {
 	select {
 	case <-s.ended:

@@ -1,9 +1,9 @@
 // Package frame turns bytes into JSON-RPC messages and messages into bytes.
 //
 // A [Framing] is a value that defines where one message ends and the next one
-// begins: [LSP] puts a Content-Length header before each message, [NDJSON]
+// begins. [LSP] puts a Content-Length header before each message, [NDJSON]
 // puts each message on a line, and a program may bring another. A [Reader]
-// takes messages of any framing from a byte stream; it enforces [Limits],
+// takes messages of any framing from a byte stream. It enforces [Limits],
 // checks that every body is UTF-8 and valid JSON in the same pass that finds
 // the members of the JSON-RPC envelope, and resynchronises after input that is not
 // a frame:

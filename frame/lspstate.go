@@ -11,7 +11,7 @@ type lspSplitter struct {
 	line     lineState // longHeader, resyncing: the line that the unread bytes are in
 }
 
-// state is where in the stream a splitter is.
+// state is the position of a splitter in the stream.
 type state uint8
 
 const (

@@ -2,9 +2,9 @@ package frame
 
 import "bytes"
 
-// Resynchronisation: after a frame that leaves the position in doubt, skip to the next
-// "Content-Length:" with digits and a line end, at any position (clients put no newline after a
-// body), or to a "Content-Type:" at the beginning of a line.
+// Resynchronisation: after a frame that leaves the position in doubt, the splitter skips to the
+// next possible header. That is a "Content-Length:" with digits and a line end, at any position
+// (clients put no newline after a body), or a "Content-Type:" at the beginning of a line.
 
 // findHeader drops bytes up to the next header.
 func (s *lspSplitter) findHeader() error {

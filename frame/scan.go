@@ -15,10 +15,9 @@ const (
 	topBits   = 0x8080808080808080
 )
 
-// special marks, by the top bit, each of the eight bytes of x that needs a
-// look inside a string: a quote, a backslash, a control character, or the
-// start of a non-ASCII rune. The lowest mark is exact; those above it may be
-// carried over from it.
+// special marks, by the top bit, each of the eight bytes of x that needs a check inside a
+// string. These are a quote, a backslash, a control character, and the start of a non-ASCII
+// rune. The lowest mark is exact; those above it may be carried over from it.
 func special(x uint64) uint64 {
 	quote := x ^ everyByte*'"'
 	slash := x ^ everyByte*'\\'

@@ -9,8 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// A batch collects the replies to the requests of one array and sends them as one array, in the
-// order of the requests, when the last one is complete (JSON-RPC 2.0, section 6).
+// A batch collects the replies to the requests of one array (JSON-RPC 2.0, section 6). It sends
+// them as one array, in the order of the requests, when the last one is complete.
 type batch struct {
 	c *Conn
 

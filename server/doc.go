@@ -99,10 +99,10 @@
 //
 // # Related packages
 //
-// Package stdio takes over standard input and output, package passfd passes
-// open files over Unix sockets, package schema describes the types of
-// parameters and results, package frame has the framings, and lets a program
-// bring one of its own ([frame.Framing]).
+// Package stdio takes over standard input and output. Package passfd passes open
+// files over Unix sockets. Package schema describes the types of parameters and
+// results. Package frame has the framings; a program may bring its own
+// ([frame.Framing]).
 //
 // The package knows no method and no agent.
 package server

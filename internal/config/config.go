@@ -114,7 +114,8 @@ type Agent struct {
 	// silent during a tool call, before that is reported; 0: the executor's defaults.
 	SilentAfter, SilentToolAfter time.Duration
 	// Quiet is how long an agent of driver acp must be silent until its work without a prompt
-	// counts as done, if it does not report the end; 0: the executor's default.
+	// counts as done. It applies to agents that do not report the end. 0: the executor's
+	// default.
 	Quiet time.Duration
 	// Protocol is the newest version of the Agent Client Protocol offered to an agent of driver
 	// acp; 0: the newest that Duet knows.
@@ -151,8 +152,8 @@ type Rule struct {
 //go:embed defaults.toml
 var defaults string
 
-// Defaults returns a configuration file that describes every key and sets none: a line that
-// begins with "# " is prose, one that begins with "#" alone is TOML to be uncommented.
+// Defaults returns a configuration file that describes every key and sets none. A line that
+// begins with "# " is prose; one that begins with "#" alone is TOML to be uncommented.
 func Defaults() string { return defaults }
 
 // Error holds all problems of a configuration.

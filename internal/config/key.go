@@ -139,9 +139,9 @@ func (k Key) read(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// needTrust lists the settings of a project's file that wait for the user's trust: those that
-// choose or run a program, change its input, locate a secret, raise a limit, or allow a tool
-// call. It shows values that may be secret only if withValues is set.
+// needTrust lists the settings of a project's file that wait for the user's trust. They choose
+// or run a program, change its input, locate a secret, raise a limit, or allow a tool call. It
+// shows values that may be secret only if withValues is set.
 func (l *layer) needTrust(under runBounds, withValues bool) []Value {
 	if l.source != SourceProject {
 		return nil

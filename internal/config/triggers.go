@@ -261,8 +261,8 @@ func checkHost(s string) error {
 	return nil
 }
 
-// AllowsWebhook reports whether the user allows events to be sent to an address: WebhookHosts
-// must contain its host with its port, or without one if the port is that of the scheme.
+// AllowsWebhook reports whether the user allows events to be sent to an address. WebhookHosts
+// must contain its host with its port; the port may be missing if it is that of the scheme.
 func (a Automation) AllowsWebhook(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || checkURL(address) != nil {

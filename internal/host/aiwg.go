@@ -13,9 +13,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// This file places a hub where the command line of AIWG looks for its daemon: a socket at
-// .aiwg/daemon/daemon.sock below the project's root, and .aiwg/daemon.pid with the id of the
-// process that listens there. It never replaces a running daemon of AIWG.
+// This file places a hub where the command line of AIWG looks for its daemon. The socket is
+// .aiwg/daemon/daemon.sock below the project's root, and .aiwg/daemon.pid holds the id of the
+// process that listens there. A hub never replaces a running daemon of AIWG.
 
 const (
 	dirName  = ".aiwg"

@@ -36,9 +36,9 @@ const (
 	EndWithin = 1900 * time.Millisecond
 )
 
-// restAfter is the delay before a process returns the memory that its start needed: after the
-// start, after an editor's process has joined a daemon, and after a daemon's last client has
-// gone.
+// restAfter is the delay before a process returns the memory that its start needed. The delay
+// begins after the start, after an editor's process has joined a daemon, and after a daemon's
+// last client has gone.
 const restAfter = 2 * time.Second
 
 // calmMemory is how much memory an editor's process may use before it collects garbage more

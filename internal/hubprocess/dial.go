@@ -101,10 +101,10 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 	return nil, &SilentError{PID: pid, Held: held, Path: path, err: err}
 }
 
-// greet checks, before ctx ends, that a daemon of a usable build answers at the other end: the
-// socket of a killed daemon accepts connections until the system has closed it. Otherwise it
-// closes the connection. It also sends the environment for the agents of this process, as a
-// notification, so that no request on the connection overtakes it.
+// greet checks, before ctx ends, that a daemon of a usable build answers at the other end. A
+// connection alone proves nothing: the socket of a killed daemon accepts some until the system
+// has closed it. Otherwise greet closes the connection. It also sends the environment for the
+// agents of this process, as a notification, so that no request on the connection overtakes it.
 func (s *Settings) greet(ctx context.Context, conn net.Conn, environment func() []byte) error {
 	// Not with a deadline, which the frame reader sets.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })

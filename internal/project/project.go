@@ -176,8 +176,8 @@ func (p Project) Prepare() error {
 }
 
 // Check returns a [NotPrivateError] if the state directory is a symbolic link, a file or a
-// directory of another user, and a [MovedError] if a hub uses the state at the project's old
-// path. A missing directory is not an error.
+// directory of another user. It returns a [MovedError] if a hub uses the state at the project's
+// old path. A missing directory is not an error.
 func (p Project) Check() error {
 	if p.unmoved != nil {
 		return p.unmoved

@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 )
 
-// reserved reports whether a directory is one where Duet never finds a project on the way up,
-// whatever it contains, and never puts state: the home directory and its parents, directories
-// for temporary files, and those of the system. Shared directories are below some of them;
-// --root selects one explicitly.
+// reserved reports whether a directory never counts as a project on the way up, whatever it
+// contains, and never holds state. Those are the home directory and its parents, directories for
+// temporary files, and those of the system. Shared directories are below some of them; --root
+// selects one explicitly.
 func (f finder) reserved(dir string) bool {
 	home := f.home
 	if home != "" {

@@ -189,8 +189,9 @@ type Part struct {
 	Text string
 	// source is the same as written.
 	source string
-	// required are the words that a rule must contain to allow it: the name of a command that runs
-	// or redefines others, a redirection that writes to a file, a variable that is set for it.
+	// required are the words that a rule must contain to allow it. They are the name of a
+	// command that runs or redefines others, a redirection that writes to a file, and a variable
+	// that is set for it.
 	required []string
 	// runs are the commands that it runs, if it does nothing else: env, nohup, bash -c. A rule
 	// allows it if it allows all of these.
