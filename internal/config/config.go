@@ -103,7 +103,7 @@ func (l Limits) MostIdle() int {
 type Agent struct {
 	Name    string
 	Driver  string   // acp, command or executor
-	Command []string // the program and its arguments; "{prompt}" stands for the prompt (driver command)
+	Command []string // the program and its arguments; the prompt replaces "{prompt}" (driver command)
 	Prompt  string   // driver command: arg or stdin
 	History string   // driver command: transcript or none
 	Files   string   // driver acp: read-write, write or none

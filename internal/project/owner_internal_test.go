@@ -97,8 +97,8 @@ func TestMarkersOfOthersCountForNothing(t *testing.T) {
 	}
 }
 
-// Shared directories, and the home directory, are never found on the way up, whoever has put a
-// file there.
+// Shared directories, and the home directory, are never found on the way up, even if another user
+// has put a file there.
 func TestReservedDirectoriesAreNoProject(t *testing.T) {
 	markers := []string{"tmp/.git/", "tmp/.duet.toml", "tmp/work/deep/", "up/.git/", "up/home/.git/", "up/home/x/", "up/home/p/.git/", "up/home/p/q/", "sticky/.git/", "sticky/x/"}
 	dir := place(t, markers...)
