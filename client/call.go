@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// Call sends a request and decodes its result into result, a pointer or nil.
-// params must encode to JSON; nil means none.
+// Call sends a request and decodes its result into result, a pointer or nil. params must encode
+// to JSON; nil means none.
 //
-// It fails with an [*Error] if the server answered with one; with [ErrTimeout]
-// after the call's timeout ([WithTimeout], [DefaultTimeout]); with the
-// context's error when ctx ends; with a [*DisconnectedError] as soon as the
-// connection is lost; with [ErrClosed] after Close. A call that finds no
-// connection waits for one within its timeout ([WithFailFast]). When it times
-// out or ctx ends, the server is told by $/cancelRequest.
+// The error is an [*Error] if the server answered with one; [ErrTimeout] after the call's
+// timeout ([WithTimeout], [DefaultTimeout]); the context's error when ctx ends; a
+// [*DisconnectedError] as soon as the connection is lost; [ErrClosed] after Close. Without a
+// connection, a call waits for one within its timeout ([WithFailFast]). When it times out or ctx
+// ends, the client sends $/cancelRequest.
 func (c *Client) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
 	raw, err := c.request(ctx, method, params, c.callOptions(opts))
 	if err != nil || result == nil {
@@ -29,9 +28,9 @@ func (c *Client) Call(ctx context.Context, method string, params, result any, op
 	return nil
 }
 
-// Notify sends a notification: no answer comes. It waits for a connection, and
-// for a server that does not read, within the timeout of a call. That it
-// returned nil means that the connection has it, no more.
+// Notify sends a notification, which has no response. It waits for a connection, and for a
+// server that does not read, within the timeout of a call. nil means only that the connection
+// has accepted the notification.
 func (c *Client) Notify(ctx context.Context, method string, params any, opts ...CallOption) error {
 	o := c.callOptions(opts)
 	raw, err := c.encode(method, params)
@@ -81,13 +80,12 @@ func (c *Client) request(ctx context.Context, method string, params any, o callO
 // mostResent is how often a call is sent again.
 const mostResent = 5
 
-// isToResend reports whether what an error is the answer to is sent again.
+// isToResend reports whether a request that failed with err is sent again.
 func (c *Client) isToResend(err error) bool {
 	return c.opts.resend != "" && KindOf(err) == c.opts.resend
 }
 
-// unsent reports whether err says that nothing was sent because the
-// connection is gone.
+// unsent reports whether err says that the request was not sent because the connection is gone.
 func unsent(err error) bool {
 	d, ok := errors.AsType[*DisconnectedError](err)
 	return ok && !d.Sent
@@ -101,7 +99,7 @@ func limit(ctx context.Context, timeout time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, timeout, ErrTimeout)
 }
 
-// failure is what a caller is told of err.
+// failure converts err to the error of the caller.
 func (c *Client) failure(ctx context.Context, method string, timeout time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -119,7 +117,7 @@ func (c *Client) failure(ctx context.Context, method string, timeout time.Durati
 	return fmt.Errorf("client: %s: %w", method, err)
 }
 
-// encode encodes params, and makes sure that the message is not too long.
+// encode encodes params, and checks the length of the message.
 func (c *Client) encode(method string, params any) (json.RawMessage, error) {
 	const envelope = 64 // and some room
 	var raw json.RawMessage

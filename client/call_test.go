@@ -57,8 +57,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A call that is answered with the kind of error that is asked for is sent again, for as long
-// as that may help; one that must not be served twice is not, nor is any other error's.
+// A call that fails with the configured kind of error is sent again while that may help. A
+// SentOnce call is not, nor is a call with any other error.
 func TestResend(t *testing.T) {
 	reg := standard()
 	var asked, losses atomic.Int64
@@ -141,7 +141,7 @@ func TestOneConnectionManyCalls(t *testing.T) {
 	calls.Wait()
 }
 
-// A request of 10 MiB, the most that a server takes, and its answer.
+// A request of 10 MiB, the limit of a server, and its answer.
 func TestLongMessages(t *testing.T) {
 	s := serve(t, standard())
 	c := dial(t, client.Socket(s.path), client.WithFraming(frame.LSP))
@@ -155,7 +155,7 @@ func TestLongMessages(t *testing.T) {
 	assert.ErrorIs(t, c.Notify(context.Background(), "echo", text+"x"), client.ErrTooLong)
 	require.NoError(t, c.Call(context.Background(), "echo", 1, nil), "the connection lives")
 
-	// As a line it goes out whole too; it is the server that sends no long lines.
+	// As a line it goes out whole too; only the server bounds its lines.
 	c = dial(t, client.Socket(s.path))
 	assert.ErrorIs(t, c.Call(context.Background(), "echo", text, &got), client.Kind("result_too_large"))
 }
@@ -174,13 +174,13 @@ func TestIDsAreOneTwoThree(t *testing.T) {
 	}
 }
 
-// Whatever a server sends besides, a call gets its own answer.
+// A call gets its own answer, whatever else a server sends.
 func TestServersThatTalkNonsense(t *testing.T) {
 	f := newFake(t)
 	c := dial(t, client.Opener(f.open))
 	e := f.accept()
 	asked := make(chan struct{}, 100)
-	go func() { // beside its requests there is what it has to say to the nonsense
+	go func() { // beside its requests the client also answers the nonsense
 		for {
 			line, err := e.lines.ReadString('\n')
 			if err != nil {
@@ -303,7 +303,7 @@ func TestTimeouts(t *testing.T) {
 		ctx, cancel = context.WithCancel(context.Background())
 		go func() { result <- c.Call(ctx, "slow", nil, nil, client.WithTimeout(0)) }()
 		e.next()
-		time.Sleep(24 * time.Hour) // of the bubble: no timeout means none
+		time.Sleep(24 * time.Hour) // of the bubble: 0 means no timeout
 		assert.Empty(t, result)
 		cancel()
 		assert.Equal(t, "$/cancelRequest", e.next().Method)
@@ -312,8 +312,8 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// A server that reads nothing holds nobody up for longer than the timeout, and
-// what waits for it stays bounded.
+// A server that reads nothing delays a caller no longer than the timeout, and the queue for it
+// stays bounded.
 func TestServersThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)

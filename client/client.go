@@ -12,15 +12,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
-// A State is how a Client is connected.
+// A State is the state of a Client's connection.
 type State int
 
 // The states of a Client.
 const (
-	Disconnected State = iota // and it stays so, unless Reconnecting follows
+	Disconnected State = iota // permanent, unless Reconnecting follows
 	Connected
-	Reconnecting // the connection was lost, and is being opened again
-	Closed       // for good
+	Reconnecting // the connection was lost; the Client is opening it again
+	Closed       // by Close; permanent
 )
 
 func (s State) String() string {
@@ -35,13 +35,13 @@ func (s State) String() string {
 	return "disconnected"
 }
 
-// Reconnecting waits before each attempt: firstDelay, then twice as long each
-// time up to lastDelay, each shortened by up to a quarter by chance, so that
-// the clients of a server that comes back do not all come at once.
+// Reconnecting waits before each attempt: firstDelay, then twice as long each time up to
+// lastDelay. Random jitter shortens each wait by up to a quarter, so that the clients of a
+// restarted server do not all connect at once.
 const (
 	firstDelay = 100 * time.Millisecond
 	lastDelay  = 30 * time.Second
-	// attempt bounds one opening of a connection.
+	// attempt is the timeout of one attempt to connect.
 	attempt = 30 * time.Second
 )
 
@@ -50,7 +50,7 @@ const (
 type Client struct {
 	target        Target
 	opts          options
-	reg           *server.Registry // requests of the server
+	reg           *server.Registry // serves requests of the server
 	notifications *queue           // notifications and events
 	states        *queue
 	lastID        atomic.Uint64
@@ -61,23 +61,24 @@ type Client struct {
 	subs   sync.WaitGroup // their goroutines
 
 	mu         sync.Mutex // guards the fields below
-	link       *link      // nil: none now
-	gaveUp     bool       // there will be no other link
-	cause      error      // why there is none
+	link       *link      // nil: not connected
+	gaveUp     bool       // there will be no further link
+	cause      error      // the reason for having no link
 	state      State
 	changed    chan struct{} // closed, and replaced, when link or gaveUp change
 	handlers   map[string]RequestHandler
 	on         map[string][]*listener[func(Notification)]
 	onState    []*listener[func(State)]
-	lineEvents *Subscription // the one that a connection of lines may have
+	lineEvents *Subscription // the one subscription that a connection of lines may have
 }
 
-// Close ends the connection and what the Client has started: what was sent
-// before is still written, pending calls fail with [ErrClosed], requests of
-// the server are given a moment and cancelled, a process that the Client
-// started is told of the end and killed after 2 s. No handler begins after
-// Close has returned, but those of OnState, of which [Closed] is the last; one
-// that is running is not waited for, so that it may call Close itself.
+// Close ends the connection and everything that the Client has started. Messages sent before are
+// still written, and pending calls fail with [ErrClosed]. Requests of the server get a moment
+// and are then cancelled. A process that the Client started sees its input close and is killed
+// after 2 s.
+//
+// No handler begins after Close has returned, except those of OnState, of which [Closed] is the
+// last. Close does not wait for a running handler, so a handler may call Close.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.state != Closed {
@@ -94,23 +95,21 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// State is how the Client is connected now.
+// State returns the current state of the connection.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// Dropped is how many notifications were dropped because their handlers did
-// not keep up. Events of a [Subscription] are fetched again instead, and do
-// not count.
+// Dropped returns how many notifications were dropped because their handlers were too slow.
+// Events of a [Subscription] are fetched again instead, and do not count.
 func (c *Client) Dropped() int64 { return c.notifications.dropped() }
 
-// NextFile is the oldest open file that the server sent and nobody has taken
-// (SCM_RIGHTS), which is then the caller's. One that came with a result is
-// there when Call returns. Only a [Socket] has files, or a transport that is a
-// [passfd.Receiver]; some that nobody takes are kept until the connection
-// ends.
+// NextFile returns the oldest open file that the server sent (SCM_RIGHTS) and that was not
+// taken. The caller owns it. A file that came with a result is available when Call returns. Only
+// a [Socket] has files, or a transport that is a [passfd.Receiver]. The connection keeps some
+// files that are not taken until it ends.
 func (c *Client) NextFile() (*os.File, error) {
 	c.mu.Lock()
 	l := c.link
@@ -133,8 +132,8 @@ func (c *Client) attach(l *link) {
 	c.broadcast()
 }
 
-// drop fails what is pending on l. From then on calls wait for another
-// connection, if there will be one.
+// drop fails the pending calls on l. Later calls wait for another connection, if there will be
+// one.
 func (c *Client) drop(l *link) {
 	c.mu.Lock()
 	c.link = nil
@@ -179,13 +178,13 @@ func (c *Client) whyNot() error {
 	return c.cause
 }
 
-// broadcast wakes whoever waits for a change; c.mu is held.
+// broadcast wakes all goroutines that wait for a change; c.mu is held.
 func (c *Client) broadcast() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// setState notes a state and tells it; c.mu is held. Closed is the last one.
+// setState stores a state and queues it for the handlers; c.mu is held. Closed is the last one.
 func (c *Client) setState(s State) {
 	if c.state == s || c.state == Closed {
 		return

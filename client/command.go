@@ -17,26 +17,24 @@ import (
 )
 
 const (
-	// killAfter is how long a process may live after its standard input was
-	// closed.
+	// killAfter is how long a process may live after its standard input was closed.
 	killAfter = 2 * time.Second
-	// drainFor is how long what a process that has ended wrote, or what its
-	// children still hold open, is read.
+	// drainFor is how long the Client reads the rest of the output of a process that has ended,
+	// or of its children that still hold the pipe open.
 	drainFor = time.Second
 )
 
-// A Process is a program that serves its standard input and output. The
-// Client starts it and ends it: it closes its standard input, and kills it
-// after 2 s if it is still there. Each connection is a process of its own;
-// the next one starts when the last one has ended.
+// A Process is a program that serves its standard input and output. The Client starts it and
+// ends it: it closes the program's standard input, and kills it after 2 s if it still runs. Each
+// connection has its own process; the next one starts after the last one has ended.
 type Process struct {
 	Path string   // as for exec.Command
 	Args []string // without the program's name
-	Dir  string   // "": ours
-	Env  []string // nil: ours
-	// Stderr takes what it writes to standard error; nil means ours. Anything
-	// but an *os.File is written to by a goroutine as long as a child of the
-	// process holds the pipe, at most a second after its end.
+	Dir  string   // "": the current directory
+	Env  []string // nil: the current environment
+	// Stderr receives its standard error; nil means the current standard error. For anything but
+	// an *os.File a goroutine copies the output while a child of the process holds the pipe, at
+	// most a second after the process has ended.
 	Stderr io.Writer
 
 	killAfter time.Duration // 0: killAfter
@@ -45,7 +43,7 @@ type Process struct {
 	last *processTransport
 }
 
-// Command is a program that serves its standard input and output.
+// Command returns a Process for a program that serves its standard input and output.
 func Command(name string, args ...string) *Process { return &Process{Path: name, Args: args} }
 
 func (p *Process) String() string {
@@ -118,7 +116,7 @@ type pipe interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// processTransport is the pipes to a process, and the process's owner.
+// processTransport is the transport over a process's pipes, and owns the process.
 type processTransport struct {
 	cmd       *exec.Cmd
 	kill      func()
@@ -126,15 +124,15 @@ type processTransport struct {
 	in        pipe // its standard output
 	out       pipe // its standard input
 
-	reading sync.Mutex // held by whoever reads from in
-	mu      sync.Mutex // guards closing, and in's deadline until then
+	reading sync.Mutex // held by the reader of in
+	mu      sync.Mutex // guards closing, and the deadline of in until then
 	closing bool
 	closed  chan struct{} // closed by Close
 	ended   chan struct{} // the process is gone, and the pipes are closed
-	status  error         // how it ended; once ended is closed
+	status  error         // exit status; valid once ended is closed
 }
 
-// own waits for the end of the process, or brings it about.
+// own waits for the end of the process, or ends it.
 func (t *processTransport) own() {
 	defer close(t.ended)
 	gone := make(chan struct{})
@@ -144,8 +142,7 @@ func (t *processTransport) own() {
 	}()
 	select {
 	case <-gone:
-		// What it wrote last is read to its end, unless somebody else holds
-		// the pipe open.
+		// The last output is read to its end, unless another process holds the pipe open.
 		select {
 		case <-t.closed:
 		case <-time.After(drainFor):
@@ -157,8 +154,8 @@ func (t *processTransport) own() {
 	t.in.Close()
 }
 
-// terminate waits for the end of a process that was told of it. Nobody else
-// reads what it still writes, and a full pipe would hold it up.
+// terminate waits for the end of a process whose input was closed. It discards the remaining
+// output, because nothing else reads it and a full pipe would block the process.
 func (t *processTransport) terminate(gone <-chan struct{}) {
 	read := make(chan struct{})
 	go func() {
@@ -210,8 +207,8 @@ func (t *processTransport) SetReadDeadline(d time.Time) error {
 	return t.in.SetReadDeadline(d)
 }
 
-// SetWriteDeadline does without where a pipe has none (Windows): then a
-// process that does not read holds up whoever writes to it.
+// SetWriteDeadline does nothing for a pipe without deadlines (Windows): a process that does not
+// read then blocks its writer.
 func (t *processTransport) SetWriteDeadline(d time.Time) error {
 	err := t.out.SetWriteDeadline(d)
 	if errors.Is(err, os.ErrNoDeadline) {
@@ -220,8 +217,8 @@ func (t *processTransport) SetWriteDeadline(d time.Time) error {
 	return err
 }
 
-// Close closes the process's standard input and makes Read return. It does
-// not wait for the process; see wait.
+// Close closes the process's standard input and makes Read return. It does not wait for the
+// process; see wait.
 func (t *processTransport) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,7 +232,7 @@ func (t *processTransport) Close() error {
 	return err
 }
 
-// wait waits until the process has ended, and tells how.
+// wait waits until the process has ended, and returns its exit status.
 func (t *processTransport) wait() error {
 	<-t.ended
 	return t.status

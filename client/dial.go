@@ -10,8 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Dial connects to target. ctx bounds the dialling alone; the Client lives
-// until [Client.Close].
+// Dial connects to target. ctx bounds only the dialling; the Client lives until [Client.Close].
 func Dial(ctx context.Context, target Target, opts ...Option) (*Client, error) {
 	c := &Client{
 		target: target, opts: newOptions(opts), reg: server.NewRegistry(),
@@ -39,7 +38,7 @@ func Dial(ctx context.Context, target Target, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// run keeps a connection, beginning with l, until Close.
+// run maintains a connection, beginning with l, until Close.
 func (c *Client) run(l *link) {
 	defer close(c.ended)
 	var endings sync.WaitGroup
@@ -65,8 +64,7 @@ func (c *Client) run(l *link) {
 	}
 }
 
-// reopen tries until there is a connection; nil means that the Client was
-// closed.
+// reopen tries to connect until it succeeds; nil means that the Client was closed.
 func (c *Client) reopen(delay *time.Duration) *link {
 	c.mu.Lock()
 	c.setState(Reconnecting)

@@ -12,21 +12,20 @@ import (
 )
 
 var (
-	// ErrTimeout is in every error of a call that took longer than its own
-	// timeout. It also is a context.DeadlineExceeded for errors.Is. A context
-	// whose deadline is earlier gives its own error instead.
+	// ErrTimeout matches the error of a call that took longer than its own timeout. It is also a
+	// context.DeadlineExceeded for errors.Is. A context with an earlier deadline gives its own
+	// error instead.
 	ErrTimeout error = timeoutError{}
-	// ErrDisconnected is in every error that a lost connection is the cause
-	// of; errors.As with a *DisconnectedError tells more.
+	// ErrDisconnected matches every error caused by a lost connection; errors.As with a
+	// *DisconnectedError gives details.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrClosed is in every error of a Client that was closed.
+	// ErrClosed matches every error of a closed Client.
 	ErrClosed = errors.New("the client is closed")
-	// ErrTooLong is in the error for a request or notification that is longer
-	// than WithMaxMessage allows. It was not sent.
+	// ErrTooLong matches the error for a request or notification that is longer than
+	// WithMaxMessage allows. It was not sent.
 	ErrTooLong = errors.New("the message is too long")
-	// ErrOneSubscription is what a second Subscribe gets on a connection of
-	// lines: events carry no subscription there, so nobody could tell whose
-	// they are.
+	// ErrOneSubscription is the error of a second Subscribe on a connection of lines: events
+	// carry no subscription id there, so the client could not assign them.
 	ErrOneSubscription = errors.New("client: a connection of lines (NDJSON) has one subscription at a time: " +
 		"close the other one, dial another connection, or use LSP framing")
 )
@@ -37,17 +36,17 @@ func (timeoutError) Error() string   { return "timeout" }
 func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Temporary() bool { return true }
 
-// Is makes it what callers that wait with contexts look for.
+// Is makes it match context.DeadlineExceeded, for callers that wait with contexts.
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// A DisconnectedError says that the connection was lost, or is not there. It
-// is an ErrDisconnected for errors.Is.
+// A DisconnectedError reports that the connection was lost, or that there is none. It matches
+// ErrDisconnected with errors.Is.
 type DisconnectedError struct {
-	// Sent says that the request was handed to the connection before it was
-	// lost: the server may have served it. If false, the server has not seen
-	// it, and it may be sent again whatever it does.
+	// Sent reports that the request was handed to the connection before the loss: the server may
+	// have served it. If false, the server has not seen the request, so it is safe to send it
+	// again.
 	Sent bool
-	// Cause is why there is no connection, as far as it is known.
+	// Cause is the reason for the loss, if known.
 	Cause error
 }
 
@@ -62,14 +61,14 @@ func (e *DisconnectedError) Error() string {
 	return text
 }
 
-// Is makes it an ErrDisconnected.
+// Is makes it match ErrDisconnected.
 func (e *DisconnectedError) Is(target error) bool { return target == ErrDisconnected }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *DisconnectedError) Unwrap() error { return e.Cause }
 
-// An Error is what the server answered instead of a result. A handler given
-// to [Client.Handle] may return one too: it goes to the server as it is.
+// An Error is the server's error response. A handler given to [Client.Handle] may return one
+// too: it goes to the server as it is.
 type Error struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
@@ -78,8 +77,8 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// Kind is the member kind of the data, which names the condition in words
-// whatever the family of the method; "" if there is none.
+// Kind returns the member kind of the data, which names the condition in words for any family of
+// methods; "" if there is none.
 func (e *Error) Kind() Kind {
 	var data struct {
 		Kind Kind `json:"kind"`
@@ -96,13 +95,13 @@ func (e *Error) Is(target error) bool {
 	return ok && kind != "" && e.Kind() == kind
 }
 
-// A Kind names a condition, such as "task_not_found". It is an error so that
-// errors.Is can look for it.
+// A Kind names a condition, such as "task_not_found". It is an error so that errors.Is can match
+// it.
 type Kind string
 
 func (k Kind) Error() string { return string(k) }
 
-// KindOf is the kind of the [Error] in err, or "".
+// KindOf returns the kind of the [Error] in err, or "".
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind()
@@ -110,7 +109,7 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// errorFrom reads the error of a response, whatever the server made of it.
+// errorFrom reads the error of a response, even if it is malformed.
 func errorFrom(raw []byte) *Error {
 	e := &Error{}
 	if json.Unmarshal(raw, e) != nil {
@@ -119,8 +118,8 @@ func errorFrom(raw []byte) *Error {
 	return e
 }
 
-// wireError is what the server is told of a handler's error. Only an *Error,
-// or one of the server package's, is meant for it.
+// wireError converts a handler's error for the server. Only an *Error, or one of the server
+// package's, goes to the server as it is.
 func wireError(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		var data any

@@ -38,7 +38,7 @@ func exampleSocket() (path string, remove func()) {
 	return filepath.Join(dir, "s"), func() { os.RemoveAll(dir) }
 }
 
-// A call, and what can become of one.
+// A call, and its possible outcomes.
 func Example() {
 	path, remove := exampleSocket()
 	defer remove()
@@ -68,7 +68,7 @@ func Example() {
 	// true task_not_found
 }
 
-// A server that takes and sends less than most.
+// A server with lower limits for messages.
 func ExampleWithMaxMessage() {
 	path, remove := exampleSocket()
 	defer remove()
@@ -85,7 +85,7 @@ func ExampleWithMaxMessage() {
 	// Output: true
 }
 
-// Notifications and requests that the server sends.
+// Notifications and requests from the server.
 func ExampleClient_On() {
 	path, remove := exampleSocket()
 	defer remove()
@@ -117,7 +117,7 @@ func ExampleClient_On() {
 	// tea
 }
 
-// Events go on behind the last one after the server was restarted.
+// Events continue after the last one when the server was restarted.
 func ExampleClient_Subscribe() {
 	path, remove := exampleSocket()
 	defer remove()
@@ -147,7 +147,7 @@ func ExampleClient_Subscribe() {
 	next()
 
 	stop()
-	log.add("approval_resolved") // nobody is connected
+	log.add("approval_resolved") // no client is connected
 	defer serveExample(path, reg)()
 	next()
 	// Output:
@@ -155,7 +155,7 @@ func ExampleClient_Subscribe() {
 	// 2 approval_resolved
 }
 
-// A client that tells how it is connected.
+// A client that reports the state of its connection.
 func ExampleClient_OnState() {
 	path, remove := exampleSocket()
 	defer remove()

@@ -11,37 +11,36 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A Notification is a message of the server that wants no answer.
+// A Notification is a message of the server that has no response.
 type Notification struct {
 	Method string
 	Params json.RawMessage // nil: none
 }
 
-// A RequestHandler answers a request of the server. What it returns must
-// encode to JSON. An error that is an [*Error] goes to the server as it is; of
-// any other it learns only that there was one. params is nil if there are
-// none. ctx ends when the server cancels the request or the connection ends.
+// A RequestHandler answers a request of the server. Its result must encode to JSON. An error
+// that is an [*Error] goes to the server as it is; for any other the server learns only that the
+// handler failed. params is nil if there are none. ctx ends when the server cancels the request
+// or the connection ends.
 type RequestHandler func(ctx context.Context, params json.RawMessage) (any, error)
 
-// listener is a handler that can be taken off.
+// listener is a handler that can be removed.
 type listener[F any] struct {
 	call F
 	off  atomic.Bool
 }
 
-// All is the method of [Client.On] that means all.
+// All is the method that makes [Client.On] receive all notifications.
 const All = "*"
 
-// On calls handle for each notification of method, or of all methods if it is
-// [All]; see [Client.OnNotification] for one that wants their names. The
-// function that it returns takes the handler off: it does not begin again.
+// On calls handle for each notification of method, or of all methods if it is [All];
+// [Client.OnNotification] also passes their names. The returned function removes the handler: it
+// is not called again.
 //
-// All handlers of notifications and events run one after the other in one
-// goroutine, in the order in which the server sent, so a handler may use the
-// Client as it likes, but others wait for it. As many as [WithQueue] says may
-// wait (and no more than 16 MiB): what comes then is dropped, and counted by
-// [Client.Dropped], but for events of a [Subscription], which are fetched
-// again. The connection is read on in any case.
+// One goroutine runs all handlers of notifications and events one after the other, in the order
+// in which the server sent. So a handler may use the Client freely, but others wait for it.
+// [WithQueue] bounds how many may wait, and they hold at most 16 MiB. Beyond that, notifications
+// are dropped and counted by [Client.Dropped]; events of a [Subscription] are fetched again. The
+// Client continues to read from the connection in any case.
 func (c *Client) On(method string, handle func(params json.RawMessage)) (off func()) {
 	return c.listen(method, func(n Notification) { handle(n.Params) })
 }
@@ -65,13 +64,12 @@ func (c *Client) listen(method string, handle func(Notification)) (off func()) {
 	}
 }
 
-// without is a copy of list: somebody may be going through it.
+// without returns a copy of list without l: another goroutine may be iterating over list.
 func without[F any](list []*listener[F], l *listener[F]) []*listener[F] {
 	return slices.DeleteFunc(slices.Clone(list), func(other *listener[F]) bool { return other == l })
 }
 
-// OnState calls handle for each change of state from now on, in order, in a
-// goroutine that it shares with nothing else.
+// OnState calls handle for each later change of state, in order, in a goroutine of its own.
 func (c *Client) OnState(handle func(State)) (off func()) {
 	l := &listener[func(State)]{call: handle}
 	c.mu.Lock()
@@ -102,10 +100,9 @@ func (c *Client) dispatch(n Notification) {
 	}
 }
 
-// Handle serves requests of the server for method, each in a goroutine of its
-// own, at most 64 at a time; the server can cancel them. A second Handle
-// replaces the handler, and nil takes it away. A method without a handler is
-// answered with -32601.
+// Handle serves requests of the server for method, each in its own goroutine, at most 64 at a
+// time; the server can cancel them. A second Handle replaces the handler, and nil removes it. A
+// method without a handler is answered with -32601.
 func (c *Client) Handle(method string, handle RequestHandler) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ func TestNotifications(t *testing.T) {
 		var heard, all, named, silenced []string
 		done := make(chan struct{})
 		c.On("tick", func(raw params) {
-			// A handler may call, and take its time: the reader goes on.
+			// A handler may make calls and be slow: the reader continues.
 			if len(heard) == 0 {
 				var got int
 				assert.NoError(t, c.Call(context.Background(), "echo", 1, &got))
@@ -58,7 +58,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// A handler that is stuck costs notifications, and nothing else.
+// A blocked handler costs only notifications.
 func TestHandlersThatDoNotKeepUp(t *testing.T) {
 	s := serve(t, standard())
 	for name, x := range map[string]struct {
@@ -117,7 +117,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 	for _, f := range []frame.Framing{frame.NDJSON, frame.LSP} {
 		c := dial(t, client.Socket(s.path), client.WithFraming(f))
 		c.Handle("question", func(ctx context.Context, raw params) (any, error) {
-			// It may ask back.
+			// It may call back.
 			var got params
 			err := c.Call(ctx, "echo", raw, &got)
 			return map[string]params{"answer": got}, err
@@ -176,7 +176,7 @@ func TestTheServerMayCancelItsRequest(t *testing.T) {
 	assert.Contains(t, line, `"id":"q","error":{"code":-32800`)
 }
 
-// Close from within a handler does not wait for itself.
+// Close in a handler does not wait for that handler.
 func TestCloseFromAHandler(t *testing.T) {
 	s := serve(t, standard())
 	c := dial(t, client.Socket(s.path))

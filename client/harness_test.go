@@ -40,7 +40,7 @@ func standard() *server.Registry {
 		return 0, server.NewError(-32000, "Task not found: x", map[string]string{"kind": "task_not_found"})
 	})
 	server.Handle(reg, "broken", func(context.Context, struct{}) (int, error) { return 0, errors.New("secret") })
-	// ask asks the client.
+	// ask sends a request to the client.
 	server.Handle(reg, "ask", func(ctx context.Context, p struct{ Method string }) (json.RawMessage, error) {
 		var answer json.RawMessage
 		err := server.ConnFrom(ctx).Call(ctx, p.Method, map[string]int{"n": 1}, &answer)
@@ -58,7 +58,7 @@ func standard() *server.Registry {
 	return reg
 }
 
-// aServer is a server of ours on a socket, which can be ended and begun again.
+// aServer is one of our servers on a socket, which a test can stop and start again.
 type aServer struct {
 	t    *testing.T
 	path string
@@ -95,19 +95,19 @@ func dial(t *testing.T, target client.Target, opts ...client.Option) *client.Cli
 	return c
 }
 
-// fake is a server that does what a test tells it, in lines.
+// fake is a server that a test scripts, in lines.
 type fake struct {
 	t    *testing.T
-	ends chan net.Conn // the server's ends of the connections that were opened
+	ends chan net.Conn // the server's ends of the opened connections
 
 	mu       sync.Mutex // guards the fields below
-	down     bool       // nothing can be opened
+	down     bool       // every attempt to open fails
 	openedAt []time.Time
 }
 
 func newFake(t *testing.T) *fake { return &fake{t: t, ends: make(chan net.Conn, 100)} }
 
-// open is the fake as a Target: in memory, so that it works in a bubble.
+// open makes the fake a Target: in memory, so that it works in a bubble.
 func (f *fake) open(context.Context) (server.Transport, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,21 +120,21 @@ func (f *fake) open(context.Context) (server.Transport, error) {
 	return ours, nil
 }
 
-// end is one connection, as a fake server has it.
+// end is the fake server's end of one connection.
 type end struct {
 	t *testing.T
 	net.Conn
 	lines *bufio.Reader
 }
 
-// set says whether anything can be opened from now on.
+// set makes later attempts to open fail, or succeed.
 func (f *fake) set(down bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.down = down
 }
 
-// attempts are when somebody tried to open a connection since the last time.
+// attempts returns the times of the attempts to open a connection since the last call.
 func (f *fake) attempts() []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +155,7 @@ type request struct {
 	Params  json.RawMessage
 }
 
-// next is the next message from the client.
+// next returns the next message from the client.
 func (e *end) next() (r request) {
 	e.t.Helper()
 	line, err := e.lines.ReadBytes('\n')
@@ -177,21 +177,20 @@ func (e *end) result(r request, result string) {
 	e.say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)
 }
 
-// async makes a call and returns where its error will be.
+// async makes a call and returns a channel for its error.
 func async(c *client.Client, method string, opts ...client.CallOption) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- c.Call(context.Background(), method, nil, nil, opts...) }()
 	return result
 }
 
-// eventLog is a server's log of events, with Subscribe and Unsubscribe as
-// handlers has them.
+// eventLog is a server's log of events, with Subscribe and Unsubscribe like package handlers.
 type eventLog struct {
 	testkit.Witness          // guards the fields below
 	events          []string // types; the seq is the index + 1
 	subs            map[string]*follower
 	lastID          int
-	asked           []string // the params of Subscribe
+	asked           []string // the params of each Subscribe
 	sent            int      // events, over all connections
 	tellSeq         bool
 }

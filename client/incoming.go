@@ -24,8 +24,8 @@ func (c *Client) newLink(t server.Transport) *link {
 	return l
 }
 
-// response takes what has no method: the response to a request, or an event,
-// which on a connection of lines is a result without an id.
+// response handles a message without a method: the response to a request or, on a connection of
+// lines, an event, which is a result without an id.
 func (l *link) response(_ *server.Conn, m *frame.Message) {
 	logger := l.c.opts.logger
 	switch hasID := m.ID != nil && string(m.ID) != "null"; {
@@ -43,8 +43,7 @@ func (l *link) response(_ *server.Conn, m *frame.Message) {
 	}
 }
 
-// notification queues a notification for whoever listens, and looks whether it
-// is an event.
+// notification queues a notification for its handlers, and handles it if it is an event.
 func (l *link) notification(_ *server.Conn, method string, params json.RawMessage) {
 	l.receivedAny.Store(true)
 	params = bytes.Clone(params)
@@ -77,8 +76,8 @@ type wireEvent struct {
 	} `json:"event"`
 }
 
-// event reads what may be an event, in the goroutine that reads: the method
-// event or heartbeat, or no method where it is a result without an id.
+// event parses a possible event, in the goroutine that reads: the method is event or heartbeat,
+// or empty for a result without an id.
 func (l *link) event(method string, raw json.RawMessage) {
 	var w wireEvent
 	if err := json.Unmarshal(raw, &w); err != nil {
@@ -96,7 +95,7 @@ func (l *link) event(method string, raw json.RawMessage) {
 	}
 }
 
-// subscription is whose events carry that id.
+// subscription returns the subscription with that id.
 func (l *link) subscription(id string) *Subscription {
 	if l.c.oneSubscription() {
 		l.c.mu.Lock()

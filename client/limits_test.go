@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// What is longer than what a server takes is not sent, and the connection goes on.
+// A message longer than the server accepts is not sent, and the connection continues.
 func TestAMessageThatIsTooLongIsNotSent(t *testing.T) {
 	const most = 1000
 	s := serve(t, standard())
@@ -28,8 +28,8 @@ func TestAMessageThatIsTooLongIsNotSent(t *testing.T) {
 	require.NoError(t, c.Call(context.Background(), "echo", "on", &got))
 }
 
-// What comes in is bounded too: a result that is longer is dropped, which the log
-// tells, its call ends with its own time, and the connection goes on.
+// Incoming messages are bounded too. A longer result is dropped and logged, its call ends with
+// its timeout, and the connection continues.
 func TestAResultThatIsTooLongIsDropped(t *testing.T) {
 	const most = 1000
 	s := serve(t, standard())

@@ -20,13 +20,13 @@ type link struct {
 	t     *observed
 	conn  *server.Conn
 	calls pending.Calls
-	lost  chan struct{} // closed by Client.drop: the Client knows of the loss
+	lost  chan struct{} // closed by Client.drop: the Client has noticed the loss
 
 	receivedAny atomic.Bool // a message came in
 
 	mu   sync.Mutex               // guards the fields below
-	gone error                    // why nothing can be sent from now on; nil while it lives
-	byID map[string]*Subscription // whose events carry which id
+	gone error                    // why nothing can be sent any more; nil while it lives
+	byID map[string]*Subscription // subscriptions by id
 }
 
 type message struct {
@@ -36,16 +36,15 @@ type message struct {
 	Params  json.RawMessage `json:"params,omitempty"`
 }
 
-// wait waits until the connection, and what is behind it, has ended.
+// wait waits until the connection, and the process behind it, has ended.
 func (l *link) wait() {
 	<-l.conn.Done()
 	l.t.ended()
 }
 
-// call sends a request and waits for its response as long as ctx and the
-// connection last. sent reports whether the request was handed over. arrived, if
-// not nil, sees the result before any message that comes behind it, in the
-// goroutine that reads.
+// call sends a request and waits for its response until ctx or the connection ends. sent reports
+// whether the request was handed over. arrived, if not nil, receives the result before any later
+// message, in the goroutine that reads.
 func (l *link) call(ctx context.Context, id uint64, method string, params json.RawMessage, arrived func(json.RawMessage)) (result json.RawMessage, sent bool, err error) {
 	call, err := l.calls.Begin(id, func(r pending.Response) {
 		l.receivedAny.Store(true)
@@ -73,8 +72,7 @@ func (l *link) call(ctx context.Context, id uint64, method string, params json.R
 	return response.Result, true, err
 }
 
-// send hands a message to the connection; it waits for room as long as ctx
-// lasts.
+// send hands a message to the connection; it waits for room until ctx ends.
 func (l *link) send(ctx context.Context, m message) error {
 	switch err := l.conn.Send(ctx, m); {
 	case err == nil:
@@ -95,8 +93,8 @@ func (l *link) send(ctx context.Context, m message) error {
 	}
 }
 
-// cancelRequest tells the server that nobody waits any more. An ended context
-// means that it is not sent where it would have to wait.
+// cancelRequest notifies the server that the caller has given up. With an ended context it is
+// not sent if it would have to wait.
 func (l *link) cancelRequest(id uint64) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -104,7 +102,7 @@ func (l *link) cancelRequest(id uint64) {
 	l.conn.Send(ended, message{JSONRPC: "2.0", Method: "$/cancelRequest", Params: params})
 }
 
-// fail ends what is pending, and every later call.
+// fail ends all pending calls, and every later one.
 func (l *link) fail(err error) {
 	l.mu.Lock()
 	l.gone, l.byID = err, nil
@@ -112,7 +110,7 @@ func (l *link) fail(err error) {
 	l.calls.End(err)
 }
 
-// observed is a transport that remembers why it failed.
+// observed is a transport that remembers its failure.
 type observed struct {
 	server.Transport
 	failed atomic.Pointer[error]
@@ -151,7 +149,7 @@ func (o *observed) observe(err error) {
 	o.failed.CompareAndSwap(nil, &err)
 }
 
-// cause is why the transport failed, if it did.
+// cause returns the failure of the transport, if it failed.
 func (o *observed) cause() error {
 	if err := o.failed.Load(); err != nil {
 		return *err
@@ -159,7 +157,7 @@ func (o *observed) cause() error {
 	return nil
 }
 
-// ended waits until what is behind the transport has gone too.
+// ended waits until the process behind the transport has gone too.
 func (o *observed) ended() {
 	if p, ok := o.Transport.(interface{ wait() error }); ok {
 		p.wait()

@@ -11,13 +11,13 @@ import (
 // Defaults of the options.
 const (
 	DefaultTimeout    = 30 * time.Second      // of a call
-	DefaultMaxMessage = frame.DefaultMaxFrame // of a message that goes out: what a server takes
-	DefaultMaxFrame   = 64 << 20              // of a message that comes in
-	DefaultQueue      = 1024                  // notifications that wait for their handlers
+	DefaultMaxMessage = frame.DefaultMaxFrame // of an outgoing message: the limit of a server
+	DefaultMaxFrame   = 64 << 20              // of an incoming message
+	DefaultQueue      = 1024                  // notifications waiting for their handlers
 )
 
-// maxQueuedBytes bounds what waits for the handlers, in bytes of params, but
-// for one message, which may be longer.
+// maxQueuedBytes bounds the queue for the handlers, in bytes of params. A single message may be
+// longer.
 const maxQueuedBytes = 16 << 20
 
 type options struct {
@@ -34,60 +34,57 @@ type options struct {
 	setup      []func(*Client)
 }
 
-// An Option changes how a Client works.
+// An Option configures a Client.
 type Option func(*options)
 
-// WithFraming sets the framing, where the target's own is not the one:
-// [frame.NDJSON] for sockets and openers, [frame.LSP] for commands.
+// WithFraming replaces the target's default framing: [frame.NDJSON] for sockets and openers,
+// [frame.LSP] for commands.
 func WithFraming(f frame.Framing) Option { return func(o *options) { o.framing = f } }
 
-// WithReconnect says whether a lost connection is opened again. Unless told,
-// a socket and an opener are, and a command is not.
+// WithReconnect sets whether a lost connection is opened again. The default is true for a socket
+// and an opener, and false for a command.
 func WithReconnect(on bool) Option { return func(o *options) { o.reconnect = &on } }
 
-// WithCallTimeout sets the timeout of calls that have none of their own;
-// 0 or less means none. Default [DefaultTimeout].
+// WithCallTimeout sets the timeout of calls without their own; 0 or less means none. Default
+// [DefaultTimeout].
 func WithCallTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// WithFailFast makes calls fail at once while there is no connection, instead
-// of waiting for one within their timeout.
+// WithFailFast makes calls fail at once while there is no connection, instead of waiting for one
+// within their timeout.
 func WithFailFast() Option { return func(o *options) { o.failFast = true } }
 
-// WithLogger sets where warnings go: what the server did wrong, why a
-// subscription could not be restored, and the errors of handlers that the
-// server learns no more of than that the log has them. Default: slog.Default().
+// WithLogger sets the logger for warnings: faults of the server, why a subscription could not be
+// restored, and handler errors of which the server gets no details. Default: slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
-// WithTrace sets what sees each message that goes out or comes in. It borrows the
-// message until it returns, and must not block. What it sees holds secrets.
+// WithTrace sets a function that receives each outgoing and incoming message. It borrows the
+// message until it returns, and must not block. Messages may contain secrets.
 func WithTrace(f func(sent bool, message []byte)) Option {
 	return func(o *options) { o.trace = f }
 }
 
-// WithLimits bounds what comes in, for a server that is not trusted with more. A
-// message that is longer is dropped, which the log tells; a call whose response
-// it was ends with its timeout. Default: [DefaultMaxFrame], and package frame's
-// defaults.
+// WithLimits bounds incoming messages, for a server that is not trusted with more. A longer
+// message is dropped and logged; if it was a response, its call ends with its timeout. Default:
+// [DefaultMaxFrame], and package frame's defaults.
 func WithLimits(l frame.Limits) Option { return func(o *options) { o.limits = l } }
 
-// WithMaxMessage bounds a message that goes out, in bytes: a longer one is not
-// sent, since a server would refuse it, and is an [ErrTooLong]. A server of this
-// project says how much it takes (initialize, maxFrameBytes). Default
-// [DefaultMaxMessage].
+// WithMaxMessage bounds an outgoing message, in bytes. A longer one is not sent, because a
+// server would refuse it; its error is [ErrTooLong]. A server of this project reports its limit
+// (initialize, maxFrameBytes). Default [DefaultMaxMessage].
 func WithMaxMessage(n int) Option { return func(o *options) { o.maxMessage = n } }
 
-// WithQueue sets how many notifications and events may wait for their
-// handlers. Default [DefaultQueue].
+// WithQueue sets how many notifications and events may wait for their handlers. Default
+// [DefaultQueue].
 func WithQueue(n int) Option { return func(o *options) { o.queue = n } }
 
-// WithResend has a call sent again, at most 5 times within its timeout, that was answered
-// with an error of that kind: by a process that stands between and answers for a server
-// that has gone, before there is another one ("hub_lost"). The one that has gone may have
-// served it: calls that must not be served twice have [SentOnce].
+// WithResend sends a call again, at most 5 times within its timeout, if it fails with an error
+// of that kind. A relay answers with such an error ("hub_lost") for a server that has gone,
+// before there is another one. The old server may have served the call: use [SentOnce] for calls
+// that must not run twice.
 func WithResend(kind Kind) Option { return func(o *options) { o.resend = kind } }
 
-// WithSetup runs f before the connection is opened: the place to register
-// handlers that must not miss what the server sends first.
+// WithSetup runs f before the connection is opened, to register handlers that must not miss the
+// server's first messages.
 func WithSetup(f func(*Client)) Option { return func(o *options) { o.setup = append(o.setup, f) } }
 
 func newOptions(opts []Option) options {
@@ -104,7 +101,7 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// complete fills in what the target decides.
+// complete fills in the defaults of the target.
 func (o *options) complete(t Target) error {
 	p := t.properties()
 	if o.framing == nil {
@@ -125,17 +122,17 @@ type callOptions struct {
 	once     bool
 }
 
-// A CallOption changes one call.
+// A CallOption configures one call.
 type CallOption func(*callOptions)
 
-// WithTimeout sets how long one call may take, with the wait for a connection;
-// 0 or less means as long as its context.
+// WithTimeout sets the timeout of one call, including the wait for a connection; 0 or less means
+// as long as its context.
 func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.timeout = d } }
 
 // WithoutWaiting makes one call fail at once while there is no connection.
 func WithoutWaiting() CallOption { return func(o *callOptions) { o.failFast = true } }
 
-// SentOnce excepts one call from [WithResend].
+// SentOnce excludes one call from [WithResend].
 func SentOnce() CallOption { return func(o *callOptions) { o.once = true } }
 
 func (c *Client) callOptions(opts []CallOption) callOptions {

@@ -24,7 +24,7 @@ import (
 // process is the program that the tests of Command start.
 func process(mode string) {
 	switch mode {
-	case "stubborn": // ends when it is killed
+	case "stubborn": // runs until it is killed
 		signals := make(chan os.Signal, 1)
 		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 		defer func() {
@@ -36,7 +36,7 @@ func process(mode string) {
 				}
 			}
 		}()
-	case "talkative": // has much to say before it ends
+	case "talkative": // writes a lot before it ends
 		defer func() {
 			if _, err := dup(os.Stdout).WriteString(strings.Repeat("x", 1<<20)); err != nil {
 				return
@@ -118,7 +118,7 @@ func TestCommandThatDies(t *testing.T) {
 	require.ErrorAs(t, err, &d)
 	assert.True(t, d.Sent)
 	state := <-states
-	if state == client.Connected { // which may be told late
+	if state == client.Connected { // which may be reported late
 		state = <-states
 	}
 	assert.Equal(t, client.Disconnected, state, "no reconnecting unless told")

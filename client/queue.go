@@ -2,18 +2,18 @@ package client
 
 import "sync"
 
-// A queue is what waits for handlers. One goroutine runs them, in order;
-// putting something in never waits.
+// A queue holds work for the handlers. One goroutine runs it, in order; adding to the queue
+// never waits.
 type queue struct {
 	most int // items
 
 	mu     sync.Mutex // guards the fields below
 	items  []item
 	size   int               // of all items, in bytes
-	missed []chan<- struct{} // of those that got nothing in since the queue was empty
-	lost   int64             // items that had no room, and nobody fetches again
+	missed []chan<- struct{} // those whose put failed since the queue was empty
+	lost   int64             // dropped items that are not fetched again
 	closed bool
-	wake   chan struct{} // holds one token when there may be something to do
+	wake   chan struct{} // holds one token when there may be work
 }
 
 type item struct {
@@ -23,9 +23,8 @@ type item struct {
 
 func newQueue(most int) *queue { return &queue{most: max(1, most), wake: make(chan struct{}, 1)} }
 
-// put queues run, and reports whether there was room. If there was none,
-// roomAgain, if it is not nil, gets a token when the queue is empty again, unless
-// it holds one.
+// put queues run, and reports whether there was room. If there was none and roomAgain is not
+// nil, roomAgain gets a token when the queue is empty again, unless it already holds one.
 func (q *queue) put(size int, run func(), roomAgain chan<- struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +45,7 @@ func (q *queue) put(size int, run func(), roomAgain chan<- struct{}) bool {
 	return true
 }
 
-// signal gives a channel that holds one token its token, if it has none.
+// signal puts a token into a channel of one, if it is empty.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -54,9 +53,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// next takes the first item; ok is false if there is none. The item counts
-// until it is done, so that a handler that is stuck with a long message does
-// not make room for another.
+// next takes the first item; ok is false if there is none. The item counts until it is done, so
+// that a handler that blocks with a long message does not make room for another.
 func (q *queue) next() (i item, ok, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,7 +64,7 @@ func (q *queue) next() (i item, ok, closed bool) {
 	return q.items[0], true, false
 }
 
-// done drops the first item, and returns who may try again.
+// done drops the first item, and returns the channels that may try again.
 func (q *queue) done() []chan<- struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +82,7 @@ func (q *queue) done() []chan<- struct{} {
 	return missed
 }
 
-// run runs what is put in until the queue is closed.
+// run runs queued items until the queue is closed.
 func (q *queue) run() {
 	for {
 		i, ok, closed := q.next()

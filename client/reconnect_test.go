@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// states collects the states that a Client tells.
+// states collects the states that a Client reports.
 type states struct {
 	mu   sync.Mutex
 	seen []client.State
@@ -69,7 +69,7 @@ func TestPendingCallsFailWithTheConnection(t *testing.T) {
 	})
 }
 
-// A handler of the client that is still at work does not keep others waiting.
+// A handler of the client that is still running does not delay others.
 func TestPendingCallsFailAtOnceWhileAHandlerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
@@ -140,7 +140,7 @@ func TestBackoff(t *testing.T) {
 		var seen states
 		c := dial(t, client.Opener(f.open), seen.option())
 		e := f.accept()
-		for range 2 { // the second time it begins anew
+		for range 2 { // the second time the delays start anew
 			e.say(`{"jsonrpc":"2.0","method":"hello"}`)
 			synctest.Wait()
 			f.set(true)
@@ -160,7 +160,7 @@ func TestBackoff(t *testing.T) {
 			f.set(false)
 			e = f.accept()
 		}
-		synctest.Wait() // until the Client knows that it is connected
+		synctest.Wait() // until the Client has noticed the connection
 		c.Close()
 		synctest.Wait()
 		assert.Equal(t, []client.State{
@@ -170,7 +170,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// A server that accepts and hangs up is asked ever less often.
+// The delay before reconnecting grows for a server that accepts and hangs up.
 func TestConnectionsThatBringNothingAreNoSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
@@ -224,8 +224,8 @@ func TestCallsWaitForTheConnection(t *testing.T) {
 	})
 }
 
-// A call that waits for a server which does not read has not been sent: it
-// goes out on the next connection.
+// A call that waits for a server that does not read was not sent: it goes out on the next
+// connection.
 func TestCallsThatWereNotSentAreSentLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
@@ -271,7 +271,7 @@ func TestFailFast(t *testing.T) {
 	})
 }
 
-// A real server that ends and begins again, while many call.
+// A real server stops and starts again, while many calls run.
 func TestServerThatIsRestarted(t *testing.T) {
 	for _, f := range []frame.Framing{frame.NDJSON, frame.LSP} {
 		s := serve(t, standard())

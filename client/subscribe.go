@@ -13,54 +13,49 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// SubscribeOptions choose events. The zero value means all from now on.
+// SubscribeOptions select events. The zero value means all events from now on.
 type SubscribeOptions struct {
-	// Types are the types that are wanted; empty: all.
+	// Types are the types to receive; empty: all.
 	Types []string
-	// Session, if not empty, means events of this session alone; every id of
-	// the run will do.
+	// Session, if not empty, selects the events of this session; every id of the run works.
 	Session string
-	// Since is a seq: first comes what the log has after it; 0 means all of
-	// the log, nil nothing of it.
+	// Since is a seq: the server first sends the later events of its log. 0 means the whole log,
+	// nil none of it.
 	Since *int64
-	// Heartbeats asks for them too, as events of the type "heartbeat".
+	// Heartbeats requests heartbeats too, as events of the type "heartbeat".
 	Heartbeats bool
 }
 
 // An Event is something that happened in the server.
 type Event struct {
 	Type      string
-	Timestamp time.Time // zero for a heartbeat, or if it could not be read
-	// Seq is the event's number in the server's log. Numbers only rise, and
-	// none comes twice. Events that are not in the log have 0: they show
-	// something that still holds, such as a question that waits, and are shown
-	// again after each reconnecting.
+	Timestamp time.Time // zero for a heartbeat, or if it could not be parsed
+	// Seq is the event's number in the server's log. Numbers only rise, and none comes twice.
+	// Events outside the log have 0: they show a current state, such as an open question, and
+	// are sent again after each reconnect.
 	Seq  int64
 	Data json.RawMessage // nil for a heartbeat
 }
 
-// TypeLagged is the type of the event that says that the server left events
-// out, since the Client did not read fast enough: deltas between from_seq and
-// to_seq of its data, nothing else.
+// TypeLagged is the type of the event that reports skipped events, because the Client did not
+// read fast enough. Only deltas between from_seq and to_seq of its data are missing.
 const TypeLagged = "lagged"
 
-// TypeLogDamaged is the type of the event that says that the server cannot tell
-// what happened between from_seq and to_seq of its data, since its database is
-// damaged.
+// TypeLogDamaged is the type of the event that reports a gap: the server lost the events between
+// from_seq and to_seq of its data because its database is damaged.
 const TypeLogDamaged = "log_damaged"
 
 const typeHeartbeat = "heartbeat"
 
-// straggling is how long a subscription that is to begin anew on the same
-// connection of lines waits for the last event of the old one.
+// straggling is how long a subscription that restarts on the same connection of lines waits for
+// the last event of the old one.
 const straggling = 50 * time.Millisecond
 
-// unsubscribeWithin bounds how long the server may take to answer to the end
-// of a subscription.
+// unsubscribeWithin is the timeout of an unsubscribe request.
 const unsubscribeWithin = 5 * time.Second
 
-// A Subscription brings events, also after its connection was lost and opened
-// again: then it goes on behind the last event that came.
+// A Subscription receives events. After its connection was lost and opened again, it continues
+// after the last event received.
 type Subscription struct {
 	c      *Client
 	opts   SubscribeOptions
@@ -68,36 +63,34 @@ type Subscription struct {
 	ctx    context.Context // ends with Close, and the Client's
 	cancel context.CancelFunc
 	ready  chan error    // takes the first outcome
-	resync chan struct{} // takes one: events were missed, and there is room for them now
+	resync chan struct{} // takes one: events were missed, and the queue has room again
 	ended  chan struct{}
-	err    error // once ended is closed
+	err    error // valid once ended is closed
 
 	delivered atomic.Int64
 
 	mu       sync.Mutex // guards the fields below
-	link     *link      // whose events count; nil: none
-	received int64      // the last seq that was queued, or else what is known not to be missing; -1: nothing is known
-	missing  bool       // the queue was full: nothing more is taken until all is fetched again
-	// On a connection of lines, one event of a subscription that has ended may
-	// still come when the next one has begun, and looks like one of its own.
-	renewed bool  // such a one may come
+	link     *link      // the current link; nil: none
+	received int64      // the last seq queued or known; -1: unknown
+	missing  bool       // the queue was full: no event is taken until all are fetched again
+	// On a connection of lines, one event of an ended subscription may still arrive after the
+	// next one has begun, and looks like one of its own.
+	renewed bool  // such an event may arrive
 	before  int64 // received, before the last event
-	early   int64 // came too early, and is not to come again; 0: none
+	early   int64 // came too early, must not come again; 0: none
 }
 
-// Subscribe calls handle for each event that o chooses, in the goroutine in
-// which all handlers run ([Client.On]), and returns when the server has
-// agreed, within the default timeout of calls. It works with both dialects:
-// with notifications where the framing is LSP, and with results that have no
-// id where it is lines. Those do not say whose they are, so a connection of
-// lines can have only one subscription ([ErrOneSubscription]).
+// Subscribe calls handle for each event that o selects, in the goroutine of all handlers
+// ([Client.On]). It returns when the server has accepted, within the default timeout of calls.
+// It works with both dialects: notifications with LSP framing, and results without an id with
+// lines. Those carry no subscription id, so a connection of lines can have only one subscription
+// ([ErrOneSubscription]).
 //
-// After a reconnecting, and when handle was so slow that events had no room,
-// the Client subscribes again since the last event that it has: none is lost
-// and none comes twice. (On a connection of lines, where events do not say
-// whose they are, one may come early in the latter case.) A subscription without Since that has had no event yet
-// cannot say where it was, unless the server's reply tells its seq: then what
-// happened while there was no connection is not seen.
+// After a reconnect, and when a slow handle left no room for events, the Client subscribes again
+// since the last event that it has: none is lost and none comes twice. (On a connection of
+// lines, one event may come early in the latter case.) A subscription without Since that has had
+// no event yet knows no position, unless the server's reply contains its seq. Without that seq
+// it misses the events during the loss.
 func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle func(Event)) (*Subscription, error) {
 	s := &Subscription{
 		c: c, opts: o, handle: handle, received: -1,
@@ -127,8 +120,8 @@ func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle func(
 	return s, nil
 }
 
-// oneSubscription reports whether events are results without an id, which do not
-// say whose they are: a server of ours writes them so on a connection of lines.
+// oneSubscription reports whether events are results without an id, which carry no subscription
+// id: our server sends them so on a connection of lines.
 func (c *Client) oneSubscription() bool { return c.opts.framing == frame.NDJSON }
 
 // admit starts a subscription.
@@ -148,20 +141,20 @@ func (c *Client) admit(s *Subscription) error {
 	return nil
 }
 
-// Close ends the subscription, and waits until the server has agreed, but no
-// longer than 5 s. handle does not begin again.
+// Close ends the subscription, and waits until the server has confirmed, but no longer than 5 s.
+// handle is not called again.
 func (s *Subscription) Close() error {
 	s.cancel()
 	<-s.ended
 	return nil
 }
 
-// Done is closed when the subscription has ended; see Err.
+// Done returns a channel that is closed when the subscription has ended; see Err.
 func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
-// Err is why the subscription has ended: nil if it was closed, or goes on;
-// [ErrClosed] after the Client's end; [ErrDisconnected] where there is no
-// reconnecting; an [*Error] if the server does not agree any more.
+// Err returns the reason why the subscription has ended. It is nil if it was closed, or is still
+// open; [ErrClosed] after the Client's end; [ErrDisconnected] without reconnecting; an [*Error]
+// if the server refuses it.
 func (s *Subscription) Err() error {
 	select {
 	case <-s.ended:
@@ -171,11 +164,11 @@ func (s *Subscription) Err() error {
 	}
 }
 
-// Seq is the seq of the last event that handle has returned from, or Since;
-// 0 if there is none. A program that keeps it can go on there next time.
+// Seq returns the seq of the last event that handle has finished, or Since; 0 if there is none.
+// A program can store it and continue from there next time.
 func (s *Subscription) Seq() int64 { return s.delivered.Load() }
 
-// keep owns the subscription from its beginning to its end.
+// keep runs the subscription from its beginning to its end.
 func (s *Subscription) keep() {
 	s.err = s.run()
 	s.cancel()
@@ -188,7 +181,7 @@ func (s *Subscription) keep() {
 	close(s.ended)
 }
 
-// settle tells Subscribe the first outcome.
+// settle reports the first outcome to Subscribe.
 func (s *Subscription) settle(err error) {
 	select {
 	case s.ready <- err:
@@ -244,7 +237,7 @@ func (s *Subscription) run() error {
 	}
 }
 
-// ending is why a subscription that was told to end has ended.
+// ending returns the reason why a subscription was ended.
 func (s *Subscription) ending() error {
 	if s.c.ctx.Err() != nil {
 		return ErrClosed
@@ -252,7 +245,7 @@ func (s *Subscription) ending() error {
 	return nil
 }
 
-// final reports whether the server would answer the same another time.
+// final reports whether the server would give the same error again.
 func final(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -265,9 +258,9 @@ func final(err error) bool {
 	return e.Kind() == "session_not_found"
 }
 
-// subscribe asks the server for what is missing and what comes. It waits for
-// the answer for as long as the connection lasts: asking twice would bring
-// everything twice. After Close it waits a little: who is in must leave.
+// subscribe requests the missing and the future events. It waits for the answer until the
+// connection ends, because a second request would bring everything twice. After Close it waits a
+// little, because an accepted subscription must be ended.
 func (s *Subscription) subscribe(l *link) (id string, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -289,16 +282,16 @@ func (s *Subscription) subscribe(l *link) (id string, err error) {
 	_, _, err = l.call(ctx, s.c.lastID.Add(1), "Subscribe", raw, func(result json.RawMessage) {
 		var r struct {
 			ID  string `json:"subscription_id"`
-			Seq *int64 `json:"seq"` // where the events begin, from servers that tell
+			Seq *int64 `json:"seq"` // seq of the first event, from servers that send it
 		}
-		json.Unmarshal(result, &r) // what is not there is not needed
+		json.Unmarshal(result, &r) // missing members are not needed
 		id = r.ID
 		s.attach(l, id, r.Seq)
 	})
 	return id, err
 }
 
-// attach makes the events of l those of s, before the first one is read.
+// attach assigns the events of l to s, before the first one is read.
 func (s *Subscription) attach(l *link, id string, begins *int64) {
 	l.mu.Lock()
 	if l.byID != nil {
@@ -313,7 +306,7 @@ func (s *Subscription) attach(l *link, id string, begins *int64) {
 	}
 }
 
-// detach makes sure that nothing more is taken from l.
+// detach stops taking events from l.
 func (s *Subscription) detach(l *link, id string) {
 	s.mu.Lock()
 	s.link, s.renewed = nil, false
@@ -323,7 +316,7 @@ func (s *Subscription) detach(l *link, id string) {
 	l.mu.Unlock()
 }
 
-// leave ends the subscription on l; renew says that another one follows.
+// leave ends the subscription on l; renew reports that another one follows.
 func (s *Subscription) leave(l *link, id string, renew bool) {
 	s.detach(l, id)
 	select {
@@ -371,9 +364,9 @@ func (s *Subscription) take(l *link, e Event, size int) {
 	}
 }
 
-// isNew reports whether the event with that seq has not come yet. Within a
-// subscription numbers only rise: one that lies between the last two events
-// shows that the last one was of the old subscription, and came early.
+// isNew reports whether the event with that seq is new. Within a subscription numbers only rise.
+// A seq between the last two events shows that the last one belonged to the old subscription,
+// and came early.
 func (s *Subscription) isNew(seq int64) bool {
 	if s.renewed && s.before < seq && seq < s.received {
 		s.early, s.received, s.renewed = s.received, s.before, false
@@ -386,7 +379,7 @@ func (s *Subscription) isNew(seq int64) bool {
 	return seq > s.received
 }
 
-// deliver gives an event to the handler.
+// deliver passes an event to the handler.
 func (s *Subscription) deliver(e Event) {
 	if s.ctx.Err() != nil {
 		return

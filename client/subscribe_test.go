@@ -48,7 +48,7 @@ func (s *seen) last() int64 {
 	return 0
 }
 
-// upTo is from, from+1, … to.
+// upTo returns from, from+1, … to.
 func upTo(from, to int64) (seqs []int64) {
 	for n := from; n <= to; n++ {
 		seqs = append(seqs, n)
@@ -148,7 +148,7 @@ func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
 	require.NoError(t, err, "the place is free again")
 	require.NoError(t, sub.Close())
 
-	// A server whose log is another one after its restart.
+	// A server that has another log after its restart.
 	g.add("a", "b")
 	var got seen
 	sub, err = c.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, got.add)
@@ -165,8 +165,8 @@ func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
 	assert.EqualValues(t, -32602, e.Code)
 }
 
-// Events go on while the server is ended and begun again, many times: none is
-// lost, none comes twice.
+// Events continue while the server is stopped and started again, many times: none is lost, none
+// comes twice.
 func TestEventsOverReconnects(t *testing.T) {
 	for _, f := range framings {
 		t.Run(f.String(), func(t *testing.T) {
@@ -206,8 +206,7 @@ func TestEventsOverReconnects(t *testing.T) {
 	}
 }
 
-// What happens before the first event is not lost with a server that tells
-// where the log is.
+// Events before the first one received are not lost if the server sends the position of the log.
 func TestASubscriptionWithoutEventsOverAReconnect(t *testing.T) {
 	s, g := eventServer(t)
 	g.tellSeq = true
@@ -223,7 +222,7 @@ func TestASubscriptionWithoutEventsOverAReconnect(t *testing.T) {
 	assert.Equal(t, []int64{2}, got.seqs())
 }
 
-// A handler that does not keep up gets all events nevertheless.
+// A slow handler still gets all events.
 func TestEventsThatHaveNoRoomAreFetchedAgain(t *testing.T) {
 	for _, f := range framings {
 		t.Run(f.String(), func(t *testing.T) {
@@ -295,8 +294,8 @@ func TestEventsOfEitherDialect(t *testing.T) {
 		assert.EqualValues(t, 9, sub.Seq())
 		assert.Empty(t, heard, "these are no notifications")
 
-		// After the loss it goes on behind the last one, whatever else comes
-		// of the old connection.
+		// After the loss it continues after the last event, whatever else arrives on the old
+		// connection.
 		e.Close()
 		e = f.accept()
 		r = e.next()
@@ -306,7 +305,7 @@ func TestEventsOfEitherDialect(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 10, sub.Seq())
 
-		// A server that cannot serve yet is asked again.
+		// The client asks a server again that cannot serve yet.
 		e.Close()
 		e = f.accept()
 		for range 3 {
@@ -331,8 +330,7 @@ func TestEventsOfEitherDialect(t *testing.T) {
 	})
 }
 
-// An event of the old subscription that comes behind the beginning of the new
-// one does not hide those before it.
+// A late event of the old subscription does not hide those before it.
 func TestStragglers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
@@ -366,7 +364,7 @@ func TestStragglers(t *testing.T) {
 		for _, seq := range []int{3, 7, 4, 5, 6, 7, 8} {
 			event(seq)
 		}
-		e.say(`{"jsonrpc":"2.0","result":{"type":"heartbeat"}}`) // nobody asked for it
+		e.say(`{"jsonrpc":"2.0","result":{"type":"heartbeat"}}`) // not requested
 		synctest.Wait()
 		assert.Equal(t, []int64{1, 2, 3, 7, 4, 5, 6, 8}, got.seqs(), "each of them once")
 		c.Close()
@@ -402,7 +400,7 @@ func TestAFirstEventThatHasNoRoom(t *testing.T) {
 	})
 }
 
-// A Subscribe that was given up does not leave a subscription behind.
+// A Subscribe that timed out does not leave a subscription behind.
 func TestSubscribeTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)

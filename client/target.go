@@ -12,18 +12,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A Target is what a Client connects to: a [Socket], a [Command], an [Opener]
-// or a connection that is there already ([OverTransport]).
+// A Target is the server that a Client connects to: a [Socket], a [Command], an [Opener] or an
+// existing connection ([OverTransport]).
 type Target interface {
 	fmt.Stringer
-	// open opens a connection; ctx bounds the opening alone.
+	// open opens a connection; ctx bounds only the opening.
 	open(ctx context.Context) (server.Transport, error)
 	properties() properties
 }
 
 type properties struct {
-	framing   frame.Framing // unless told
-	reconnect bool          // unless told
+	framing   frame.Framing // the default
+	reconnect bool          // the default
 	once      bool          // cannot be opened a second time
 }
 
@@ -37,12 +37,12 @@ func (s Socket) properties() properties { return properties{framing: frame.NDJSO
 func (s Socket) open(ctx context.Context) (server.Transport, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", string(s))
 	if err != nil {
-		return nil, err // it names the socket
+		return nil, err // the error names the socket
 	}
 	return socket.ReceivingFiles(conn), nil
 }
 
-// An Opener opens connections of any other kind; ctx bounds the opening alone.
+// An Opener opens connections of any other kind; ctx bounds only the opening.
 type Opener func(ctx context.Context) (server.Transport, error)
 
 func (o Opener) String() string { return "opener" }
@@ -51,9 +51,8 @@ func (o Opener) properties() properties { return properties{framing: frame.NDJSO
 
 func (o Opener) open(ctx context.Context) (server.Transport, error) { return o(ctx) }
 
-// OverTransport is a connection that is there already, such as one end of a
-// [server.Pipe]. The Client closes it. It is for one Dial and cannot be
-// reconnected.
+// OverTransport returns a Target for an existing connection, such as one end of a [server.Pipe].
+// The Client closes it. It is for one Dial and cannot be reconnected.
 func OverTransport(t server.Transport, f frame.Framing) Target { return &existing{t: t, framing: f} }
 
 type existing struct {

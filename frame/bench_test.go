@@ -25,8 +25,8 @@ func (l *loop) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// BenchmarkSmallFrame is the hot path: one small frame read, its envelope
-// found, and its reply written. It must not allocate.
+// BenchmarkSmallFrame measures the hot path: it reads one small frame, finds its envelope and
+// writes its reply. It must not allocate.
 func BenchmarkSmallFrame(b *testing.B) {
 	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
 		b.Run(f.String(), func(b *testing.B) {
@@ -116,9 +116,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// BenchmarkGarbage is how fast a Reader gets through what is no frame. The
-// last kinds are the worst that are known: each answer to them costs the look
-// at a whole header section.
+// BenchmarkGarbage measures how fast a Reader gets through input that is not a frame. The last
+// kinds are the worst known: each answer to them costs a scan of a whole header section.
 func BenchmarkGarbage(b *testing.B) {
 	for name, unit := range map[string]string{
 		"json":                 `{"some":"json","that":"nobody","announced":1}`,

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Encode is json.Marshal without HTML escapes, and without what raw JSON from
-// elsewhere may hold although nobody may send it: bytes that are not UTF-8, and
-// escapes of lone surrogates, for which jsonrpc.el drops a message. U+FFFD
-// stands there instead. The result has no line end.
+// Encode is json.Marshal without HTML escapes. It replaces two things that raw JSON may contain
+// but no peer may receive with U+FFFD. These are bytes that are not UTF-8, and escapes of lone
+// surrogates, for which jsonrpc.el drops a message. The result has no line end.
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -18,14 +17,14 @@ func Encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	body := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-	if !utf8.Valid(body) { // within strings: the rest was looked at
+	if !utf8.Valid(body) { // within strings: the code above checked the rest
 		body = bytes.ToValidUTF8(body, []byte("\ufffd"))
 	}
 	return mendSurrogates(body), nil
 }
 
-// mendSurrogates replaces each \ud800 … \udfff in valid JSON that is not half
-// of a pair by \ufffd, in place.
+// mendSurrogates replaces each escape \ud800 … \udfff in valid JSON that is not half of a pair
+// by \ufffd, in place.
 func mendSurrogates(b []byte) []byte {
 	for i := 0; i < len(b); {
 		backslash := bytes.IndexByte(b[i:], '\\')
@@ -46,8 +45,8 @@ func mendSurrogates(b []byte) []byte {
 	return b
 }
 
-// surrogate tells whether b[i:] begins with the escape of a high ('h') or a
-// low ('l') surrogate, or neither (0).
+// surrogate reports whether b[i:] begins with the escape of a high ('h') or a low ('l')
+// surrogate, or neither (0).
 func surrogate(b []byte, i int) byte {
 	if i+6 > len(b) || b[i] != '\\' || b[i+1] != 'u' || b[i+2]|0x20 != 'd' {
 		return 0

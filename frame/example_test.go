@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// netstrings is a framing of one's own: each message is its length in decimal,
-// a colon, the body and a comma.
+// netstrings is a custom framing: each message is its length in decimal, a colon, the body and a
+// comma.
 type netstrings struct{}
 
 func (netstrings) String() string { return "netstrings" }
@@ -24,7 +24,7 @@ func (netstrings) NewSplitter() frame.Splitter     { return netstringSplitter{} 
 
 type netstringSplitter struct{}
 
-func (netstringSplitter) NotJSON() {} // the next one begins behind the comma all the same
+func (netstringSplitter) NotJSON() {} // the next message begins after the comma in any case
 
 func (netstringSplitter) Next(in *frame.Input) ([]byte, error) {
 	for {
@@ -55,7 +55,7 @@ func (netstringSplitter) Next(in *frame.Input) ([]byte, error) {
 	}
 }
 
-// A program may frame its messages in a way of its own.
+// A program may bring its own framing.
 func ExampleFraming() {
 	sent := frame.Append(nil, netstrings{}, []byte(`{"jsonrpc":"2.0","method":"one"}`))
 	sent = append(sent, "nonsense:"...)

@@ -2,43 +2,39 @@ package frame
 
 import "strconv"
 
-// A Framing says where one message ends and the next begins on a byte stream.
-// [LSP] and [NDJSON] are two; a program may bring others. A Framing has no
-// state of its own and may be shared by connections; values of the same type
-// must be comparable.
+// A Framing defines where one message ends and the next begins in a byte stream. [LSP] and
+// [NDJSON] are two; a program may bring others. A Framing has no state, so connections may share
+// it. Values of the same type must be comparable.
 type Framing interface {
 	// String is the framing's name, for logs.
 	String() string
-	// AppendHeader appends to dst what stands before a body of n bytes.
+	// AppendHeader appends to dst the header of a body of n bytes.
 	AppendHeader(dst []byte, n int) []byte
-	// AppendTrailer appends to dst what stands after a body.
+	// AppendTrailer appends to dst the trailer of a body.
 	AppendTrailer(dst []byte) []byte
-	// OneLine reports whether a body must not contain a line end. Then whoever
-	// writes makes sure of that, and may bound the length of what goes out.
+	// OneLine reports whether a body must not contain a line end. The writer then makes sure of
+	// that, and may bound the length of outgoing messages.
 	OneLine() bool
-	// NewSplitter makes what finds the bodies in one stream.
+	// NewSplitter makes a Splitter for one stream.
 	NewSplitter() Splitter
 }
 
 // A Splitter finds the bodies of messages in a stream. It belongs to one
 // [Reader] and is used by one goroutine.
 type Splitter interface {
-	// Next returns the next body, a span of in.Bytes that it has discarded
-	// from in, and has not changed; it need not be valid JSON. It calls in.Fill
-	// while there is no whole frame, and in.EndFrame when there is one. It
-	// returns in's errors, after it has dropped what it cannot use any more,
-	// and a [*Refusal] for a frame that the peer is to be told of. After a
-	// Refusal and [ErrTimeout] the next call goes on.
+	// Next returns the next body, a span of in.Bytes that it has discarded from in and has not
+	// changed. The body may be invalid JSON. Next calls in.Fill while there is no whole frame,
+	// and in.EndFrame when there is one. It returns in's errors after it has dropped the bytes
+	// that it can no longer use. It returns a [*Refusal] for a frame that needs an error
+	// response. After a Refusal or [ErrTimeout] the next call continues.
 	Next(in *Input) (body []byte, err error)
-	// NotJSON says that the last body was not valid JSON, so that where it
-	// ended may be in doubt, too.
+	// NotJSON reports that the last body was not valid JSON, so its length may also be wrong.
 	NotJSON()
 }
 
-// LSP is the framing of the Language Server Protocol: a header section with a
-// Content-Length, a blank line, the body. Writers emit exactly
-// "Content-Length: N\r\n\r\n": Emacs' jsonrpc.el looks for a header in 100
-// bytes and gives up for ever on anything much fancier.
+// LSP is the framing of the Language Server Protocol: a header section with a Content-Length, a
+// blank line, the body. Writers emit exactly "Content-Length: N\r\n\r\n": Emacs' jsonrpc.el
+// looks for a header in 100 bytes and hangs on anything much longer.
 var LSP Framing = lspFraming{}
 
 // NDJSON is one JSON value a line. Lines end in LF; a CR in front of it, and
@@ -81,9 +77,8 @@ func Append(dst []byte, f Framing, body []byte) []byte {
 	return f.AppendTrailer(dst)
 }
 
-// Detect tells the framing of a stream from its first bytes: NDJSON if the
-// first byte that is no white space is '{' or '[', else LSP. It reports false
-// while head is all white space.
+// Detect recognises the framing of a stream by its first bytes: NDJSON if the first byte that is
+// not white space is '{' or '[', else LSP. It reports false while head is all white space.
 func Detect(head []byte) (Framing, bool) {
 	for _, c := range head {
 		switch c {

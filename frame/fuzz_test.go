@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// FuzzParse holds the scanner against encoding/json: the same verdict (but for
-// UTF-8, which encoding/json repairs), the same members, the same spans.
+// FuzzParse compares the scanner with encoding/json: the same verdict (except for UTF-8, which
+// encoding/json repairs), the same members, the same spans.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		smallRequest, ping, `[]`, `[1, {"a":[]}, "x"]`, `{"id":1,"id":2}`, `{"\u0069d":"\ud800"}`, ` 5 `, `-0.5e+10`, `01`, `1.`, `"`,
@@ -99,9 +99,9 @@ func checkElements(t *testing.T, body []byte) {
 	}
 }
 
-// FuzzHeader gives a Reader one header section and a body. It must never
-// accept a length that a plain reading of the section does not give, and it
-// must say the same however the bytes are cut into reads.
+// FuzzHeader gives a Reader one header section and a body. The Reader must never accept a length
+// that a plain reading of the section does not give. It must return the same result however the
+// bytes are cut into reads.
 func FuzzHeader(f *testing.F) {
 	for _, c := range lspCases {
 		if head, _, ok := strings.Cut(c.in, "\r\n\r\n"); ok {
@@ -122,8 +122,8 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzNDJSON cuts lines as bytes.Split would, and refuses what json.Valid and
-// utf8.Valid refuse.
+// FuzzNDJSON checks that the Reader cuts lines as bytes.Split does, and refuses the lines that
+// json.Valid and utf8.Valid refuse.
 func FuzzNDJSON(f *testing.F) {
 	for _, c := range ndjsonCases {
 		if len(c.in) < 1000 {
@@ -158,9 +158,9 @@ func FuzzNDJSON(f *testing.F) {
 	})
 }
 
-// FuzzResync is the promise of the wire: whatever came before, a good frame
-// behind a header line is served. Between the two stands enough to fill
-// whatever body or header an earlier header announced.
+// FuzzResync checks resynchronisation: after any input, the Reader accepts a good frame that
+// follows a header line. Enough bytes between the two fill any body or header that an earlier
+// header announced.
 func FuzzResync(f *testing.F) {
 	for _, c := range lspCases {
 		f.Add([]byte(c.in))

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// plainHeader recognises the header that nearly every client sends, exactly
-// "Content-Length: N\r\n\r\n", and returns its size and N. It returns 0 for
-// anything else, which parseHeader then looks at.
+// plainHeader recognises the header that nearly every client sends, exactly "Content-Length:
+// N\r\n\r\n", and returns its size and N. It returns 0 for anything else, which parseHeader then
+// parses.
 func plainHeader(b []byte) (size, length int) {
 	const name = "Content-Length: "
 	if len(b) < len(name) || string(b[:len(name)]) != name {
@@ -25,7 +25,7 @@ func plainHeader(b []byte) (size, length int) {
 	return i + 4, length
 }
 
-// verdict is what can be said of the bytes where a header section begins.
+// verdict is the result of parsing the beginning of a header section.
 type verdict uint8
 
 const (
@@ -35,11 +35,11 @@ const (
 	headerTooLarge                // the blank line is past the limit
 )
 
-// header is a header section, as far as it has been read.
+// header is a header section, as far as it was read.
 type header struct {
 	verdict verdict
-	// size is the section's, with its blank line; for the other verdicts it is
-	// how much of it is whole header lines.
+	// size is the size of the section with its blank line. For the other verdicts it is the size
+	// of the whole header lines.
 	size     int
 	section  []byte
 	length   int64 // Content-Length, math.MaxInt64 if it is larger
@@ -50,13 +50,12 @@ type header struct {
 	badChars bool
 }
 
-// parseHeader parses the header section at the beginning of b, which may go
-// on past it or stop short of its end. A section is at most limit bytes. The
-// first known bytes are known to be whole header lines: they are looked at
-// again only when the section is whole.
+// parseHeader parses the header section at the beginning of b, which may continue past the
+// section or end inside it. A section is at most limit bytes. The first known bytes are whole
+// header lines: they are parsed again only when the section is whole.
 func parseHeader(b []byte, limit, known int) header {
 	var h header
-	b = b[:min(len(b), limit)] // what stands further on must not change the verdict
+	b = b[:min(len(b), limit)] // bytes past the limit must not change the verdict
 	for pos := min(known, len(b)); ; {
 		newline := bytes.IndexByte(b[pos:], '\n')
 		if newline < 0 {
@@ -87,7 +86,7 @@ func parseHeader(b []byte, limit, known int) header {
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			h.contentLength(value)
 		case bytes.EqualFold(name, []byte("Content-Type")):
-			h.hasType = true // looked at when the section is whole, and so once
+			h.hasType = true // checked once, when the section is whole
 		}
 		pos = next
 	}
@@ -114,7 +113,7 @@ func (h *header) checkTypes() {
 	}
 }
 
-// refusal is why the frame of a whole section is not accepted, or nil.
+// refusal returns the reason not to accept the frame of a whole section, or nil.
 func (h *header) refusal(maxFrame int) *Refusal {
 	switch {
 	case h.badLen:
@@ -186,7 +185,7 @@ func mayBecomeField(line []byte) bool {
 	return i == len(line) || line[i] == ':'
 }
 
-// isToken has the characters of a token (RFC 9110, section 5.6.2).
+// isToken marks the characters of a token (RFC 9110, section 5.6.2).
 var isToken = func() (table [256]bool) {
 	for c := range table {
 		lower := byte(c) | 0x20
@@ -195,9 +194,8 @@ var isToken = func() (table [256]bool) {
 	return table
 }()
 
-// leadingBlankLines counts the bytes of the blank lines that b begins with.
-// partial says that b has nothing else, but perhaps the beginning of another
-// blank line.
+// leadingBlankLines counts the bytes of the blank lines that b begins with. partial reports that
+// b contains nothing else, except perhaps the beginning of another blank line.
 func leadingBlankLines(b []byte) (n int, partial bool) {
 	for i, c := range b {
 		switch c {

@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// A large buffer is kept while frames come and given back after a second
-// without any, once.
+// The Reader keeps a large buffer while frames come, and releases it once after a second without
+// any.
 func TestALargeBufferIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -49,7 +49,7 @@ func TestALargeBufferIsGivenBack(t *testing.T) {
 	})
 }
 
-// Timeouts in every state of a Reader, with the next good frame served.
+// Timeouts in every state of a Reader; the next good frame is served.
 func TestTimeouts(t *testing.T) {
 	const pause, rest = "<pause>", "<rest>" // a rest is shorter than the time for a frame
 	for _, c := range []struct {
@@ -105,8 +105,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A body over the limit is refused as soon as its header is read: the peer may
-// wait for that answer before it sends the body.
+// The Reader refuses a body over the limit as soon as it has read its header: the peer may wait
+// for that answer before it sends the body.
 func TestOversizeIsRefusedBeforeItsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -121,7 +121,7 @@ func TestOversizeIsRefusedBeforeItsBody(t *testing.T) {
 	})
 }
 
-// No timeout where none is wanted, or where the source has no deadlines.
+// No timeout occurs if none is wanted, or if the source has no deadlines.
 func TestWithoutTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

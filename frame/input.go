@@ -8,55 +8,53 @@ import (
 )
 
 const (
-	firstBuffer = 64 << 10    // what an idle Reader holds
-	keepBuffer  = 1 << 20     // a larger buffer is given back when idle …
+	firstBuffer = 64 << 10    // the buffer of an idle Reader
+	keepBuffer  = 1 << 20     // a larger buffer is released when idle …
 	idleRelease = time.Second // … for this long
 )
 
-// deadliner is what a source needs so that a frame can time out: net.Conn has
-// it, and so has the transport of standard input and output.
+// deadliner is the method that a source needs so that a frame can time out. net.Conn has it, and
+// so has the transport of standard input and output.
 type deadliner interface {
 	SetReadDeadline(t time.Time) error
 }
 
-// An Input is what a [Splitter] works on: the bytes of a stream that have come
-// and were not used up, and the way to more of them. It keeps the clock of the
-// frame under way.
+// An Input holds the bytes of a stream that were read but not used up, and reads more of them,
+// for a [Splitter]. It keeps the clock of the current frame.
 type Input struct {
 	reader    *Reader // for its hooks
 	src       io.Reader
-	deadlines deadliner // nil: the source has none
+	deadlines deadliner // nil: the source has no deadlines
 	limits    Limits
 
 	buf      []byte
-	pos, end int   // buf[pos:end] is what has been read and not used
-	srcErr   error // came with the last bytes; due when they are used up
+	pos, end int   // buf[pos:end] is read and not used
+	srcErr   error // came with the last bytes; returned when they are used up
 
-	started  time.Time // when the frame under way began; zero: none, or not timed yet
+	started  time.Time // start of the current frame; zero: none, or not timed yet
 	deadline bool      // the source has a deadline set
 }
 
-// Limits are the limits in force. A Splitter has to keep MaxFrame.
+// Limits returns the effective limits. A Splitter must enforce MaxFrame.
 func (in *Input) Limits() Limits { return in.limits }
 
-// Bytes is what has been read and not used up. It is valid until Fill.
+// Bytes returns the bytes that were read and not used up. They are valid until Fill.
 func (in *Input) Bytes() []byte { return in.buf[in.pos:in.end] }
 
 // Discard uses up the first n of Bytes.
 func (in *Input) Discard(n int) { in.pos += n }
 
-// EndFrame stops the clock of the frame under way: it is whole, or was dropped.
-// The next Fill inside a frame starts it again.
+// EndFrame stops the clock of the current frame, which is whole or was dropped. The next Fill
+// inside a frame starts it again.
 func (in *Input) EndFrame() {
-	if !in.started.IsZero() { // most frames come whole, and have no clock
+	if !in.started.IsZero() { // most frames arrive whole, and have no clock
 		in.started = time.Time{}
 	}
 }
 
-// Fill reads at least one byte more, with room for need unused bytes in all.
-// inFrame says that a frame has begun: then it may take as long as
-// [Limits].Timeout from the first such Fill on. The error is [ErrTimeout] after
-// that, again and again until EndFrame; else it is the source's own, and final.
+// Fill reads at least one byte more, with room for need unused bytes in all. inFrame says that a
+// frame has begun: it may then take [Limits].Timeout from the first such Fill on. After that the
+// error is [ErrTimeout] until EndFrame; any other error is the source's own, and final.
 func (in *Input) Fill(need int, inFrame bool) error {
 	if in.srcErr != nil {
 		return in.srcErr
@@ -96,7 +94,7 @@ func (in *Input) Fill(need int, inFrame bool) error {
 			in.setDeadline(time.Time{})
 		case inFrame:
 			return ErrTimeout
-		default: // a deadline that the source's owner set
+		default: // a deadline set by the source's owner
 			in.setDeadline(time.Time{})
 		}
 	}
@@ -113,13 +111,12 @@ func nonTimeout(err error) error {
 func (in *Input) setDeadline(t time.Time) {
 	in.deadline = !t.IsZero()
 	if in.deadlines.SetReadDeadline(t) != nil {
-		in.deadlines = nil // this source cannot after all
+		in.deadlines = nil // this source does not support deadlines after all
 	}
 }
 
-// reserve makes room to read towards need unused bytes. The buffer grows with
-// what has come, not with what a header announced: a length costs a peer
-// nothing to claim.
+// reserve makes room to read towards need unused bytes. The buffer grows with the bytes that
+// arrive, not with the length that a header announces: a peer can claim any length for free.
 func (in *Input) reserve(need int) {
 	used := in.end - in.pos
 	if used == 0 {
@@ -143,7 +140,7 @@ func (in *Input) reserve(need int) {
 	in.buf = grown
 }
 
-// release gives a large buffer back.
+// release frees a large buffer.
 func (in *Input) release() {
 	in.buf = make([]byte, firstBuffer)
 	in.pos, in.end = 0, 0

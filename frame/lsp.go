@@ -2,10 +2,10 @@ package frame
 
 import "io"
 
-// Next takes one body. Whatever the stream holds, it moves forward: each pass
-// of the loop uses bytes up, changes the state or reads.
+// Next takes one body. It makes progress on any input: each pass of the loop uses bytes up,
+// changes the state or reads.
 func (s *lspSplitter) Next(in *Input) ([]byte, error) {
-	if s.state == atFrame { // nearly always
+	if s.state == atFrame { // the common case
 		s.in = in
 		return s.readFrame()
 	}
@@ -73,8 +73,8 @@ func (s *lspSplitter) readFrame() ([]byte, error) {
 	}
 }
 
-// notWhole deals with a header section that has not ended: it reads on, or
-// refuses what cannot become a header any more.
+// notWhole handles a header section that has not ended: it reads on, or refuses bytes that
+// cannot become a header any more.
 func (s *lspSplitter) notWhole(h header, have int) error {
 	switch h.verdict {
 	case headerGarbage:
@@ -88,8 +88,8 @@ func (s *lspSplitter) notWhole(h header, have int) error {
 	return s.moreOfFrame(have + 1)
 }
 
-// refuseHeader goes to where reading continues after a header that is whole
-// and wrong.
+// refuseHeader moves to the position where reading continues after a header that is whole and
+// wrong.
 func (s *lspSplitter) refuseHeader(h header, refusal *Refusal) error {
 	if refusal.Reason == ReasonLengthMismatch {
 		s.drop(embeddedHeader(h.section))

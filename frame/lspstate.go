@@ -11,21 +11,21 @@ type lspSplitter struct {
 	line     lineState // longHeader, resyncing: the line that the unread bytes are in
 }
 
-// state is where in the stream a splitter is.
+// state is the position of a splitter in the stream.
 type state uint8
 
 const (
-	atFrame      state = iota // a frame, or a blank line, begins
-	skippingBody              // inside a body that was refused
+	atFrame      state = iota // at the beginning of a frame or a blank line
+	skippingBody              // inside a refused body
 	longHeader                // inside a header section that was refused as too large
 	resyncing                 // looking for the next header
 )
 
-// lineState tells what a splitter remembers of the line it is in after it
-// dropped that line's beginning.
+// lineState is what a splitter remembers of the current line after it dropped the beginning of
+// that line.
 type lineState struct {
 	cut      bool // the beginning was dropped
-	hadColon bool // and had a colon in it
+	hadColon bool // the dropped part had a colon
 }
 
 // drop uses n bytes up.
@@ -36,23 +36,21 @@ func (s *lspSplitter) drop(n int) {
 	}
 }
 
-// dropAll uses up what has come.
+// dropAll uses up all unread bytes.
 func (s *lspSplitter) dropAll() { s.drop(len(s.in.Bytes())) }
 
-// enter goes to a state that begins at a line's beginning, as far as anybody
-// can tell.
+// enter changes to a state that assumes the beginning of a line.
 func (s *lspSplitter) enter(next state) {
 	s.state = next
 	s.line = lineState{}
 	s.in.EndFrame()
 }
 
-// timedOut drops what came of a frame that took too long.
+// timedOut drops the received part of a frame that took too long.
 func (s *lspSplitter) timedOut() {
 	s.dropAll()
 	s.enter(resyncing)
 }
 
-// NotJSON looks for a header: nobody can tell whether the body was what it
-// claimed to be, or its length was wrong.
+// NotJSON looks for a header: the body may have been wrong, or its length.
 func (s *lspSplitter) NotJSON() { s.enter(resyncing) }

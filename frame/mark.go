@@ -2,11 +2,11 @@ package frame
 
 import "bytes"
 
-// maxMark is the longest text, with its blanks and line end, that is taken
-// for the beginning of a header in the middle of garbage.
+// maxMark is the longest text, with its blanks and line end, that counts as the beginning of a
+// header in the middle of garbage.
 const maxMark = 64
 
-// match says whether a header begins somewhere.
+// match reports whether a header begins at a position.
 type match uint8
 
 const (
@@ -58,9 +58,9 @@ func skipBlanks(b []byte, i int) int {
 	return i
 }
 
-// embeddedHeader is where in a whole header section without a Content-Length
-// one stands in the middle of a line: something was printed in front of it.
-// It is 0 if there is none.
+// embeddedHeader returns the position of a Content-Length in the middle of a line, in a whole
+// header section that has no other: another program printed text in front of it. It returns 0 if
+// there is none.
 func embeddedHeader(section []byte) int {
 	for i, c := range section {
 		if c == ':' {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// mediaType is what can be said of the value of a Content-Type header.
+// mediaType is the verdict on the value of a Content-Type header.
 type mediaType struct {
 	isJSONRPC bool // the type is one that Duet accepts
 	isUTF8    bool // it names no charset, or utf-8; its parameters are well-formed
@@ -15,7 +15,7 @@ type mediaType struct {
 // subtype in any case, parameters in any order, quoted or not.
 func parseMediaType(value string) mediaType {
 	essence, params, err := mime.ParseMediaType(value)
-	if err != nil { // the parameters, perhaps: the type is reported first
+	if err != nil { // the parameters may be wrong: the type is reported first
 		essence, _, _ = strings.Cut(value, ";")
 		essence = strings.ToLower(strings.TrimSpace(essence))
 	}

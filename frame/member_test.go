@@ -25,8 +25,9 @@ func TestAMemberIsTheLastWithItsName(t *testing.T) {
 	}
 }
 
-// A request that begins as nearly all do is read by a way of its own; the same with
-// spaces takes the other one. Both find the same, and refuse the same.
+// TestUsualStart compares the fast path for the usual beginning of a request with the slow path,
+// which the same request with spaces takes. Both find the same members and refuse the same
+// input.
 func TestUsualStart(t *testing.T) {
 	for _, body := range []string{
 		`{"jsonrpc":"2.0","id":17,"method":"echo","params":{"a":[1]}}`,
@@ -66,8 +67,8 @@ func TestUsualStart(t *testing.T) {
 	}
 }
 
-// Whatever raw JSON holds, what is encoded is text: each half of a surrogate pair alone
-// becomes U+FFFD, and nothing else changes.
+// Encode turns any raw JSON into text: each lone half of a surrogate pair becomes U+FFFD, and
+// nothing else changes.
 func TestEncodeMendsSurrogates(t *testing.T) {
 	for raw, want := range map[string]string{
 		`"\ud83d\ude00"`: `"\ud83d\ude00"`, `"\uD83D\uDE00"`: `"\uD83D\uDE00"`, `"\udbff\udfff"`: `"\udbff\udfff"`,
@@ -113,7 +114,7 @@ func TestResponses(t *testing.T) {
 	assert.True(t, frame.NDJSON.OneLine())
 }
 
-// The error of a refusal says what kind of error it is, what was wrong and the reason.
+// The error text of a refusal names the kind of error, the fault and the reason.
 func TestARefusalAsAnError(t *testing.T) {
 	for reason, want := range map[frame.Reason]string{
 		frame.ReasonOversize:       `{"code":-32600,"message":"Invalid Request: why","data":{"reason":"oversize"}}`,
@@ -126,7 +127,7 @@ func TestARefusalAsAnError(t *testing.T) {
 	}
 }
 
-// An object that is not valid has the members in front of the mistake.
+// For an invalid object, Members yields the members in front of the mistake.
 func TestMembersInFrontOfAMistake(t *testing.T) {
 	for object, want := range map[string]string{
 		` { "a" : 1 , "b" : [2] } `: `"a"=1 "b"=[2] `,

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what sort of JSON value a message body is.
+// Kind is the kind of JSON value that a message body is.
 type Kind uint8
 
 // The kinds of a body.
@@ -17,11 +17,10 @@ const (
 	Array
 )
 
-// A Message is one JSON value as it came in, with the members of a JSON-RPC
-// envelope found. Each field is the raw JSON of a member, a span of Body; nil
-// means that the member is absent. Where a name stands twice the last one
-// counts, as in encoding/json. All fields are valid until the next call of
-// the Reader's Next.
+// A Message is one incoming JSON value, with the members of a JSON-RPC envelope found. Each
+// field is the raw JSON of a member, a span of Body; nil means that the member is absent. If a
+// name occurs twice the last one counts, as in encoding/json. All fields are valid until the
+// next call of the Reader's Next.
 type Message struct {
 	Body []byte
 	Kind Kind
@@ -53,7 +52,7 @@ func Parse(body []byte, m *Message) bool {
 	return i >= 0 && skipSpace(body, i) == len(body)
 }
 
-// BodyRefusal is the refusal for a body that Parse rejected.
+// BodyRefusal returns the refusal for a body that Parse rejected.
 func BodyRefusal(body []byte) *Refusal {
 	switch {
 	case len(body) == 0:
@@ -112,9 +111,9 @@ func (m *Message) scanMembers(i int) int {
 	}
 }
 
-// usualStart goes past the members that nearly every request begins with, in the
-// order and the spelling of nearly everybody: the version, an id that is a whole number, a
-// method. i is the index of a first member, and so is the result.
+// usualStart parses the members that nearly every request begins with, in the usual order and
+// spelling: the version, an id that is a whole number, a method. i is the index of a first
+// member, and so is the result.
 func (m *Message) usualStart(i int) int {
 	const version, id, method = `"jsonrpc":"2.0",`, `"id":`, `"method":"`
 	b := m.Body
@@ -142,13 +141,13 @@ func (m *Message) usualStart(i int) int {
 	return skipSpace(b, i)
 }
 
-// usualName is what scanning the name at i comes to, and the index behind its
-// colon, for the names of a request that are spelt without space; else span is nil.
+// usualName parses the name at i and returns the index behind its colon, for the names of a
+// request that are spelt without space. For other names span is nil.
 func (m *Message) usualName(i int) (value int, span *[]byte) {
 	const id, method, params = `"id":`, `"method":`, `"params":`
 	b := m.Body[i:]
 	switch {
-	case len(b) < len(method): // no name of a request fits, with a value
+	case len(b) < len(method): // too short for a name of a request with a value
 	case string(b[:len(id)]) == id:
 		return i + len(id), &m.ID
 	case string(b[:len(method)]) == method:
@@ -159,7 +158,7 @@ func (m *Message) usualName(i int) (value int, span *[]byte) {
 	return i, nil
 }
 
-// member is the field for the member with that quoted name, or nil.
+// member returns the field for the member with that quoted name, or nil.
 func (m *Message) member(quoted []byte) *[]byte {
 	switch string(quoted) {
 	case `"jsonrpc"`:
@@ -184,9 +183,9 @@ func (m *Message) member(quoted []byte) *[]byte {
 	return nil
 }
 
-// Members yields the members of a JSON object in their order, without a copy:
-// the name as it is spelt, with its quotes, and the raw value. What is no
-// object, or not valid, has none, or those in front of the mistake.
+// Members yields the members of a JSON object in their order, without a copy: the name as it is
+// spelt, with its quotes, and the raw value. It yields nothing for other JSON; for an invalid
+// object it yields the members in front of the mistake.
 func Members(object []byte) func(yield func(name, value []byte) bool) {
 	return func(yield func(name, value []byte) bool) {
 		i := skipSpace(object, skipSpace(object, 0)+1)
@@ -209,8 +208,9 @@ func Members(object []byte) func(yield func(name, value []byte) bool) {
 	}
 }
 
-// Member is the raw value of an object's last member with that name, however the
-// name is spelt; nil if there is none, or object is none. It is a part of object.
+// Member returns the raw value of an object's last member with that name, however the name is
+// spelt. The value is a span of object. The result is nil if there is no such member or object
+// is not an object.
 func Member(object []byte, name string) []byte {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
@@ -224,8 +224,8 @@ func Member(object []byte, name string) []byte {
 	return found
 }
 
-// Elements yields the raw elements of a JSON array, each as a span of it. What
-// is no array, or not valid, has none, or those in front of the mistake.
+// Elements yields the raw elements of a JSON array, each as a span of it. It yields nothing for
+// other JSON; for an invalid array it yields the elements in front of the mistake.
 func Elements(array []byte) func(yield func(element []byte) bool) {
 	return func(yield func([]byte) bool) {
 		i := skipSpace(array, skipSpace(array, 0)+1)
@@ -242,8 +242,8 @@ func Elements(array []byte) func(yield func(element []byte) bool) {
 	}
 }
 
-// Text is the text of a raw JSON string, without a copy where it has no
-// escapes. It is false for other JSON.
+// Text returns the text of a raw JSON string, without a copy if it has no escapes. It reports
+// false for other JSON.
 func Text(raw []byte) (text []byte, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil, false
@@ -258,8 +258,8 @@ func Text(raw []byte) (text []byte, ok bool) {
 	return []byte(s), true
 }
 
-// Excerpt is as much of what a peer sent as fits into a log line or an error:
-// the first 100 bytes, and an ellipsis if there is more.
+// Excerpt shortens peer input for a log line or an error: the first 100 bytes, and an ellipsis
+// if there is more.
 func Excerpt(s string) string {
 	const most = 100
 	if len(s) <= most {

@@ -5,18 +5,17 @@ import (
 	"io"
 )
 
-// A lineSplitter finds the bodies of a stream of NDJSON.
+// A lineSplitter finds the bodies of an NDJSON stream.
 type lineSplitter struct {
-	refused bool // inside a line that was refused
+	refused bool // inside a refused line
 }
 
 // NotJSON changes nothing: the next line is another message.
 func (*lineSplitter) NotJSON() {}
 
-// Next takes one line that is not blank. A line that is refused is dropped to
-// its end.
+// Next takes one line that is not blank. It drops a refused line to its end.
 func (s *lineSplitter) Next(in *Input) ([]byte, error) {
-	searched := 0 // bytes of unread that are known to have no newline
+	searched := 0 // bytes of unread input known to have no newline
 	for {
 		b := in.Bytes()
 		if newline := bytes.IndexByte(b[searched:], '\n'); newline >= 0 {
@@ -30,7 +29,7 @@ func (s *lineSplitter) Next(in *Input) ([]byte, error) {
 			switch {
 			case wasRefused:
 				continue
-			case len(line) > in.limits.MaxFrame: // white space too, as if it had come in pieces
+			case len(line) > in.limits.MaxFrame: // also white space, as if it had arrived in pieces
 				return nil, oversizeLine(in.limits.MaxFrame)
 			case skipSpace(line, 0) == len(line):
 				continue
@@ -63,7 +62,7 @@ func (s *lineSplitter) Next(in *Input) ([]byte, error) {
 	}
 }
 
-// refuse drops a line, of which there may be more to come.
+// refuse drops a line, which may not have ended yet.
 func (s *lineSplitter) refuse(in *Input) {
 	in.Discard(len(in.Bytes()))
 	in.EndFrame()

@@ -9,11 +9,10 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// An ObjectStream is a jsonrpc2.ObjectStream over either framing, for a
-// program that uses sourcegraph's Conn alone. Unlike the streams of that
-// package it survives what a peer sends: a refused frame is answered here,
-// and Conn sees only messages it can decode. ReadObject is for one goroutine,
-// WriteObject for any number.
+// An ObjectStream is a jsonrpc2.ObjectStream over either framing, for a program that uses only
+// sourcegraph's Conn. Unlike the streams of that package it survives bad input: it answers a
+// refused frame itself, and Conn sees only messages that it can decode. One goroutine may call
+// ReadObject, any number WriteObject.
 type ObjectStream struct {
 	r       *Reader
 	rwc     io.ReadWriteCloser
@@ -59,7 +58,7 @@ func (s *ObjectStream) ReadObject(v any) error {
 	}
 }
 
-// decode spares a json.Unmarshaler the second scan that json.Unmarshal does.
+// decode avoids the second scan that json.Unmarshal does for a json.Unmarshaler.
 func decode(body []byte, v any) error {
 	if u, ok := v.(json.Unmarshaler); ok {
 		return u.UnmarshalJSON(body)

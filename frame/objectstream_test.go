@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// sourcegraph's Conn on our streams, both ways, and among refused frames.
+// sourcegraph's Conn runs on our streams, both ways, and among refused frames.
 func TestObjectStream(t *testing.T) {
 	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestObjectStreamDecodesAnything(t *testing.T) {
 	assert.Error(t, s.WriteObject("nobody there"))
 }
 
-// A halfOpen reads what it was given, and no write to it succeeds.
+// A halfOpen reads its input, and no write to it succeeds.
 type halfOpen struct{ *strings.Reader }
 
 var errHalfOpen = errors.New("no write succeeds")
@@ -77,14 +77,14 @@ var errHalfOpen = errors.New("no write succeeds")
 func (halfOpen) Write([]byte) (int, error) { return 0, errHalfOpen }
 func (halfOpen) Close() error              { return nil }
 
-// A refusal that cannot be told ends the stream.
+// A refusal that cannot be sent ends the stream.
 func TestObjectStreamEndsWhenARefusalCannotBeTold(t *testing.T) {
 	s := frame.NewObjectStream(halfOpen{strings.NewReader("{]\n{}\n")}, frame.NDJSON, frame.Limits{})
 	var v any
 	assert.ErrorIs(t, s.ReadObject(&v), errHalfOpen)
 }
 
-// What cannot be encoded is not written.
+// A value that cannot be encoded is not written.
 func TestObjectStreamWritesNothingThatIsNoJSON(t *testing.T) {
 	s := frame.NewObjectStream(halfOpen{strings.NewReader("")}, frame.NDJSON, frame.Limits{})
 	var unsupported *json.UnsupportedTypeError

@@ -7,16 +7,16 @@ import (
 
 // A Reader takes messages from a byte stream. It is for one goroutine.
 //
-// If the source has a method SetReadDeadline(time.Time) error, as a net.Conn
-// has, with reads that then fail with os.ErrDeadlineExceeded, frames time out
-// as [Limits] say; else they never do. A deadline is set only in the middle of a
-// frame, so an idle connection costs nothing and lasts for ever.
+// If the source has a method SetReadDeadline(time.Time) error, as a net.Conn has, frames time
+// out as [Limits] say. Reads must then fail with os.ErrDeadlineExceeded. Other sources never
+// time out. A deadline is set only in the middle of a frame, so an idle connection costs nothing
+// and never ends.
 type Reader struct {
-	// BeforeRead, if set, is called before each read that may block: no whole
-	// frame is waiting, so this is the moment to flush what was written.
+	// BeforeRead, if set, is called before each read that may block. No whole frame is waiting,
+	// so the caller can flush its output.
 	BeforeRead func()
-	// Released, if set, is called after the Reader has been idle for a second
-	// and gave a large buffer back.
+	// Released, if set, is called after the Reader was idle for a second and released a large
+	// buffer.
 	Released func()
 
 	in       Input
@@ -31,12 +31,11 @@ func NewReader(src io.Reader, framing Framing, limits Limits) *Reader {
 	return r
 }
 
-// Limits are the limits in force.
+// Limits returns the effective limits.
 func (r *Reader) Limits() Limits { return r.in.limits }
 
-// Unread puts head back before what the source will give. It is for a caller
-// that looked at the first bytes to detect the framing, and must come before
-// the first Next.
+// Unread puts head back in front of the source's bytes. A caller that read the first bytes to
+// detect the framing uses it, before the first Next.
 func (r *Reader) Unread(head []byte) {
 	r.in.reserve(len(head))
 	r.in.end += copy(r.in.buf[r.in.end:], head)
@@ -48,9 +47,9 @@ func (r *Reader) Rest() []byte { return bytes.Clone(r.in.Bytes()) }
 
 // Next reads the next message into m.
 //
-// A [*Refusal] and [ErrTimeout] are not final: the next call goes on with the
-// next frame. Any other error is: io.EOF at the end of the source (a frame
-// that was cut short there is refused first), or the source's own error.
+// A [*Refusal] and [ErrTimeout] are not final: the next call continues with the next frame. Any
+// other error is final: io.EOF at the end of the source, or the source's own error. A frame that
+// the end cuts short is refused first.
 func (r *Reader) Next(m *Message) error {
 	body, err := r.splitter.Next(&r.in)
 	if err != nil {

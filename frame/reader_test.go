@@ -28,7 +28,7 @@ func drain(src io.Reader, f frame.Framing, limits frame.Limits) []string {
 func drainReader(r *frame.Reader) []string {
 	var got []string
 	var m frame.Message
-	for len(got) < 100_000 { // more than any input here can give
+	for len(got) < 100_000 { // more than any input here yields
 		err := r.Next(&m)
 		var refusal *frame.Refusal
 		switch {
@@ -60,7 +60,7 @@ const (
 	bye  = `{"jsonrpc":"2.0","method":"exit"}`
 )
 
-// small limits keep the inputs readable: 100 bytes of body, 120 of header.
+// small limits keep the inputs short: 100 bytes of body, 120 of header.
 var small = frame.Limits{MaxFrame: 100, MaxHeader: 120}
 
 var lspCases = []struct {
@@ -181,8 +181,8 @@ func TestLSP(t *testing.T) {
 	}
 }
 
-// TestGoldenInputsInPieces reads the inputs of testdata/frames in pieces of other sizes: the
-// outcome is the same. What it should be, the tests of the program say.
+// TestGoldenInputsInPieces reads the inputs of testdata/frames in pieces of other sizes, with
+// the same outcome. The tests of the program check the outcome itself.
 func TestGoldenInputsInPieces(t *testing.T) {
 	inputs, err := filepath.Glob("../testdata/frames/*.in")
 	require.NoError(t, err)
@@ -331,7 +331,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// A greedy is a source that notes how much room the reader had for it at most.
+// A greedy is a source that records the largest buffer that the reader offered.
 type greedy struct {
 	io.Reader
 	most int
@@ -342,7 +342,7 @@ func (g *greedy) Read(p []byte) (int, error) {
 	return g.Reader.Read(p)
 }
 
-// What is refused is not kept, however much of it comes.
+// The Reader does not keep refused bytes, however many there are.
 func TestWhatIsRefusedTakesNoRoom(t *testing.T) {
 	const much = 4 << 20
 	limits := frame.Limits{MaxFrame: 1000, MaxHeader: 1000}

@@ -11,8 +11,7 @@ import (
 // error.data.reason.
 type Reason string
 
-// The reasons. All are of LSP framing but oversize, invalid-utf8 and
-// invalid-json, which NDJSON has too.
+// The reasons. NDJSON has only oversize, invalid-utf8 and invalid-json; LSP has all of them.
 const (
 	ReasonOversize               Reason = "oversize"                 // the body, or line, is over Limits.MaxFrame
 	ReasonHeaderTooLarge         Reason = "header-too-large"         // the header section is over Limits.MaxHeader
@@ -25,12 +24,11 @@ const (
 	ReasonInvalidJSON            Reason = "invalid-json"             // the body is not one JSON value, or nests deeper than MaxDepth
 )
 
-// A Refusal is the error for a frame that was not accepted. The connection
-// goes on; the peer is owed exactly one error response for it.
+// A Refusal is the error for a frame that was not accepted. The connection continues; the reader
+// must send exactly one error response for it.
 type Refusal struct {
 	Reason Reason
-	// Detail says in words what was wrong and what would be right. It never
-	// quotes the payload.
+	// Detail describes what was wrong and what is right. It never quotes the payload.
 	Detail string
 	// ID is the raw JSON id of a request that was refused for its media type, if
 	// its body is valid. It is nil in every other case: the body of a frame over
@@ -38,8 +36,8 @@ type Refusal struct {
 	ID []byte
 }
 
-// Code is the JSON-RPC error code for the refusal: -32700 where the message
-// could not be made out, -32600 where the frame broke a rule.
+// Code returns the JSON-RPC error code for the refusal: -32700 if the message could not be
+// decoded, -32600 if the frame broke a rule.
 func (r *Refusal) Code() int64 {
 	switch r.Reason {
 	case ReasonLengthMismatch, ReasonInvalidUTF8, ReasonInvalidJSON:
@@ -52,9 +50,8 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("frame refused: %s: %s", r.Reason, r.Detail)
 }
 
-// ErrTimeout reports that a frame did not arrive whole within Limits.Timeout.
-// What had come of it was dropped, and so is what else comes of it; the peer is
-// owed no answer.
+// ErrTimeout reports that a frame did not arrive whole within Limits.Timeout. The Reader drops
+// the part that arrived and the rest that follows. It needs no response.
 var ErrTimeout = errors.New("frame: read timeout inside a frame")
 
 func refuse(reason Reason, format string, args ...any) *Refusal {

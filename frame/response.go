@@ -25,8 +25,8 @@ func AppendResult(dst []byte, f Framing, id, result []byte) []byte {
 	return AppendResultTail(dst, f)
 }
 
-// AppendResultHead appends what stands before a result of n bytes, for a
-// caller that writes a large result without copying it.
+// AppendResultHead appends the part of the frame before a result of n bytes, for a caller that
+// writes a large result without copying it.
 func AppendResultHead(dst []byte, f Framing, id []byte, n int) []byte {
 	if len(id) == 0 {
 		id = null
@@ -37,12 +37,12 @@ func AppendResultHead(dst []byte, f Framing, id []byte, n int) []byte {
 	return append(dst, responseValue...)
 }
 
-// AppendResultTail appends what stands after a result.
+// AppendResultTail appends the part of the frame after a result.
 func AppendResultTail(dst []byte, f Framing) []byte {
 	return f.AppendTrailer(append(dst, '}'))
 }
 
-// ResultBody is the message of a response, without a frame.
+// ResultBody returns the message of a response, without a frame.
 func ResultBody(id, result []byte) []byte {
 	if len(id) == 0 {
 		id = null
@@ -56,14 +56,13 @@ func ResultBody(id, result []byte) []byte {
 	return append(b, '}')
 }
 
-// AppendError appends the frame of an error response. An empty id is null.
-// Its error object has code, message and data and nothing else: a member more
-// and jsonrpc.el waits for ever.
+// AppendError appends the frame of an error response. An empty id is null. Its error object has
+// only code, message and data: with any other member jsonrpc.el waits forever.
 func AppendError(dst []byte, f Framing, id []byte, e *jsonrpc2.Error) []byte {
 	return Append(dst, f, ErrorBody(id, e))
 }
 
-// ErrorBody is the message of an error response, without a frame.
+// ErrorBody returns the message of an error response, without a frame.
 func ErrorBody(id []byte, e *jsonrpc2.Error) []byte {
 	if len(id) == 0 {
 		id = null
@@ -92,8 +91,8 @@ func encodeOrNull(v any) []byte {
 	return b
 }
 
-// Wire is the refusal as the error that the peer is told: the canonical
-// message, what was wrong, and data.reason.
+// Wire converts the refusal to a JSON-RPC error: the canonical message, the detail, and
+// data.reason.
 func (r *Refusal) Wire() *jsonrpc2.Error {
 	canonical := "Invalid Request"
 	if r.Code() == jsonrpc2.CodeParseError {

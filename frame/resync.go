@@ -2,10 +2,9 @@ package frame
 
 import "bytes"
 
-// Resynchronisation: after a frame that leaves the
-// position in doubt, skip to the next "Content-Length:" with digits and a
-// line end, wherever it stands (clients put no newline after a body), or to
-// a "Content-Type:" at the beginning of a line.
+// Resynchronisation: after a frame that leaves the position in doubt, the splitter skips to the
+// next possible header. That is a "Content-Length:" with digits and a line end, at any position
+// (clients put no newline after a body), or a "Content-Type:" at the beginning of a line.
 
 // findHeader drops bytes up to the next header.
 func (s *lspSplitter) findHeader() error {
@@ -53,10 +52,9 @@ func (s *lspSplitter) lineBegins(b []byte, i int) bool {
 	return b[i-1] == '\n'
 }
 
-// skipLongHeader drops the rest of a header section that is too large. The
-// section's own Content-Length, at the beginning of a line, goes with it; one
-// in the middle of a line, or a line that is no header, shows that this was
-// garbage with a frame behind it.
+// skipLongHeader drops the rest of a header section that is too large. It drops the section's
+// own Content-Length, at the beginning of a line, too. A Content-Length in the middle of a line,
+// or a line that is not a header, shows that this was garbage with a frame behind it.
 func (s *lspSplitter) skipLongHeader() error {
 	for {
 		b := s.in.Bytes()

@@ -6,20 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// The scanner checks JSON (RFC 8259) and UTF-8 in one pass without
-// allocation. Its functions take the body and an index and return the index
-// after what they recognised, or -1. What is known to be valid needs no check:
-// package jsonwalk goes through that.
+// The scanner checks JSON (RFC 8259) and UTF-8 in one pass without allocation. Its functions
+// take the body and an index and return the index after the value that they recognised, or -1.
+// Package jsonwalk walks through JSON that is known to be valid, without a check.
 
 const (
 	everyByte = 0x0101010101010101
 	topBits   = 0x8080808080808080
 )
 
-// special marks, by the top bit, each of the eight bytes of x that needs a
-// look inside a string: a quote, a backslash, a control character, or the
-// start of a non-ASCII rune. The lowest mark is exact; those above it may be
-// carried over from it.
+// special marks, by the top bit, each of the eight bytes of x that needs a check inside a
+// string. These are a quote, a backslash, a control character, and the start of a non-ASCII
+// rune. The lowest mark is exact; those above it may be carried over from it.
 func special(x uint64) uint64 {
 	quote := x ^ everyByte*'"'
 	slash := x ^ everyByte*'\\'

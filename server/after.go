@@ -8,11 +8,11 @@ import (
 
 type afterKey struct{}
 
-// afterwards is what handlers want to go with their reply, or to do after it.
+// afterwards collects the attachment of a reply, and the functions to call after it.
 type afterwards struct {
 	todo       []func()
 	mayAttach  bool       // the reply may carry an attachment
-	attachment Attachment // that is to go with it; nil: none
+	attachment Attachment // to send with the reply; nil: none
 }
 
 func (a *afterwards) run() {
@@ -25,14 +25,13 @@ func (a *afterwards) run() {
 	}
 }
 
-// AfterReply calls f when the reply to the request that ctx belongs to has
-// been queued, so that whatever f sends comes behind it; if there is no reply,
-// because it was a notification, when the handler has returned. A batch has
-// one reply. f must not block: the next message may wait for it. A panic of f
-// is logged.
+// AfterReply calls f when the reply to the request of ctx is queued, so that messages from f
+// follow the reply. For a notification, which has no reply, it calls f when the handler has
+// returned. A batch has one reply. f must not block: the next message may wait for it. The
+// connection logs a panic of f.
 //
-// A handler calls AfterReply with the context that it was given, from its own
-// goroutine, before it returns. It panics where ctx is not a handler's.
+// A handler calls AfterReply with its own context, from its own goroutine, before it returns.
+// AfterReply panics if ctx is not a handler's.
 func AfterReply(ctx context.Context, f func()) {
 	a, ok := ctx.Value(afterKey{}).(*afterwards)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// afterwards is a registry whose methods send an event of their own, which
-// must come behind their reply.
+// afterwards is a registry whose methods send an event of their own, which must follow their
+// reply.
 func afterwards() *server.Registry {
 	reg := server.NewRegistry()
 	follow := func(ctx context.Context, p gateParams) (string, error) {
@@ -107,7 +107,8 @@ func TestSendKeepsToTheLengthOfALine(t *testing.T) {
 	<-conn.Done()
 }
 
-// A result fits into a line with its id and 64 bytes more, or the reply is an error.
+// A result that fits into a line with its id and 64 bytes more is sent; a longer one becomes an
+// error.
 func TestAResultKeepsToTheLengthOfALine(t *testing.T) {
 	const most = 300
 	c := connect(t, standard(), frame.NDJSON, server.Options{MaxLine: most})

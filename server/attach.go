@@ -7,36 +7,33 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// An Attachment goes with a reply over the same transport, beside its bytes: an
-// open file on a Unix socket, for which there is package passfd.
+// An Attachment travels with a reply over the same transport, beside its bytes: an open file on
+// a Unix socket (package passfd).
 type Attachment interface {
-	// WriteWith writes p, which is not empty, to the transport, with the
-	// attachment no later than its first byte. If it wrote nothing the
-	// attachment has not gone, and WriteWith may be called again. Deadlines are
-	// the transport's.
+	// WriteWith writes p, which is not empty, to the transport, with the attachment no later
+	// than its first byte. If it wrote nothing the attachment was not sent, and WriteWith may be
+	// called again. The transport's deadlines apply.
 	WriteWith(t Transport, p []byte) (n int, err error)
-	// Close is called once, when the attachment has gone or will not go.
+	// Close is called once, after the attachment was sent or given up.
 	Close() error
 }
 
-// ErrNoAttachment is what Attach returns where a reply cannot carry one.
+// ErrNoAttachment is the error of Attach if the reply cannot carry an attachment.
 var ErrNoAttachment = errors.New("server: this reply can carry no attachment")
 
-// CanAttach reports whether [Attach] works for the request that ctx belongs
-// to: it must have an id, be none of a batch and be served by a method that is
-// [LongRunning].
+// CanAttach reports whether [Attach] works for the request of ctx: the request must have an id,
+// must not be part of a batch, and its method must be [LongRunning].
 func CanAttach(ctx context.Context) bool {
 	after, ok := ctx.Value(afterKey{}).(*afterwards)
 	return ok && after.mayAttach
 }
 
-// Attach lets an attachment go with the reply to the request that ctx belongs
-// to: no later than the reply's first byte, and behind whatever was sent
-// before it. A reply carries one; another one takes its place. If the reply is
-// an error, it goes without.
+// Attach sends an attachment with the reply to the request of ctx: no later than the reply's
+// first byte, and after everything that was sent before it. A reply carries one attachment; a
+// second call replaces it. An error reply carries none.
 //
-// The attachment is no longer the caller's, also where Attach returns
-// [ErrNoAttachment]. A handler calls Attach as it calls [AfterReply].
+// Attach takes ownership of the attachment, even if it returns [ErrNoAttachment]. A handler
+// calls Attach as it calls [AfterReply].
 func Attach(ctx context.Context, a Attachment) error {
 	if !CanAttach(ctx) {
 		a.Close()

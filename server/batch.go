@@ -9,27 +9,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// A batch collects the replies to the requests of one array and sends them as
-// one array, in the order of the requests, when the last one is there
-// (JSON-RPC 2.0, section 6).
+// A batch collects the replies to the requests of one array (JSON-RPC 2.0, section 6). It sends
+// them as one array, in the order of the requests, when the last one is complete.
 type batch struct {
 	c *Conn
 
 	mu      sync.Mutex // guards the fields below
-	waiting int        // for which the batch is held
-	slots   [][]byte   // a response each, in the order of the requests; nil: none yet
+	waiting int        // number of holds
+	slots   [][]byte   // one response each, in the order of the requests; nil: none yet
 	size    int        // of all slots
-	then    afterwards // what its handlers gave to AfterReply
+	then    afterwards // what handlers passed to AfterReply
 }
 
-// slot is the place of one request's reply in its batch.
+// slot is the position of one request's reply in its batch.
 type slot struct {
 	b *batch
 	i int
 }
 
-// maxBatchReply bounds the reply to a batch, in bytes: what would make it
-// longer is answered with an error instead of being run.
+// maxBatchReply bounds the reply to a batch, in bytes. A request whose result no longer fits
+// gets an error and does not run.
 const maxBatchReply = frame.DefaultMaxFrame
 
 func (b *batch) newSlot() *slot {
@@ -52,7 +51,7 @@ func (b *batch) hold() {
 	b.mu.Unlock()
 }
 
-// after takes over what handlers of the batch want to do after its reply.
+// after adds the functions that a handler of the batch registered for after its reply.
 func (b *batch) after(a *afterwards) {
 	b.mu.Lock()
 	b.then.todo = append(b.then.todo, a.todo...)
@@ -60,7 +59,7 @@ func (b *batch) after(a *afterwards) {
 	a.todo = nil
 }
 
-// release sends the reply if nothing is waited for any more.
+// release gives one hold back, and sends the reply after the last one.
 func (b *batch) release() {
 	b.mu.Lock()
 	b.waiting--
@@ -82,7 +81,7 @@ func (b *batch) send() {
 			filled = append(filled, s)
 		}
 	}
-	if len(filled) == 0 { // notifications only: nothing at all is sent
+	if len(filled) == 0 { // notifications only: nothing is sent
 		return
 	}
 	reply := append([]byte{'['}, bytes.Join(filled, []byte{','})...)

@@ -11,11 +11,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// ErrInline is what Call returns to a handler that is inline: the reply could
-// not be read before the handler returns. The method has to be [LongRunning].
+// ErrInline is the error of Call in an inline handler: the reply could not be read before the
+// handler returns. Register the method as [LongRunning].
 var ErrInline = errors.New("server: Call from an inline handler would wait for itself; register the method with LongRunning")
 
-// outgoing is a request of ours, or a notification, which has no id.
+// outgoing is a request to the peer, or a notification, which has no id.
 type outgoing struct {
 	JSONRPC string `json:"jsonrpc"`
 	ID      uint64 `json:"id,omitempty"`
@@ -27,12 +27,12 @@ func notification(method string, params any) ([]byte, error) {
 	return frame.Encode(outgoing{JSONRPC: "2.0", Method: method, Params: params})
 }
 
-// Call sends a request to the peer and decodes the result into result, a
-// pointer or nil. params must encode to JSON; nil means none. Without a deadline
-// in ctx it waits Options.CallTimeout. It fails with the peer's own error, a
-// *jsonrpc2.Error; with jsonrpc2.ErrClosed if the connection ended first; with
-// the error of ctx; with [ErrInline] in an inline handler. The peer is told of a
-// Call that was given up if [Cancellation] says so.
+// Call sends a request to the peer and decodes the result into result, a pointer or nil. params
+// must encode to JSON; nil means none. If ctx has no deadline Call waits Options.CallTimeout.
+//
+// Its error is the peer's own, a *jsonrpc2.Error; jsonrpc2.ErrClosed if the connection ended
+// first; the error of ctx; or [ErrInline] in an inline handler. When Call gives up it notifies
+// the peer, if [Cancellation] says so.
 func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
 	if ctx.Value(inlineKey{}) != nil && ConnFrom(ctx) == c {
 		return ErrInline
@@ -59,7 +59,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	switch {
 	case err != nil:
 		if c.srv.opts.Cancellation.Tell && ctx.Err() != nil {
-			c.takeBack(id)
+			c.cancelCall(id)
 		}
 		return err
 	case response.Error != nil:
@@ -72,9 +72,9 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	return nil
 }
 
-// takeBack tells the peer that nobody waits for the request of that id any more. It
-// does not wait for room.
-func (c *Conn) takeBack(id uint64) {
+// cancelCall notifies the peer that the request of that id was given up. It does not wait for
+// room.
+func (c *Conn) cancelCall(id uint64) {
 	how := c.srv.opts.Cancellation
 	body, err := notification(how.Method, map[string]uint64{how.Member: id})
 	if err == nil && !c.out.trySend(body) {
@@ -82,7 +82,7 @@ func (c *Conn) takeBack(id uint64) {
 	}
 }
 
-// peerError is the error of a response, whatever the peer made of it.
+// peerError returns the error of a response, even if it is malformed.
 func peerError(raw []byte) *jsonrpc2.Error {
 	var e jsonrpc2.Error
 	if json.Unmarshal(raw, &e) != nil {
@@ -106,7 +106,7 @@ func (c *Conn) serveResponse(m *frame.Message) bool {
 	return true
 }
 
-// closedError makes one error of all that say that nothing can be sent any more.
+// closedError maps all errors of a closed connection to one.
 func closedError(err error) error {
 	if errors.Is(err, errClosed) || IsGone(err) {
 		return jsonrpc2.ErrClosed
@@ -114,11 +114,10 @@ func closedError(err error) error {
 	return err
 }
 
-// Notify sends a notification to the peer. If the peer does not read, it
-// waits for room as long as ctx lasts, but no longer than Options.CallTimeout.
-// When the connection has ended the error is jsonrpc2.ErrClosed; nil means that
-// the notification is queued, no more. params must encode to JSON; nil means
-// none.
+// Notify sends a notification to the peer. If the peer does not read, Notify waits for room
+// until ctx ends, but no longer than Options.CallTimeout. After the connection has ended the
+// error is jsonrpc2.ErrClosed. nil means only that the notification is queued. params must
+// encode to JSON; nil means none.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	body, err := notification(method, params)
 	if err != nil {
@@ -129,16 +128,17 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	return closedError(c.out.send(ctx, body))
 }
 
-// ErrTooLong is what Send returns for a message that does not fit into a line.
+// ErrTooLong is the error of Send for a message that does not fit into a line.
 var ErrTooLong = errors.New("server: the message does not fit into a line")
 
-// Send sends messages, each of which must encode to JSON, as they are: not
-// every dialect of JSON-RPC has notifications that the specification knows.
-// Several go out together: with one write, if the peer has room for them, so
-// that it gets all or none. If the peer does not read, Send waits for room as
-// long as ctx and the connection last, without a limit of its own. If one is
-// longer than MaxMessage none is sent: ErrTooLong. When the connection has ended
-// the error is jsonrpc2.ErrClosed; nil means that they are queued, no more.
+// Send sends messages, each of which must encode to JSON, as they are: some dialects of JSON-RPC
+// have notifications outside the specification. Several messages go out together, with one write
+// if the peer has room for them, so that it gets all or none.
+//
+// If the peer does not read, Send waits for room until ctx or the connection ends, without a
+// limit of its own. If a message is longer than MaxMessage, Send sends none and returns
+// ErrTooLong. After the connection has ended the error is jsonrpc2.ErrClosed. nil means only
+// that the messages are queued.
 func (c *Conn) Send(ctx context.Context, messages ...any) error {
 	bodies := make([][]byte, len(messages))
 	for i, message := range messages {
@@ -157,8 +157,8 @@ func (c *Conn) Send(ctx context.Context, messages ...any) error {
 	return closedError(c.out.send(ctx, bodies...))
 }
 
-// MaxMessage is how long a message may be that goes out, in bytes:
-// Options.MaxLine where a message is a line, else 0, which means no limit.
+// MaxMessage returns the maximum length of an outgoing message, in bytes: Options.MaxLine if a
+// message is a line, else 0, which means no limit.
 func (c *Conn) MaxMessage() int {
 	if c.oneLine {
 		return c.srv.opts.MaxLine

@@ -23,7 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// asking is a registry with long-running methods that ask the peer.
+// asking is a registry with long-running methods that call the peer.
 func asking() *server.Registry {
 	reg := standard()
 	server.Handle(reg, "ask", func(ctx context.Context, p struct {
@@ -45,7 +45,7 @@ func asking() *server.Registry {
 	return reg
 }
 
-// errorAsData shows a test what Call returned.
+// errorAsData turns the error of Call into data for a test.
 func errorAsData(err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +81,7 @@ func TestCallsToThePeer(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// An answer that comes late, to a call of another connection, fits no call here.
+// A late answer to a call of another connection fits no call here.
 func TestIDsOfCallsMayBeRandom(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 20 {
@@ -133,14 +133,14 @@ func TestCallsEndWithTheConnection(t *testing.T) {
 	assert.Zero(t, srv.ConnCount())
 }
 
-// A mute is a transport that reads, and on which no write succeeds.
+// A mute is a transport that reads, and on which every write fails.
 type mute struct{ server.Transport }
 
 var errMute = errors.New("no write succeeds")
 
 func (mute) Write([]byte) (int, error) { return 0, errMute }
 
-// A connection on which nothing can be written ends, also while the peer says nothing.
+// A connection ends when a write fails, even while the peer sends nothing.
 func TestAConnectionEndsWhenAWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := server.Pipe()
@@ -152,7 +152,7 @@ func TestAConnectionEndsWhenAWriteFails(t *testing.T) {
 	})
 }
 
-// A peer may answer and be gone in one breath: the answer is not lost.
+// A peer may answer and leave at once: the answer is not lost.
 func TestTheLastResponse(t *testing.T) {
 	srv := server.New(standard(), server.Options{})
 	for range 300 {
@@ -170,7 +170,7 @@ func TestTheLastResponse(t *testing.T) {
 	}
 }
 
-// Two endpoints of ours, each other's peer, calling both ways.
+// Two of our endpoints are connected and call each other.
 func TestBothDirections(t *testing.T) {
 	a, b := server.Pipe()
 	reg := standard()
@@ -270,12 +270,12 @@ func TestRepliesAreOneLine(t *testing.T) {
 	}
 }
 
-// ownLines is a framing that a program brings, and that is one of lines.
+// ownLines is a custom line framing.
 type ownLines struct{ frame.Framing }
 
 func (ownLines) String() string { return "own" }
 
-// Each of these errors says that the peer has gone, and no other does.
+// Exactly these errors mean that the peer has gone.
 func TestErrorsOfPeersThatHaveGone(t *testing.T) {
 	for _, err := range []error{io.EOF, syscall.EPIPE, syscall.ECONNRESET, syscall.EIO, io.ErrClosedPipe, os.ErrClosed} {
 		assert.True(t, server.IsGone(&os.PathError{Op: "write", Err: err}), err)

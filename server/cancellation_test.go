@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A protocol may take requests back in words of its own, in both directions.
+// A protocol may have its own cancellation, in both directions.
 func TestAnotherCancellation(t *testing.T) {
 	reg := server.NewRegistry()
 	server.Handle(reg, "wait", func(ctx context.Context, _ struct{}) (int, error) { <-ctx.Done(); return 0, ctx.Err() }, server.LongRunning())
@@ -44,7 +44,7 @@ func TestAnotherCancellation(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// What a request does as it arrives is done before the next message is looked at.
+// Arriving runs before the connection looks at the next message.
 func TestArriving(t *testing.T) {
 	type key struct{}
 	arrived := 0

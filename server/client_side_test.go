@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A program that is foremost a client hears all that is no request, in order,
-// and serves requests all the same.
+// A program that is mainly a client receives everything that is not a request, in order, and
+// still serves requests.
 func TestClientSide(t *testing.T) {
 	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
 		var seen []string
@@ -36,7 +36,7 @@ func TestClientSide(t *testing.T) {
 	}
 }
 
-// What answers a Call is not shown to OnResponse; the rest is.
+// OnResponse does not receive answers to a Call; it receives the rest.
 func TestClientSideCalls(t *testing.T) {
 	near, far := server.Pipe()
 	seen := make(chan string, 10)

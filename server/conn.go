@@ -14,21 +14,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/pending"
 )
 
-// A Conn is one connection: a transport, its framing, and what is under way
-// on it. Its methods may be called from any goroutine.
+// A Conn is one connection: a transport, its framing, and the requests in progress. Its methods
+// may be called from any goroutine.
 type Conn struct {
 	srv     *Server
 	number  uint64
 	t       Transport
 	framing frame.Framing
-	oneLine bool // its messages are lines, which have a limit
+	oneLine bool // messages are lines, which have a length limit
 	log     *slog.Logger
 
-	reader  *frame.Reader // for readLoop alone
+	reader  *frame.Reader // used by readLoop only
 	out     *outbox
 	flights inflight
 
-	calls    pending.Calls // requests of ours
+	calls    pending.Calls // requests to the peer
 	lastCall atomic.Uint64 // the id of the last one
 
 	// inlineCtx is the context of inline handlers, one for all; long-running
@@ -36,21 +36,21 @@ type Conn struct {
 	baseCtx   context.Context
 	inlineCtx context.Context
 	cancel    context.CancelCauseFunc
-	after     afterwards // of inline handlers; for readLoop alone
+	after     afterwards // of inline handlers; used by readLoop only
 
-	lastMethod *Method // that a message named; for readLoop alone
+	lastMethod *Method // of the previous message; used by readLoop only
 	lastName   []byte  // as that message spelt it
 
-	// connected is the context of the goroutines of Go. It outlives baseCtx: what
-	// they send still goes out beside the last replies.
+	// connected is the context of the goroutines of Go. It outlives baseCtx: messages from these
+	// goroutines still go out with the last replies.
 	connected  context.Context
 	disconnect context.CancelCauseFunc
 	owned      background.Group // the goroutines of Go
 
-	handover    *handover              // of ServeUntil; nil: nothing is handed over
-	closing     atomic.Bool            // a final method is being served: messages are dropped
+	handover    *handover              // of ServeUntil; nil: no handover
+	closing     atomic.Bool            // a final method is running: further messages are dropped
 	final       tasks                  // its goroutine
-	failed      atomic.Pointer[string] // the notification that failed last, and how
+	failed      atomic.Pointer[string] // the last failed notification and its error
 	phase       atomic.Int32           // of readLoop: serving, reading or stopped
 	stop        chan struct{}          // closed with stopped
 	stopOnce    sync.Once
@@ -59,13 +59,12 @@ type Conn struct {
 	done        chan struct{} // closed when the connection has ended
 }
 
-// The phases of readLoop. Whoever stops it learns in the same step whether it
-// was reading, so that it dispatches nothing more, or serves a message, so that
-// it returns when it has served it.
+// The phases of readLoop. Stopping it also returns its phase. A loop that was reading dispatches
+// nothing more; a loop that is serving returns after its current message.
 const (
-	serving int32 = iota // it looks at a message, or is about to read
+	serving int32 = iota // it handles a message, or is about to read
 	reading              // it is inside the transport's Read
-	stopped              // no further message is looked at
+	stopped              // it handles no further message
 )
 
 type (
@@ -95,7 +94,7 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 	c.reader.Unread(head)
 	c.reader.BeforeRead = c.out.flush
 	c.reader.Released = s.opts.Released
-	// Handlers outlive ctx by the grace that they are given.
+	// Handlers outlive ctx by Options.Grace.
 	base := context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
 	c.baseCtx, c.cancel = context.WithCancelCause(base)
 	c.connected, c.disconnect = context.WithCancelCause(base)
@@ -103,36 +102,35 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 	return c
 }
 
-// ConnFrom is the connection whose request a handler is serving, or nil.
+// ConnFrom returns the connection whose request a handler is serving, or nil.
 func ConnFrom(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c
 }
 
-// Transport is what the connection runs on, for a package that knows more of
-// it than the protocol does, such as passfd. It is not to be read from, written
-// to or closed: see [Conn.End].
+// Transport returns the connection's transport, for a package that knows more about it than the
+// protocol does, such as passfd. The caller must not read from it, write to it or close it: see
+// [Conn.End].
 func (c *Conn) Transport() Transport { return c.t }
 
-// Number tells the connections of a server apart, for logs: they are counted
-// from 1.
+// Number is the number of the connection within its server, counted from 1, for logs.
 func (c *Conn) Number() uint64 { return c.number }
 
-// Framing is how messages are framed on the connection.
+// Framing returns the framing of the connection.
 func (c *Conn) Framing() frame.Framing { return c.framing }
 
-// Limits are the limits on incoming frames.
+// Limits returns the limits on incoming frames.
 func (c *Conn) Limits() frame.Limits { return c.reader.Limits() }
 
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Stopping is closed when the connection begins to end: running handlers have
-// the rest of Options.Grace.
+// Stopping returns a channel that is closed when the connection begins to end: running handlers
+// have the rest of Options.Grace.
 func (c *Conn) Stopping() <-chan struct{} { return c.stop }
 
-// End ends the connection: no further message is looked at, running handlers
-// get Options.Grace, then the transport is closed. It does not wait; see Done.
+// End ends the connection: it handles no further message, running handlers get Options.Grace,
+// then the transport is closed. End does not wait; see Done.
 func (c *Conn) End() {
 	c.stopOnce.Do(func() {
 		c.stoppedRead = c.phase.Swap(stopped) == reading
@@ -140,31 +138,30 @@ func (c *Conn) End() {
 	})
 }
 
-// Wait waits until no long-running request is in flight, and reports whether
-// that came to pass before ctx ended. Requests that ended because the
-// connection ends do not count as ended.
+// Wait waits until no long-running request is in flight, and reports whether that happened
+// before ctx ended. Requests that end because the connection ends do not count.
 func (c *Conn) Wait(ctx context.Context) bool {
 	return c.flights.wait(ctx) && c.baseCtx.Err() == nil
 }
 
-// InFlight is how many long-running requests are being served.
+// InFlight returns the number of long-running requests being served.
 func (c *Conn) InFlight() int { return int(c.flights.count.Load()) }
 
-// unserved tells of what was not served.
+// unserved reports a message that was not served.
 func (c *Conn) unserved(method string, err error) {
 	if report := c.srv.opts.Unserved; report != nil {
 		report(c, method, err)
 	}
 }
 
-// connSource is the transport as the Reader sees it: it tells when the loop is
-// in Read, and ends the input when the connection is stopping.
+// connSource is the transport as the Reader sees it. It records when the loop is in Read, and
+// ends the input when the connection is stopping.
 type connSource struct{ c *Conn }
 
 func (s connSource) Read(p []byte) (int, error) {
 	c := s.c
 	if !c.phase.CompareAndSwap(serving, reading) {
-		return 0, errEnded // not io.EOF: a frame that is cut short here is nobody's fault
+		return 0, errEnded // not io.EOF: a frame that is cut short here is not an error of the peer
 	}
 	n, err := c.t.Read(p)
 	if !c.phase.CompareAndSwap(reading, serving) {
@@ -175,11 +172,11 @@ func (s connSource) Read(p []byte) (int, error) {
 
 func (s connSource) SetReadDeadline(t time.Time) error { return s.c.t.SetReadDeadline(t) }
 
-// Go runs f in a goroutine of the connection, for what outlives a request, such
-// as a subscription. The connection has ended only when f has returned: ctx ends
-// when nothing more can be sent, and f is waited for without a limit, so it must
-// not wait for [Conn.Done]. ctx knows the connection ([ConnFrom]). Go reports
-// whether it started f: where the connection has ended it does nothing.
+// Go runs f in a goroutine of the connection, for work that outlives a request, such as a
+// subscription. The connection ends only after f has returned. ctx ends when nothing more can be
+// sent. Go waits for f without a limit, so f must not wait for [Conn.Done]. ctx carries the
+// connection ([ConnFrom]). Go reports whether it started f: after the connection has ended it
+// does nothing.
 func (c *Conn) Go(f func(ctx context.Context)) bool {
 	return c.owned.Go(func() { f(c.connected) })
 }

@@ -52,7 +52,7 @@ func (c *Conn) serveBatch(array []byte) {
 // serve serves one element of the array.
 func (b *batch) serve(element []byte) {
 	var m frame.Message
-	frame.Parse(element, &m) // it is valid: the array was
+	frame.Parse(element, &m) // the array was valid, so this is
 	if m.Kind != frame.Object {
 		b.newSlot().fail(nil, invalidRequest("not-an-object", "each message of a batch must be an object"))
 		return
@@ -65,8 +65,7 @@ func (b *batch) serve(element []byte) {
 	b.c.serveOne(&m, to)
 }
 
-// serveOne serves one object: a request, a notification, a response, or
-// something that is none of these.
+// serveOne serves one object: a request, a notification, a response, or an invalid message.
 func (c *Conn) serveOne(m *frame.Message, to replies) {
 	if m.Method == nil && c.serveResponse(m) {
 		return
@@ -110,15 +109,15 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 	}
 	began := c.clock()
 	result, err := c.invoke(c.inlineCtx, method, m.Params)
-	if err == nil && m.ID != nil && began.IsZero() { // nearly always
+	if err == nil && m.ID != nil && began.IsZero() { // the common case
 		to.result(m.ID, result)
 		return
 	}
 	c.finish(method, m.ID, result, err, began, c.inlineCtx, to)
 }
 
-// method is the method that m names, or nil. Most messages of a burst name the same
-// one, which is not looked up again: what is registered stays.
+// method returns the method that m names, or nil. Most messages of a burst name the same method,
+// so the last one is cached: methods are never removed.
 func (c *Conn) method(m *frame.Message) *Method {
 	if c.lastMethod != nil && string(m.Method) == string(c.lastName) {
 		return c.lastMethod
@@ -130,7 +129,7 @@ func (c *Conn) method(m *frame.Message) *Method {
 	return c.lastMethod
 }
 
-// methodName is the name of the method of a message that checkEnvelope takes.
+// methodName returns the name of the method of a message that checkEnvelope accepts.
 func methodName(m *frame.Message) string {
 	name, _ := frame.Text(m.Method)
 	return string(name)
@@ -152,15 +151,15 @@ func checkEnvelope(m *frame.Message) *jsonrpc2.Error {
 	return nil
 }
 
-// serveUnknown serves what no method is registered for.
+// serveUnknown handles a message whose method is not registered.
 func (c *Conn) serveUnknown(m *frame.Message, name string, to replies) {
 	switch {
 	case m.ID != nil:
 		to.fail(m.ID, methodNotFound(name, c.srv.opts.MethodHint))
 	case name == c.srv.opts.Cancellation.Method:
 		c.serveCancel(m.Params)
-	case name == "initialized": // what clients of LSP send behind initialize, and no server needs
-	case strings.HasPrefix(name, "$/"): // those may be ignored (LSP, "$ Notifications and Requests")
+	case name == "initialized": // LSP clients send it after initialize, and no server needs it
+	case strings.HasPrefix(name, "$/"): // a server may ignore these (LSP, "$ Notifications and Requests")
 	default:
 		c.log.Warn("unknown notification ignored", "method", frame.Excerpt(name))
 	}
@@ -184,7 +183,7 @@ func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
 	id, params := bytes.Clone(m.ID), bytes.Clone(m.Params)
 	ctx, cancel := context.WithCancelCause(c.baseCtx)
 	entry := id
-	if string(id) == "null" { // names nothing: it neither clashes nor can be cancelled
+	if string(id) == "null" { // null names no request: it neither clashes nor can be cancelled
 		entry = nil
 	}
 	if !c.flights.begin(entry, cancel) {
@@ -209,15 +208,15 @@ func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
 	}()
 }
 
-// startFinal runs the method that ends the connection. The loop goes on to
-// read, so that it sees the peer go, but serves nothing more.
+// startFinal runs the method that ends the connection. The loop continues to read, so that it
+// sees the peer leave, but serves nothing more.
 func (c *Conn) startFinal(method *Method, m *frame.Message, to replies) {
 	if err := method.check(m.Params); err != nil {
 		c.finish(method, m.ID, nil, err, c.clock(), c.baseCtx, to)
 		return
 	}
 	if !c.closing.CompareAndSwap(false, true) {
-		return // another one in the same batch came first
+		return // an earlier one in the same batch runs already
 	}
 	id, params := bytes.Clone(m.ID), bytes.Clone(m.Params)
 	hold(to)
@@ -232,12 +231,11 @@ func (c *Conn) startFinal(method *Method, m *frame.Message, to replies) {
 	}()
 }
 
-// lingerTime is how long a peer that was told of the end may take to close
-// its side. Emacs 30 handles a reply in a timer, and loses it if the process
-// is gone before that timer runs.
+// lingerTime is how long the peer may take to close its side after a final reply. Emacs 30
+// handles a reply in a timer, and loses it if the process is gone before that timer runs.
 const lingerTime = 100 * time.Millisecond
 
-// linger waits until the peer has closed its side, or the time is up.
+// linger waits until the peer has closed its side, or the time has passed.
 func (c *Conn) linger() {
 	select {
 	case <-c.loopEnded:
@@ -246,8 +244,8 @@ func (c *Conn) linger() {
 	}
 }
 
-// serveClosing drops a message that comes behind a final method; a second
-// final method, such as exit behind shutdown, ends the connection at once.
+// serveClosing drops a message that follows a final method. A second final method, such as exit
+// after shutdown, ends the connection at once.
 func (c *Conn) serveClosing(m *frame.Message) {
 	if m.Kind != frame.Object || m.Method == nil {
 		return
@@ -259,8 +257,8 @@ func (c *Conn) serveClosing(m *frame.Message) {
 	}
 }
 
-// serveConcurrently serves a request in a goroutine of its own; done is called when
-// its handler has returned, before the reply goes out.
+// serveConcurrently serves a request in its own goroutine. It calls done after the handler has
+// returned, before the reply goes out.
 func (c *Conn) serveConcurrently(ctx context.Context, method *Method, id, params []byte, to replies, done func()) {
 	began := c.clock()
 	_, batched := to.(*slot)
@@ -329,8 +327,8 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 	}
 }
 
-// isRepeated reports whether a notification failed as the one before it did:
-// a peer that is not heard may send very many before it notices.
+// isRepeated reports whether a notification failed like the previous one: a peer may send very
+// many before it notices.
 func (c *Conn) isRepeated(failure string) bool {
 	last := c.failed.Swap(&failure)
 	return last != nil && *last == failure
@@ -349,7 +347,7 @@ func (c *Conn) logServed(method *Method, id []byte, e *jsonrpc2.Error, took time
 	c.log.Debug("request", append(attrs, "id", frame.Excerpt(string(id)))...)
 }
 
-// clock is the time if requests are logged, else zero: it is not free.
+// clock returns the time if requests are logged, else zero: reading the clock costs time.
 func (c *Conn) clock() time.Time {
 	if c.log.Enabled(c.inlineCtx, slog.LevelDebug) {
 		return time.Now()

@@ -1,7 +1,7 @@
 // Package server is one JSON-RPC 2.0 endpoint: it reads messages from a
 // transport, runs the handlers that a program registered, and answers. Both
-// directions share a connection: a handler, or anything else that holds the
-// [Conn], may send notifications and requests to the peer.
+// directions share a connection: any code that has the [Conn], such as a handler,
+// may send notifications and requests to the peer.
 //
 // This is a whole program, for an editor or a script to start and to talk to
 // over its standard input and output:
@@ -27,7 +27,7 @@
 //
 //	func divide(ctx context.Context, p numbers) (float64, error) {
 //		if p.B == 0 {
-//			return 0, errors.New("b is 0") // for the log; the client is told no more than that it failed
+//			return 0, errors.New("b is 0") // for the log; the client learns only that it failed
 //		}
 //		return p.A / p.B, nil
 //	}
@@ -40,7 +40,7 @@
 //		if len(os.Args) > 1 && os.Args[1] == "--lines" {
 //			framing = frame.NDJSON // a message a line
 //		}
-//		transport, err := stdio.Take() // from now on whatever else is printed goes to standard error
+//		transport, err := stdio.Take() // all other output goes to standard error from now on
 //		if err != nil {
 //			log.Fatal(err)
 //		}
@@ -70,8 +70,8 @@
 //
 //	{"jsonrpc":"2.0","id":1,"result":1.5}
 //
-// The same methods over a Unix socket, where the first byte of each connection
-// tells its framing, are
+// To serve the same methods over a Unix socket, where the first byte of each
+// connection selects its framing, write
 //
 //	listener, err := net.Listen("unix", path)
 //	…
@@ -91,18 +91,18 @@
 // [LongRunning] runs beside the others, answers when it is done, and can be
 // cancelled by $/cancelRequest.
 //
-// # What a peer can do to it
+// # Limits
 //
-// Nothing that a peer sends, or fails to read, ends more than its own
-// connection or takes more memory than [Options] allow. A panic in a handler
-// is an answer (-32603) and a stack in the log.
+// A peer that sends bad messages, or does not read, can end only its own
+// connection, and cannot use more memory than [Options] allow. A panic in a
+// handler becomes an error response (-32603), and its stack goes to the log.
 //
-// # What stands beside it
+// # Related packages
 //
-// Package stdio takes over standard input and output, package passfd passes
-// open files over Unix sockets, package schema describes the types of
-// parameters and results, package frame has the framings, and lets a program
-// bring one of its own ([frame.Framing]).
+// Package stdio takes over standard input and output. Package passfd passes open
+// files over Unix sockets. Package schema describes the types of parameters and
+// results. Package frame has the framings; a program may bring its own
+// ([frame.Framing]).
 //
 // The package knows no method and no agent.
 package server

@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// codeInDocs are the pieces of code in the package's documentation.
+// codeInDocs returns the pieces of code in the package's documentation.
 func codeInDocs(t *testing.T) (pieces []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
@@ -41,8 +41,7 @@ func codeInDocs(t *testing.T) (pieces []string) {
 	return pieces
 }
 
-// The program in the documentation does what stands there, called as it
-// stands there and as anybody would.
+// The program in the documentation prints the documented output, called as documented.
 func TestTheProgramInTheDocumentation(t *testing.T) {
 	pieces := codeInDocs(t)
 	require.Len(t, pieces, 6, "a program, and twice a command and what it prints, and a listener")
@@ -54,7 +53,7 @@ func TestTheProgramInTheDocumentation(t *testing.T) {
 	}
 	main := filepath.Join(dir, "main.go")
 	require.NoError(t, os.WriteFile(main, []byte(source), 0o600))
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, main) // as make test compiles, so that nothing is compiled twice
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, main) // with the flags of make test, so that the build cache is shared
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -89,8 +88,7 @@ func TestTheProgramInTheDocumentation(t *testing.T) {
 	assert.Contains(t, stdout, `"message":"Invalid params: b: expected number, received nothing"`)
 }
 
-// A peer that is told to look into the log finds something there, without
-// anybody having asked for a log.
+// A peer that is referred to the log finds an entry there, also with the default logger.
 func TestTheDefaultLogger(t *testing.T) {
 	log := &testkit.Text{}
 	before := slog.Default()

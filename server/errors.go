@@ -18,8 +18,8 @@ const (
 	CodeResultTooLarge = -32041 // the result does not fit into one message
 )
 
-// NewError makes an error that a handler returns to tell the peer a code of
-// its own. data, if not nil, must encode to JSON.
+// NewError makes an error with its own code, which a handler returns to the peer. data, if not
+// nil, must encode to JSON.
 func NewError(code int64, message string, data any) *jsonrpc2.Error {
 	e := &jsonrpc2.Error{Code: code, Message: message}
 	if data != nil {
@@ -32,15 +32,15 @@ func NewError(code int64, message string, data any) *jsonrpc2.Error {
 	return e
 }
 
-// ParamError is the data of a -32602: which parameter is wrong, what it should
-// have been and what came.
+// ParamError is the data of a -32602: the wrong parameter, the expected value and the received
+// one.
 type ParamError struct {
 	// Param is the path of the parameter, such as "level" or "items[2].name";
 	// "params" if it is the parameters as a whole.
 	Param    string   `json:"param"`
 	Expected string   `json:"expected"`
 	Received string   `json:"received"`
-	Accepted []string `json:"accepted,omitempty"` // the values that would do, where they can be listed
+	Accepted []string `json:"accepted,omitempty"` // the accepted values, if they can be listed
 }
 
 // InvalidParam makes the error for one wrong parameter.
@@ -81,10 +81,9 @@ func resultTooLarge(limit int) *jsonrpc2.Error {
 		kindData{"result_too_large"})
 }
 
-// wireError turns whatever a handler returned into what the peer is told. It
-// is the only place where errors become wire errors. An error that is not a
-// *jsonrpc2.Error is the program's own business: its text may hold paths or
-// secrets, so the peer learns only that there was one.
+// wireError converts a handler's error to a wire error. No other function does that. An error
+// that is not a *jsonrpc2.Error may contain paths or secrets, so the peer learns only that the
+// method failed.
 func wireError(ctx context.Context, err error) *jsonrpc2.Error {
 	var wire *jsonrpc2.Error
 	switch {

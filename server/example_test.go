@@ -24,8 +24,7 @@ func greet(_ context.Context, p greetParams) (greetResult, error) {
 	return greetResult{"Hi " + p.Name}, nil
 }
 
-// A program that has one method, and a client of it in the same process, with
-// either framing.
+// A program that has one method, and its client in the same process, with either framing.
 func Example() {
 	reg := server.NewRegistry()
 	server.Handle(reg, "greet", greet, server.Doc("Greets somebody."))
@@ -99,7 +98,7 @@ func ExampleRegistry_Methods() {
 	// Output: greet {name: string, polite?: boolean} → {text: string}
 }
 
-// A handler may ask its peer while it runs, if it is long-running.
+// A long-running handler may call its peer.
 func ExampleConn_Call() {
 	reg := server.NewRegistry()
 	server.Handle(reg, "order", func(ctx context.Context, _ struct{}) (string, error) {
@@ -124,7 +123,7 @@ func ExampleConn_Call() {
 	// Output: one tea <nil>
 }
 
-// Notifications to everybody who is connected.
+// Broadcast notifies every connection.
 func ExampleServer_Broadcast() {
 	near, far := server.Pipe()
 	srv := server.New(server.NewRegistry(), server.Options{})

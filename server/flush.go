@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// patience is how long whoever flushes waits for a peer that takes
-	// nothing, before the rest is left to a goroutine and dispatch goes on.
+	// patience is how long a flush waits for a peer that reads nothing, before a goroutine takes
+	// over the rest and dispatch continues.
 	patience = 20 * time.Millisecond
-	// keepQueue is the largest buffer that is kept for the next time.
+	// keepQueue is the largest buffer that is kept for reuse.
 	keepQueue = 1 << 20
 )
 
-// A queued attachment goes with the byte of the queue at which its frame begins.
+// A queuedAttachment is sent with the byte of the queue at which its frame begins.
 type queuedAttachment struct {
 	at int
 	Attachment
 }
 
-// flush writes what is queued, unless somebody is writing already. It returns
-// after patience even if the peer reads nothing.
+// flush writes the queue, unless another goroutine is writing already. It returns after patience
+// even if the peer reads nothing.
 func (o *outbox) flush() {
 	o.mu.Lock()
 	o.flushLocked()
@@ -41,8 +41,8 @@ func (o *outbox) flushLocked() {
 	}
 }
 
-// take hands the queue to the writer, who is the caller: all of it, or as much
-// as is to be written at once, with the attachment that goes with its first byte.
+// take hands the queue to the caller, the writer: all of it, or the part to write at once, with
+// the attachment of its first byte.
 func (o *outbox) take() (out []byte, with Attachment) {
 	if len(o.attachments) > 0 {
 		return o.takePart()
@@ -68,9 +68,9 @@ func (o *outbox) write(a, b []byte, with Attachment) bool {
 	o.mu.Lock()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if n > 0 {
-			with = nil // it went with the first byte
+			with = nil // sent with the first byte
 		}
-		if o.err != nil { // closed meanwhile: nobody writes the rest
+		if o.err != nil { // closed meanwhile: the rest is dropped
 			if with != nil {
 				with.Close()
 			}
@@ -91,8 +91,8 @@ func (o *outbox) write(a, b []byte, with Attachment) bool {
 	return true
 }
 
-// writeAll writes a, with an attachment unless that is nil, and then b, and waits no
-// longer than d for the peer to take more; a negative d means no limit.
+// writeAll writes a, with an attachment unless that is nil, and then b. It waits no longer than
+// d for the peer to take more; a negative d means no limit.
 func (o *outbox) writeAll(a, b []byte, with Attachment, d time.Duration) (int, error) {
 	if with != nil {
 		return o.writeAttached(a, with, d)
@@ -112,7 +112,7 @@ func (o *outbox) writeAll(a, b []byte, with Attachment, d time.Duration) (int, e
 	return n, err
 }
 
-// deadlineIn is the time in d; a negative d means none.
+// deadlineIn returns the time in d; a negative d means no deadline.
 func deadlineIn(d time.Duration) (t time.Time) {
 	if d >= 0 {
 		t = time.Now().Add(d)
@@ -120,7 +120,7 @@ func deadlineIn(d time.Duration) (t time.Time) {
 	return t
 }
 
-// written notes the end of a write.
+// written records the end of a write.
 func (o *outbox) written(err error) {
 	o.writing, o.inWrite = false, 0
 	if err != nil {
@@ -129,9 +129,9 @@ func (o *outbox) written(err error) {
 	o.changed.Broadcast()
 }
 
-// drain writes rest, with an attachment unless that is nil, and whatever is queued
-// meanwhile, however long the peer takes. It ends when nothing is left or the
-// transport is closed.
+// drain writes rest, with an attachment unless that is nil, and everything that is queued
+// meanwhile, however long the peer takes. It ends when nothing is left or the transport is
+// closed.
 func (o *outbox) drain(rest []byte, with Attachment) {
 	for {
 		_, err := o.writeAll(rest, nil, with, -1)
@@ -158,8 +158,8 @@ func (o *outbox) breakLocked(err error) {
 	}
 }
 
-// takePart takes what stands before the first frame with an attachment, or that
-// frame and what stands before the next one.
+// takePart takes the part of the queue before the first frame with an attachment, or that frame
+// and the part before the next one.
 func (o *outbox) takePart() (out []byte, with Attachment) {
 	end := o.attachments[0].at
 	if end == 0 {
@@ -176,8 +176,8 @@ func (o *outbox) takePart() (out []byte, with Attachment) {
 	return out, with
 }
 
-// writeAttached is writeAll with an attachment, which it closes unless it is to
-// be tried again.
+// writeAttached is writeAll with an attachment, which it closes unless the write must be tried
+// again.
 func (o *outbox) writeAttached(p []byte, with Attachment, d time.Duration) (int, error) {
 	err := o.t.SetWriteDeadline(deadlineIn(d))
 	n := 0
@@ -190,7 +190,7 @@ func (o *outbox) writeAttached(p []byte, with Attachment, d time.Duration) (int,
 	return n, err
 }
 
-// dropAttachments closes what nobody will get; o.mu is held.
+// dropAttachments closes the attachments that will not be sent; o.mu is held.
 func (o *outbox) dropAttachments() {
 	for _, a := range o.attachments {
 		a.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// shows registers a method that tells in Go's words what it got.
+// shows registers a method that returns its parameters in Go syntax.
 func shows[P any](reg *server.Registry, name string) {
 	server.Handle(reg, name, func(_ context.Context, p P) (string, error) { return fmt.Sprintf("%#v", p), nil })
 }
@@ -24,7 +24,7 @@ type ownJSON struct{ text string }
 
 func (o *ownJSON) UnmarshalJSON(b []byte) error { o.text = string(b); return nil }
 
-// What Handle registers can be called.
+// Every method that Handle registers can be called.
 func TestEveryFormOfParamsThatIsRegisteredCanBeCalled(t *testing.T) {
 	reg := server.NewRegistry()
 	shows[[]int](reg, "slice")
@@ -96,7 +96,7 @@ func TestEveryFormOfParamsThatIsRegisteredCanBeCalled(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// And what could never be called is not registered.
+// Handle rejects parameters that no request could have.
 func TestParamsThatJSONRPCDoesNotHavePanic(t *testing.T) {
 	for name, register := range map[string]func(*server.Registry, string){
 		"string": shows[string], "*string": shows[*string], "int": shows[int], "bool": shows[bool], "float64": shows[float64],
@@ -111,8 +111,8 @@ func TestParamsThatJSONRPCDoesNotHavePanic(t *testing.T) {
 	}
 }
 
-// A member in another case is another member, and of two with one name the
-// last counts: what was checked is what the handler gets.
+// A member in another case is another member, and of two with one name the last counts: the
+// handler gets the values that were checked.
 func TestNamesOfParamsAreExact(t *testing.T) {
 	reg := paint()
 	server.Handle(reg, "nested", func(_ context.Context, p struct {

@@ -9,16 +9,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// ServeUntil serves a connection as Serve does until wanted reports true of a message, which it
-// has borrowed. Then it returns the transport for the next reader: it begins with that message and
-// what was read behind it, and a write to it waits until everything before that message was
-// answered. The caller closes it. Where next is nil the connection has ended as with Serve. wanted
-// is called for each message, in order, before it is served; it must not block.
+// ServeUntil serves a connection as Serve does until wanted returns true for a message, which it
+// borrows. Then it returns the transport for the next reader, which begins with that message and
+// the bytes read after it. A write to that transport waits until everything before that message
+// is answered. The caller closes it.
+//
+// If next is nil the connection has ended as with Serve. wanted is called for each message, in
+// order, before it is served; it must not block.
 func (s *Server) ServeUntil(ctx context.Context, t Transport, f frame.Framing, wanted func(m *frame.Message) bool) (next Transport, err error) {
 	c := s.connect(ctx, t, f, nil)
 	c.handover = &handover{wanted: wanted, begun: make(chan struct{})}
 	ended := make(chan error, 1)
-	go func() { ended <- c.serve(ctx) }() // until what came before is answered, or the transport is closed
+	go func() { ended <- c.serve(ctx) }() // until everything before is answered, or the transport is closed
 	select {
 	case <-c.handover.begun:
 	case err = <-ended:
@@ -29,18 +31,18 @@ func (s *Server) ServeUntil(ctx context.Context, t Transport, f frame.Framing, w
 	return &handedOver{Transport: t, rest: c.handover.rest, answered: c.done, closed: make(chan struct{})}, nil
 }
 
-// A handover is of a connection that another reader goes on with.
+// A handover passes a connection to another reader.
 type handover struct {
 	wanted func(m *frame.Message) bool
-	begun  chan struct{} // closed by readLoop, with which the connection reads no more
-	rest   []byte        // what the next reader begins with; written before begun is closed
+	begun  chan struct{} // closed by readLoop when the connection reads no more
+	rest   []byte        // the next reader's first bytes; written before begun is closed
 }
 
-// handOver gives a message and what was read behind it to the next reader. It is for readLoop.
+// handOver passes a message and the bytes read after it to the next reader. It is for readLoop.
 func (c *Conn) handOver(m *frame.Message) {
 	c.handover.rest = append(frame.Append(nil, c.framing, m.Body), c.reader.Rest()...)
 	_ = c.t.SetReadDeadline(time.Time{})
-	c.out.flush() // requests that are under way are waited for
+	c.out.flush() // the handover waits for running requests
 	close(c.handover.begun)
 }
 
@@ -56,11 +58,11 @@ func (c *Conn) isHandedOver() bool {
 	}
 }
 
-// handedOver is a transport whose first part was served by a Conn.
+// handedOver is a transport whose first part a Conn has served.
 type handedOver struct {
 	Transport
 	rest     []byte          // for one reader
-	answered <-chan struct{} // closed when the Conn writes nothing more
+	answered <-chan struct{} // closed when the Conn has written its last byte
 
 	once   sync.Once
 	closed chan struct{}

@@ -21,8 +21,8 @@ func framed(messages ...string) (out []byte) {
 	return out
 }
 
-// A connection is handed over: the next reader gets the message and what was read behind it, and
-// what it writes comes behind the answers to what was before, also to a long-running request.
+// ServeUntil hands a connection over: the next reader gets the message and the bytes read after
+// it. Its writes follow the answers to all earlier messages, also to a long-running request.
 func TestServeUntil(t *testing.T) {
 	reg := server.NewRegistry()
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
@@ -71,7 +71,7 @@ func TestServeUntil(t *testing.T) {
 	assert.Zero(t, srv.ConnCount())
 	require.NoError(t, h.next.Close())
 
-	// Nothing is handed over: the peer leaves, or the context ends.
+	// No handover: the peer leaves, or the context ends.
 	end, over = serve(t.Context())
 	_, err = end.Write(framed(`{"jsonrpc":"2.0","method":"echo"}`))
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestServeUntil(t *testing.T) {
 	cancel()
 	require.Equal(t, handed{}, <-over)
 
-	// The next reader leaves before what came before is answered.
+	// The next reader leaves before the earlier messages are answered.
 	release = make(chan struct{})
 	defer close(release)
 	end, over = serve(t.Context())

@@ -24,7 +24,7 @@ type client struct {
 	end     server.Transport
 	framing frame.Framing
 	reader  *frame.Reader
-	served  chan error // what Serve returned
+	served  chan error // the result of Serve
 	log     *testkit.Text
 	cancel  context.CancelFunc
 }
@@ -63,7 +63,7 @@ func (c *client) send(messages ...string) {
 	require.NoError(c.t, err)
 }
 
-// next is the next message from the server.
+// next returns the next message from the server.
 func (c *client) next() string {
 	c.t.Helper()
 	var m frame.Message
@@ -78,8 +78,7 @@ func (c *client) ask(message string) string {
 	return c.next()
 }
 
-// silent requires that nothing comes back for message: the reply to a request
-// that is sent behind it comes first.
+// silent requires that message gets no answer: the reply to a later request comes first.
 func (c *client) silent(message string) {
 	c.t.Helper()
 	c.send(message)
@@ -87,7 +86,7 @@ func (c *client) silent(message string) {
 		c.ask(`{"jsonrpc":"2.0","id":"marker","method":"marker"}`))
 }
 
-// close ends the client's end and returns what Serve returned.
+// close ends the client's end and returns the result of Serve.
 func (c *client) close() error {
 	c.end.Close()
 	return <-c.served
@@ -110,7 +109,7 @@ func errorOf(t *testing.T, response string) (e struct {
 
 // gate is a long-running method that tests open from outside.
 type gate struct {
-	entered chan string   // the name a request gave
+	entered chan string   // the name of a request
 	open    chan struct{} // close it to let all requests end
 }
 

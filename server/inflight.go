@@ -13,9 +13,9 @@ var errCancelled = errors.New("cancelled by the peer")
 // inflight is the table of the long-running requests of a connection.
 type inflight struct {
 	limit int
-	count atomic.Int32 // places taken; also read without mu: nearly always 0, then no id can clash
+	count atomic.Int32 // places taken; also read without mu: it is nearly always 0, and then no id can clash
 
-	tasks // the goroutines, which have their reply to hand over after they left their place
+	tasks // the goroutines, which deliver their reply after they left their place
 
 	mu      sync.Mutex // guards cancels, and changes of count
 	cancels map[string]context.CancelCauseFunc
@@ -32,8 +32,8 @@ func (f *inflight) has(id []byte) bool {
 	return there
 }
 
-// begin enters a request; id is nil for one that cannot be cancelled but takes
-// a place. It reports false if there are too many.
+// begin enters a request. id is nil for a request that takes a place but cannot be cancelled. It
+// reports false if there are too many.
 func (f *inflight) begin(id []byte, cancel context.CancelCauseFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

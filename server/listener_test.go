@@ -50,9 +50,9 @@ func TestServeListener(t *testing.T) {
 			assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[true]}`, string(m.Body))
 		})
 	}
-	dial().Close() // says nothing and goes
+	dial().Close() // sends nothing and leaves
 
-	// At the end every connection ends, also one that never said anything.
+	// At the end every connection ends, also an idle one that never sent anything.
 	silent, busy := dial(), dial()
 	_, err = busy.Write(frame.Append(nil, frame.NDJSON, []byte(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestServeListener(t *testing.T) {
 	assert.Zero(t, srv.ConnCount())
 }
 
-// What a crowd leaves behind can be returned to the system.
+// Released is called after many connections have ended, so that memory can return to the system.
 func TestReleasedWhenACrowdHasGone(t *testing.T) {
 	var released atomic.Int32
 	srv := server.New(server.NewRegistry(), server.Options{Released: func() { released.Add(1) }})
@@ -84,8 +84,8 @@ func TestReleasedWhenACrowdHasGone(t *testing.T) {
 	assert.EqualValues(t, 2, released.Load())
 }
 
-// Who waits for the last connection to end is told of each, when it begins to end
-// and when it is counted no more.
+// ConnEnding and ConnEnded run for each connection, when it begins to end and when it is no
+// longer counted.
 func TestTheEndOfAConnectionIsTold(t *testing.T) {
 	var srv *server.Server
 	left := make(chan int, 2)

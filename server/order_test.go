@@ -68,7 +68,7 @@ func TestAnIDInFlightIsNotUsedAgain(t *testing.T) {
 	for range 3 {
 		assert.Contains(t, c.next(), `"result":"open"`)
 	}
-	// Free again as soon as the reply is there.
+	// The id is free as soon as the reply has arrived.
 	assert.Equal(t, `{"jsonrpc":"2.0","id":"a","result":"open"}`, c.ask(`{"jsonrpc":"2.0","id":"a","method":"gate"}`))
 	require.NoError(t, c.close())
 }
@@ -104,7 +104,7 @@ func TestBatchesWithLongRunningRequests(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// A batch cannot be made to answer with far more than it holds.
+// The reply to a batch is bounded, however small the batch is.
 func TestBatchReplyIsBounded(t *testing.T) {
 	reg := standard()
 	big := strings.Repeat("x", 1<<20)
@@ -119,8 +119,8 @@ func TestBatchReplyIsBounded(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// Whatever way a connection ends, running handlers are given the grace, then
-// their contexts end, then they are left behind.
+// However a connection ends, running handlers get the grace, then their contexts end, then they
+// are abandoned.
 func TestEndOfAConnection(t *testing.T) {
 	ends := map[string]func(c *client){
 		"the peer closes":     func(c *client) { c.end.Close() },
@@ -152,7 +152,7 @@ func TestEndOfAConnection(t *testing.T) {
 					got = append(got, r)
 				}
 				assert.Contains(t, c.log.String(), `msg=request method=gate duration=1.125s code=-32800 id=1`)
-				if name == "the peer closes" { // and hears nothing more
+				if name == "the peer closes" { // and receives nothing more
 					assert.Empty(t, got)
 					return
 				}
@@ -166,8 +166,8 @@ func TestEndOfAConnection(t *testing.T) {
 	}
 }
 
-// A final method answers and ends the connection; what comes behind it is
-// dropped; the end of the peer is seen while it waits for what is in flight.
+// A final method answers and ends the connection; it drops later messages. While it waits for
+// requests in flight it sees the peer leave.
 func TestFinalMethods(t *testing.T) {
 	finals := func() (*server.Registry, *gate) {
 		reg, g := gated()
@@ -301,7 +301,7 @@ func TestMessagesAfterEndAreDropped(t *testing.T) {
 	assert.Error(t, c.reader.Next(&m))
 }
 
-// A handler that ignores everything does not keep the connection.
+// A handler that ignores its context does not keep the connection.
 func TestAStuckHandlerIsLeftBehind(t *testing.T) {
 	for _, options := range [][]server.Option{nil, {server.LongRunning()}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -338,7 +338,7 @@ func TestAFrameTimesOut(t *testing.T) {
 				_, err = c.end.Write([]byte(whole[:10]))
 				require.NoError(t, err)
 				time.Sleep(20 * time.Second)
-				_, err = c.end.Write([]byte(whole[10:20])) // does not start the clock anew
+				_, err = c.end.Write([]byte(whole[10:20])) // does not restart the clock
 				require.NoError(t, err)
 				time.Sleep(11 * time.Second)
 				_, err = c.end.Write([]byte(whole[20:] + whole))

@@ -12,40 +12,37 @@ import (
 )
 
 const (
-	// flushAt is how many queued bytes make a write worth its system call.
+	// flushAt is the number of queued bytes that justify a system call.
 	flushAt = 64 << 10
-	// largeResult is from where on copying a result costs more than a write
-	// of its own.
+	// largeResult is the size above which copying a result costs more than a write of its own.
 	largeResult = 64 << 10
 )
 
-// errClosed is what senders get once nothing can be sent any more.
+// errClosed is the error of senders after the outbox is closed.
 var errClosed = errors.New("server: the connection is closed")
 
-// An outbox joins what many goroutines send into few writes. Whoever flushes
-// while nobody writes, writes for all; who comes while somebody writes only
-// queues. So replies to pipelined requests share one write, and no goroutine
-// has to be woken for it.
+// An outbox joins the messages of many goroutines into few writes. A goroutine that flushes
+// while no other writes, writes for all. A goroutine that arrives during a write only queues. So
+// replies to pipelined requests share one write, and no goroutine has to be woken for it.
 //
-// It never holds much more than limit bytes: beyond it, senders wait for the
-// peer to read.
+// It holds little more than limit bytes: beyond that, senders wait for the peer to read.
 type outbox struct {
 	t       Transport
-	timed   timedWriter // t, if it is one
+	timed   timedWriter // t, if it implements timedWriter
 	framing frame.Framing
 	limit   int
-	trace   func(message []byte) // sees what goes out; may be nil
+	trace   func(message []byte) // sees outgoing messages; may be nil
 	broken  chan struct{}        // closed when a write fails or the outbox is closed
-	writers sync.WaitGroup       // a goroutine that writes what a slow peer has not taken
+	writers sync.WaitGroup       // a goroutine that writes the rest for a slow peer
 
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // room was made, the writer stopped, or err was set
-	queue   []byte     // frames that nobody writes yet
-	// attachments go with some of them, in order.
+	queue   []byte     // frames that no writer has taken yet
+	// attachments belong to some of them, in order.
 	attachments []queuedAttachment
 	spare       []byte // an empty buffer for the next queue
-	writing     bool   // somebody is in Write, or a goroutine is
-	inWrite     int    // bytes that are with the writer
+	writing     bool   // a caller or a goroutine is in Write
+	inWrite     int    // bytes held by the writer
 	err         error  // final
 }
 
@@ -77,7 +74,7 @@ func (o *outbox) appendResult(id, result []byte) {
 	o.flushIfLong()
 }
 
-// resultWith is result with an attachment, which is then the outbox's.
+// resultWith is result with an attachment, of which it takes ownership.
 func (o *outbox) resultWith(id, result []byte, a Attachment) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,8 +116,8 @@ func (o *outbox) traceResult(id, result []byte) {
 	}
 }
 
-// send queues whole messages, which stay together, and flushes. It waits for
-// room as long as ctx lasts.
+// send queues whole messages, which stay together, and flushes. It waits for room until ctx
+// ends.
 func (o *outbox) send(ctx context.Context, messages ...[]byte) error {
 	defer o.wakeAtEnd(ctx)()
 	o.mu.Lock()
@@ -135,9 +132,9 @@ func (o *outbox) send(ctx context.Context, messages ...[]byte) error {
 	return nil
 }
 
-// roomLocked waits for room as long as ctx lasts. It flushes before it waits:
-// while an inline handler runs nobody else may, and then no room is ever made.
-// It is the only way to wait for room.
+// roomLocked waits for room until ctx ends. It flushes before it waits: while an inline handler
+// runs no other goroutine may flush, and then room would never be made. It is the only way to
+// wait for room.
 func (o *outbox) roomLocked(ctx context.Context) error {
 	for o.err == nil && o.full() {
 		o.flushLocked()
@@ -147,13 +144,13 @@ func (o *outbox) roomLocked(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		o.changed.Wait() // somebody is writing
+		o.changed.Wait() // another goroutine is writing
 	}
 	return o.err
 }
 
-// wakeAtEnd wakes whoever waits for a change when ctx ends, until the function it
-// returns is called.
+// wakeAtEnd wakes the goroutines that wait for a change when ctx ends, until the returned
+// function is called.
 func (o *outbox) wakeAtEnd(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		o.mu.Lock()
@@ -162,7 +159,7 @@ func (o *outbox) wakeAtEnd(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// trySend is send without waiting for room: it reports whether there was any.
+// trySend is send without waiting for room: it reports whether there was room.
 func (o *outbox) trySend(message []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,7 +176,7 @@ func (o *outbox) trySend(message []byte) bool {
 
 func (o *outbox) full() bool { return len(o.queue)+o.inWrite >= o.limit }
 
-// waitForRoom waits for room as long as the connection lasts.
+// waitForRoom waits for room until the connection ends.
 func (o *outbox) waitForRoom() error { return o.roomLocked(context.Background()) }
 
 func (o *outbox) flushIfLong() {
@@ -188,20 +185,19 @@ func (o *outbox) flushIfLong() {
 	}
 }
 
-// writeLarge writes what is queued and a large result without copying it.
+// writeLarge writes the queue and a large result without copying it.
 func (o *outbox) writeLarge(id, result []byte) {
 	o.queue = frame.AppendResultHead(o.queue, o.framing, id, len(result))
 	out, _ := o.take()
-	// What others queue while this is written comes behind its end.
+	// Messages queued during this write follow its end.
 	o.queue = frame.AppendResultTail(o.queue, o.framing)
 	if o.write(out, result, nil) {
 		o.recycle(out)
 	}
 }
 
-// finish flushes and waits until all is written or ctx ends; then nothing can
-// be sent any more. It reports whether all was written, or nobody was there to
-// take it.
+// finish flushes and waits until all is written or ctx ends; after that nothing can be sent. It
+// reports whether all was written, or the peer had gone.
 func (o *outbox) finish(ctx context.Context) bool {
 	defer o.wakeAtEnd(ctx)()
 	o.mu.Lock()
@@ -209,7 +205,7 @@ func (o *outbox) finish(ctx context.Context) bool {
 	o.flushLocked()
 	for o.err == nil && (o.writing || len(o.queue) > 0) && ctx.Err() == nil {
 		o.changed.Wait()
-		o.flushLocked() // what came while somebody wrote
+		o.flushLocked() // messages queued during a write
 	}
 	all := o.err != nil || !o.writing && len(o.queue) == 0
 	o.breakLocked(errClosed)

@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// owning has a method, begin, that runs a goroutine of its connection; conn gives
-// that connection.
+// owning returns a registry with a method, begin, that runs a goroutine of its connection; conn
+// returns that connection.
 func owning(run func(ctx context.Context)) (reg *server.Registry, conn func() *server.Conn) {
 	var last *server.Conn
 	reg = server.NewRegistry()
@@ -74,8 +74,8 @@ func TestAConnectionThatHasEndedStartsNothing(t *testing.T) {
 	})
 }
 
-// A goroutine that starts another while the connection ends: either that one is
-// waited for, or it does not run.
+// A goroutine starts another while the connection ends: either the connection waits for it, or
+// it does not run.
 func TestGoroutinesOfGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := 0

@@ -10,17 +10,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
-// form is how a type takes parameters.
+// form is the form in which a type takes parameters.
 type form uint8
 
 const (
-	unfit      form = iota // not at all: JSON-RPC's are an object or an array
+	unfit      form = iota // none: JSON-RPC's parameters are an object or an array
 	byName                 // an object
 	byPosition             // an array
-	anyForm                // whatever comes
+	anyForm                // any value
 )
 
-// formOf is how a type takes parameters.
+// formOf returns the form in which a type takes parameters.
 func formOf(t reflect.Type) form {
 	switch schema.KindOf(t) {
 	case schema.Any:
@@ -68,8 +68,8 @@ func (f form) decode(raw json.RawMessage, of func() *schema.Schema, into any) er
 	return nil
 }
 
-// positionalParams gives positional parameters their one form, for a type with
-// any number of them or, where it is an array, as many as that has.
+// positionalParams normalises positional parameters to an array, for a type with any number of
+// them, or with the length of an array type.
 func positionalParams(raw json.RawMessage, t reflect.Type) (json.RawMessage, *ParamError) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		raw = json.RawMessage("[]")
@@ -92,9 +92,9 @@ func positionalParams(raw json.RawMessage, t reflect.Type) (json.RawMessage, *Pa
 	return raw, nil
 }
 
-// namedParams gives a method's named parameters their one form: absent, null, {},
-// [] and [null] mean none (nil); {…} or [{…}] are the object; anything else is
-// wrong. (jsonrpc.el and vscode-jsonrpc send all of these.)
+// namedParams normalises a method's named parameters: absent, null, {}, [] and [null] mean none
+// (nil); {…} or [{…}] are the object; anything else is wrong. (jsonrpc.el and vscode-jsonrpc
+// send all of these.)
 func namedParams(raw json.RawMessage) (json.RawMessage, *ParamError) {
 	if len(raw) == 0 {
 		return nil, nil

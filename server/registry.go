@@ -15,12 +15,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
-// A Registry holds the methods that an endpoint serves. Methods may be added
-// while it is in use.
+// A Registry holds the methods that an endpoint serves. Methods may be added while it is in use.
 type Registry struct {
 	mu     sync.Mutex // serialises writers
 	byName atomic.Pointer[map[string]*Method]
-	order  []*Method // as registered; guarded by mu
+	order  []*Method // in order of registration; guarded by mu
 }
 
 // NewRegistry makes an empty Registry.
@@ -37,70 +36,64 @@ type Method struct {
 	LongRunning bool   // runs beside the others, can be cancelled
 	Final       bool   // ends the connection
 
-	// Schemas are made when first asked for: there are many, and a process
-	// that has just been started is waited for.
+	// Schemas are made on first use: there are many, and clients wait for a process that starts.
 	params   func() *schema.Schema
 	result   func() *schema.Schema
-	check    func(params json.RawMessage) error // before invoke, where that must not fail
+	check    func(params json.RawMessage) error // runs before invoke, if that must not fail
 	invoke   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	raw      bool                                                              // works on raw JSON, so it is fast and cannot be slow
+	raw      bool                                                              // works on raw JSON, so it is always fast
 	arriving func(ctx context.Context, params json.RawMessage) context.Context // may be nil
-	slow     atomic.Bool                                                       // took long before: what is queued is written before it runs
+	slow     atomic.Bool                                                       // the last call took long: the queue is written before it runs
 }
 
-// Params is the schema of the parameters: an object, an array where they are
-// positional, or empty for any value. It panics if the type has no JSON.
+// Params returns the schema of the parameters: an object, an array for positional parameters, or
+// empty for any value. It panics if the type cannot be JSON.
 func (m *Method) Params() *schema.Schema { return m.params() }
 
-// Result is the schema of the result. It panics if the type has no JSON.
+// Result returns the schema of the result. It panics if the type cannot be JSON.
 func (m *Method) Result() *schema.Schema { return m.result() }
 
-// An Option says more about a method when it is registered.
+// An Option configures a method when it is registered.
 type Option func(*Method)
 
 // Doc describes the method in words.
 func Doc(text string) Option { return func(m *Method) { m.Doc = text } }
 
-// LongRunning makes a method run beside the others in a goroutine of its own.
-// Its context ends when the peer cancels the request or the connection ends.
+// LongRunning makes a method run concurrently with others in its own goroutine. Its context ends
+// when the peer cancels the request or the connection ends.
 func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 
-// Arriving makes f see each request of a method that is [LongRunning] as it arrives,
-// in the order of messages, before its handler begins beside the others: what a
-// later message is to find must be there by then. The handler gets the context that f
-// returns. params is borrowed until f returns, and not checked; f must not block.
+// Arriving calls f for each request of a [LongRunning] method as it arrives, in the order of
+// messages, before its handler starts concurrently. f prepares the state that later messages
+// must find. The handler gets the context that f returns. params is borrowed until f returns,
+// and not checked; f must not block.
 func Arriving(f func(ctx context.Context, params json.RawMessage) context.Context) Option {
 	return func(m *Method) { m.arriving = f }
 }
 
-// Handle registers a method. R is the type of its result, and P of its
-// parameters:
+// Handle registers a method. R is the type of its result, and P of its parameters:
 //
 //   - A struct, or a pointer to one, takes named parameters: {…}, and [{…}],
 //     which some libraries send. Absent, null, [] and [null] are as {}.
 //   - A map takes them too, with names of any kind.
 //   - A slice takes positional parameters: […]. Absent and null are as []. An
 //     array takes as many as it has elements.
-//   - any, json.RawMessage and types with a method UnmarshalJSON take what
-//     comes; absent is as null.
+//   - any, json.RawMessage and types with a method UnmarshalJSON take any
+//     value; absent is as null.
 //
-// Names, of parameters and in results, are those of encoding/json: a field's
-// tag, else its Go name; fields of embedded structs stand beside the others.
-// Unlike there they are exact, so that {"Force":true} does not set a field that
-// is called force; of members with the same name the last one counts; those
-// that P does not have are ignored. [schema.Schema] says which ones a client must
-// send. What is missing or wrong is answered with -32602 and a [ParamError],
-// and the handler is not called. It may keep what it is given.
+// Names, of parameters and in results, are those of encoding/json: a field's tag, else its Go
+// name; fields of embedded structs count as fields of the outer one. Unlike there they are
+// exact, so that {"Force":true} does not set a field that is called force. Of members with the
+// same name the last one counts; members that P does not have are ignored. [schema.Schema] says
+// which ones a client must send. A missing or wrong parameter gets -32602 with a [ParamError],
+// and the handler is not called. The handler may keep its parameters.
 //
-// An error that is a *jsonrpc2.Error (see [NewError], [InvalidParam]), or wraps
-// one, goes to the peer as it is; any other is logged, and the peer gets -32603
-// and is referred to the log.
+// An error that is a *jsonrpc2.Error (see [NewError], [InvalidParam]), or wraps one, goes to the
+// peer as it is. Any other error is logged, and the peer gets -32603 and is referred to the log.
 //
-// Handle panics if the name is taken, or if P is none of the above: JSON-RPC
-// has no parameters that are a single string, number or boolean. A type with
-// something in it that JSON cannot hold (a channel), or that holds itself, is
-// found out only when the method is called, which is answered with -32603, or
-// described.
+// Handle panics if the name is taken, or if P is none of the above: JSON-RPC has no parameters
+// that are a single string, number or boolean. A type that JSON cannot hold (a channel), or that
+// contains itself, fails later: a call is answered with -32603, and so is a description.
 func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, params P) (R, error), options ...Option) {
 	takes := formOf(reflect.TypeFor[P]())
 	if takes == unfit {
@@ -127,20 +120,20 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 	r.add(m, options)
 }
 
-// HandleRaw registers a method that works on raw JSON: params is nil or a
-// valid value of any type, and the result goes out untouched. Both are only
-// borrowed unless the method is long-running: params is not to be kept or
-// changed after the handler returns. It costs no allocation.
+// HandleRaw registers a method that works on raw JSON. params is nil or a valid value of any
+// type, and the result goes out untouched. Both are borrowed unless the method is long-running:
+// the handler must not keep or change params after it returns. It costs no allocation.
 func HandleRaw(r *Registry, name string, h func(ctx context.Context, params json.RawMessage) (json.RawMessage, error), options ...Option) {
 	r.add(&Method{Name: name, params: anySchema, result: anySchema, check: anyParams, invoke: h, raw: true}, options)
 }
 
-// Final makes a method the last one of its connection: what arrives behind it
-// is dropped, and when it has answered, and the peer has had a moment to close
-// its side, the connection ends; another final method ends it at once. It runs beside the
-// requests that are in flight, so it may wait for them ([Conn.Wait]), and does
-// not count as one; its context ends with the peer. If its parameters are
-// wrong the connection goes on.
+// Final makes a method the last one of its connection: later messages are dropped. After its
+// reply the peer has a moment to close its side, then the connection ends; another final method
+// ends it at once.
+//
+// It runs concurrently with the requests in flight, so it may wait for them ([Conn.Wait]), and
+// does not count as one. Its context ends when the peer leaves. If its parameters are wrong the
+// connection continues.
 func Final() Option { return func(m *Method) { m.Final = true } }
 
 func lazySchema[T any](of func(reflect.Type) *schema.Schema) func() *schema.Schema {
@@ -167,7 +160,7 @@ func (r *Registry) add(m *Method, options []Option) {
 	r.order = append(r.order, m)
 }
 
-// Methods lists what is registered, in the order of registration.
+// Methods returns the registered methods, in the order of registration.
 func (r *Registry) Methods() []*Method {
 	r.mu.Lock()
 	defer r.mu.Unlock()

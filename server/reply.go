@@ -9,8 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// replies takes the answers to requests: the connection's own, or those that
-// a batch collects. id and result are borrowed.
+// replies takes the answers to requests: a connection sends them, a batch collects them. id and
+// result are borrowed.
 type replies interface {
 	result(id, result []byte)
 	fail(id []byte, e *jsonrpc2.Error)
@@ -25,7 +25,7 @@ func (c *Conn) result(id, result []byte) {
 	}
 }
 
-// inOneMessage is a result as it may go out, if it may.
+// inOneMessage returns the result in the form to send, if it fits into one message.
 func (c *Conn) inOneMessage(id, result []byte) (fit []byte, ok bool) {
 	if !c.oneLine {
 		return result, true

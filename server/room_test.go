@@ -17,11 +17,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// While an inline handler runs, nobody flushes what was queued before it. So
-// whoever needs room, in the handler or beside it, has to flush first: the
-// peer reads all the time, and would wait for ever.
+// While an inline handler runs, no other goroutine flushes earlier output. So a sender that
+// needs room, in the handler or beside it, has to flush first: the peer reads all the time, and
+// would wait forever.
 func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
-	const maxQueued = 1000 // bytes: less than what is flushed because it is long
+	const maxQueued = 1000 // bytes: less than the length that forces a flush
 	note := map[string]string{"jsonrpc": "2.0", "method": "note"}
 	beside := func(send func() error) error {
 		sent := make(chan error)
@@ -65,7 +65,7 @@ func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
 			t.Run(name+" "+f.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var srv *server.Server
-					heard := make(chan struct{}) // closed when the peer has the note
+					heard := make(chan struct{}) // closed when the peer has received the note
 					reg := standard()
 					server.Handle(reg, "way", func(ctx context.Context, _ struct{}) (string, error) {
 						if err := way(ctx, server.ConnFrom(ctx), srv); err != nil {
@@ -99,8 +99,8 @@ func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
 	}
 }
 
-// A sender that waits for room goes on as soon as the peer has taken one of the messages
-// before it, whatever happens to the others.
+// A sender that waits for room continues as soon as the peer has taken one of the earlier
+// messages, whatever happens to the others.
 func TestASenderGetsTheRoomThatIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := server.Pipe()

@@ -13,27 +13,25 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// Serve serves one connection and returns when it has ended: because the peer
-// closed it (nil), because ctx ended or a handler called [Conn.End] (nil), or
-// because the transport failed. Running handlers get Options.Grace, replies
-// that are queued are written as far as the peer takes them, and the
+// Serve serves one connection and returns when it has ended. The error is nil if the peer closed
+// it, ctx ended or a handler called [Conn.End]; otherwise it is the transport's. Running
+// handlers get Options.Grace, queued replies are written as far as the peer takes them, and the
 // transport is closed.
 func (s *Server) Serve(ctx context.Context, t Transport, f frame.Framing) error {
 	return s.connect(ctx, t, f, nil).serve(ctx)
 }
 
-// Connect starts to serve a connection and returns it, for a program that
-// wants to call its peer. The connection lives as long as ctx and the peer;
-// Conn.Done tells when it has ended.
+// Connect starts to serve a connection and returns it, for a program that calls its peer. The
+// connection lives as long as ctx and the peer; Conn.Done is closed when it has ended.
 func (s *Server) Connect(ctx context.Context, t Transport, f frame.Framing) *Conn {
 	c := s.connect(ctx, t, f, nil)
 	go c.serve(ctx)
 	return c
 }
 
-// ServeListener accepts connections until ctx ends or l fails, finds out each
-// one's framing by its first byte, and serves it. It closes l and returns
-// when all connections have ended: nil after ctx ended.
+// ServeListener accepts connections until ctx ends or l fails, detects the framing of each by
+// its first byte, and serves it. It closes l and returns when all connections have ended: nil
+// after ctx ended.
 func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -56,14 +54,14 @@ func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// serveDetected serves a connection whose framing its first byte tells.
+// serveDetected serves a connection whose framing it detects by the first byte.
 func (s *Server) serveDetected(ctx context.Context, t Transport) error {
 	stop := context.AfterFunc(ctx, func() { t.Close() })
 	head := make([]byte, 512)
 	for {
 		n, err := t.Read(head)
-		// White space before the first message means nothing in either
-		// framing, so what came before this read need not be kept.
+		// White space before the first message has no meaning in either framing, so the bytes
+		// before this read are dropped.
 		if f, ok := s.opts.Detect(head[:n]); ok {
 			stop()
 			return s.connect(ctx, t, f, head[:n]).serve(ctx)
@@ -103,8 +101,8 @@ func (c *Conn) serve(ctx context.Context) error {
 	} else { // the outbox has set one
 		_ = c.t.SetWriteDeadline(time.Time{})
 	}
-	// A handler that ignores the end, or a call of the transport that outlives
-	// Close, would keep readLoop or the writer, and this, for good.
+	// A handler that ignores the end, or a call of the transport that outlives Close, would
+	// block readLoop or the writer, and this function, forever.
 	outlives := outlivesClose(c.t)
 	if idle && !(outlives && c.stoppedRead) {
 		<-c.loopEnded
@@ -114,14 +112,14 @@ func (c *Conn) serve(ctx context.Context) error {
 		c.out.writers.Wait()
 	}
 	c.disconnect(errEnded)
-	c.owned.Close(context.Background()) // no error: it waits for as long as they take
+	c.owned.Close(context.Background()) // no error: Close waits as long as they take
 	c.srv.forget(c)
 	close(c.done)
 	return err
 }
 
-// drain gives running handlers and queued replies the grace, and reports
-// whether readLoop is out of the last inline handler.
+// drain gives running handlers and queued replies the grace period, and reports whether readLoop
+// has left the last inline handler.
 func (c *Conn) drain() (idle bool) {
 	grace := c.srv.opts.Grace
 	all, cancelAll := context.WithTimeout(context.Background(), grace)
@@ -145,8 +143,8 @@ func (c *Conn) drain() (idle bool) {
 	return idle
 }
 
-// loopIsIdle waits until no inline handler runs, and reports whether that
-// came to pass before ctx ended. The loop is stopped already, so none begins.
+// loopIsIdle waits until no inline handler runs, and reports whether that happened before ctx
+// ended. The loop is stopped already, so none begins.
 func (c *Conn) loopIsIdle(ctx context.Context) bool {
 	if c.stoppedRead {
 		return true

@@ -14,34 +14,31 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// Options configure a Server. A field that is zero means its default.
+// Options configure a Server. A zero field means its default.
 type Options struct {
 	// Limits bound incoming frames.
 	Limits frame.Limits
-	// Detect tells the framing of a connection of [Server.ServeListener] from its
-	// first bytes; false asks for more of them, which then come without those
-	// that were looked at. Default: [frame.Detect].
+	// Detect recognises the framing of a connection of [Server.ServeListener] by its first
+	// bytes. false asks for more bytes; the next call does not include the earlier ones.
+	// Default: [frame.Detect].
 	Detect func(head []byte) (frame.Framing, bool)
-	// RandomCallIDs begins the ids of a connection's calls anywhere, so that an answer which comes
-	// late, to a call of an earlier connection or process, fits none of its own.
+	// RandomCallIDs starts the ids of a connection's calls at a random number. A late answer to
+	// a call of an earlier connection or process then matches none of its own.
 	RandomCallIDs bool
-	// Logger gets what happens: warnings for what a peer did wrong, and for
-	// errors of handlers that a peer learns no more of than that the log has
-	// them; every request at debug. Nothing of what a peer sent is logged but
-	// names of methods and ids. Default: slog.Default(), which writes to standard
-	// error.
+	// Logger receives warnings for faults of a peer and for handler errors that the peer learns
+	// only from the log, and every request at debug level. Of a peer's input it logs only names
+	// of methods and ids. Default: slog.Default(), which writes to standard error.
 	Logger *slog.Logger
 	// MaxLongRunning is how many long-running requests a connection may have
 	// in flight. Default 64.
 	MaxLongRunning int
 	// MaxBatch is how many requests a batch may hold. Default 1,000.
 	MaxBatch int
-	// MaxQueued is how many bytes may wait for a peer that does not read,
-	// give or take one message; then dispatch waits too. Default 16 MiB.
+	// MaxQueued is how many bytes may wait for a peer that does not read, plus or minus one
+	// message; then dispatch waits too. Default 16 MiB.
 	MaxQueued int
-	// MaxLine bounds messages that go out as lines, such as NDJSON, in bytes: old clients
-	// give up on a line of 1 MiB. A result beyond it becomes an error.
-	// Default 1 MiB - 1.
+	// MaxLine bounds messages that go out as lines, such as NDJSON, in bytes: old clients fail
+	// on a line of 1 MiB. A longer result becomes an error. Default 1 MiB - 1.
 	MaxLine int
 	// Grace is how long running handlers may take when a connection ends. In
 	// its last quarter their contexts are cancelled. Default 1.5 s.
@@ -49,51 +46,45 @@ type Options struct {
 	// CallTimeout is how long Conn.Call waits if its context has no deadline.
 	// Default 30 s.
 	CallTimeout time.Duration
-	// ConnEnding, if set, is called when a connection begins to end: its handlers
-	// have Grace from now on. It must not block.
+	// ConnEnding, if set, is called when a connection begins to end: its handlers have Grace
+	// from then on. It must not block.
 	ConnEnding func()
-	// ConnEnded, if set, is called when a connection has ended, and is counted no
-	// more.
+	// ConnEnded, if set, is called when a connection has ended and is no longer counted.
 	ConnEnded func()
-	// Released, if set, is called when a connection gave a large buffer back,
-	// and when a hundred connections have ended: a good time to return memory
-	// to the system.
+	// Released, if set, is called when a connection released a large buffer, and when a hundred
+	// connections have ended: a good time to return memory to the system.
 	Released func()
-	// Trace, if set, sees each message that goes out, and each that comes in and
-	// is no refused frame, in their order on a connection. A message is borrowed
-	// until it returns, and it must not block. What it sees holds secrets.
+	// Trace, if set, receives each outgoing message, and each incoming one except refused
+	// frames, in their order on a connection. The message is borrowed until Trace returns. Trace
+	// must not block. Messages may contain secrets.
 	Trace func(c *Conn, sent bool, message []byte)
-	// OnNotification, if set, gets each notification in place of the registry,
-	// but for that of Cancellation: for a program that is foremost a client. Then a
-	// message that has no id and is wrong is not answered either. params is
-	// borrowed until it returns, and nil if there are none; it must not block: no
-	// other message is read meanwhile.
+	// OnNotification, if set, receives each notification in place of the registry, except those
+	// of Cancellation: for a program that is mainly a client. An invalid message without an id
+	// then gets no answer either. params is borrowed until it returns, and nil if there are
+	// none. It must not block: no other message is read meanwhile.
 	OnNotification func(c *Conn, method string, params json.RawMessage)
-	// OnResponse, if set, gets each message without a method that answers no
-	// [Conn.Call], in the order of arrival: for a program that keeps count of
-	// requests of its own, or speaks a dialect in which a result without an id is
-	// an event. m is borrowed until it returns, and it must not block.
+	// OnResponse, if set, receives each message without a method that answers no [Conn.Call], in
+	// the order of arrival. It is for a program that tracks its own requests, or speaks a
+	// dialect in which a result without an id is an event. m is borrowed until it returns, and
+	// it must not block.
 	OnResponse func(c *Conn, m *frame.Message)
-	// MethodHint says to who asks for a method that there is none of what there is.
-	// Default: "listMethods tells what there is".
+	// MethodHint is the hint in the error for an unknown method. Default: "listMethods tells
+	// what there is".
 	MethodHint string
-	// Cancellation is how requests are taken back on the connections. Default: as in
-	// the Language Server Protocol, and the peer is not told of a [Conn.Call] that
-	// was given up.
+	// Cancellation is how the peers of the connections cancel requests. Default: as in the
+	// Language Server Protocol, and the peer is not notified when a [Conn.Call] is given up.
 	Cancellation Cancellation
-	// Unserved, if set, is told of what came and was not served though nobody
-	// else is told so: a notification whose parameters were wrong or whose
-	// handler failed, and, with method "", a frame that was refused or did not
-	// arrive whole. It must not block.
+	// Unserved, if set, is called for a message that was not served and gets no error response.
+	// That is a notification whose parameters were wrong or whose handler failed or, with method
+	// "", a frame that was refused or did not arrive whole. It must not block.
 	Unserved func(c *Conn, method string, err error)
 }
 
-// A Cancellation is how a protocol takes a request back: by a notification that
-// names it.
+// A Cancellation is a protocol's notification that cancels a request.
 type Cancellation struct {
 	Method string // of the notification; "": $/cancelRequest
-	Member string // of its params, which has the id; "": id
-	// Tell says that the peer is told when a [Conn.Call] is given up.
+	Member string // of its params, which holds the id; "": id
+	// Tell makes a [Conn.Call] that is given up notify the peer.
 	Tell bool
 }
 
@@ -149,7 +140,7 @@ func (s *Server) connect(ctx context.Context, t Transport, f frame.Framing, head
 	return c
 }
 
-// manyEnded is how many connections leave enough memory behind to be worth
+// manyEnded is the number of ended connections that leave enough memory behind to be worth
 // returning.
 const manyEnded = 100
 
@@ -170,17 +161,16 @@ func (s *Server) forget(c *Conn) {
 	}
 }
 
-// ConnCount is how many connections are being served.
+// ConnCount returns the number of connections being served.
 func (s *Server) ConnCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
 }
 
-// Broadcast sends a notification to every connection. It does not wait for
-// room: a peer that has not read what was sent before is left out, and the log
-// says so. It returns how many connections were reached. params must encode to
-// JSON; nil means none.
+// Broadcast sends a notification to every connection and returns how many it reached. It does
+// not wait for room: it skips a peer that has not read earlier messages, and logs that. params
+// must encode to JSON; nil means none.
 func (s *Server) Broadcast(method string, params any) (int, error) {
 	body, err := notification(method, params)
 	if err != nil {
@@ -200,5 +190,5 @@ func (s *Server) Broadcast(method string, params any) (int, error) {
 	return reached, nil
 }
 
-// Method is the registered method with that name, or nil.
+// Method returns the registered method with that name, or nil.
 func (s *Server) Method(name string) *Method { return s.reg.lookup([]byte(name)) }

@@ -32,8 +32,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// What waits for a peer that does not read is bounded: then the server does
-// not read either.
+// The output for a peer that does not read is bounded: then the server does not read either.
 func TestAPeerThatDoesNotReadStopsBeingServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, standard(), frame.LSP, server.Options{MaxQueued: 1 << 20})
@@ -51,7 +50,7 @@ func TestAPeerThatDoesNotReadStopsBeingServed(t *testing.T) {
 		}
 		assert.Greater(t, sent, 1<<20)
 		assert.Less(t, sent, 3<<20)
-		// It starts to read: nothing that was taken is lost.
+		// The peer starts to read: no accepted request is lost.
 		replies := make(chan int)
 		go func() {
 			n := 0
@@ -67,7 +66,7 @@ func TestAPeerThatDoesNotReadStopsBeingServed(t *testing.T) {
 	})
 }
 
-// And a connection whose peer does not read still ends in time.
+// A connection whose peer does not read still ends in time.
 func TestAPeerThatDoesNotReadCannotKeepTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, g := gated()
@@ -88,7 +87,7 @@ func TestAPeerThatDoesNotReadCannotKeepTheConnection(t *testing.T) {
 	})
 }
 
-// Notifications wait for a peer that does not read, as long as their context.
+// Notify waits for a peer that does not read until its context ends.
 func TestNotifyWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := server.Pipe()
@@ -123,7 +122,7 @@ func TestNotifyWaitsForRoom(t *testing.T) {
 	})
 }
 
-// Calls that begin at once, each of which finds room, end in time too.
+// Calls that begin at once, each of which finds room, also end in time.
 func TestCallsToAPeerThatDoesNotReadEndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := server.Pipe()
@@ -149,7 +148,7 @@ func TestCallsToAPeerThatDoesNotReadEndInTime(t *testing.T) {
 	})
 }
 
-// A reply need not wait for a slow handler behind it.
+// A reply does not wait for a later slow handler.
 func TestRepliesAreNotHeldBackBySlowHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := standard()
@@ -165,8 +164,8 @@ func TestRepliesAreNotHeldBackBySlowHandlers(t *testing.T) {
 	})
 }
 
-// Large results are written without a copy; what others send meanwhile must
-// come before or behind them, never inside.
+// Large results are written without a copy; other messages must come before or after them, never
+// inside.
 func TestLargeResultsAmongNotifications(t *testing.T) {
 	reg := standard()
 	chatters, stop := make(chan struct{}), make(chan struct{})

@@ -51,8 +51,8 @@ func specMethods() *server.Registry {
 	return reg
 }
 
-// Every example of section 7, in its order. Clarifications after the
-// canonical message and the data member are left out of the comparison.
+// Every example of section 7, in its order. The comparison omits clarifications after the
+// canonical message and the data member.
 func TestSpecificationExamples(t *testing.T) {
 	for _, example := range []struct{ name, in, want string }{
 		{"positional parameters", `{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}`, `{"jsonrpc": "2.0", "result": 19, "id": 1}`},
@@ -155,12 +155,12 @@ func TestInvalidRequests(t *testing.T) {
 		assert.True(t, strings.HasPrefix(e.Message, "Invalid Request: "), x.in)
 		assert.True(t, strings.HasPrefix(reply, `{"jsonrpc":"2.0","id":`+x.id+`,"error"`), "%s: %s", x.in, reply)
 	}
-	// Spelt with escapes, names mean the same.
+	// Names spelt with escapes mean the same.
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, c.ask(`{"jsonrpc":"\u0032.0","\u0069d":1,"method":"e\u0063ho","params":{}}`))
 	require.NoError(t, c.close())
 }
 
-// A peer that sends what fails again and again does not fill the log.
+// A peer whose messages fail again and again does not fill the log.
 func TestAFailureThatIsRepeatedIsWarnedOfOnce(t *testing.T) {
 	c := connect(t, standard(), frame.LSP, server.Options{})
 	warnings := func() int { return strings.Count(c.log.String(), `level=WARN msg="request failed"`) }
@@ -172,7 +172,7 @@ func TestAFailureThatIsRepeatedIsWarnedOfOnce(t *testing.T) {
 	c.silent(`{"jsonrpc":"2.0","method":"teapot"}`)
 	c.silent(`{"jsonrpc":"2.0","method":"fail"}`)
 	assert.Equal(t, 3, warnings(), "another failure is told, and the first if it comes after that")
-	for id := range 2 { // somebody waits for these
+	for id := range 2 { // a caller waits for these
 		c.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"fail"}`, id))
 	}
 	assert.Equal(t, 5, warnings())

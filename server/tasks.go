@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// tasks are goroutines that somebody waits for, but no longer than a context
-// lasts.
+// tasks are goroutines that can be waited for, until a context ends.
 type tasks struct {
 	mu      sync.Mutex // guards the fields below
 	running int
-	idle    chan struct{} // closed when running falls to 0; nil unless somebody waits
+	idle    chan struct{} // closed when running falls to 0; nil without a waiter
 }
 
 func (t *tasks) begin() {

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// What nobody else is told of, because it was no request, is told.
+// Unserved receives messages that get no error response, because they were not requests.
 func TestWhatIsNotServedIsTold(t *testing.T) {
 	var mu sync.Mutex
 	var told []string

@@ -24,22 +24,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// This file tells what is known of agents without starting them: which
-// version is installed, and who was signed in when an agent told that last.
+// This file describes agents without starting them: the installed version, and the last known
+// account.
 
-// noteMost is the most that is read of a note, in bytes.
+// noteMost is the maximum size of a note, in bytes.
 const noteMost = 64 << 10
 
-// Notes are what agents have told of themselves last, a file for each: an agent of a
-// name with a command, whatever project it was asked in. Many goroutines and processes
-// may use them at once; of two that write at the same time one counts. Notes that
-// cannot be read or kept are none: nothing depends on them. A nil *Notes has none.
+// Notes store what agents have reported about themselves, one file for each agent name with a
+// command, for all projects. Many goroutines and processes may use them at once; of two
+// simultaneous writes one wins. A note that cannot be read or written counts as missing: nothing
+// depends on it. A nil *Notes has none.
 type Notes struct {
 	dir string
 	now func() time.Time
 }
 
-// DefaultNotes are the user's, $XDG_STATE_HOME/duet/agents.
+// DefaultNotes returns the user's notes, $XDG_STATE_HOME/duet/agents.
 func DefaultNotes(getenv func(string) string) (*Notes, error) {
 	dir, err := project.StateHome(getenv)
 	if err != nil {
@@ -48,38 +48,38 @@ func DefaultNotes(getenv func(string) string) (*Notes, error) {
 	return NewNotes(filepath.Join(dir, "agents")), nil
 }
 
-// NewNotes are those in a directory, which is made when it is needed.
+// NewNotes returns the notes in a directory, which is created on demand.
 func NewNotes(dir string) *Notes { return &Notes{dir: dir, now: time.Now} }
 
 // A note is a file of [Notes].
 type note struct {
 	Agent   string       `json:"agent"`
-	Command []string     `json:"command"` // with its program where it was found
+	Command []string     `json:"command"` // with the path of its program, if found
 	Version *versionNote `json:"version,omitempty"`
 	SignIn  *signInNote  `json:"sign_in,omitempty"`
 }
 
-// A versionNote is the version of a program, as long as it is the same file.
+// A versionNote is the version of a program, valid while the file is the same.
 type versionNote struct {
-	Version string `json:"version"` // "": it does not tell
+	Version string `json:"version"` // "": it does not report one
 	Stamp   stamp  `json:"stamp"`
 }
 
-// A signInNote is what was told of who is signed in.
+// A signInNote is the last known sign-in state.
 type signInNote struct {
 	State   string    `json:"state"`
 	Account string    `json:"account,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// A stamp tells a file from one that has come into its place.
+// A stamp identifies a version of a file.
 type stamp struct {
 	Path     string    `json:"path"`
 	Modified time.Time `json:"modified"`
 	Size     int64     `json:"size"`
 }
 
-// stampOf is the stamp of a program, behind links.
+// stampOf returns the stamp of a program, with links followed.
 func stampOf(program string) (stamp, bool) {
 	path, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -92,7 +92,7 @@ func stampOf(program string) (stamp, bool) {
 	return stamp{path, info.ModTime().UTC(), info.Size()}, true
 }
 
-// Checked notes what an agent that was asked about itself has told.
+// Checked stores the report of an agent.
 func (n *Notes) Checked(name string, command []string, r Report) {
 	n.change(name, command, func(t *note) {
 		t.SignIn = &signInNote{r.SignedIn, r.Account, n.now().UTC()}
@@ -102,8 +102,8 @@ func (n *Notes) Checked(name string, command []string, r Report) {
 	})
 }
 
-// Turn notes what the end of a turn tells of who is signed in: it has answered, or
-// wants somebody to sign in.
+// Turn stores the sign-in state that the end of a turn shows: the agent has answered, or
+// requires a sign-in.
 func (n *Notes) Turn(name string, command []string, answered bool) {
 	n.change(name, command, func(t *note) {
 		state, account := SignedOut, ""
@@ -117,12 +117,12 @@ func (n *Notes) Turn(name string, command []string, answered bool) {
 	})
 }
 
-// Authenticated notes that somebody has signed in.
+// Authenticated records that the user has signed in.
 func (n *Notes) Authenticated(name string, command []string) {
 	n.change(name, command, func(t *note) { t.SignIn = &signInNote{State: SignedIn, At: n.now().UTC()} })
 }
 
-// SignedOut notes that an agent has signed its user out.
+// SignedOut records that an agent has signed its user out.
 func (n *Notes) SignedOut(name string, command []string) { n.Turn(name, command, false) }
 
 // change changes the note of an agent.
@@ -153,7 +153,7 @@ func (n *Notes) write(path string, text []byte) error {
 	return err
 }
 
-// read is the note of an agent; an empty one where nothing was told.
+// read returns the note of an agent; an empty one if there is none.
 func (n *Notes) read(name string, command []string) note {
 	none := note{Agent: name, Command: command}
 	if n == nil || len(command) == 0 || project.CheckPrivate(n.dir) != nil {
@@ -178,15 +178,15 @@ func (n *Notes) path(name string, command []string) string {
 	return filepath.Join(n.dir, hex.EncodeToString(sum[:16])+".json")
 }
 
-// Values of [Status.SignedIn] beside those of [Report.SignedIn].
+// Values of [Status.SignedIn] in addition to those of [Report.SignedIn].
 const (
-	// Answered says that it has answered a prompt, which it might not have without.
+	// Answered means that it has answered a prompt, which usually needs a sign-in.
 	Answered = "answered"
-	// Unknown says that it has told nothing yet, or not since its login was changed.
+	// Unknown means that it has reported nothing yet, or not since its login changed.
 	Unknown = "unknown"
 )
 
-// A Status is what is known of an agent.
+// A Status is the known state of an agent.
 type Status struct {
 	Version  string     `json:"version,omitempty" doc:"Of its program, or of the adapter through which it is spoken with; absent: not known without starting it."`
 	SignedIn string     `json:"signed_in,omitempty" doc:"What it told last: yes, no, not_needed, opens_sessions (as of agent.check), answered: it has answered a prompt; or unknown: agent.check asks it. Absent: it cannot be asked."`
@@ -195,24 +195,24 @@ type Status struct {
 	Hint     string     `json:"signed_in_hint,omitempty" doc:"Where that is not known: what speaks for that somebody is signed in, in words."`
 }
 
-// An Agent is one with what is known of it.
+// An Agent is a configured agent with its status.
 type Agent struct {
 	config.Description
 	Status
 }
 
-// DescribeOptions say how agents are looked at.
+// DescribeOptions are the options of [Describe].
 type DescribeOptions struct {
 	Notes   *Notes
-	Version string // of this program, which is that of its own agent
+	Version string // of this program, and so of its built-in agent
 	Getenv  func(string) string
-	// Run lets the program of a built-in agent be run with --version, where nothing else
-	// tells it: for two seconds at the most, and once for each file.
+	// Run allows running the program of a built-in agent with --version, if no other source has
+	// its version: for a few seconds at most, and once for each file.
 	Run bool
 }
 
-// Describe describes every agent of a configuration, in the order of
-// [config.Config.List]. It takes no time to speak of, but for Options.Run.
+// Describe describes every agent of a configuration, in the order of [config.Config.List]. It is
+// fast, except with DescribeOptions.Run.
 func Describe(ctx context.Context, c *config.Config, o DescribeOptions) []Agent {
 	const atOnce = 4
 	room := make(chan struct{}, atOnce)
@@ -234,7 +234,7 @@ func Describe(ctx context.Context, c *config.Config, o DescribeOptions) []Agent 
 	return list
 }
 
-// look is what is known of an agent that can be asked.
+// look returns the status of an agent that speaks the protocol.
 func (o DescribeOptions) look(ctx context.Context, c *config.Config, a config.Agent) Status {
 	if a.IsDemo() {
 		return Status{Version: o.Version, SignedIn: NotNeeded}
@@ -257,9 +257,9 @@ func (o DescribeOptions) look(ctx context.Context, c *config.Config, a config.Ag
 
 const (
 	packageMost = 1 << 20         // bytes of a package.json
-	packageUp   = 5               // directories above a program in which it is looked for
-	printedMost = 4 << 10         // bytes that --version prints
-	versionTime = 5 * time.Second // for --version; it is noted, and asked once for each file
+	packageUp   = 5               // directories above a program in which to look for it
+	printedMost = 4 << 10         // bytes of --version output
+	versionTime = 5 * time.Second // for --version; the result is stored, so it runs once for each file
 )
 
 var (
@@ -267,9 +267,9 @@ var (
 	pinnedVersion = lazyregexp.New(`^(?:@[^/@\s]+/)?[^/@\s]+(?:@|==)(\d[0-9A-Za-z.+-]*)$`)
 )
 
-// versionOf is the version of an agent's program, as far as it can be told without
-// starting the agent: as its package says, as its command names it, as it told when
-// it was asked last, or as a built-in agent's program prints it.
+// versionOf returns the version of an agent's program, without starting the agent. Its sources
+// are the package, the command, the last report, and for a built-in agent the output of
+// --version.
 func versionOf(ctx context.Context, a config.Agent, n *Notes, run bool) string {
 	command := a.StartCommand()
 	program, named := programOf(command)
@@ -302,8 +302,8 @@ func (s stamp) same(t stamp) bool {
 	return s.Path == t.Path && s.Size == t.Size && s.Modified.Equal(t.Modified)
 }
 
-// programOf is the file that a command runs, or the version of the package that it
-// names; neither where that cannot be told.
+// programOf returns the file that a command runs, or the version of the package that it names;
+// both empty if unknown.
 func programOf(command []string) (file, version string) {
 	switch name := strings.TrimSuffix(filepath.Base(command[0]), ".exe"); {
 	case slices.Contains([]string{"npx", "uvx", "bunx", "pnpm", "npm", "bun", "uv", "pipx"}, name):
@@ -324,7 +324,7 @@ func programOf(command []string) (file, version string) {
 	return command[0], ""
 }
 
-// packageVersion is the version that the package.json of a program's package says, or "".
+// packageVersion returns the version in the package.json of a program's package, or "".
 func packageVersion(program string) string {
 	program, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -342,8 +342,8 @@ func packageVersion(program string) string {
 	return ""
 }
 
-// versionIn is the version of the package in a directory; found tells that there is
-// one. It is empty if the program is none of the package's.
+// versionIn returns the version of the package in a directory; found reports that there is one.
+// The version is empty if the program does not belong to the package.
 func versionIn(dir, program string) (version string, found bool) {
 	name := filepath.Join(dir, "package.json")
 	info, err := os.Lstat(name)
@@ -365,8 +365,7 @@ func versionIn(dir, program string) (version string, found bool) {
 	return firstLine(described.Version), true
 }
 
-// programsOf are the programs of a package.json's member bin, a path or an object of
-// them.
+// programsOf returns the programs in a package.json's member bin, a path or an object of paths.
 func programsOf(bin json.RawMessage) (paths []string) {
 	var one string
 	if json.Unmarshal(bin, &one) == nil {
@@ -380,8 +379,8 @@ func programsOf(bin json.RawMessage) (paths []string) {
 	return paths
 }
 
-// printedVersion is what the program of an agent prints for --version; asked tells
-// that it has ended by itself, so that there is no use in asking again.
+// printedVersion returns the version that an agent's program prints for --version. asked reports
+// that the program ended by itself, so that another try is useless.
 func printedVersion(ctx context.Context, a config.Agent) (version string, asked bool) {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
@@ -410,13 +409,13 @@ func printedVersion(ctx context.Context, a config.Agent) (version string, asked 
 	return "", true
 }
 
-// firstLine is the beginning of a text that somebody else wrote.
+// firstLine returns the beginning of a third-party text.
 func firstLine(text string) string {
 	text, _, _ = strings.Cut(strings.ToValidUTF8(text, "\uFFFD"), "\n")
 	return text[:min(len(text), 100)]
 }
 
-// modified is when a file was changed, and whether it is there.
+// modified returns the modification time of a file, and whether it exists.
 func modified(name string) (time.Time, bool) {
 	info, err := os.Stat(name)
 	if err != nil || info.Mode()&fs.ModeType != 0 || info.Size() == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A machine is a home with programs.
+// A machine is a home directory with programs.
 type machine struct {
 	t         *testing.T
 	home, bin string
@@ -44,7 +44,7 @@ func (m *machine) file(name, text string) string {
 	return path
 }
 
-// of is what is known of the agent of a name.
+// of returns the status of the agent of a name.
 func (m *machine) of(name string) agentlink.Status {
 	m.t.Helper()
 	c, err := config.Load(config.Sources{User: filepath.Join(m.home, "config.toml"), Getenv: m.getenv})
@@ -58,7 +58,7 @@ func (m *machine) of(name string) agentlink.Status {
 	return agentlink.Status{}
 }
 
-// mine configures an agent of the user's.
+// mine configures a custom agent of the user.
 func (m *machine) mine(command ...string) {
 	m.file("config.toml", "[agents.mine]\ncommand = [\""+strings.Join(command, `", "`)+"\"]\n")
 }
@@ -67,7 +67,7 @@ const fails = "#!/bin/sh\ntouch \"$0.ran\"\nexit 1\n"
 
 func TestTheVersionIsThatOfThePackage(t *testing.T) {
 	for name, c := range map[string]struct {
-		described, in string // the package.json, and where the program is in its directory
+		described, in string // the package.json, and the program's place in its directory
 		version       string
 	}{
 		"it names the program":       {`{"name":"theirs","version":"1.2.3","bin":"./dist/mine"}`, "dist/mine", "1.2.3"},
@@ -116,7 +116,7 @@ func TestTheVersionThatACommandNames(t *testing.T) {
 	}
 }
 
-// A program that is asked for its version is asked once, until it is another file.
+// A program runs with --version once, until it is another file.
 func TestAProgramIsAskedOnceForItsVersion(t *testing.T) {
 	m := newMachine(t)
 	const prints = "#!/bin/sh\necho \"$*\" >> \"$0.ran\"\necho theirs, version VERSION\n"
@@ -168,13 +168,13 @@ func TestALoginOrAKeyIsAHint(t *testing.T) {
 	m := newMachine(t)
 	program := m.file("bin/codex-acp", fails)
 	login := m.file(".codex/auth.json", "secret")
-	require.NoError(t, os.Chmod(login, 0)) // it is not read
+	require.NoError(t, os.Chmod(login, 0)) // Duet does not read it
 	assert.Equal(t, agentlink.Status{SignedIn: agentlink.Unknown, Hint: "it has a login in ~/.codex/auth.json"}, m.of("codex"))
 	m.env["OPENAI_API_KEY"] = "secret"
 	assert.Equal(t, "it is given OPENAI_API_KEY", m.of("codex").Hint)
 	delete(m.env, "OPENAI_API_KEY")
 
-	// Who has signed in by another way than Duet is not called signed out any more.
+	// A user who has signed in outside Duet no longer counts as signed out.
 	m.notes.Turn("codex", []string{program}, false)
 	assert.Equal(t, agentlink.SignedOut, m.of("codex").SignedIn)
 	later := time.Now().Add(time.Minute)

@@ -11,16 +11,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// A Launch is how an agent is started.
+// A Launch is the data to start an agent with.
 type Launch struct {
-	Name        string // for people
+	Name        string // for display
 	Command     []string
-	Environment map[string]string // beyond what each child gets; keys among them
-	Keys        []string          // the values of those that are keys
+	Environment map[string]string // in addition to the variables of each child; contains keys
+	Keys        []string          // the values that are keys
 }
 
-// Askable is an error for an agent that cannot be asked about itself: it is not
-// installed, or speaks another protocol.
+// Askable returns an error if an agent cannot report about itself: it is not installed, or
+// speaks another protocol.
 func Askable(a config.Agent) error {
 	switch {
 	case a.Driver != config.DriverACP:
@@ -33,9 +33,9 @@ func Askable(a config.Agent) error {
 	return nil
 }
 
-// LaunchOf is how an agent is started, and in words which of its keys could not be
-// had: it is started without them. Nobody is asked for a key. ctx may have the environment of
-// the client that asks (package clientenv); else it is that of this process, by getenv.
+// LaunchOf returns how to start an agent, and descriptions of the missing keys: the agent starts
+// without them. It does not prompt for a key. If ctx has the environment of a client (package
+// clientenv), that is used; else that of this process, by getenv.
 func LaunchOf(ctx context.Context, c *config.Config, a config.Agent, getenv func(string) string) (l Launch, missing []string) {
 	env := a.Variables(clientenv.From(ctx), getenv)
 	keys, missing := c.FetchKeys(ctx, a, getenv)

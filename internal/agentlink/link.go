@@ -1,5 +1,5 @@
-// Package agentlink starts an agent outside of any conversation, asks it something,
-// and ends it. The agent gets nothing: no files, no terminals, no permission.
+// Package agentlink starts an agent outside of any conversation, sends it requests, and ends it.
+// The agent gets no files, no terminals and no permission.
 package agentlink
 
 import (
@@ -21,55 +21,55 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
-// How long an agent may take.
+// Timeouts for an agent.
 const (
-	// StartTime is for initialize, and for a session: some load much.
+	// StartTime is for initialize, and for a session: some agents load a lot.
 	StartTime = 30 * time.Second
 	exitGrace = 700 * time.Millisecond
 )
 
 const (
-	defaultMost = 16 << 20 // bytes that are read of an agent
-	maxText     = 500      // bytes of one text of it
-	maxRequests = 100      // of an agent that are open at once
+	defaultMost = 16 << 20 // bytes of an agent's output
+	maxText     = 500      // bytes of one of its texts
+	maxRequests = 100      // its open requests
 )
 
-// Options say how an agent is asked. The zero value will do.
+// Options are the options of [Open]. The zero value is valid.
 type Options struct {
-	// Dir is the directory in which it runs; "": one that is empty.
+	// Dir is the working directory; "": an empty one.
 	Dir string
-	// Update is given each session/update, as of [acp.Handler].
+	// Update receives each session/update, as in [acp.Handler].
 	Update func(session, update []byte, repaired bool)
-	// Notice is given every other notification, in the same way.
+	// Notice receives every other notification, in the same way.
 	Notice func(method string, params []byte)
-	// MaxOutput is how many bytes are read of it. Default 16 MiB.
+	// MaxOutput limits the agent's output, in bytes. Default 16 MiB.
 	MaxOutput int64
 	Logger    *slog.Logger
 }
 
-// A Link is an agent that was started to be asked. It has to be closed.
+// A Link is a running agent. The caller must close it.
 type Link struct {
-	// Info is what it says of itself.
+	// Info is its result of initialize.
 	Info acp.Initialized
 	// Env is its environment.
 	Env process.Environment
 	// Dir is its working directory.
 	Dir string
 
-	name   string
-	ours   string // the directory that was made for it, or ""
-	runner *process.Runner
-	proc   *process.Process
-	conn   *acp.Conn
-	open   atomic.Int64 // requests of the agent
-	deaf   atomic.Bool  // it takes no input any more
-	read   sync.WaitGroup
+	name        string
+	tempDir     string // a temporary directory, or ""
+	runner      *process.Runner
+	proc        *process.Process
+	conn        *acp.Conn
+	open        atomic.Int64 // requests of the agent
+	inputClosed atomic.Bool  // it accepts no more input
+	read        sync.WaitGroup
 
 	closing sync.Once
-	release func() // of what waits for the end of the process or of the context
+	release func() // ends the wait for the process and the context
 }
 
-// Open starts an agent and greets it. When ctx ends the agent is killed.
+// Open starts an agent and initializes it. When ctx ends the agent is killed.
 func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 	if len(l.Command) == 0 {
 		return nil, fmt.Errorf("%s has no command", l.Name)
@@ -77,10 +77,10 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 	k := &Link{name: l.Name, Dir: opts.Dir, Env: process.NewEnvironment(l.Environment)}
 	var err error
 	if k.Dir == "" {
-		if k.ours, err = os.MkdirTemp("", "duet-agent-"); err != nil {
+		if k.tempDir, err = os.MkdirTemp("", "duet-agent-"); err != nil {
 			return nil, err
 		}
-		k.Dir = k.ours
+		k.Dir = k.tempDir
 	}
 	path, err := k.Env.Find(l.Command[0], k.Dir)
 	if err != nil {
@@ -109,14 +109,15 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 	return k, nil
 }
 
-// terminals says that programs can be run in a terminal to sign in.
+// terminals declares that Duet can run sign-in programs in a terminal.
 var (
 	terminals     = json.RawMessage(`{"terminal":{}}`)
 	terminals1    = json.RawMessage(`{"terminal":true}`)
 	terminalsMeta = json.RawMessage(`{"terminal-auth":true}`)
 )
 
-// greet calls initialize, in version 2 of the protocol or, if the agent refuses that, in version 1.
+// greet calls initialize, in version 2 of the protocol or, if the agent refuses that, in version
+// 1.
 func (k *Link) greet(ctx context.Context) (err error) {
 	request := acp.Offer(acp.ClientCapabilities{FS: &acp.FileCapabilities{}, Auth: terminals1, Meta: terminalsMeta})
 	request.Capabilities.Auth = terminals
@@ -127,7 +128,7 @@ func (k *Link) greet(ctx context.Context) (err error) {
 	return err
 }
 
-// handler takes what the agent sends.
+// handler handles messages from the agent.
 func (k *Link) handler(opts Options) acp.Handler {
 	h := acp.Handler{
 		Update: opts.Update, Notice: opts.Notice,
@@ -151,24 +152,24 @@ func (k *Link) handler(opts Options) acp.Handler {
 }
 
 func (k *Link) removeDir() {
-	if k.ours != "" {
-		os.RemoveAll(k.ours)
+	if k.tempDir != "" {
+		os.RemoveAll(k.tempDir)
 	}
 }
 
-// input is the agent's input, which notices when it is closed.
+// input is the agent's input, which records when it is closed.
 type input Link
 
 func (in *input) Write(b []byte) (int, error) {
 	n, err := in.proc.Write(b)
 	if err != nil {
-		in.deaf.Store(true)
+		in.inputClosed.Store(true)
 	}
 	return n, err
 }
 
-// Close ends the agent, and returns when the last that it said was taken. It may be
-// called more than once.
+// Close ends the agent, and returns after the last of its output was handled. It may be called
+// more than once.
 func (k *Link) Close() { k.closing.Do(k.end) }
 
 func (k *Link) end() {
@@ -183,22 +184,22 @@ func (k *Link) end() {
 	k.removeDir()
 }
 
-// serve refuses what the agent asks for.
+// serve refuses requests of the agent.
 func (k *Link) serve(_ context.Context, method string, _ json.RawMessage) (any, error) {
 	k.open.Add(-1)
 	return nil, acp.MethodNotFound(method)
 }
 
-// A Refusal is an error with which the agent answered.
+// A Refusal is an error response of the agent.
 type Refusal struct {
 	Agent string
 	Wire  *acp.Error
-	Text  string // why, in its words
+	Text  string // the reason, in its words
 }
 
 func (e *Refusal) Error() string { return e.Agent + ": " + e.Text }
 
-// Ask calls a method of the agent, which has d to answer.
+// Ask calls a method of the agent, with the timeout d.
 func Ask[R any](ctx context.Context, k *Link, d time.Duration, method string, params any) (R, error) {
 	within, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -210,12 +211,12 @@ func Ask[R any](ctx context.Context, k *Link, d time.Duration, method string, pa
 	case ctx.Err() != nil:
 		return result, ctx.Err()
 	case within.Err() != nil:
-		return result, k.complaint(fmt.Sprintf("did not answer %s within %v", method, d))
-	case k.deaf.Load(), k.proc.Ended(), isDone(k.conn.Done()):
+		return result, k.withStderr(fmt.Sprintf("did not answer %s within %v", method, d))
+	case k.inputClosed.Load(), k.proc.Ended(), isDone(k.conn.Done()):
 		if k.proc.Wait(exitGrace) {
 			return result, fmt.Errorf("%s %s", k.name, Text(k.proc.ExitText()))
 		}
-		return result, k.complaint("has closed its output; does its command speak the Agent Client Protocol?")
+		return result, k.withStderr("has closed its output; does its command speak the Agent Client Protocol?")
 	case errors.As(err, &wire):
 		return result, &Refusal{k.name, wire, Text(detail(wire))}
 	}
@@ -231,15 +232,15 @@ func isDone(done <-chan struct{}) bool {
 	}
 }
 
-// complaint is an error with the last that the agent printed on stderr.
-func (k *Link) complaint(what string) error {
+// withStderr returns an error with the last stderr output of the agent.
+func (k *Link) withStderr(what string) error {
 	if words := k.proc.LastWords(); words != "" {
 		what += ". Its last words: " + Text(words)
 	}
 	return fmt.Errorf("%s %s", k.name, what)
 }
 
-// detail is an error's message with the detail that some put into data.
+// detail returns an error's message with the detail that some agents put into data.
 func detail(e *acp.Error) string {
 	if d, ok := e.Data.(map[string]any); ok {
 		for _, name := range []string{"details", "error", "message"} {
@@ -251,7 +252,7 @@ func detail(e *acp.Error) string {
 	return cmp.Or(e.Message, "it answered with an error")
 }
 
-// Text is what an agent said, cut.
+// Text returns a text of an agent, shortened.
 func Text(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText] + "…"

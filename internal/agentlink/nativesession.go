@@ -18,31 +18,29 @@ import (
 	driver "github.com/duet-rpc/duet-rpc/internal/executor/acp"
 )
 
-// This file asks an agent for the sessions that it keeps itself, however
-// they were begun: which there are, what was said and done in one, to delete one. It
-// starts the agent for that, outside of any conversation, and ends it.
+// This file lists, loads and deletes the sessions that an agent stores itself, however they
+// began. It starts the agent for that, outside of any conversation, and ends it.
 //
-// What agents advertise and answer is described on
-// https://agentclientprotocol.com/protocol/v1/session-list.
+// The protocol is described on https://agentclientprotocol.com/protocol/v1/session-list.
 
-// How long an agent may take.
+// Timeouts for an agent.
 const (
 	listTime = 30 * time.Second
 	loadTime = 2 * time.Minute // of a long history
 	endTime  = 2 * time.Second // to close a session
 )
 
-// maxID is how long the id of a session may be, in bytes.
+// maxID is the maximum length of a session's id, in bytes.
 const maxID = 500
 
-// An asked agent is one that was started to be asked for its sessions.
-type asked struct {
+// A sessionLink is a link to an agent that was started for its sessions.
+type sessionLink struct {
 	*Link
-	name  string
-	calls string // itself; "" if it does not say
+	name      string
+	agentName string // its own name; "" if it reports none
 }
 
-func openAsked(ctx context.Context, l Launch, opts Options) (*asked, error) {
+func openAsked(ctx context.Context, l Launch, opts Options) (*sessionLink, error) {
 	link, err := Open(ctx, l, opts)
 	if err != nil {
 		return nil, err
@@ -51,19 +49,19 @@ func openAsked(ctx context.Context, l Launch, opts Options) (*asked, error) {
 	if link.Info.Info != nil {
 		name = link.Info.Info.Name
 	}
-	return &asked{link, l.Name, name}, nil
+	return &sessionLink{link, l.Name, name}, nil
 }
 
-// A CannotError says that an agent does not offer what is wanted of it.
+// A CannotError reports that an agent does not support a request.
 type CannotError struct{ Text string }
 
 func (e *CannotError) Error() string { return e.Text }
 
-// errSignedOut says that an agent wants somebody to sign in first.
+// errSignedOut reports that an agent requires a sign-in first.
 var errSignedOut = errors.New("nobody is signed in")
 
-// explained is an error of an agent with what to do about it.
-func explained(name string, err error) error {
+// withRemedy adds the remedy to an error of an agent.
+func withRemedy(name string, err error) error {
 	var refused *Refusal
 	if errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired {
 		return fmt.Errorf("%w: %w; sign in with `duet-rpc agents login %s`", err, errSignedOut, name)
@@ -71,7 +69,7 @@ func explained(name string, err error) error {
 	return err
 }
 
-// Delete has an agent delete a session of its own.
+// Delete makes an agent delete one of its own sessions.
 func Delete(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 	k, err := openAsked(ctx, l, Options{Logger: log})
 	if err != nil {
@@ -82,22 +80,22 @@ func Delete(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 		return &CannotError{l.Name + " cannot be told to delete its sessions: use its own program, or delete its files"}
 	}
 	_, err = Ask[json.RawMessage](ctx, k.Link, listTime, "session/delete", map[string]any{"sessionId": id})
-	return explained(l.Name, err)
+	return withRemedy(l.Name, err)
 }
 
-// geminiCLI is what Gemini CLI calls itself.
+// geminiCLI is the name that Gemini CLI reports.
 const geminiCLI = "gemini-cli"
 
-// minuteSlack is how far behind the beginning of a minute a session is loaded.
+// minuteSlack is how long after the beginning of a minute a session is loaded.
 const minuteSlack = 100 * time.Millisecond
 
-// awaitLoadable waits until an agent can load a session without losing it, which takes
-// a minute at most. Gemini CLI (0.61) keeps a session in a file that is named after
-// the minute in which it was begun and its id; to load one it begins another with the
-// same id, and within that minute this one takes the place of what was said. When a
-// session was begun it does not tell, so the next minute is waited for.
-func (k *asked) awaitLoadable(ctx context.Context) error {
-	if k.calls != geminiCLI {
+// awaitLoadable waits until an agent can load a session without losing it, for a minute at most.
+// Gemini CLI (0.61) keeps a session in a file named after its id and the minute in which it
+// began. Loading begins another session with the same id, which within that minute overwrites
+// the old file. Gemini does not report when a session began, so awaitLoadable waits for the next
+// minute.
+func (k *sessionLink) awaitLoadable(ctx context.Context) error {
+	if k.agentName != geminiCLI {
 		return nil
 	}
 	next := time.NewTimer(untilNextMinute(time.Now()))
@@ -110,54 +108,54 @@ func (k *asked) awaitLoadable(ctx context.Context) error {
 	}
 }
 
-// afterLoad is what is to be known of a session that an agent has loaded. Gemini CLI
-// (0.61) leaves an empty file with the session's id behind, and its cleanup deletes that
-// as one that has nothing when it is started the next time: all files of the id.
-func (k *asked) afterLoad() string {
-	if k.calls != geminiCLI {
+// afterLoad returns a note about a session that an agent has loaded. Gemini CLI (0.61) leaves an
+// empty file with the session's id behind. At its next start its cleanup deletes that as an
+// empty session, and with it all files of the id.
+func (k *sessionLink) afterLoad() string {
+	if k.agentName != geminiCLI {
 		return ""
 	}
 	return "Gemini CLI deletes a session that was loaded when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings: what was said in it is here, and is told to it anew then"
 }
 
-// untilNextMinute is how long the minute lasts, and a moment more.
+// untilNextMinute returns the rest of the minute, and a moment more.
 func untilNextMinute(now time.Time) time.Duration {
 	return now.Truncate(time.Minute).Add(time.Minute + minuteSlack).Sub(now)
 }
 
-// A NativeSession is one that an agent keeps itself.
+// A NativeSession is a session that an agent stores itself.
 type NativeSession struct {
 	ID      string
 	Title   string // in the agent's words, or ""
-	Dir     string // in which it works
+	Dir     string // working directory
 	Updated time.Time
 }
 
-// A Query says which sessions are wanted.
+// A Query selects sessions.
 type Query struct {
-	Dir    string // only those that work there; "": all
-	Cursor string // of a Page, to go on from it
-	Limit  int    // how many, at least 1
+	Dir    string // only sessions with this working directory; "": all
+	Cursor string // of a SessionPage, to continue from it
+	Limit  int    // maximum number, at least 1
 }
 
 // A SessionPage is a part of an agent's sessions, in the agent's order.
 type SessionPage struct {
 	Sessions []NativeSession
-	Next     string // the Cursor of what follows; "": nothing does
+	Next     string // the Cursor of the next page; "": there is none
 }
 
-// maxPages is how many pages of an agent's are turned for one of ours, and maxSearched
-// for one session.
+// maxPages is how many of the agent's pages are read for one of ours, and maxSearched for one
+// session.
 const (
 	maxPages    = 50
 	maxSearched = 200
 )
 
-// ErrCursor says that a cursor is none of those that were given out.
+// ErrCursor reports a cursor that no SessionPage contained.
 var ErrCursor = errors.New("the cursor is none that was given out")
 
-// A cursor is where a page of ours begins: behind so many sessions of a page of the
-// agent's.
+// A cursor is the beginning of one of our pages: after so many sessions of one of the agent's
+// pages.
 type cursor struct {
 	Agent  string `json:"a,omitempty"`
 	Behind int    `json:"n,omitempty"`
@@ -197,7 +195,7 @@ func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (Ses
 	for range maxPages {
 		list, next, err := k.page(ctx, q.Dir, from.Agent)
 		if err != nil {
-			return SessionPage{}, explained(l.Name, err)
+			return SessionPage{}, withRemedy(l.Name, err)
 		}
 		list = list[min(from.Behind, len(list)):]
 		if room := q.Limit - len(page.Sessions); len(list) > room {
@@ -218,11 +216,10 @@ func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (Ses
 	return page, nil
 }
 
-func (k *asked) lists() bool { return acp.Has(k.Info.Session.List) }
+func (k *sessionLink) lists() bool { return acp.Has(k.Info.Session.List) }
 
-// page asks for a page of the agent's, and by which cursor the next one is had. What
-// makes no sense is left out.
-func (k *asked) page(ctx context.Context, dir, after string) (list []NativeSession, next string, err error) {
+// page gets one of the agent's pages, and the cursor of the next one. It drops invalid entries.
+func (k *sessionLink) page(ctx context.Context, dir, after string) (list []NativeSession, next string, err error) {
 	params := map[string]any{}
 	if dir != "" {
 		params["cwd"] = dir
@@ -250,14 +247,14 @@ func (k *asked) page(ctx context.Context, dir, after string) (list []NativeSessi
 		if filepath.IsAbs(s.Dir) {
 			one.Dir = filepath.Clean(s.Dir)
 		}
-		one.Updated, _ = time.Parse(time.RFC3339, stringOf(s.Updated)) // else it is not known
+		one.Updated, _ = time.Parse(time.RFC3339, stringOf(s.Updated)) // else the time is unknown
 		list = append(list, one)
 	}
 	return list, stringOf(r.Next), nil
 }
 
-// find looks for a session in the agent's list, where it has one.
-func (k *asked) find(ctx context.Context, id string) (found NativeSession, ok bool, err error) {
+// find searches the agent's list for a session, if it has a list.
+func (k *sessionLink) find(ctx context.Context, id string) (found NativeSession, ok bool, err error) {
 	if !k.lists() {
 		return NativeSession{}, false, nil
 	}
@@ -280,44 +277,43 @@ func (k *asked) find(ctx context.Context, id string) (found NativeSession, ok bo
 	return NativeSession{}, false, nil
 }
 
-// stringOf is the string that JSON is, or "".
+// stringOf decodes a JSON string; "" for other JSON.
 func stringOf(raw json.RawMessage) (s string) {
 	json.Unmarshal(raw, &s)
 	return s
 }
 
 const (
-	maxOutput  = 256 << 20 // bytes that are read of an agent that tells a history
-	maxHistory = 32 << 20  // bytes of a history that are kept: its end
+	maxOutput  = 256 << 20 // bytes of the output of an agent that sends a history
+	maxHistory = 32 << 20  // bytes kept of a history: its end
 )
 
-// A NativeHistory is what was said and done in an agent's session.
+// A NativeHistory is the content of an agent's session.
 type NativeHistory struct {
 	Title string // in the agent's words, or ""
-	Dir   string // in which it works
-	// HasHistory says that the agent has told it. One that cannot still has the session, and
-	// goes on with it.
+	Dir   string // working directory
+	// HasHistory reports that the agent has sent the history. An agent that cannot send it still
+	// has the session, and continues it.
 	HasHistory bool
 	Parts      []catalog.Retold
-	LeftOut    int    // of the parts, the first ones: they were too much
-	Note       string // what is to be known of the agent's session now, or ""
+	LeftOut    int    // number of dropped parts at the beginning, because of the limit
+	Note       string // a warning about the agent's session, or ""
 }
 
-// Wanted names a session of an agent's.
+// Wanted identifies a session of an agent.
 type Wanted struct {
 	ID  string
-	Dir string // in which it works; "": as the agent says
-	// Else is in which it works if nobody says.
+	Dir string // working directory; "": the one that the agent reports
+	// Else is the working directory if the agent reports none.
 	Else string
 }
 
-// LoadSession has an agent tell the history of one of its sessions. The session stays as it
-// is.
+// LoadSession gets the history of one of an agent's sessions. The session does not change.
 func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (NativeHistory, error) {
 	var h readHistory
 	replay := driver.NewReplay(h.add)
 	var updates atomic.Int64
-	var loading atomic.Bool // what it says before is not about the session
+	var loading atomic.Bool // earlier updates do not belong to the session
 	k, err := openAsked(ctx, l, Options{
 		Dir: firstDirectory(want.Dir, want.Else), MaxOutput: maxOutput, Logger: log,
 		Update: func(session, update []byte, repaired bool) {
@@ -345,7 +341,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	}
 	known, listed, err := k.find(ctx, want.ID)
 	if err != nil {
-		return NativeHistory{}, explained(l.Name, err)
+		return NativeHistory{}, withRemedy(l.Name, err)
 	}
 	h.Title, h.Dir = known.Title, want.Dir
 	for _, dir := range []string{known.Dir, want.Else} {
@@ -363,11 +359,11 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	params["cwd"] = h.Dir
 	_, err = Ask[json.RawMessage](ctx, k.Link, loadTime, method, params)
 	if err != nil {
-		return NativeHistory{}, notLoaded(explained(l.Name, err), h.Dir, listed)
+		return NativeHistory{}, notLoaded(withRemedy(l.Name, err), h.Dir, listed)
 	}
 	h.HasHistory, h.Note = loading.Load(), k.afterLoad()
-	// gemini answers before it has told all; that it refuses what nobody knows tells
-	// that what it sent before has come.
+	// gemini answers before it has sent all updates. Its refusal of an unknown method shows that
+	// the updates sent before have arrived.
 	for before := int64(-1); h.HasHistory && before != updates.Load(); {
 		before = updates.Load()
 		_, err := Ask[json.RawMessage](ctx, k.Link, endTime, "_duet/replayed", map[string]any{})
@@ -375,16 +371,16 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 			break
 		}
 	}
-	if acp.Has(k.Info.Session.Close) { // it is well if it does not
+	if acp.Has(k.Info.Session.Close) { // an error does not matter
 		_, _ = Ask[json.RawMessage](ctx, k.Link, endTime, "session/close", map[string]any{"sessionId": want.ID})
 	}
-	k.Close() // it has said all
+	k.Close() // its output is complete
 	replay.Close()
 	return h.NativeHistory, nil
 }
 
-// notLoaded is why a session was not loaded in a directory, with what may be done about
-// it: an agent that does not list it may know it elsewhere.
+// notLoaded explains why a session was not loaded in a directory, with the remedy: an agent that
+// does not list it may know it in another directory.
 func notLoaded(err error, dir string, listed bool) error {
 	if listed || errors.Is(err, errSignedOut) || !errors.As(err, new(*Refusal)) {
 		return err
@@ -392,7 +388,7 @@ func notLoaded(err error, dir string, listed bool) error {
 	return fmt.Errorf("%w (it was asked for the session in %s: some agents have one only in the directory in which it was begun, so say that, with working_dir or --dir; and check the id)", err, dir)
 }
 
-// A DirectoryError says that the directory of a session is not there.
+// A DirectoryError reports that the directory of a session does not exist.
 type DirectoryError struct{ Agent, Dir string }
 
 func (e *DirectoryError) Error() string {
@@ -408,13 +404,13 @@ func firstDirectory(list ...string) string {
 	return ""
 }
 
-// readHistory is a History that is being told.
+// readHistory is a NativeHistory under construction.
 type readHistory struct {
 	NativeHistory
 	size int
 }
 
-// add takes a part. What is too much goes from the beginning.
+// add appends a part. Beyond the limit it drops parts from the beginning.
 func (h *readHistory) add(r catalog.Retold) {
 	h.Parts = append(h.Parts, r)
 	h.size += sizeOf(r)
@@ -433,7 +429,7 @@ func sizeOf(r catalog.Retold) int {
 	return n
 }
 
-// title notes what the agent calls the session.
+// title stores the agent's title of the session.
 func (h *readHistory) title(update []byte) {
 	if stringOf(frame.Member(update, "sessionUpdate")) == "session_info_update" {
 		if title := stringOf(frame.Member(update, "title")); title != "" {

@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Gemini CLI is asked for a session in another minute than the one in which it may
-// have been begun; other agents are asked at once.
+// Gemini CLI loads a session only in a later minute than the one in which it may have begun;
+// other agents load at once.
 func TestGeminiLoadsInTheNextMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(10*time.Hour + 17*time.Second + 300*time.Millisecond)
 		before := time.Now()
-		assert.NoError(t, (&asked{calls: "opencode"}).awaitLoadable(t.Context()))
+		assert.NoError(t, (&sessionLink{agentName: "opencode"}).awaitLoadable(t.Context()))
 		assert.Equal(t, before, time.Now())
-		gemini := &asked{calls: geminiCLI}
+		gemini := &sessionLink{agentName: geminiCLI}
 		assert.NoError(t, gemini.awaitLoadable(t.Context()))
 		assert.Equal(t, before.Truncate(time.Minute).Add(time.Minute), time.Now().Truncate(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

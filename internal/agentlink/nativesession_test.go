@@ -16,12 +16,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// script is what the agent says that this program is while SCRIPT is in its environment.
+// script defines the behaviour of this program as an agent, while SCRIPT is in its environment.
 type script struct {
 	Info    string              `json:"info"`    // the result of initialize
 	Answers map[string]string   `json:"answers"` // the rest of a response, by the method, or by the method and a cursor
-	Updates map[string][]string `json:"updates"` // told before the answer
-	Log     string              `json:"log"`     // a file of the requests
+	Updates map[string][]string `json:"updates"` // sent before the answer
+	Log     string              `json:"log"`     // a file that records the requests
 }
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func play(text string) {
 	}
 }
 
-// launch is how the agent of a script is started, and the file of its requests.
+// launch returns the launch of a script's agent, and the file of its requests.
 func (s script) launch(t *testing.T) Launch {
 	t.Helper()
 	program, err := os.Executable()
@@ -86,8 +86,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 const signedOut = `"error":{"code":-32000,"message":"Authentication required"}`
 
-// Each session is listed once, whatever the pages of the agent's are; what makes no
-// sense is left out.
+// Each session is listed once, whatever the agent's pages are; invalid entries are dropped.
 func TestListPages(t *testing.T) {
 	l := script{Info: `{"sessionCapabilities":{"list":{}}}`, Answers: map[string]string{
 		"session/list":  `"result":{"sessions":[{"sessionId":"a","cwd":"/p/../q","title":"A","updatedAt":"2026-01-02T03:04:05Z"},{"sessionId":""},{"sessionId":"b","cwd":"p","title":7},{"sessionId":"c"}],"nextCursor":"x"}`,
@@ -114,7 +113,7 @@ func TestListPages(t *testing.T) {
 	assert.Equal(t, []NativeSession{{ID: "a", Title: "A", Dir: "/q", Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, {ID: "b"}}, page.Sessions)
 }
 
-// Who cannot do something says so, and what to do then.
+// An agent that does not support a request gives an error with the remedy.
 func TestRefusals(t *testing.T) {
 	dumb := script{Info: `{"sessionCapabilities":{"list":null}}`}.launch(t)
 	_, err := ListSessions(t.Context(), dumb, Query{Limit: 1}, quiet)
@@ -139,8 +138,8 @@ func TestRefusals(t *testing.T) {
 	assert.ErrorIs(t, err, errSignedOut)
 }
 
-// A history is what the agent tells when it is asked for it, in the directory that it
-// lists, and the session is closed again.
+// LoadSession returns the agent's history from the listed directory, and closes the session
+// again.
 func TestLoad(t *testing.T) {
 	dir, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
 	said := func(text string) string {
@@ -195,8 +194,8 @@ func TestLoadOfVersion2(t *testing.T) {
 	assert.Contains(t, string(asked), "session/resume s "+dir+"\n")
 }
 
-// An agent that can only resume has the session, and no history; a directory that is not
-// there, and a session that it does not know, are refused with what to do.
+// An agent that can only resume has the session, and no history. A missing directory and an
+// unknown session give an error with the remedy.
 func TestLoadElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	resumes := script{Info: `{"sessionCapabilities":{"resume":{}}}`, Answers: map[string]string{"session/resume": `"result":{}`}}

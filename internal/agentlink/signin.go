@@ -20,16 +20,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// This file speaks with an agent about who it works for, and about nothing
-// else: whether somebody is signed in, signing in, signing out. It starts the
-// agent for that, in a directory that is empty, and ends it.
+// This file handles the agent's account: whether the user is signed in, signing in, signing out.
+// It starts the agent for that, in an empty directory, and ends it.
 //
-// What agents advertise and answer is described on
-// https://agentclientprotocol.com/protocol/v1/authentication.
+// The protocol is described on https://agentclientprotocol.com/protocol/v1/authentication.
 
 // Values of [SignInMethod.Type].
 const (
-	TypeAgent    = acp.Agent        // the agent does it, when it is told to: in a browser, mostly
+	TypeAgent    = acp.Agent        // the agent does it on request, usually in a browser
 	TypeTerminal = acp.Terminal     // a program in a terminal does it
 	TypeVariable = acp.AuthVariable // variables of the agent's environment do it
 )
@@ -43,7 +41,7 @@ type SignInMethod struct {
 	Variables   []string `json:"variables,omitempty" doc:"Of type env_var: those that are needed."`
 	Missing     []string `json:"missing,omitempty" doc:"Of type env_var: those that the agent does not have."`
 
-	// Of type terminal: what is run.
+	// Of type terminal: the command to run.
 	Command     []string          `json:"command,omitempty" doc:"Of type terminal: what duet-rpc agents login runs."`
 	Environment map[string]string `json:"-"`
 }
@@ -53,10 +51,10 @@ const (
 	SignedIn      = "yes"
 	SignedOut     = "no"
 	NotNeeded     = "not_needed"     // it offers no way to sign in, and works without
-	OpensSessions = "opens_sessions" // it has not said; some agents look only when they get a prompt
+	OpensSessions = "opens_sessions" // unknown; some agents check only when they get a prompt
 )
 
-// A Report is what an agent says of itself.
+// A Report is an agent's information about itself.
 type Report struct {
 	Agent    string         `json:"agent,omitempty" doc:"What the program calls itself."`
 	Version  string         `json:"version,omitempty"`
@@ -66,7 +64,7 @@ type Report struct {
 	Logout   bool           `json:"logout" doc:"Whether it can be told to sign out."`
 }
 
-// Find is the method of an id. An empty id means the only one that there is.
+// Find returns the method of an id. An empty id means the only one.
 func (r Report) Find(id string) (SignInMethod, error) {
 	if len(r.Methods) == 0 {
 		return SignInMethod{}, fmt.Errorf("%s offers no way to sign in", cmp.Or(r.Agent, "the agent"))
@@ -86,8 +84,8 @@ func (r Report) Find(id string) (SignInMethod, error) {
 	return SignInMethod{}, unknown
 }
 
-// An UnknownMethodError says that an agent offers other ways to sign in, or
-// several and none was named.
+// An UnknownMethodError reports that the method does not exist, or that there are several and
+// none was named.
 type UnknownMethodError struct {
 	ID    string
 	Known []string
@@ -100,7 +98,7 @@ func (e *UnknownMethodError) Error() string {
 	return fmt.Sprintf("there is no way %s to sign in; there are %s", e.Received(), strings.Join(e.Known, ", "))
 }
 
-// Received is what was named, in words.
+// Received describes the given method.
 func (e *UnknownMethodError) Received() string {
 	if e.ID == "" {
 		return "none"
@@ -108,17 +106,17 @@ func (e *UnknownMethodError) Received() string {
 	return strconv.Quote(Text(e.ID))
 }
 
-// How long an agent may take.
+// Timeouts for an agent.
 const (
-	statusTime = 5 * time.Second // to say who is signed in, where it said that it would
-	// loginTime is what a person has for signing in, in a browser mostly.
+	statusTime = 5 * time.Second // to report the account, if it has announced to do so
+	// loginTime is how long a person may take to sign in, usually in a browser.
 	loginTime = 10 * time.Minute
 )
 
-// maxMethods is how many ways to sign in are taken of an agent.
+// maxMethods is how many sign-in methods of an agent are used.
 const maxMethods = 20
 
-// methods are those of an agent that was started by l, as they are used.
+// methods converts the methods of an agent that was started by l.
 func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []SignInMethod {
 	list := []SignInMethod{}
 	for _, o := range offered[:min(len(offered), maxMethods)] {
@@ -129,7 +127,7 @@ func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []Sign
 		switch {
 		case o.Type == TypeTerminal:
 			m.Command, m.Environment = append(slices.Clone(l.Command), o.Args...), o.Env
-		case m.Type == TypeTerminal: // by a command of its own
+		case m.Type == TypeTerminal: // with its own command
 			terminal := o.Meta.Terminal
 			m.Command, m.Environment = append([]string{terminal.Command}, terminal.Args...), terminal.Env
 		case o.Type == TypeVariable:
@@ -145,17 +143,17 @@ func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []Sign
 	return list
 }
 
-// A link is an agent that was started to be asked who it works for.
+// A link is an agent that was started for its account.
 type link struct {
 	*Link
-	launch Launch
-	status atomic.Pointer[authStatus]
-	told   chan struct{} // has one in it when there is a status
+	launch      Launch
+	status      atomic.Pointer[authStatus]
+	statusKnown chan struct{} // holds one when there is a status
 }
 
 // open starts the agent. When ctx ends it is killed.
 func open(ctx context.Context, l Launch, log *slog.Logger) (*link, error) {
-	k := &link{launch: l, told: make(chan struct{}, 1)}
+	k := &link{launch: l, statusKnown: make(chan struct{}, 1)}
 	var err error
 	if k.Link, err = Open(ctx, l, Options{Notice: k.notice, Logger: log}); err != nil {
 		return nil, err
@@ -163,7 +161,7 @@ func open(ctx context.Context, l Launch, log *slog.Logger) (*link, error) {
 	return k, nil
 }
 
-// notice takes what the agent says of who is signed in.
+// notice handles the agent's status notifications.
 func (k *link) notice(method string, params []byte) {
 	if method != "_auth/status_update" {
 		return
@@ -174,15 +172,15 @@ func (k *link) notice(method string, params []byte) {
 	if json.Unmarshal(params, &update) == nil && update.AuthStatus != nil {
 		k.status.Store(update.AuthStatus)
 		select {
-		case k.told <- struct{}{}:
+		case k.statusKnown <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// CheckSignIn starts the agent and finds out its version, the ways to sign in, and
-// whether somebody is. For that a session is opened, and deleted where the agent
-// can do that; it gets no prompt.
+// CheckSignIn starts the agent and returns its version, its sign-in methods, and whether the
+// user is signed in. For that it opens a session, and deletes it if the agent can; it sends no
+// prompt.
 func CheckSignIn(ctx context.Context, l Launch, log *slog.Logger) (Report, error) {
 	k, err := open(ctx, l, log)
 	if err != nil {
@@ -194,7 +192,7 @@ func CheckSignIn(ctx context.Context, l Launch, log *slog.Logger) (Report, error
 	return r, err
 }
 
-// report is what is known without a session.
+// report returns the information that needs no session.
 func (k *link) report() Report {
 	i := cmp.Or(k.Info.Info, &domain.AgentInfo{})
 	return Report{
@@ -203,7 +201,7 @@ func (k *link) report() Report {
 	}
 }
 
-// signedIn finds out whether somebody is signed in, and what the agent says of that.
+// signedIn determines whether the user is signed in, and the account that the agent reports.
 func (k *link) signedIn(ctx context.Context) (state, account string, err error) {
 	session, err := Ask[sessionResult](ctx, k.Link, StartTime, acp.MethodSessionNew, map[string]any{"cwd": k.Dir, "mcpServers": []any{}})
 	var refused *Refusal
@@ -217,14 +215,14 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 		patience := time.NewTimer(statusTime)
 		defer patience.Stop()
 		select {
-		case <-k.told:
+		case <-k.statusKnown:
 		case <-patience.C:
 		case <-ctx.Done():
 			return "", "", ctx.Err()
 		}
 	}
 	if acp.Has(k.Info.Session.Delete) {
-		_, _ = Ask[struct{}](ctx, k.Link, StartTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // it is empty: nothing is lost if it stays
+		_, _ = Ask[struct{}](ctx, k.Link, StartTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // the session is empty: nothing is lost if it stays
 	}
 	switch status := k.status.Load(); {
 	case status != nil && status.Kind == "none":
@@ -237,15 +235,14 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 	return OpensSessions, "", nil
 }
 
-// A TerminalError says that a way to sign in needs a terminal.
+// A TerminalError reports that a sign-in method needs a terminal.
 type TerminalError struct{ Agent, Method string }
 
 func (e *TerminalError) Error() string {
 	return fmt.Sprintf("this way to sign in to %s needs a terminal: run `duet-rpc agents login %s --method %s` in one", e.Agent, e.Agent, e.Method)
 }
 
-// A MissingError says that a way to sign in needs variables that the agent
-// does not have.
+// A MissingError reports that a sign-in method needs variables that the agent does not have.
 type MissingError struct {
 	Agent     string
 	Variables []string
@@ -258,10 +255,9 @@ func (e *MissingError) Error() string {
 		e.Agent, strings.Join(e.Variables, ", "), service, name, service, e.Agent)
 }
 
-// Authenticate signs in with a method of the agent that needs no terminal; an
-// empty id means the only one. It takes as long as the person at the browser
-// does, but no longer than [loginTime]. Errors are a [*TerminalError] or a
-// [*MissingError], or what the agent says.
+// Authenticate signs in with a method that needs no terminal; an empty id means the only one. It
+// waits for the person at the browser, but no longer than [loginTime]. Errors are a
+// [*TerminalError] or a [*MissingError], or the agent's own.
 func Authenticate(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 	k, err := open(ctx, l, log)
 	if err != nil {
@@ -295,8 +291,8 @@ func Logout(ctx context.Context, l Launch, log *slog.Logger) error {
 	return err
 }
 
-// Terminal is the program of a method of type terminal, with its arguments and
-// its environment, to be run in a terminal. Its status tells whether that worked.
+// Terminal returns the program of a method of type terminal, with its arguments and its
+// environment, to run in a terminal. Exit status 0 means success.
 func Terminal(l Launch, m SignInMethod) (path string, argv, env []string, err error) {
 	e := process.NewEnvironment(l.Environment, m.Environment)
 	dir, err := os.Getwd()
@@ -309,10 +305,10 @@ func Terminal(l Launch, m SignInMethod) (path string, argv, env []string, err er
 	return path, m.Command, e.List(), nil
 }
 
-// What is taken of an agent's messages. What is not known is passed over: an
-// agent that is newer has to work.
+// The decoded parts of an agent's messages. Unknown members are ignored, so that newer agents
+// work.
 type (
-	// authStatus is told by claude, in the notification _auth/status_update.
+	// authStatus is sent by claude, in the notification _auth/status_update.
 	authStatus struct {
 		Kind   string `json:"kind"`
 		Label  string `json:"label"`

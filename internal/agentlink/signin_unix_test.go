@@ -18,8 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// agent is an agent that answers as SCRIPT says, a case of a shell for each
-// method, in which "answer JSON" and "tell METHOD JSON" speak.
+// agent returns an agent that SCRIPT defines: a shell case for each method, in which "answer
+// JSON" and "tell METHOD JSON" send messages.
 func agent(t *testing.T, cases string) agentlink.Launch {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "agent")
@@ -41,7 +41,7 @@ done
 const greeting = `*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"x","title":"Theirs","version":"1.2.3"},
 "agentCapabilities":CAPABILITIES,"authMethods":METHODS}' ;;`
 
-// greets is the case of initialize, on one line.
+// greets returns the case of initialize, on one line.
 func greets(capabilities, methods string) string {
 	text := strings.NewReplacer("CAPABILITIES", capabilities, "METHODS", methods, "\n", "").Replace(greeting)
 	return text + "\n"
@@ -139,7 +139,7 @@ func TestAnAgentThatDoesNotAnswerIsEndedWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	file := filepath.Join(l.Environment["AGENT_STATE"], "pid")
-	isAsked := func() bool { // for a session, which it never opens
+	isAsked := func() bool { // for a session, which the agent never opens
 		pid, _ := os.ReadFile(file)
 		return strings.HasSuffix(string(pid), "\n")
 	}

@@ -175,7 +175,7 @@ func (c Call) isInput(effect, command string) bool {
 // spelled, and for nothing else.
 func inputHash(tool string, input json.RawMessage) string {
 	hash := sha256.New()
-	hash.Write([]byte(tool + "\x00" + toolinput.Print(input)))
+	hash.Write([]byte(tool + "\x00" + toolinput.Fingerprint(input)))
 	return hex.EncodeToString(hash.Sum(nil))
 }
 

@@ -6,19 +6,18 @@ import (
 	"sync"
 )
 
-// A Group owns goroutines: whoever closes it knows that they have ended, and
-// that no other begins. The zero value is an open group without any. Its methods
-// may be called from any goroutine, Go also while another one closes the group;
-// a [sync.WaitGroup] may not be used so.
+// A Group owns goroutines: after Close they have ended, and no other begins. The zero value is
+// an open group without any. Its methods may be called from any goroutine, Go also while another
+// one closes the group; a [sync.WaitGroup] does not allow that.
 type Group struct {
 	mu     sync.Mutex // guards the fields below
-	count  int        // of goroutines that run
+	count  int        // running goroutines
 	closed bool
 	ended  chan struct{} // made by Close; closed when count is 0
 }
 
-// Go runs f in a goroutine of the group. It reports whether it did: a closed
-// group starts nothing.
+// Go runs f in a goroutine of the group. It reports whether it did: a closed group starts
+// nothing.
 func (g *Group) Go(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,9 +40,9 @@ func (g *Group) done() {
 	}
 }
 
-// Close closes the group and waits until its goroutines have returned. The error
-// is that of ctx if it ends first. Close may be called more than once. It ends no
-// goroutine: they need a context or the like that says so.
+// Close closes the group and waits until its goroutines have returned. The error is that of ctx
+// if it ends first. Close may be called more than once. It does not stop the goroutines: they
+// need a context or a similar signal.
 func (g *Group) Close(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.closed {

@@ -32,7 +32,7 @@ func TestCloseWaitsForEveryGoroutine(t *testing.T) {
 	})
 }
 
-// Whoever starts goroutines need not know that another closes the group.
+// Goroutines may call Go while another closes the group.
 func TestGoBesideClose(t *testing.T) {
 	for range 200 {
 		var g Group

@@ -72,7 +72,7 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 		},
 		"an input": func(text string) {
 			toolinput.Read(asInput(text))
-			toolinput.Print(asInput(text))
+			toolinput.Fingerprint(asInput(text))
 		},
 		"a command":   func(text string) { shellcommand.Read(text).CouldRun(shellcommand.Glob("*x*y*")) },
 		"a short one": func(text string) { term.Short(text) },

@@ -31,9 +31,9 @@ var passed = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 }
 
-// tools are the variables that say where tools are and keep their files, and the way to the
-// network. A command of the user, such as a build, gets them beside the ones above that name no
-// session of a desktop, and nothing else: there may be keys among the rest.
+// tools are the variables with the locations of tools and of their files, and the network
+// settings. A command of the user, such as a build, gets them in addition to the variables above
+// that name no desktop session. It gets nothing else, because the rest may contain keys.
 var tools = []string{
 	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 	"GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOPRIVATE", "GOTOOLCHAIN",
@@ -41,8 +41,8 @@ var tools = []string{
 	"DOTNET_ROOT", "ANDROID_HOME", "VIRTUAL_ENV", "PYENV_ROOT", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "MAKEFLAGS",
 }
 
-// IsPublic reports whether a variable says nothing secret: it is one that every agent gets, and
-// no proxy, whose address may have a password.
+// IsPublic reports whether a variable contains no secret: every agent gets it, and it is not a
+// proxy, whose address may have a password.
 func IsPublic(name string) bool {
 	return slices.Contains(passed, name) && !strings.HasSuffix(strings.ToLower(name), "_proxy")
 }
@@ -53,8 +53,8 @@ var basic = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// An Environment has the variables of a client by name. It is not changed once it is in use.
-// A nil one is that of a client that has sent none.
+// An Environment has the variables of a client by name. It does not change once it is in use. A
+// nil Environment means that the client has sent none.
 type Environment map[string]string
 
 // Collect returns the variables that a client sends: those that every agent gets, more, the
@@ -96,9 +96,10 @@ func (e Environment) Check() error {
 	return nil
 }
 
-// lookup returns how a variable is found for a child that the client has launched: of the client,
-// or, where that has sent none, of the hub's process by getenv. A client that has sent variables
-// has those that every agent gets, or lacks them.
+// lookup returns a function that finds a variable for a child that the client has launched. It
+// uses the client's variables or, if the client has sent none, those of the hub's process by
+// getenv. If a client has sent variables, a missing one among those for every agent stays
+// missing.
 func (e Environment) lookup(getenv func(string) string) func(name string) string {
 	return func(name string) string {
 		if value, has := e[name]; has || e != nil && slices.Contains(passed, name) {
@@ -109,12 +110,14 @@ func (e Environment) lookup(getenv func(string) string) func(name string) string
 }
 
 // For returns the variables of an agent that the client launches: those that every agent gets,
-// and the named ones. One that the client has not sent is that of the hub's process, by getenv.
+// and the named ones. A variable that the client has not sent comes from the hub's process, by
+// getenv.
 func (e Environment) For(from []string, getenv func(string) string) map[string]string {
 	return pick(e.lookup(getenv), passed, from)
 }
 
-// ForCommand returns the variables of a command of the user, such as a build, and more, which win.
+// ForCommand returns the variables of a command of the user, such as a build, and more, which
+// win.
 func (e Environment) ForCommand(getenv func(string) string, more map[string]string) map[string]string {
 	of := pick(e.lookup(getenv), basic, tools)
 	maps.Copy(of, more)

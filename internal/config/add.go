@@ -14,17 +14,16 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// An Edit is a change of the user's own file that is not made yet.
+// An Edit is a change of the user's own file that has not been written yet.
 type Edit struct {
 	File string // the user's file
-	Text string // what is added to it; empty: something is taken out
+	Text string // added to it; empty: something is removed
 
-	place    string // the file, where links lead to
+	place    string // the file, with links followed
 	old, new []byte
 }
 
-// NewAgent is what an [Edit] says of an agent, which speaks the Agent Client
-// Protocol.
+// NewAgent describes an agent for an [Edit]. The agent speaks the Agent Client Protocol.
 type NewAgent struct {
 	Name    string            `toml:"-"`
 	Title   string            `toml:"title,omitempty"`
@@ -32,9 +31,9 @@ type NewAgent struct {
 	Env     map[string]string `toml:"env,inline,omitempty"`
 }
 
-// Add says how an agent is added to the user's file, whose text, with its
-// comments, stays as it is. Nothing is written yet. A file that has a mistake, or
-// the agent already, is not added to.
+// Add returns the edit that adds an agent to the user's file and preserves the text, with its
+// comments. It writes nothing yet. Add fails if the file has a mistake, or already has the
+// agent.
 func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
 	if err := checkName(agent.Name); err != nil {
 		return nil, fmt.Errorf("%s is no name of an agent: it is %w", quoteShort(agent.Name), err)
@@ -60,8 +59,8 @@ func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
 	return e, e.check(was, getenv, agent.Name, agent.Command)
 }
 
-// Replace is Add for an agent that stands in the file as text, which takes the
-// place of that. What its user has added below it stays.
+// Replace is Add for an agent that the file contains as text, and replaces that text. Text that
+// the user has added below it stays.
 func Replace(text string, agent NewAgent, getenv func(string) string) (*Edit, error) {
 	was, e, err := edit(getenv)
 	if err != nil {
@@ -78,8 +77,8 @@ func Replace(text string, agent NewAgent, getenv func(string) string) (*Edit, er
 	return e, e.check(was, getenv, agent.Name, agent.Command)
 }
 
-// Remove says how an agent that stands in the file as text is taken out of it. It
-// is nil where the file does not name the agent any more.
+// Remove returns the edit that removes an agent that the file contains as text. It is nil if the
+// file does not name the agent any more.
 func Remove(name, text string, getenv func(string) string) (*Edit, error) {
 	was, e, err := edit(getenv)
 	if err != nil {
@@ -96,17 +95,17 @@ func Remove(name, text string, getenv func(string) string) (*Edit, error) {
 		return nil, err
 	}
 	before, after := e.old[:at], e.old[at+len(text):]
-	if next := bytes.TrimSpace(after); len(next) > 0 && next[0] != '[' { // it would be somebody else's
+	if next := bytes.TrimSpace(after); len(next) > 0 && next[0] != '[' { // the rest would become part of another table
 		return nil, fmt.Errorf("%s has more below [agents.%s] than was added: take the agent out there yourself, and try again", e.File, name)
 	}
 	e.new = slices.Concat(before, bytes.TrimLeft(after, "\n"))
 	if len(bytes.TrimSpace(after)) == 0 {
-		e.new = bytes.TrimSuffix(before, []byte("\n")) // the empty line that was added
+		e.new = bytes.TrimSuffix(before, []byte("\n")) // the empty line added before
 	}
 	return e, e.check(was, getenv, name, nil)
 }
 
-// edit is a change of the user's file that changes nothing, and what the file says.
+// edit returns an empty change of the user's file, and the parsed file.
 func edit(getenv func(string) string) (*layer, *Edit, error) {
 	file, err := UserFile(getenv)
 	if err != nil {
@@ -123,7 +122,7 @@ func edit(getenv func(string) string) (*layer, *Edit, error) {
 	return was, e, nil
 }
 
-// find is where the text of an agent stands.
+// find returns the position of an agent's text.
 func (e *Edit) find(text, name string) (int, error) {
 	at := bytes.Index(e.old, []byte(text))
 	if text == "" || at < 0 || at > 0 && e.old[at-1] != '\n' || bytes.Count(e.old, []byte(text)) > 1 {
@@ -132,8 +131,8 @@ func (e *Edit) find(text, name string) (int, error) {
 	return at, nil
 }
 
-// check reports whether the file would have no mistake, and would say of an agent
-// that it is started with a command, or nothing where that is nil.
+// check reports whether the edited file is valid, and starts an agent with a command, or does
+// not contain the agent if command is nil.
 func (e *Edit) check(was *layer, getenv func(string) string, name string, command []string) error {
 	is := decodeLayer(e.File, was.Name, SourceUser, e.new, getenv)
 	if len(is.Problems) > 0 {
@@ -149,11 +148,11 @@ func (e *Edit) check(was *layer, getenv func(string) string, name string, comman
 	return nil
 }
 
-// table is the agent as it stands in a file.
+// table returns the agent as the text of a TOML table.
 func (agent NewAgent) table() (string, error) {
 	name := agent.Name
 	if strings.Contains(name, ".") {
-		name = strconv.Quote(name) // which has no characters that TOML writes otherwise
+		name = strconv.Quote(name) // which has no characters that TOML quotes differently
 	}
 	text, err := toml.Marshal(agent)
 	if err != nil {
@@ -162,8 +161,7 @@ func (agent NewAgent) table() (string, error) {
 	return fmt.Sprintf("[agents.%s]\n%s", name, text), nil
 }
 
-// Write makes the change of the user's file, which is there as it was or as it is
-// to be, and nothing between. A file that was changed since is left as it is.
+// Write writes the user's file atomically. It leaves a file alone that was changed since.
 func (e *Edit) Write() error {
 	now, err := os.ReadFile(e.place)
 	mode := fs.FileMode(0o600)
@@ -186,7 +184,7 @@ func (e *Edit) Write() error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // in vain once it has its name
+	defer os.Remove(temporary.Name()) // fails once it is renamed
 	_, err = temporary.Write(e.new)
 	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
 	if err != nil {

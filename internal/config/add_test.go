@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// addable is a user's file that can be added to.
+// addable returns a user's file that can be added to.
 func addable(t *testing.T, text string) (file string, add func(config.NewAgent) (*config.Edit, error)) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())

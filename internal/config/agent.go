@@ -16,25 +16,25 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 )
 
-// demoAgent is the scripted agent inside this program, which is always there.
+// demoAgent is the scripted agent inside this program, which always exists.
 const demoAgent = "demo"
 
-// builtIn is an agent that is known without configuration.
+// builtIn is an agent that needs no configuration.
 type builtIn struct {
 	name, title string
 	command     []string
 	envFrom     []string
 	keyVariable string // the variable that holds its key, and
-	keyService  string // the service that the key is of
-	files       string // one of catalog.Files…; "" means that they are read and written
-	install     string // how people get it
+	keyService  string // the service of that key
+	files       string // one of catalog.Files…; "" means read-write
+	install     string // how to install it
 	login       loginFile
 	node        int    // the oldest major version of Node.js that npm installs the current version for; 0: any
-	cli         string // the program that people know, which needs this one to be spoken with
+	cli         string // the agent's well-known program, which needs this one to speak the protocol
 }
 
-// builtIns are in the order in which they are chosen where nobody said which
-// agent to take. Each is started as its own documentation says.
+// builtIns returns the built-in agents, in the order of preference if no agent was configured.
+// Each is started as its own documentation says.
 func builtIns() []builtIn {
 	return []builtIn{
 		{
@@ -55,7 +55,7 @@ func builtIns() []builtIn {
 			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--acp"},
 			envFrom:     []string{"GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI"},
 			keyVariable: "GEMINI_API_KEY", keyService: "gemini",
-			files:   catalog.FilesWrite, // it reads a file before it makes it, and gives up when its editor says that there is none
+			files:   catalog.FilesWrite, // it reads a file before it creates it, and gives up when its editor reports that there is none
 			install: "npm install -g @google/gemini-cli",
 			login:   loginFile{"", ".gemini", "oauth_creds.json"},
 		},
@@ -95,9 +95,8 @@ func builtIns() []builtIn {
 	}
 }
 
-// commonEnvironment is what every built-in agent gets besides what the
-// executor gives to all: where it finds its own files, and the way to the
-// network.
+// commonEnvironment returns the variables that every built-in agent gets in addition to those
+// that the executor gives to all: the location of its own files, and the network settings.
 func commonEnvironment() []string {
 	return []string{
 		"USER", "SHELL", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
@@ -114,8 +113,8 @@ func builtInNames() []string {
 	return names
 }
 
-// known is the built-in agent that a is, with its own program.
-func (a Agent) known() (builtIn, bool) {
+// builtIn returns the built-in agent that a is, with its own program.
+func (a Agent) builtIn() (builtIn, bool) {
 	for _, b := range builtIns() {
 		if b.name == a.Name && len(a.Command) > 0 && a.Command[0] == b.command[0] {
 			return b, true
@@ -124,10 +123,10 @@ func (a Agent) known() (builtIn, bool) {
 	return builtIn{}, false
 }
 
-// HowToInstall says, as what to do, how people get the program of an agent that is
-// known without configuration; "" of any other.
+// HowToInstall returns the instruction to install the program of a built-in agent; "" for any
+// other.
 func (a Agent) HowToInstall() string {
-	b, ok := a.known()
+	b, ok := a.builtIn()
 	switch {
 	case !ok:
 		return ""
@@ -139,27 +138,27 @@ func (a Agent) HowToInstall() string {
 	return fmt.Sprintf("install it with `%s`", b.install)
 }
 
-// OldestNode is the oldest major version of Node.js for which npm installs the current
-// version of the agent: for an older Node.js it installs an old one and says nothing. 0:
-// any, or not known.
+// OldestNode returns the oldest major version of Node.js for which npm installs the current
+// version of the agent: for an older Node.js it silently installs an old one. 0: any, or
+// unknown.
 func (a Agent) OldestNode() int {
-	b, _ := a.known()
+	b, _ := a.builtIn()
 	return b.node
 }
 
-// Install says how people get the agent's program.
+// Install returns the instruction to install the agent's program.
 func (a Agent) Install() string {
-	if b, ok := a.known(); ok {
+	if b, ok := a.builtIn(); ok {
 		return b.install
 	}
 	if len(a.Command) == 0 {
 		return "give it a command"
 	}
-	// It is quoted since it may be anything and goes to a terminal.
+	// It is quoted because it may contain anything and goes to a terminal.
 	return fmt.Sprintf("install %s, or correct the command of [agents.%s]", strconv.Quote(a.Command[0]), a.Name)
 }
 
-// demo is the agent inside this program.
+// demo returns the agent inside this program.
 func demo() Agent {
 	a := Agent{
 		Name: demoAgent, Title: "Demonstration", Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite,
@@ -174,7 +173,7 @@ func demo() Agent {
 	return a
 }
 
-// UnknownAgentError says that no agent has the name.
+// UnknownAgentError reports that no agent has the name.
 type UnknownAgentError struct {
 	Name  string
 	Known []string // sorted
@@ -185,10 +184,10 @@ func (e *UnknownAgentError) Error() string {
 		quoteShort(e.Name), didYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
 }
 
-// NotTrustedError says that a project's file has a say in the agent and that
-// the user does not trust that file.
+// NotTrustedError reports that a project's file defines or changes the agent and that the user
+// does not trust that file.
 type NotTrustedError struct {
-	File  string // the path; the text has its name only
+	File  string // the path; the text contains only its name
 	Agent string
 }
 
@@ -197,11 +196,10 @@ func (e *NotTrustedError) Error() string {
 		quoteShort(e.Agent), filepath.Base(e.File))
 }
 
-// Resolve gives the agent of a name. An empty name means the configured
-// default, else the first of the built-in agents whose program is found, else
-// the first other one by name, else "demo". The agent may be one whose program
-// was not found (Available is false). Errors are [*UnknownAgentError] and
-// [*NotTrustedError].
+// Resolve returns the agent of a name. An empty name means the configured default, else the
+// first of the built-in agents whose program is found, else the first other one by name, else
+// "demo". The program of the returned agent may be missing (Available is false). Errors are
+// [*UnknownAgentError] and [*NotTrustedError].
 func (c *Config) Resolve(name string) (Agent, error) {
 	if name == "" {
 		name = c.DefaultAgent
@@ -219,7 +217,7 @@ func (c *Config) Resolve(name string) (Agent, error) {
 	return a, nil
 }
 
-// firstAgent is what Resolve takes if no agent was chosen.
+// firstAgent returns the agent that Resolve takes if no agent was configured.
 func (c *Config) firstAgent() string {
 	for _, name := range append(builtInNames(), slices.Sorted(maps.Keys(c.Agents))...) {
 		if a := c.Agents[name]; name != demoAgent && a.Available && a.Trusted {
@@ -229,8 +227,8 @@ func (c *Config) firstAgent() string {
 	return demoAgent
 }
 
-// Default is the name of the agent that [Config.Resolve] takes for an empty
-// one; there may be no agent of that name.
+// Default returns the name of the agent that [Config.Resolve] takes for an empty name; an agent
+// of that name may not exist.
 func (c *Config) Default() string {
 	if c.DefaultAgent != "" {
 		return c.DefaultAgent
@@ -238,8 +236,8 @@ func (c *Config) Default() string {
 	return c.firstAgent()
 }
 
-// List gives every agent: the default first, then those whose program was
-// found, each group sorted by name.
+// List returns every agent: the default first, then those whose program was found, each group
+// sorted by name.
 func (c *Config) List() []Agent {
 	first := c.Default()
 	rank := func(a Agent) int {
@@ -256,8 +254,8 @@ func (c *Config) List() []Agent {
 	})
 }
 
-// lookPath finds a program on the PATH that getenv tells. Relative directories
-// are passed over: what they hold depends on where one stands.
+// lookPath finds a program on getenv's PATH. It ignores relative directories: their content
+// depends on the working directory.
 func lookPath(program string, getenv func(string) string) string {
 	if filepath.IsAbs(program) {
 		found, _ := exec.LookPath(program)
@@ -274,14 +272,14 @@ func lookPath(program string, getenv func(string) string) string {
 	return ""
 }
 
-// A loginFile is where an agent keeps what it learns when somebody signs in: a file
-// below the directory that a variable names, or else below the home.
+// A loginFile is the file with an agent's login: below the directory that a variable names, or
+// else below the home directory.
 type loginFile struct{ variable, below, file string }
 
-// LoginFile is the file in which a built-in agent keeps its login, or "" where that
-// is not known. It may not be there, and is never to be read.
+// LoginFile returns the file in which a built-in agent keeps its login, or "" if unknown. The
+// file may be missing; Duet never reads it.
 func (a Agent) LoginFile(getenv func(string) string) string {
-	b, ok := a.known()
+	b, ok := a.builtIn()
 	if !ok || b.login.file == "" {
 		return ""
 	}
@@ -296,8 +294,8 @@ func (a Agent) LoginFile(getenv func(string) string) string {
 	return filepath.Join(home, b.login.below, b.login.file)
 }
 
-// KeysAtHand are the variables of the agent that are to get a key, but for those whose
-// key would be in an environment variable that is not set. Nothing is run or read for that.
+// KeysAtHand returns the variables of the agent that receive a key, except those whose key comes
+// from an environment variable that is not set. It runs and reads nothing.
 func (c *Config) KeysAtHand(a Agent, getenv func(string) string) (variables []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
 		if a.Env[name] != "" {
@@ -316,18 +314,17 @@ func (c *Config) KeysAtHand(a Agent, getenv func(string) string) (variables []st
 	return variables
 }
 
-// IsBuiltIn reports whether it is an agent that is known without configuration, with
-// its own program.
+// IsBuiltIn reports whether it is a built-in agent with its own program.
 func (a Agent) IsBuiltIn() bool {
-	_, ok := a.known()
+	_, ok := a.builtIn()
 	return ok
 }
 
 // IsDemo reports whether it is the agent inside this program.
 func (a Agent) IsDemo() bool { return a.Name == demoAgent }
 
-// StartCommand is the agent's command with its program where it was found,
-// whatever PATH says where it is started.
+// StartCommand returns the agent's command with the path of its program, so that it does not
+// depend on PATH.
 func (a Agent) StartCommand() []string {
 	command := slices.Clone(a.Command)
 	if a.Path != "" {
@@ -337,7 +334,7 @@ func (a Agent) StartCommand() []string {
 }
 
 // ProgramOn finds the agent's program on a PATH. It returns "" if there is none, or if the
-// command names a file and not a program.
+// command is a path and not a name.
 func (a Agent) ProgramOn(path string) string {
 	if len(a.Command) == 0 || strings.ContainsRune(a.Command[0], filepath.Separator) {
 		return ""
@@ -345,8 +342,8 @@ func (a Agent) ProgramOn(path string) string {
 	return lookPath(a.Command[0], func(string) string { return path })
 }
 
-// VariablesFrom returns the names in env_from of the agents that the user trusts, sorted, each
-// once.
+// VariablesFrom returns the names in env_from of the agents that the user trusts, sorted,
+// without duplicates.
 func (c *Config) VariablesFrom() []string {
 	var names []string
 	for _, a := range c.Agents {
@@ -358,20 +355,19 @@ func (c *Config) VariablesFrom() []string {
 	return slices.Compact(names)
 }
 
-// Variables are the agent's variables where a client launches it, but for those that hold keys.
-// For the client and getenv see [clientenv.Environment.For].
+// Variables returns the variables that the agent gets when a client launches it, except those
+// that hold keys. For client and getenv see [clientenv.Environment.For].
 func (a Agent) Variables(client clientenv.Environment, getenv func(string) string) map[string]string {
 	env := client.For(a.EnvFrom, getenv)
 	maps.Copy(env, a.Env)
 	return env
 }
 
-// KeyVariable is the variable of the environment that has the key of a service
-// for which nothing is configured.
+// KeyVariable returns the environment variable with the key of a service without configuration.
 func KeyVariable(service string) string { return strings.ToUpper(service) + "_API_KEY" }
 
-// FetchKeys gets the agent's keys, by the variables that get them, without asking
-// anybody. What could not be had is told in missing, in words.
+// FetchKeys returns the agent's keys, by variable, without prompting the user. missing describes
+// the keys that it could not get.
 func (c *Config) FetchKeys(ctx context.Context, a Agent, getenv func(string) string) (keys map[string]string, missing []string) {
 	keys = make(map[string]string, len(a.Keys))
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {

@@ -152,7 +152,7 @@ func TestBuiltInAgentsGetTheKeysThatThereAre(t *testing.T) {
 	assert.Equal(t, map[string]string{"ANTHROPIC_API_KEY": "other"}, w.load().Agents["claude"].Keys)
 }
 
-// What is said where an agent cannot be started can be typed as it stands.
+// The instruction for an agent that cannot start can be typed as it is.
 func TestHowAnAgentIsInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, "[agents.mine]\ncommand = ['mine']\n[agents.codex]\ncommand = ['my-codex']\n")
@@ -161,7 +161,7 @@ func TestHowAnAgentIsInstalled(t *testing.T) {
 		"claude": "install it with `npm install -g @agentclientprotocol/claude-agent-acp` (claude alone does not speak the Agent Client Protocol)",
 		"gemini": "install it with `npm install -g @google/gemini-cli`",
 		"goose":  "install it (see the project's page, block/goose)",
-		"codex":  "", // another program than the one that is known
+		"codex":  "", // another program than the known one
 		"mine":   "",
 	} {
 		a, err := c.Resolve(name)
@@ -170,7 +170,7 @@ func TestHowAnAgentIsInstalled(t *testing.T) {
 	}
 }
 
-// An agent that the user does not trust adds no name to what clients send.
+// An agent that the user does not trust adds no name to the variables that clients send.
 func TestVariablesFrom(t *testing.T) {
 	c := &config.Config{Agents: map[string]config.Agent{
 		"a": {EnvFrom: []string{"TWO", "ONE"}, Trusted: true}, "b": {EnvFrom: []string{"TWO"}, Trusted: true}, "c": {EnvFrom: []string{"THREE"}},
@@ -178,7 +178,7 @@ func TestVariablesFrom(t *testing.T) {
 	assert.Equal(t, []string{"ONE", "TWO"}, c.VariablesFrom())
 }
 
-// The program is looked for on a PATH unless the command names a file.
+// The program is looked up on a PATH unless the command is a path.
 func TestProgramOn(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "program")

@@ -10,24 +10,23 @@ import (
 	"time"
 )
 
-// This file reads files that came with a project, which are nobody's
-// word: with a limit of time and length, and measured before they are parsed.
+// This file reads files that came with a project, which are not trustworthy: with a limit of
+// time and length, and a check of their size before parsing.
 
-// readPatience is how long a configuration file may take to be read. What
-// stands behind its name may be a file system that does not answer, and nobody
-// waits for that: not an editor, and not the end of the process.
+// readPatience is how long reading a configuration file may take. The file may be on a file
+// system that does not answer, which must not block an editor or the end of the process.
 const readPatience = time.Second
 
-// readBounded reads a configuration file. One that does not exist is empty. What
-// is no regular file is refused, what is longer than most bytes, and what check gives
-// an error for, which sees the file, its directory and what a link leads to.
+// readBounded reads a configuration file. A missing file is empty. It refuses anything but a
+// regular file, a file longer than most bytes, and one for which check returns an error. check
+// receives the file, its directory and the target of a link.
 func readBounded(path string, most int, check func(path string, info fs.FileInfo) error) ([]byte, error) {
 	type result struct {
 		content []byte
 		err     error
 	}
 	done := make(chan result, 1)
-	// Nothing can end a read that hangs; only the end of the process does.
+	// A read that hangs cannot be interrupted; only the end of the process ends it.
 	go func() {
 		content, err := readRegular(path, most, check)
 		done <- result{content, err}
@@ -50,7 +49,7 @@ func readRegular(path string, most int, check func(path string, info fs.FileInfo
 			}
 		}
 	}
-	info, err := os.Stat(path) // first: to open a device can have effects of its own
+	info, err := os.Stat(path) // first: opening a device can have side effects
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -60,7 +59,7 @@ func readRegular(path string, most int, check func(path string, info fs.FileInfo
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	// It may have become a pipe since, which would wait for whoever writes it.
+	// It may have become a pipe since, which would block until it has a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err
@@ -84,27 +83,25 @@ func readRegular(path string, most int, check func(path string, info fs.FileInfo
 
 var errNotRegular = errors.New("it is no regular file")
 
-// Bounds are what a TOML document may have. They are looked at before it is
-// parsed: the parser takes time and memory that grow with the square of some of
-// these.
+// Bounds limit a TOML document. They are checked before parsing: the parser's time and memory
+// grow with the square of some of them.
 type Bounds struct {
-	Keys    int // keys and tables, wherever they stand
+	Keys    int // keys and tables, at any place
 	Values  int // values of arrays
 	Parts   int // of one key: agents.a.env.NAME has four
 	Nesting int // of arrays and inline tables in each other
 }
 
-// A Crossing says where a document crosses a bound, and which. Lines and
-// columns count from 1; columns are bytes.
+// A Crossing is the place where a document crosses a bound, and the bound. Lines and columns
+// count from 1; columns are bytes.
 type Crossing struct {
 	Line, Column int
 	Text         string
 }
 
-// Check walks a TOML document once, without taking it for one, and returns the
-// first place where it crosses a bound; nil where it crosses none. Where the
-// document is no TOML it gives up: the parser ends at the same place, and has
-// not gone further than what was counted.
+// Check scans a TOML document once, without parsing it, and returns the first place where it
+// crosses a bound, or nil. At invalid TOML it stops: the parser stops at the same place, and has
+// not read past the counted part.
 func (b Bounds) Check(document []byte) *Crossing {
 	s := scan{bounds: b, text: document, line: 1}
 	for s.at < len(s.text) && s.crossing == nil && s.expression() {
@@ -112,12 +109,12 @@ func (b Bounds) Check(document []byte) *Crossing {
 	return s.crossing
 }
 
-// A scan is the walk through a document.
+// A scan is the state of the scan of a document.
 type scan struct {
 	bounds      Bounds
 	text        []byte
 	at          int
-	line, begin int // the line that at is in, from 1, and where it begins
+	line, begin int // the line of at, from 1, and its first byte
 
 	keysSeen, valuesSeen int
 	crossing             *Crossing
@@ -128,7 +125,7 @@ func (s *scan) cross(format string, args ...any) bool {
 	return false
 }
 
-// peek is the next byte, 0 at the end.
+// peek returns the next byte, 0 at the end.
 func (s *scan) peek() byte {
 	if s.at < len(s.text) {
 		return s.text[s.at]
@@ -140,7 +137,7 @@ func (s *scan) startsWith(prefix string) bool {
 	return len(s.text)-s.at >= len(prefix) && string(s.text[s.at:s.at+len(prefix)]) == prefix
 }
 
-// step goes over one byte.
+// step skips one byte.
 func (s *scan) step() {
 	if s.text[s.at] == '\n' {
 		s.line, s.begin = s.line+1, s.at+1
@@ -148,15 +145,15 @@ func (s *scan) step() {
 	s.at++
 }
 
-// comment goes to the end of the line, and stays before it.
+// comment skips to the end of the line.
 func (s *scan) comment() {
 	for s.at < len(s.text) && s.text[s.at] != '\n' {
 		s.at++
 	}
 }
 
-// expression goes over one table header or one key with its value, or over
-// what may stand between two. It reports whether the document can go on.
+// expression skips one table header or one key with its value, or the space between two. It
+// reports whether the scan can continue.
 func (s *scan) expression() bool {
 	switch s.peek() {
 	case ' ', '\t', '\r', '\n':
@@ -176,13 +173,13 @@ func (s *scan) expression() bool {
 		for s.peek() == ']' {
 			s.step()
 		}
-		s.comment() // nothing else may stand there
+		s.comment() // only a comment may follow
 		return true
 	}
 	return s.key('=') && s.value()
 }
 
-// key goes over a key to what ends it, which it goes over too.
+// key skips a key and the byte that ends it.
 func (s *scan) key(end byte) bool {
 	if s.keysSeen++; s.keysSeen > s.bounds.Keys {
 		return s.cross("there are more than %d keys and tables", s.bounds.Keys)
@@ -210,7 +207,7 @@ func (s *scan) key(end byte) bool {
 	return false
 }
 
-// quoted goes over a string in one line. It reports whether it ends there.
+// quoted skips a string in one line. It reports whether it ends there.
 func (s *scan) quoted(quote byte) bool {
 	for s.at++; s.at < len(s.text); s.at++ {
 		switch s.text[s.at] {
@@ -228,7 +225,7 @@ func (s *scan) quoted(quote byte) bool {
 	return false
 }
 
-// text3 goes over a string of any number of lines.
+// text3 skips a multi-line string.
 func (s *scan) text3(quotes string) bool {
 	for s.at += len(quotes); s.at < len(s.text); {
 		switch {
@@ -250,8 +247,7 @@ func (s *scan) text3(quotes string) bool {
 	return false
 }
 
-// value goes over a value to the end of its line, or of the line that the last
-// bracket is closed in.
+// value skips a value to the end of its line, or of the line with the last closing bracket.
 func (s *scan) value() bool {
 	nesting, parts := 0, 1
 	for s.at < len(s.text) {

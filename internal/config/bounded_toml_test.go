@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzBounds holds the walk that looks at bounds against the parser: of what the
-// parser takes, the walk refuses what crosses a bound and nothing else.
+// FuzzBounds compares the scan with the parser: among the documents that the parser accepts, the
+// scan refuses exactly those that cross a bound.
 func FuzzBounds(f *testing.F) {
 	defaults, err := os.ReadFile("defaults.toml")
 	require.NoError(f, err)
@@ -36,8 +36,8 @@ func FuzzBounds(f *testing.F) {
 	})
 }
 
-// counted is what a document that the parser takes has of what is bounded;
-// commas are those that there are at least between its values.
+// counted returns the bounded counts of a document that the parser accepts; commas is the
+// minimum of commas between its values.
 func counted(text []byte) (keys, values, commas, parts, nesting int) {
 	var p unstable.Parser
 	p.Reset(text)

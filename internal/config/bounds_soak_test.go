@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// Loading a hostile file allocates no multiple of its size that would hurt.
+// Loading a hostile file allocates no harmful multiple of its size.
 func TestAHostileFileTakesLittle(t *testing.T) {
 	for name, text := range hostile() {
 		t.Run(name, func(t *testing.T) {

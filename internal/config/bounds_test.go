@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// many is a text so many times, with its number wherever it has a %d.
+// many repeats a text, with its number for each %d.
 func many(n int, text string) string {
 	var b strings.Builder
 	for i := range n {
@@ -22,12 +22,12 @@ func many(n int, text string) string {
 	return b.String()
 }
 
-// nested is a value in so many brackets.
+// nested returns a value in so many brackets.
 func nested(n int, open, end string) string {
 	return strings.Repeat(open, n) + "1" + strings.Repeat(end, n)
 }
 
-// What a project's file may have, and what crosses it by one.
+// The limits of a project's file, and one more than each.
 func TestBoundsOfAProjectsFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   func(n int) string
@@ -84,7 +84,7 @@ func TestBoundsOfAProjectsFile(t *testing.T) {
 	}
 }
 
-// hostile are texts that a project's file may have to do harm.
+// hostile returns texts with which a project's file may attack the parser.
 func hostile() map[string]string {
 	return map[string]string{
 		"one key of 40,000 parts":      strings.Repeat("a.", 40_000) + "a = 1",
@@ -120,7 +120,7 @@ func TestAHostileFileIsRefusedInAFewWords(t *testing.T) {
 	}
 }
 
-// Names of what never ends, or waits for somebody, are not read.
+// Devices and pipes are not read.
 func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such files")

@@ -5,25 +5,23 @@ import (
 	"time"
 )
 
-// This file is the section [budget] of the configuration: how much runs may
-// use before they are ended.
+// This file is the section [budget] of the configuration: the limits at which a run ends.
 
-// BudgetLimits are how much may be used. What is nil is not limited.
+// BudgetLimits are the limits of usage. A nil field is not limited.
 type BudgetLimits struct {
 	Turns   *int           // rounds of tool calls
-	Time    *time.Duration // that agents work; waiting for a person is none
-	Tokens  *int           // read and written, as agents tell them
-	Cost    *float64       // in US dollars, as agents tell it
-	Repeats *int           // of a run alone: the same tool call one after the other
+	Time    *time.Duration // working time of agents, without the time that they wait for a person
+	Tokens  *int           // input and output, as agents report them
+	Cost    *float64       // in US dollars, as agents report it
+	Repeats *int           // of a run only: identical tool calls in a row
 }
 
-// A Budget is how much a run, a conversation and a day may use.
+// A Budget holds the limits of a run, a conversation and a day.
 type Budget struct{ Run, Thread, Day BudgetLimits }
 
-// UnattendedRepeats is how often a run that nobody has asked for may make the same tool
-// call, where neither the configuration nor its conversation says it. A run that a person
-// began is watched by that person, and some do the same for good reasons, such as waiting
-// for a job to end.
+// UnattendedRepeats is how often an unattended run may repeat the same tool call, if neither the
+// configuration nor its conversation sets a limit. A person watches the runs that they begin.
+// Some runs repeat calls for good reasons, such as waiting for a job to end.
 const UnattendedRepeats = 50
 
 const (
@@ -34,7 +32,7 @@ const (
 	mostTime   = 168 * time.Hour
 )
 
-// DecodeBudget reads [budget.run], [budget.thread] and [budget.day], and notes what is wrong.
+// DecodeBudget reads [budget.run], [budget.thread] and [budget.day], and records the problems.
 func DecodeBudget(t Table) Budget {
 	t.Only([]string{"run", "thread", "day"})
 	part := func(key string, keys ...string) (l BudgetLimits) {
@@ -57,15 +55,15 @@ type Setting struct {
 	Value any
 }
 
-// Settings are the limits that are set, in a fixed order.
+// Settings returns the configured limits, in a fixed order.
 func (b Budget) Settings() []Setting {
 	var out []Setting
 	b.each(Budget{}, func(key string, value any, _ bool) { out = append(out, Setting{key, value}) })
 	return out
 }
 
-// Raised are those limits of b that are higher than in below: whoever set below has to
-// agree.
+// Raised returns the limits of b that are higher than in below: the owner of below must agree to
+// them.
 func (b Budget) Raised(below Budget) []Setting {
 	var out []Setting
 	b.each(below, func(key string, value any, raises bool) {
@@ -76,7 +74,7 @@ func (b Budget) Raised(below Budget) []Setting {
 	return out
 }
 
-// each calls f with each limit that is set, and whether it is higher than the one of below.
+// each calls f with each configured limit, and whether it is higher than that of below.
 func (b Budget) each(below Budget, f func(key string, value any, raises bool)) {
 	for _, part := range []struct {
 		name      string
@@ -102,8 +100,8 @@ func (b Budget) each(below Budget, f func(key string, value any, raises bool)) {
 	}
 }
 
-// Over is below with the limits of b in their place. Unless raise is set, those that
-// are higher are left out.
+// Over returns below with the limits of b in their place. Unless raise is set, it omits higher
+// limits.
 func (b Budget) Over(below Budget, raise bool) Budget {
 	return Budget{b.Run.over(below.Run, raise), b.Thread.over(below.Thread, raise), b.Day.over(below.Day, raise)}
 }

@@ -45,8 +45,8 @@ func TestWhatIsWrongInABudgetIsTold(t *testing.T) {
 	}
 }
 
-// What came with a project may lower what its user has set, and set what is not, until
-// the user trusts it.
+// A project's file may lower the user's limits and set missing ones; the rest needs the user's
+// trust.
 func TestAProjectLowersABudget(t *testing.T) {
 	below, _ := decode(t, "[budget.run]\ncost = 2\nturns = 10\n[budget.day]\ncost = 20\n")
 	above, _ := decode(t, "[budget.run]\ncost = 3\nturns = 5\ntokens = 7\n[budget.day]\ncost = 20.0\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// builder puts layers one over another.
+// builder merges layers one over another.
 type builder struct {
 	c      *Config
 	getenv func(string) string
@@ -17,18 +17,18 @@ type builder struct {
 
 func defaultLimits() Limits { return Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour} }
 
-// A bounding is what bounds runs: a project that is not trusted may lower it.
-type bounding struct {
+// A runBounds holds the limits of runs, which an untrusted project may lower.
+type runBounds struct {
 	limits Limits
 	budget Budget
 }
 
-// bounding is the defaults with what the layer says over them.
-func (l *layer) bounding() bounding {
-	return bounding{l.limits(defaultLimits()), l.budget.Over(Budget{}, true)}
+// runBounds returns the defaults overridden by the layer.
+func (l *layer) runBounds() runBounds {
+	return runBounds{l.limits(defaultLimits()), l.budget.Over(Budget{}, true)}
 }
 
-// limits are those below with what the layer says over them.
+// limits returns the limits below, overridden by the layer.
 func (l *layer) limits(below Limits) Limits {
 	if l.maxRuns != nil {
 		below.MaxRuns = *l.maxRuns
@@ -73,8 +73,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 	return b
 }
 
-// set puts the value of a layer in the place of what is there, and remembers
-// where it comes from.
+// set overrides a value with that of a layer, and records its source.
 func set[T any](b *builder, to, value *T, key, source string) {
 	if value != nil {
 		*to = *value
@@ -82,23 +81,21 @@ func set[T any](b *builder, to, value *T, key, source string) {
 	}
 }
 
-// setLimit is set for a limit, which only lowers the one below where its layer
-// is not trusted.
+// setLimit is set for a limit. A layer that is not trusted can only lower it.
 func setLimit[T cmp.Ordered](b *builder, to, value *T, key string, l *layer, trusted bool) {
 	if trusted || !raises(value, *to) {
 		set(b, to, value, key, l.source)
 	}
 }
 
-// apply puts a layer over those below. Of one that is not trusted, limits that
-// are lower and deny rules count. Its agents are kept to be shown, and refused;
-// what it says of an agent that is there already is left out, so that it cannot
-// keep its user from that one either.
+// apply merges a layer over those below. Of an untrusted layer only lower limits and deny rules
+// apply. Its agents are kept to be displayed, and refused. Its changes to existing agents are
+// dropped, so that it cannot disable an agent of its user.
 func (b *builder) apply(l *layer, trusted bool) {
 	c := b.c
 	var waiting []Value
 	if !trusted {
-		waiting = b.notYet(l)
+		waiting = b.waitingForTrust(l)
 	}
 	setLimit(b, &c.Limits.MaxRuns, l.maxRuns, "limits.max_runs", l, trusted)
 	setLimit(b, &c.Limits.QueueCap, l.queueCap, "limits.queue_cap", l, trusted)
@@ -111,7 +108,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	set(b, &c.DaemonIdle, l.daemonIdle, "daemon.idle", l.source)
 	set(b, &c.WhenAlone, l.whenAlone, "daemon.when_alone", l.source)
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
-	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
+	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // trust does not matter: the agent can read a file on the disk anyway
 	for name, t := range l.agents {
 		if _, known := c.Agents[name]; trusted || !known {
 			b.applyAgent(name, t, l.source, trusted)
@@ -142,8 +139,8 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 }
 
-// applyBudget puts the budget of a layer over that below: of one that is not trusted,
-// what is lower.
+// applyBudget merges the budget of a layer over that below: of an untrusted layer, only the
+// lower limits.
 func (b *builder) applyBudget(l *layer, trusted bool) {
 	above := l.budget.Over(b.c.Budget, trusted)
 	raised := l.budget.Raised(b.c.Budget)
@@ -155,8 +152,8 @@ func (b *builder) applyBudget(l *layer, trusted bool) {
 	b.c.Budget = above
 }
 
-// applyPreview puts the preview of a layer over that below: of one that is not trusted, no
-// directory outside of the project.
+// applyPreview merges the preview of a layer over that below: of an untrusted layer, no
+// directory outside the project.
 func (b *builder) applyPreview(l *layer, trusted bool) {
 	for _, setting := range l.preview.Settings() {
 		if trusted || !slices.Contains(l.preview.NeedTrust(), setting) {
@@ -166,8 +163,8 @@ func (b *builder) applyPreview(l *layer, trusted bool) {
 	b.c.Preview = l.preview.Over(b.c.Preview, trusted)
 }
 
-// applyTriggers adds the triggers of a layer that is trusted. One with the id of another
-// takes its place.
+// applyTriggers adds the triggers of a trusted layer. A trigger replaces another one with the
+// same id.
 func (b *builder) applyTriggers(l *layer) {
 	for _, trigger := range l.triggers {
 		b.c.Triggers = slices.DeleteFunc(b.c.Triggers, func(below Trigger) bool { return below.ID == trigger.ID })
@@ -176,9 +173,9 @@ func (b *builder) applyTriggers(l *layer) {
 	set(b, &b.c.Automation, l.automation, "automation", l.source)
 }
 
-// notYet is what a layer that is not trusted asks for, but for agents of its
-// own, which are among the others.
-func (b *builder) notYet(l *layer) []Value {
+// waitingForTrust returns the settings of an untrusted layer that wait for trust, except its own agents,
+// which are among the others.
+func (b *builder) waitingForTrust(l *layer) []Value {
 	rest := *l
 	rest.agents = map[string]agentTable{}
 	for name, t := range l.agents {
@@ -186,15 +183,15 @@ func (b *builder) notYet(l *layer) []Value {
 			rest.agents[name] = t
 		}
 	}
-	values := rest.needTrust(bounding{b.c.Limits, b.c.Budget}, false)
+	values := rest.needTrust(runBounds{b.c.Limits, b.c.Budget}, false)
 	for i := range values {
 		values[i].Waits = true
 	}
 	return values
 }
 
-// applyAgent changes an agent, or adds it. Texts and the command take the place
-// of what is there; tables and lists are added to.
+// applyAgent changes an agent, or adds it. Texts and the command replace the previous ones;
+// tables and lists are merged.
 func (b *builder) applyAgent(name string, t agentTable, source string, trusted bool) {
 	a, known := b.c.Agents[name]
 	if !known {
@@ -217,8 +214,8 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	if t.command != nil {
 		a.Command = t.command
 	}
-	a.Env = over(a.Env, t.env)
-	a.Keys = over(a.Keys, t.keys)
+	a.Env = merged(a.Env, t.env)
+	a.Keys = merged(a.Keys, t.keys)
 	a.EnvFrom = union(a.EnvFrom, t.envFrom)
 	for _, s := range t.mcpServers {
 		a.MCPServers = slices.DeleteFunc(slices.Clone(a.MCPServers), func(old catalog.MCPServer) bool { return old.Name == s.Name })
@@ -231,7 +228,7 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	b.c.Agents[name] = a
 }
 
-// union is a list with those of another added that it has not.
+// union returns a list with the missing elements of another added.
 func union(list, more []string) []string {
 	if len(more) == 0 {
 		return list
@@ -249,8 +246,8 @@ func union(list, more []string) []string {
 	return list
 }
 
-// over is below with the entries of above added.
-func over(below, above map[string]string) map[string]string {
+// merged returns below with the entries of above added.
+func merged(below, above map[string]string) map[string]string {
 	if len(above) == 0 {
 		return below
 	}
@@ -262,16 +259,16 @@ func over(below, above map[string]string) map[string]string {
 	return out
 }
 
-// finish gives built-in agents the keys that there are, and looks for the
-// program of every agent that may be run: the name of another's could be one
-// whose mere look-up has an effect, such as on a server.
+// finish assigns the available keys to built-in agents, and looks up the program of every agent
+// that may run. It skips the others, because even a look-up of some names has an effect, such as
+// on a server.
 func (b *builder) finish() *Config {
 	for _, known := range builtIns() {
 		a := b.c.Agents[known.name]
 		_, isKey := b.c.Keys[known.keyService]
 		_, chosen := a.Keys[known.keyVariable]
 		if isKey && !chosen {
-			a.Keys = over(a.Keys, map[string]string{known.keyVariable: known.keyService})
+			a.Keys = merged(a.Keys, map[string]string{known.keyVariable: known.keyService})
 			b.c.Agents[known.name] = a
 		}
 	}
@@ -280,7 +277,7 @@ func (b *builder) finish() *Config {
 			a.Path = lookPath(a.Command[0], b.getenv)
 		}
 		a.Available = a.Path != ""
-		if known, ok := a.known(); ok && !a.Available && known.cli != "" {
+		if known, ok := a.builtIn(); ok && !a.Available && known.cli != "" {
 			a.CLI = lookPath(known.cli, b.getenv)
 		}
 		b.c.Agents[name] = a

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// This file is [[builds]] of a configuration: what can be built, by which
-// command.
+// This file is [[builds]] of a configuration: commands that build parts of the project.
 
-// A Build is something that can be built. Its directory is relative to the project's root.
+// A Build is a command that builds a part of the project. Its directory is relative to the
+// project's root.
 type Build struct {
 	Definition
-	Backend bool // it is what buildBackend builds
+	Backend bool // buildBackend builds it
 }
 
-// decodeBuild reads [[builds]] of a file; what is wrong is noted there.
+// decodeBuild reads [[builds]] of a file, and records the problems there.
 func decodeBuild(top Table, source string) (out []Build) {
 	decodeCommand(top, "builds", source, []string{"backend"}, func(t Table, d Definition) {
 		b := Build{Definition: d}
@@ -27,24 +27,24 @@ func decodeBuild(top Table, source string) (out []Build) {
 	return out
 }
 
-// This file reads what [[builds]] and [[gates]] of a configuration have in
-// common: commands that a user has written down, each with a name.
+// This file reads the common part of [[builds]] and [[gates]] of a configuration: named commands
+// that a user has written.
 
 // A Definition is a command with a name.
 type Definition struct {
 	Name      string
-	Command   []string // a program and its arguments; nil where Shell is set
+	Command   []string // a program and its arguments; nil if Shell is set
 	Shell     string   // a line for `sh -c`
-	Directory string   // in which it runs; what that is relative to is said where it is used; "" is that itself
+	Directory string   // working directory, relative to a base that its use defines; "" is the base itself
 	Timeout   time.Duration
 	Env       map[string]string
 	Source    string // user or project
 }
 
-// Named is the name.
+// Named returns the name.
 func (d Definition) Named() string { return d.Name }
 
-// Text is the command as people are shown it.
+// Text returns the command for display.
 func (d Definition) Text() []string {
 	if d.Shell != "" {
 		return []string{"sh", "-c", d.Shell}
@@ -62,8 +62,8 @@ const (
 
 var keys = []string{"name", "command", "shell", "directory", "timeout", "env"}
 
-// decodeCommand reads a section of a file that lists commands; what is wrong is noted there. Tables
-// of it may have more keys, which are the caller's, who is given each table with its command.
+// decodeCommand reads a section of a file that lists commands, and records the problems there.
+// The tables may have the caller's own keys, more; add receives each table with its command.
 func decodeCommand(top Table, section, source string, more []string, add func(Table, Definition)) {
 	names := map[string]bool{}
 	for _, t := range top.List(section, section, mostCommands) {
@@ -104,7 +104,7 @@ func decode(t Table) Definition {
 	return d
 }
 
-// overCommands are commands with those of another file added; of two with one name that of above counts.
+// overCommands merges the commands of two files; of two with one name that of above counts.
 func overCommands[C interface{ Named() string }](below, above []C) []C {
 	out := append([]C{}, above...)
 	names := map[string]bool{}
@@ -119,38 +119,36 @@ func overCommands[C interface{ Named() string }](below, above []C) []C {
 	return out
 }
 
-// What follows is [[gates]] of a configuration: commands that work of agents is checked
-// by, where a prompt names them.
+// [[gates]] of a configuration: commands that check the work of agents, if a prompt names them.
 
-// A Gate is a command that has to succeed. Its directory is relative to that in which the
-// agent works.
+// A Gate is a command that must succeed. Its directory is relative to the agent's working
+// directory.
 type Gate struct{ Definition }
 
-// decodeGate reads [[gates]] of a file; what is wrong is noted there.
+// decodeGate reads [[gates]] of a file, and records the problems there.
 func decodeGate(top Table, source string) (out []Gate) {
 	decodeCommand(top, "gates", source, nil, func(_ Table, d Definition) { out = append(out, Gate{d}) })
 	return out
 }
 
-// ShellGate is the gate of a line for the shell that no configuration has.
+// ShellGate returns the gate of a shell line that is not in a configuration.
 func ShellGate(shell string) Gate {
 	return Gate{Definition{Name: shell, Shell: shell, Timeout: DefaultTimeout}}
 }
 
-// What follows is the section [preview] of the configuration: which files a
-// preview of the project is made of.
+// The section [preview] of the configuration: the files of a preview of the project.
 
-// A Preview is which files are shown. What is nil is not configured.
+// A Preview selects the files to show. A nil field is not configured.
 type Preview struct {
 	// Directory holds the files: relative to the project's root, or absolute.
 	Directory *string
-	// Fallback tells whether the directory's index.html answers for addresses that no
-	// file has, as pages want it that make their addresses themselves. Absent: it does.
+	// Fallback reports whether the directory's index.html answers for addresses without a file,
+	// for pages that make their own addresses. Absent: it does.
 	Fallback *bool
 }
 
-// decodePreview reads [preview], and notes what is wrong. home is the user's directory, "" if
-// that is not known.
+// decodePreview reads [preview], and records the problems. home is the user's directory, "" if
+// unknown.
 func decodePreview(t Table, home string) Preview {
 	t.Only([]string{"directory", "fallback"})
 	p := Preview{Directory: t.Text("directory"), Fallback: t.Flag("fallback")}
@@ -161,13 +159,12 @@ func decodePreview(t Table, home string) Preview {
 	return p
 }
 
-// ReachesOut reports whether the directory is named as one outside of the project. One that
-// is named as one within it and is a symbolic link to another place is not: such links are
-// not followed.
+// ReachesOut reports whether the directory's name is outside the project. A name inside it that
+// is a symbolic link to another place is not: such links are not followed.
 func (p Preview) ReachesOut() bool { return p.Directory != nil && !filepath.IsLocal(*p.Directory) }
 
-// Over is below with what p says in its place; unless outside is set, a directory outside of
-// the project is left out.
+// Over returns below overridden by p; unless outside is set, it omits a directory outside the
+// project.
 func (p Preview) Over(below Preview, outside bool) Preview {
 	if p.Directory != nil && (outside || !p.ReachesOut()) {
 		below.Directory = p.Directory
@@ -178,13 +175,13 @@ func (p Preview) Over(below Preview, outside bool) Preview {
 	return below
 }
 
-// A PreviewSetting is a value that is configured, with its key.
+// A PreviewSetting is a configured value with its key.
 type PreviewSetting struct {
 	Key   string
 	Value any
 }
 
-// Settings are the values that are configured.
+// Settings returns the configured values.
 func (p Preview) Settings() []PreviewSetting {
 	var out []PreviewSetting
 	if p.Directory != nil {
@@ -196,7 +193,7 @@ func (p Preview) Settings() []PreviewSetting {
 	return out
 }
 
-// NeedTrust are the values for which the user has to trust the project.
+// NeedTrust returns the values that need the user's trust in the project.
 func (p Preview) NeedTrust() []PreviewSetting {
 	if p.ReachesOut() {
 		return []PreviewSetting{{directoryKey, *p.Directory}}

@@ -1,11 +1,10 @@
-// Package config reads what the user and the project want: from flags, the
-// environment, the project's .duet.toml, the user's config.toml and defaults,
-// in this order of precedence. What a project's file would run waits until the
-// user trusts that file.
+// Package config reads the configuration of the user and the project: from flags, the
+// environment, the project's .duet.toml, the user's config.toml and defaults, in this order of
+// precedence. Commands of a project's file wait until the user trusts that file.
 //
-// Everything that is wrong is told at once, with its place, in an [*Error]; no
-// default ever stands in for a value that could not be read. What is loaded is
-// not changed afterwards and may be used by many goroutines.
+// An [*Error] reports all mistakes at once, each with its place; a default never replaces a
+// value that could not be read. A loaded configuration does not change and may be used by many
+// goroutines.
 package config
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Where a value comes from; see [Value] and [Agent].
+// Sources of a value; see [Value] and [Agent].
 const (
 	SourceDefault     = "default"
 	SourceBuiltIn     = "built-in"
@@ -47,19 +46,19 @@ const (
 	EffectDeny  = "deny"
 )
 
-// DefaultDaemonIdle is [Config.DaemonIdle] where nothing is configured.
+// DefaultDaemonIdle is [Config.DaemonIdle] without configuration.
 const DefaultDaemonIdle = 15 * time.Minute
 
 // Config is the effective configuration.
 type Config struct {
-	DefaultAgent string        // as configured; empty if none was chosen, see [Config.Resolve]
-	WhenAlone    string        // continue or interrupt: what a daemon does with the work of clients once none has been there for a minute
-	DaemonIdle   time.Duration // after which a daemon ends that has nothing to do: up to 168 h, default 15 min; 0: never
+	DefaultAgent string        // as configured; empty if none was, see [Config.Resolve]
+	WhenAlone    string        // continue or interrupt: what a daemon does with the work of clients after a minute without clients
+	DaemonIdle   time.Duration // how long an idle daemon lives: up to 168 h, default 15 min; 0: without limit
 	Limits       Limits
-	ProbeServers bool // MCP servers that agents get are tried
+	ProbeServers bool // MCP servers for agents are probed
 	ACP          ACP
 	Budget       Budget
-	Agents       map[string]Agent // by name, built-in ones among them
+	Agents       map[string]Agent // by name, including built-in ones
 	Keys         map[string]Key   // by service; none from a file that is not trusted
 	Gates        []Gate           // as Builds
 	WaitingGates []string         // the names of gates in files that are not trusted
@@ -69,11 +68,9 @@ type Config struct {
 	Automation   Automation
 	Rules        []Rule // the project's before the user's; no allow rule from a file that is not trusted
 
-	// Untrusted are the files that ask for something that waits for the user's
-	// trust.
+	// Untrusted are the files with settings that wait for the user's trust.
 	Untrusted []string
-	// Notes tell of files that were passed over, and what to do where they were
-	// meant.
+	// Notes describe ignored files, and how to enable them.
 	Notes []string
 
 	projectFile string
@@ -81,7 +78,7 @@ type Config struct {
 	waiting     []Value
 }
 
-// Limits bound what the hub takes on.
+// Limits bound the work of the hub.
 type Limits struct {
 	MaxRuns    int           // at once: 1 to 100, default 3
 	QueueCap   int           // waiting runs: 1 to 100,000, default 1,000
@@ -89,12 +86,12 @@ type Limits struct {
 	IdleAgents *int          // kept for the next prompt, 0 to 1,000; nil: as many as MaxRuns
 }
 
-// ACP is how `duet-rpc acp` serves editors.
+// ACP configures how `duet-rpc acp` serves editors.
 type ACP struct {
-	SavedFiles bool // agents read files from the disk also where the editor offers what is not saved
+	SavedFiles bool // agents read files from the disk even if the editor offers unsaved text
 }
 
-// MostIdle is how many agents are kept that have nothing to do.
+// MostIdle returns how many idle agents are kept.
 func (l Limits) MostIdle() int {
 	if l.IdleAgents == nil {
 		return l.MaxRuns
@@ -102,66 +99,64 @@ func (l Limits) MostIdle() int {
 	return *l.IdleAgents
 }
 
-// Agent is a program that can be given a prompt.
+// Agent is a program that takes a prompt.
 type Agent struct {
 	Name    string
 	Driver  string   // acp, command or executor
-	Command []string // the program and its arguments; "{prompt}" stands for the prompt (driver command)
+	Command []string // the program and its arguments; the prompt replaces "{prompt}" (driver command)
 	Prompt  string   // driver command: arg or stdin
 	History string   // driver command: transcript or none
 	Files   string   // driver acp: read-write, write or none
-	// StartTimeout is how long one of driver acp may take to say that it is there;
-	// 0: nothing was said of it.
+	// StartTimeout is how long an agent of driver acp may take to answer after its start; 0: not
+	// configured.
 	StartTimeout time.Duration
-	// SilentAfter and SilentToolAfter are how long an agent of driver acp may be without a
-	// sign of life, and in the middle of a tool call, before its silence is reported;
-	// 0: the executor's defaults.
+	// SilentAfter and SilentToolAfter are how long an agent of driver acp may be silent, and
+	// silent during a tool call, before that is reported; 0: the executor's defaults.
 	SilentAfter, SilentToolAfter time.Duration
-	// Quiet is how long an agent of driver acp that works without a prompt, and does not
-	// tell the end of that, has to be silent until that work counts as done; 0: the
-	// executor's default.
+	// Quiet is how long an agent of driver acp must be silent until its work without a prompt
+	// counts as done. It applies to agents that do not report the end. 0: the executor's
+	// default.
 	Quiet time.Duration
-	// Protocol is the newest version of the Agent Client Protocol that an agent of driver acp
-	// is offered; 0: the newest that Duet knows.
+	// Protocol is the newest version of the Agent Client Protocol offered to an agent of driver
+	// acp; 0: the newest that Duet knows.
 	Protocol   int
 	Env        map[string]string
 	EnvFrom    []string          // names taken from Duet's own environment
 	Keys       map[string]string // environment variable → service whose key it gets
 	MCPServers []catalog.MCPServer
-	Source     string // built-in, user or project: the last that said anything of it
-	Title      string // for people
-	Trusted    bool   // false: from a project's file that the user does not trust; never to be run
-	// FromProject tells that the project's file defines it, or changes it.
+	Source     string // built-in, user or project: the last source that set anything
+	Title      string // for display
+	Trusted    bool   // false: from a project's file that the user does not trust; it never runs
+	// FromProject reports that the project's file defines or changes it.
 	FromProject bool
-	Available   bool   // the program was found; never found where Trusted is false
-	Path        string // the program, absolute; empty where it was not found
-	// CLI is the agent's command line, where that was found and the program with
-	// which it speaks the Agent Client Protocol was not.
+	Available   bool   // the program was found; always false if Trusted is false
+	Path        string // the program, absolute; empty if it was not found
+	// CLI is the agent's command line, if it was found but the program that speaks the Agent
+	// Client Protocol was not.
 	CLI string
 }
 
-// Rule decides about tool calls before anybody is asked. Empty patterns match
-// everything. A deny rule wins over an allow rule.
+// Rule decides about tool calls before a person is asked. Empty patterns match everything. A
+// deny rule wins over an allow rule.
 type Rule struct {
 	Effect  string // allow or deny
 	Tool    string // glob over the tool's name
-	Path    string // glob over the file that it touches
-	Command string // glob over the commands that it runs
+	Path    string // glob over the touched file
+	Command string // glob over the executed commands
 	Agent   string // the name of an agent
 	Source  string // user or project
-	File    string // in which it stands, as people are told of it; "": in none
+	File    string // its file, for display; "": none
 	Line    int    // of File, from 1
 }
 
 //go:embed defaults.toml
 var defaults string
 
-// Defaults is a configuration file in which every key is described and nothing
-// is set: a line that begins with "# " is prose, one that begins with "#" alone
-// is TOML to be uncommented.
+// Defaults returns a configuration file that describes every key and sets none. A line that
+// begins with "# " is prose; one that begins with "#" alone is TOML to be uncommented.
 func Defaults() string { return defaults }
 
-// Error is everything that is wrong with a configuration.
+// Error holds all problems of a configuration.
 type Error struct {
 	Problems []Problem
 }
@@ -174,8 +169,8 @@ func (e *Error) Error() string {
 	return strings.Join(append(lines, "(`duet-rpc config --defaults` shows every key and what it may be)"), "\n")
 }
 
-// Explain begins the list of what is wrong on a line of its own, where editors
-// and terminals find the places in it. Another error stays as it is.
+// Explain begins the list of problems on its own line, where editors and terminals find the
+// places in it. It returns other errors unchanged.
 func Explain(err error) error {
 	var wrong *Error
 	if errors.As(err, &wrong) {
@@ -184,10 +179,10 @@ func Explain(err error) error {
 	return err
 }
 
-// mostProblems are how many are told: the rest is seldom other.
+// mostProblems is how many problems are reported: further ones are rarely different.
 const mostProblems = 100
 
-// cut leaves out the problems that are too many.
+// cut removes the problems beyond the limit.
 func (e *Error) cut() *Error {
 	if more := len(e.Problems) - mostProblems; more > 0 {
 		name := e.Problems[mostProblems].Name
@@ -196,7 +191,7 @@ func (e *Error) cut() *Error {
 	return e
 }
 
-// A Description is what people and clients are told of an agent without starting it.
+// A Description describes an agent to people and clients without starting it.
 type Description struct {
 	Name      string `json:"name"`
 	Title     string `json:"title"`

@@ -59,7 +59,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// When daemons end is said by the user's own file and by the environment.
+// The user's own file and the environment set the lifetime of daemons.
 func TestDaemonIdle(t *testing.T) {
 	w := newWorld(t)
 	assert.Equal(t, 15*time.Minute, w.load().DaemonIdle)
@@ -85,7 +85,7 @@ func TestDaemonIdle(t *testing.T) {
 	require.ErrorContains(t, err, ".duet.toml:1:2: [daemon] says when daemons end, so it stands in your own configuration alone")
 }
 
-// What duet-rpc acp does with files is said by the files and by the environment.
+// The files and the environment set how duet-rpc acp handles files.
 func TestSavedFiles(t *testing.T) {
 	w := newWorld(t)
 	value := func() config.Value {
@@ -214,7 +214,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 }
 
 func TestProblemsKeepSecrets(t *testing.T) {
-	const secret = "sk-very secret" // no name of anything
+	const secret = "sk-very secret" // part of no name
 	for _, file := range []string{
 		"[keys.a]\nenv = '" + secret + "'",
 		"[agents.a]\ncommand = ['a']\nenv_from = ['" + secret + "']",
@@ -269,7 +269,7 @@ func TestDefaultsDescribeEveryKey(t *testing.T) {
 	assert.Equal(t, newWorld(t).load().Limits, w.load().Limits, "as it is printed it sets nothing")
 }
 
-// Who allows more runs has their agents kept, too, unless somebody says otherwise.
+// A higher limit of runs also keeps more agents, unless another limit is set.
 func TestAsManyAgentsAreKeptAsRunsAreAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, "[limits]\nmax_runs = 7\n")

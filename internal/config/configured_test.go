@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// agents resolves names by what is said of them.
+// agents resolves names to configured errors.
 type agents map[string]error
 
 func (a agents) Resolve(name string) (Agent, error) {
@@ -41,8 +41,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	assert.False(t, c.ConfirmsAnswers("theirs"))
 }
 
-// Who does not trust the workspace gets nothing of the project's file: no agent, no key,
-// and neither where the configuration cannot be read.
+// A restricted client gets nothing from the project's file: no agent and no key, even if the
+// configuration cannot be read.
 func TestWhatARestrictedRunGets(t *testing.T) {
 	all, own := map[string]Key{"all": {}}, map[string]Key{"own": {}}
 	var unreadable error

@@ -16,18 +16,18 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// This file reads TOML, key by key, and notes all that is wrong in it with its
-// place. It knows no key: what a configuration may say is its callers' business. Values
-// may be secrets, so problems tell them only where they cannot be.
+// This file reads TOML, key by key, and records all problems in it with their places. It knows
+// no key: the callers define what a configuration may contain. Values may be secrets, so
+// problems quote them only if they cannot be.
 
-// A documentPlace is where something stands, from 1; columns are bytes. The zero Place is nowhere.
+// A documentPlace is a position, from 1; columns are bytes. The zero value is no position.
 type documentPlace struct{ Line, Column int }
 
-// A Document is a TOML file, the places of what is in it and what is wrong with
-// it. The zero Document says nothing.
+// A Document is a TOML file with the places of its content and its problems. The zero Document
+// is empty.
 type Document struct {
-	Path     string // empty for what is no file
-	Name     string // for people
+	Path     string // empty if it is not a file
+	Name     string // for display
 	Content  []byte
 	Root     map[string]any
 	Problems []Problem
@@ -36,8 +36,8 @@ type Document struct {
 	values map[string]documentPlace
 }
 
-// ParseDocument reads content as TOML. Where it is none, or crosses a bound, Root is
-// empty and the problem is in Problems.
+// ParseDocument parses content as TOML. If it is invalid, or crosses a bound, Root is empty and
+// Problems has the problem.
 func ParseDocument(path, name string, content []byte, most Bounds) *Document {
 	d := &Document{Path: path, Name: name, Content: content}
 	if c := most.Check(content); c != nil {
@@ -59,26 +59,26 @@ func ParseDocument(path, name string, content []byte, most Bounds) *Document {
 	return d
 }
 
-// Wrong notes a problem.
+// Wrong records a problem.
 func (d *Document) Wrong(at documentPlace, format string, args ...any) {
 	d.Problems = append(d.Problems, Problem{
 		File: d.Path, Name: d.Name, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...),
 	})
 }
 
-// joined is a path as the key of a map.
+// joined returns a path as the key of a map.
 func joined(path []string) string { return strings.Join(path, "\x00") }
 
 // locator finds the places of a document's keys and values.
 type locator struct {
 	d      *Document
 	parser unstable.Parser
-	lines  []int          // where each line begins; the parser counts them anew for each place
-	arrays map[string]int // how many tables [[path]] has begun
+	lines  []int          // first byte of each line; the parser would count lines again for each place
+	arrays map[string]int // how many tables [[path]] has opened
 }
 
-// locate fills keys and values. The decoder tells no places, so the document,
-// which is known to be good, is walked again.
+// locate fills keys and values. The decoder reports no places, so it walks the document, which
+// is valid, again.
 func (d *Document) locate() {
 	d.keys, d.values = map[string]documentPlace{}, map[string]documentPlace{}
 	l := locator{d: d, lines: []int{0}, arrays: map[string]int{}}
@@ -115,8 +115,8 @@ func (l *locator) at(node *unstable.Node) documentPlace {
 	return documentPlace{line + 1, offset - l.lines[line] + 1}
 }
 
-// header gives the path of a table, with the index of the last table wherever
-// an array of tables is passed through, and where the last part stands.
+// header returns the path of a table, with the index of the last table for each array of tables
+// on the way, and the place of the last part.
 func (l *locator) header(node *unstable.Node) (path []string, at documentPlace) {
 	for it := node.Key(); it.Next(); {
 		key := it.Node()
@@ -140,7 +140,7 @@ func (l *locator) pair(table []string, node *unstable.Node) {
 	l.value(path, node.Value(), at)
 }
 
-// value notes the place of a value. An array has none of its own: its key's.
+// value records the place of a value. An array has none of its own: it gets its key's.
 func (l *locator) value(path []string, node *unstable.Node, keyAt documentPlace) {
 	at := keyAt
 	if node.Raw.Length > 0 {
@@ -160,18 +160,17 @@ func (l *locator) value(path []string, node *unstable.Node, keyAt documentPlace)
 	}
 }
 
-// note keeps the first place of a path.
+// note records the first place of a path.
 func (d *Document) note(places map[string]documentPlace, path []string, at documentPlace) {
 	if _, known := places[joined(path)]; !known {
 		places[joined(path)] = at
 	}
 }
 
-// KeyAt is where a key or a table is named; nowhere if it is not.
+// KeyAt returns the place of a key or a table; the zero place if there is none.
 func (d *Document) KeyAt(path []string) documentPlace { return d.keys[joined(path)] }
 
-// ValueAt is the place of a value, or of what names it: a table that was
-// written with a header has no other.
+// ValueAt returns the place of a value, or of its key: a table with a header has no other.
 func (d *Document) ValueAt(path []string) documentPlace {
 	if at, ok := d.values[joined(path)]; ok {
 		return at
@@ -179,7 +178,7 @@ func (d *Document) ValueAt(path []string) documentPlace {
 	return d.KeyAt(path)
 }
 
-// Value looks a value up as it was written.
+// Value returns a value as written.
 func (d *Document) Value(path ...string) (any, bool) {
 	var v any = d.Root
 	for _, key := range path {
@@ -199,18 +198,17 @@ const (
 	digits  = "0123456789"
 )
 
-// madeOf tells whether s begins with a byte of first and goes on with bytes of
-// rest.
+// madeOf reports whether s begins with a byte of first and continues with bytes of rest.
 func madeOf(s, first, rest string) bool {
 	return s != "" && strings.IndexByte(first, s[0]) >= 0 && strings.Trim(s[1:], rest) == ""
 }
 
-// The checks of values below give errors that say what is expected, to follow "expected".
+// The checks of values below return errors that complete the sentence "expected …".
 
-// anything is right.
+// anything accepts every value.
 func anything(string) error { return nil }
 
-// checkName checks the name of an agent, a service or alike.
+// checkName checks the name of an agent, a service or similar.
 func checkName(s string) error {
 	if len(s) > 64 || !madeOf(s, letters+digits, letters+digits+"._-") {
 		return errors.New("a name of up to 64 letters, digits, dots, dashes and underscores that begins with a letter or digit")
@@ -226,10 +224,10 @@ func checkVariable(s string) error {
 	return nil
 }
 
-// maxGlob bounds a pattern, in bytes: each question is held against all.
+// maxGlob bounds a pattern, in bytes: each tool call is matched with all.
 const maxGlob = 1024
 
-// checkGlob checks a pattern as [path.Match] knows them, of at most 1,024 bytes.
+// checkGlob checks a pattern of [path.Match], of at most 1,024 bytes.
 func checkGlob(s string) error {
 	if len(s) > maxGlob {
 		return fmt.Errorf("a pattern of at most %d bytes", maxGlob)
@@ -240,7 +238,7 @@ func checkGlob(s string) error {
 	return nil
 }
 
-// oneOf checks that a value is one of some.
+// oneOf checks that a value is one of accepted.
 func oneOf(accepted ...string) func(string) error {
 	return func(s string) error {
 		if slices.Contains(accepted, s) {
@@ -255,7 +253,7 @@ func oneOf(accepted ...string) func(string) error {
 	}
 }
 
-// wholeRange says in words which numbers are right.
+// wholeRange describes the valid numbers in words.
 func wholeRange(least, most int) string {
 	return fmt.Sprintf("a whole number from %d to %d", least, most)
 }
@@ -279,7 +277,7 @@ func shortDuration(d time.Duration) string {
 // fileNames makes the names of files in a configuration absolute.
 type fileNames struct{ Base, Home string }
 
-// Program makes the first word absolute where it is more than a name.
+// Program makes the first word absolute if it is more than a name.
 func (f fileNames) Program(words []string) []string {
 	if len(words) > 0 {
 		words[0] = f.Path(words[0], false)
@@ -287,9 +285,9 @@ func (f fileNames) Program(words []string) []string {
 	return words
 }
 
-// Path makes a name absolute: ~/ is the home directory, what is relative is so
-// to the directory of the configuration. A bare name stays, to be looked for on
-// PATH, unless it can only be a file's.
+// Path makes a name absolute: ~/ is the home directory, and a relative name is relative to the
+// directory of the configuration. A bare name stays, for a look-up on PATH, unless it can only
+// be a file's.
 func (f fileNames) Path(name string, isFile bool) string {
 	switch rest, inHome := strings.CutPrefix(name, "~/"); {
 	case name == "":
@@ -302,12 +300,11 @@ func (f fileNames) Path(name string, isFile bool) string {
 	return filepath.Join(f.Base, name)
 }
 
-// Problem is one thing that is wrong. It never holds a value that could be a
-// secret.
+// Problem is one problem of a configuration. It never contains a value that could be a secret.
 type Problem struct {
 	File    string `json:"file,omitempty"`   // the path; empty for the environment and flags
-	Name    string `json:"name"`             // of the file, the variable or the flag, for people
-	Line    int    `json:"line,omitempty"`   // from 1; 0 where the problem has no place
+	Name    string `json:"name"`             // of the file, the variable or the flag, for display
+	Line    int    `json:"line,omitempty"`   // from 1; 0 if the problem has no place
 	Column  int    `json:"column,omitempty"` // in bytes, from 1
 	Message string `json:"message"`
 }
@@ -319,15 +316,15 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.Name, p.Line, p.Column, p.Message)
 }
 
-// sortProblems puts problems in the order of their places.
+// sortProblems sorts problems by place.
 func sortProblems(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 }
 
-// didYouMean is a remark that names the known word nearest to one that is not, or
-// nothing where none is near.
+// didYouMean returns a hint with the known word nearest to an unknown one, or "" if none is
+// near.
 func didYouMean(unknown string, known []string) string {
 	best, bestDistance := "", max(1, min(3, len(unknown)/3))+1
 	for _, word := range known {
@@ -341,7 +338,7 @@ func didYouMean(unknown string, known []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// distance is that of Levenshtein, between bytes.
+// distance returns the Levenshtein distance, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -362,14 +359,14 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// quoteShort is a value in a problem: quoted, so that it cannot play with a
-// terminal, and not too long.
+// quoteShort returns a value for a problem: quoted, so that it cannot control a terminal, and
+// shortened.
 func quoteShort(s string) string {
 	const most = 40
 	return strconv.Quote(cutShort(s, most))
 }
 
-// cutShort is the beginning of a text, at most so many characters of it.
+// cutShort returns the beginning of a text, at most so many characters of it.
 func cutShort(s string, most int) string {
 	for i := range s {
 		if most--; most < 0 {
@@ -379,8 +376,8 @@ func cutShort(s string, most int) string {
 	return s
 }
 
-// A Table is one table of a document. Its methods give nil for a key that is not
-// there, and for one whose value is wrong, which they note.
+// A Table is one table of a document. Its methods return nil for a missing key, and for one
+// whose value is wrong, which they record.
 type Table struct {
 	Values map[string]any
 
@@ -389,19 +386,19 @@ type Table struct {
 	place string // " in [limits]", empty for the document itself
 }
 
-// Table is the document itself.
+// Table returns the document's top table.
 func (d *Document) Table() Table { return Table{doc: d, Values: d.Root} }
 
-// File is what the document is called for people.
+// File returns the document's display name.
 func (t Table) File() string { return t.doc.Name }
 
-// Path is the name of the table, part by part.
+// Path returns the name of the table, part by part.
 func (t Table) Path() []string { return t.path }
 
-// At is where the table begins.
+// At returns the place of the table.
 func (t Table) At() documentPlace { return t.doc.KeyAt(t.path) }
 
-// WrongHere notes a problem of the table itself.
+// WrongHere records a problem of the table itself.
 func (t Table) WrongHere(format string, args ...any) { t.doc.Wrong(t.At(), format, args...) }
 
 // Has reports whether the table has a key, whatever its value.
@@ -410,15 +407,15 @@ func (t Table) Has(key string) bool {
 	return has
 }
 
-// below is the path of a key. It never shares memory with another.
+// below returns the path of a key. It never shares memory with another.
 func (t Table) below(key string) []string { return append(t.path[:len(t.path):len(t.path)], key) }
 
-// sub is a table below this one.
+// sub returns a table below this one.
 func (t Table) sub(key string, values map[string]any, place string) Table {
 	return Table{doc: t.doc, path: t.below(key), Values: values, place: place}
 }
 
-// Only notes every key that is not known.
+// Only records every unknown key.
 func (t Table) Only(known []string) {
 	for _, key := range slices.Sorted(maps.Keys(t.Values)) {
 		if !slices.Contains(known, key) {
@@ -427,8 +424,8 @@ func (t Table) Only(known []string) {
 	}
 }
 
-// Wrong notes that the value of key is not what was expected. found is what
-// to say of it, empty where it may be a secret.
+// Wrong records that the value of key is not the expected one. found describes the value; empty
+// if it may be a secret.
 func (t Table) Wrong(key, expected, found string) {
 	if found != "" {
 		found = ", found " + found
@@ -436,12 +433,12 @@ func (t Table) Wrong(key, expected, found string) {
 	t.doc.Wrong(t.doc.ValueAt(t.below(key)), "%s%s: expected %s%s", key, t.place, expected, found)
 }
 
-// Missing notes that the table lacks a key.
+// Missing records that the table lacks a key.
 func (t Table) Missing(key, what string) {
 	t.doc.Wrong(t.doc.KeyAt(t.path), "%s is missing%s: %s", key, t.place, what)
 }
 
-// valueKind says in words what a value is, without telling the value.
+// valueKind describes the kind of a value in words, without its content.
 func valueKind(v any) string {
 	switch v.(type) {
 	case string:
@@ -460,7 +457,7 @@ func valueKind(v any) string {
 	return "a date or time"
 }
 
-// Text is a string that must not be empty.
+// Text returns a string that must not be empty.
 func (t Table) Text(key string) *string {
 	v, ok := t.Values[key]
 	if !ok {
@@ -478,7 +475,7 @@ func (t Table) Text(key string) *string {
 	return &s
 }
 
-// Checked is a string that check says nothing against.
+// Checked returns a string that check accepts.
 func (t Table) Checked(key string, check func(string) error) *string {
 	s := t.Text(key)
 	if s == nil {
@@ -491,7 +488,7 @@ func (t Table) Checked(key string, check func(string) error) *string {
 	return s
 }
 
-// Discreet is [Table.Checked] for where people put a secret by mistake.
+// Discreet is [Table.Checked] for a key where people may put a secret by mistake.
 func (t Table) Discreet(key string, check func(string) error) *string {
 	s := t.Text(key)
 	if s == nil {
@@ -504,7 +501,7 @@ func (t Table) Discreet(key string, check func(string) error) *string {
 	return s
 }
 
-// Whole is a number between two others, both allowed.
+// Whole returns an integer between two limits, inclusive.
 func (t Table) Whole(key string, least, most int) *int {
 	v, ok := t.Values[key]
 	if !ok {
@@ -523,7 +520,7 @@ func (t Table) Whole(key string, least, most int) *int {
 	return &whole
 }
 
-// Number is a number, whole or not, between two others, both allowed.
+// Number returns a number, whole or not, between two limits, inclusive.
 func (t Table) Number(key string, least, most float64) *float64 {
 	v, ok := t.Values[key]
 	if !ok {
@@ -545,7 +542,7 @@ func (t Table) Number(key string, least, most float64) *float64 {
 	return &n
 }
 
-// Flag is true or false.
+// Flag returns true or false.
 func (t Table) Flag(key string) *bool {
 	v, ok := t.Values[key]
 	if !ok {
@@ -559,7 +556,7 @@ func (t Table) Flag(key string) *bool {
 	return &yes
 }
 
-// Duration is a string such as "2h" between two durations, both allowed.
+// Duration returns a duration from a string such as "2h", between two limits, inclusive.
 func (t Table) Duration(key string, least, most time.Duration) *time.Duration {
 	v, ok := t.Values[key]
 	if !ok {
@@ -578,7 +575,7 @@ func (t Table) Duration(key string, least, most time.Duration) *time.Duration {
 	return &d
 }
 
-// Texts is an array of strings. What is in it is not told in problems.
+// Texts returns an array of strings. Problems do not quote its elements.
 func (t Table) Texts(key string, check func(string) error) []string {
 	v, ok := t.Values[key]
 	if !ok {
@@ -607,13 +604,13 @@ func (t Table) Texts(key string, check func(string) error) []string {
 	return out
 }
 
-// wrongItem is [Table.Wrong] for one value of an array.
+// wrongItem is [Table.Wrong] for one element of an array.
 func (t Table) wrongItem(key string, i int, expected, found string) {
 	at := t.doc.ValueAt(append(t.below(key), strconv.Itoa(i)))
 	t.doc.Wrong(at, "value %d of %s%s: expected %s%s", i+1, key, t.place, expected, found)
 }
 
-// TextMap is a table of strings. Its values are not told in problems.
+// TextMap returns a table of strings. Problems do not quote its values.
 func (t Table) TextMap(key string, CheckName, checkValue func(string) error) map[string]string {
 	v, ok := t.Values[key]
 	if !ok {
@@ -647,14 +644,15 @@ func (t Table) TextMap(key string, CheckName, checkValue func(string) error) map
 	return out
 }
 
-// title is the name of a key with those of the tables that it is in, without which one
-// of several that is.
+// title returns the name of a key with those of its tables, where the key alone would be
+// ambiguous.
 func (t Table) title(key string) string {
 	names := slices.DeleteFunc(t.below(key), func(part string) bool { return strings.Trim(part, "0123456789") == "" })
 	return strings.Join(names, ".")
 }
 
-// Sub is the table [key], and whether there is one; what stands in its place is noted.
+// Sub returns the table [key], and whether there is one; it records a problem if the value is
+// not a table.
 func (t Table) Sub(key string) (Table, bool) {
 	v, ok := t.Values[key]
 	if !ok {
@@ -668,8 +666,8 @@ func (t Table) Sub(key string) (Table, bool) {
 	return t.sub(key, values, fmt.Sprintf(" in [%s]", t.title(key))), true
 }
 
-// Tables are the tables of a table, by name: [agents.NAME]. Where there are
-// more than most it gives none.
+// Tables returns the tables of a table, by name: [agents.NAME]. If there are more than most it
+// returns none.
 func (t Table) Tables(key string, most int) map[string]Table {
 	v, ok := t.Values[key]
 	if !ok {
@@ -702,8 +700,7 @@ func (t Table) Tables(key string, most int) map[string]Table {
 	return out
 }
 
-// List is an array of tables: [[rules]]. Where there are more than most it gives
-// none.
+// List returns an array of tables: [[rules]]. If there are more than most it returns none.
 func (t Table) List(key, title string, most int) []Table {
 	v, ok := t.Values[key]
 	if !ok {
@@ -731,7 +728,7 @@ func (t Table) List(key, title string, most int) []Table {
 	return out
 }
 
-// Command is the words of a program: at least one, the first not empty.
+// Command returns the words of a command: at least one, the first not empty.
 func (t Table) Command(key string) []string {
 	words := t.Texts(key, anything)
 	if words != nil && (len(words) == 0 || words[0] == "") {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// KnownKeys are all keys of all tables.
+// KnownKeys returns all keys of all tables.
 func KnownKeys() []string {
 	return slices.Concat(topKeys, limitKeys, agentKeys, serverKeys, keyKeys, ruleKeys)
 }

@@ -78,7 +78,7 @@ func (w *world) load() *config.Config {
 	return c
 }
 
-// trusted makes the project's file one that the user trusts.
+// trusted makes the user trust the project's file.
 func (w *world) trusted() *world {
 	w.t.Helper()
 	require.NoError(w.t, w.trust.Trust(w.project, w.read(w.project)))

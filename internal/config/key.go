@@ -19,17 +19,17 @@ import (
 
 const (
 	maxKey         = 64 << 10         // bytes of a key
-	keyCommandTime = 10 * time.Second // for a command that prints one
+	keyCommandTime = 10 * time.Second // for a command that prints a key
 )
 
-// Key says where the key of a service is: exactly one of the fields is set.
+// Key is the source of a service's key: exactly one of the fields is set.
 type Key struct {
 	Env     string   // an environment variable
 	Command []string // a program that prints the key
-	File    string   // a file that holds it, absolute
+	File    string   // a file with the key, absolute
 }
 
-// source is the one field that is set.
+// source returns the one field that is set.
 func (k Key) source() (name string, v any) {
 	switch {
 	case k.Env != "":
@@ -40,10 +40,9 @@ func (k Key) source() (name string, v any) {
 	return "file", k.File
 }
 
-// Fetch gets the key, without the white space around it. A command has 10 s
-// and gets no input. A file that others may read is used, with a warning in
-// the log. No error contains anything of what was read or printed. getenv nil
-// means os.Getenv.
+// Fetch returns the key, without the white space around it. A command has 10 s and gets no
+// input. A file that others may read is used, with a warning in the log. No error quotes file
+// content or output. getenv nil means os.Getenv.
 func (k Key) Fetch(ctx context.Context, getenv func(string) string) (string, error) {
 	if getenv == nil {
 		getenv = os.Getenv
@@ -76,7 +75,7 @@ func (k Key) Fetch(ctx context.Context, getenv func(string) string) (string, err
 	return value, nil
 }
 
-// run gives what the command prints within limit.
+// run returns the output of the command within limit.
 func (k Key) run(ctx context.Context, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -84,7 +83,7 @@ func (k Key) run(ctx context.Context, limit time.Duration) (string, error) {
 	out := &capped{most: maxKey}
 	cmd.Stdout = out
 	ownGroup(cmd)
-	// A grandchild that keeps the pipe open must not keep us.
+	// A grandchild that keeps the pipe open must not block this process.
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -103,7 +102,7 @@ func (k Key) run(ctx context.Context, limit time.Duration) (string, error) {
 	return out.buffer.String(), nil
 }
 
-// capped keeps the first bytes of what is written to it.
+// capped keeps the first bytes that are written to it.
 type capped struct {
 	buffer bytes.Buffer
 	most   int
@@ -140,11 +139,10 @@ func (k Key) read(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// needTrust lists what a project's file asks for that waits until the user
-// trusts it: whatever chooses or runs a program, changes what one gets, says
-// where a secret is, takes on more than the limits below it, or lets a tool call
-// pass. Values that may be secret are shown where withValues is set.
-func (l *layer) needTrust(under bounding, withValues bool) []Value {
+// needTrust lists the settings of a project's file that wait for the user's trust. They choose
+// or run a program, change its input, locate a secret, raise a limit, or allow a tool call. It
+// shows values that may be secret only if withValues is set.
+func (l *layer) needTrust(under runBounds, withValues bool) []Value {
 	if l.source != SourceProject {
 		return nil
 	}
@@ -203,7 +201,7 @@ func (l *layer) needTrust(under bounding, withValues bool) []Value {
 	return out
 }
 
-// raises reports whether a limit was given and is above another.
+// raises reports whether a limit is set and is above another.
 func raises[T cmp.Ordered](limit *T, below T) bool { return limit != nil && *limit > below }
 
 func (a agentTable) fields(withValues bool) []field {

@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// ownGroup does nothing: the command alone is ended where there are no groups.
+// ownGroup does nothing: without process groups only the command itself is ended.
 func ownGroup(*exec.Cmd) {}
 
-// readByOthers cannot be told from a mode here.
+// readByOthers reports false: modes do not show it on this system.
 func readByOthers(fs.FileInfo) bool { return false }

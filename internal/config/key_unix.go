@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ownGroup lets the end of the command be the end of what it started.
+// ownGroup makes the end of the command also end its children.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

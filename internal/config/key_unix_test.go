@@ -32,7 +32,7 @@ func TestFetchEndsWhatItStarted(t *testing.T) {
 	alive, err := os.Open(fifo) // waits for the command to open it
 	require.NoError(t, err)
 	defer alive.Close()
-	_, err = alive.Read(make([]byte, 1)) // sleep has been started
+	_, err = alive.Read(make([]byte, 1)) // sleep has started
 	require.NoError(t, err)
 	go func() {
 		// It ends when the last process that has it open has ended.

@@ -12,33 +12,33 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// layer is what one source says. What it does not say is nil.
+// layer holds the values of one source. A missing value is nil.
 type layer struct {
 	*Document
 	source  string
-	foreign error // why the file counts for nothing; nil where it does not
+	foreign error // why the file is ignored; nil if it is not
 
 	defaultAgent      *string
-	whenAlone         *string // of the user's file alone
+	whenAlone         *string // from the user's file only
 	maxRuns, queueCap *int
 	idleAgents        *int
 	runTimeout        *time.Duration
 	savedFiles        *bool
-	safe              []string       // directories, of the user's file alone
-	probeServers      *bool          // of the user's file alone
-	daemonIdle        *time.Duration // of the user's file alone
+	safe              []string       // directories, from the user's file only
+	probeServers      *bool          // from the user's file only
+	daemonIdle        *time.Duration // from the user's file only
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
 	triggers          []Trigger
-	automation        *Automation // of the user's file alone
+	automation        *Automation // from the user's file only
 	budget            Budget
 	builds            []Build
 	gates             []Gate
 	preview           Preview
 }
 
-// agentTable is what [agents.NAME] of one file says.
+// agentTable is [agents.NAME] of one file.
 type agentTable struct {
 	at                             documentPlace
 	driver, prompt, history, title *string
@@ -53,7 +53,7 @@ type agentTable struct {
 	mcpServers                     []catalog.MCPServer
 }
 
-// The keys that each table may have.
+// The valid keys of each table.
 var (
 	topKeys    = []string{"default_agent", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
 	daemonKeys = []string{"idle", "when_alone"}
@@ -66,10 +66,9 @@ var (
 	ruleKeys   = []string{"effect", "tool", "path", "command", "agent"}
 )
 
-// readLayer reads a file. An empty path and a file that does not exist say
-// nothing.
+// readLayer reads a file. An empty path and a missing file give an empty layer.
 //
-// check gives an error for a file that counts for nothing.
+// check returns an error for a file to ignore.
 func readLayer(path, source string, getenv func(string) string, check func(path string, info fs.FileInfo) error) *layer {
 	name := shorten(path, getenv)
 	if source == SourceProject {
@@ -79,7 +78,7 @@ func readLayer(path, source string, getenv func(string) string, check func(path 
 		return &layer{Document: &Document{}, source: source}
 	}
 	content, err := readBounded(path, boundsOf(source).bytes, check)
-	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // it counts for nothing
+	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // the file is ignored
 		return &layer{Document: &Document{Path: path, Name: name}, source: source, foreign: err}
 	}
 	if err != nil {
@@ -283,9 +282,8 @@ func deref(s *string) string {
 	return *s
 }
 
-// requirePrograms notes the agents that neither a file nor the one below it
-// gives a command to. An agent that is changed in one file may get its program
-// from another.
+// requirePrograms records a problem for each agent without a command in either file. An agent
+// that is changed in one file may get its program from another.
 func requirePrograms(below, above *layer) {
 	has := map[string]bool{}
 	for _, name := range builtInNames() {
@@ -293,7 +291,7 @@ func requirePrograms(below, above *layer) {
 	}
 	for _, l := range []*layer{below, above} {
 		for name, a := range l.agents {
-			_, written := l.Value("agents", name, "command") // what is wrong with it has been told
+			_, written := l.Value("agents", name, "command") // its problem is recorded already
 			if has[name] = has[name] || written; !has[name] {
 				l.Wrong(a.at, "command is missing in [agents.%s]: the program and its arguments%s", name, didYouMean(name, builtInNames()))
 			}
@@ -310,11 +308,10 @@ func shorten(path string, getenv func(string) string) string {
 	return path
 }
 
-// textNames are what each value is called where it is a text: a variable or a
-// flag.
+// textNames are the names of values that come as texts: variables or flags.
 type textNames struct{ agent, maxRuns, queueCap, runTimeout, idleAgents, daemonIdle string }
 
-// environmentLayer is what environment variables say.
+// environmentLayer returns the values of environment variables.
 func environmentLayer(getenv func(string) string) *layer {
 	names := textNames{"DUET_AGENT", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT", "DUET_IDLE_AGENTS", "DUET_DAEMON_IDLE"}
 	l := textLayer(SourceEnvironment, names, Overrides{
@@ -328,12 +325,12 @@ func environmentLayer(getenv func(string) string) *layer {
 	return l
 }
 
-// flagLayer is what flags say.
+// flagLayer returns the values of flags.
 func flagLayer(o Overrides) *layer {
 	return textLayer(SourceFlag, textNames{"--agent", "--max-runs", "--queue-cap", "--run-timeout", "--idle-agents", "--daemon-idle"}, o)
 }
 
-// textLayer is what texts say. An empty one says nothing.
+// textLayer returns the values of texts. An empty text sets nothing.
 func textLayer(source string, names textNames, texts Overrides) *layer {
 	l := &layer{Document: &Document{Root: map[string]any{}}, source: source}
 	t := l.Table()
@@ -360,23 +357,22 @@ func textLayer(source string, names textNames, texts Overrides) *layer {
 	l.idleAgents = whole(names.idleAgents, texts.IdleAgents, leastIdle, mostIdle)
 	l.runTimeout = t.Duration(names.runTimeout, leastTimeout, mostTimeout)
 	l.daemonIdle = t.Duration(names.daemonIdle, 0, mostTimeout)
-	for i, p := range l.Problems { // a text's name stands where a file's would
+	for i, p := range l.Problems { // the name of the variable or flag takes the place of a file's
 		l.Problems[i].Name, l.Problems[i].Message, _ = strings.Cut(p.Message, ": ")
 	}
 	return l
 }
 
-// bounds are what a configuration file may have: a file that came with a
-// project is nobody's word.
+// bounds limit a configuration file: one that came with a project is not trustworthy.
 type bounds struct {
 	bytes    int    // of the file
-	document Bounds // looked at before it is parsed
+	document Bounds // checked before parsing
 	agents   int
 	rules    int
 }
 
-// boundsOf are those of a source. The user's own file may be larger; an honest
-// one of a project has a few hundred lines.
+// boundsOf returns the bounds of a source. The user's own file may be larger; an honest project
+// file has a few hundred lines.
 func boundsOf(source string) bounds {
 	if source == SourceProject {
 		return bounds{bytes: 256 << 10, document: Bounds{Keys: 5_000, Values: 5_000, Parts: 16, Nesting: 16}, agents: 100, rules: 1_000}
@@ -384,5 +380,5 @@ func boundsOf(source string) bounds {
 	return bounds{bytes: 1 << 20, document: Bounds{Keys: 50_000, Values: 50_000, Parts: 16, Nesting: 16}, agents: 1_000, rules: 10_000}
 }
 
-// mostServers is how many MCP servers an agent may have.
+// mostServers is the maximum number of MCP servers of an agent.
 const mostServers = 100

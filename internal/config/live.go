@@ -10,13 +10,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 )
 
-// Live is the configuration as its files say it now: it looks at them whenever
-// it is asked, so that whoever edits one, or trusts it, or takes that back, need
-// not restart anything. Methods may be called from any goroutine; one that has to
-// read the files again takes as long as [Load].
+// Live is the current configuration: it checks its files on every call. So an edit, a new trust
+// or its withdrawal needs no restart. Methods may be called from any goroutine; a call that has
+// to read the files again takes as long as [Load].
 type Live struct {
 	load  func(restricted bool) (*Config, error)
-	files []string // that it is read from
+	files []string // read files
 	trust *Store
 	file  string // the project's
 
@@ -26,17 +25,17 @@ type Live struct {
 	generation uint64
 }
 
-// A view is a configuration that was read, or why it could not be.
+// A view is a configuration that was read, or the error of reading it.
 type view struct {
-	config *Config // the last that could be read
-	err    error   // of the last try
+	config *Config // the last valid one
+	err    error   // of the last attempt
 	stamps []stamp
 	read   time.Time
 }
 
-// A stamp is by what a file that was changed is known.
+// A stamp identifies a version of a file.
 type stamp struct {
-	info fs.FileInfo // nil where there is none
+	info fs.FileInfo // nil if there is none
 }
 
 func (s stamp) is(other stamp) bool {
@@ -47,12 +46,12 @@ func (s stamp) is(other stamp) bool {
 		s.info.Mode() == other.info.Mode()
 }
 
-// fresh is how old a file's last change must be to be told from another one:
-// file systems count time in ticks.
-const fresh = 50 * time.Millisecond
+// minStampAge is the minimum age of a file's last change for its time to identify the version: file
+// systems count time in ticks.
+const minStampAge = 50 * time.Millisecond
 
-// NewLive makes a Live that is read by load, as it is for everybody or for who
-// does not trust the workspace, from the files of s.
+// NewLive makes a Live over the files of s. load reads the configuration, for an unrestricted or
+// a restricted client.
 func NewLive(s Sources, load func(restricted bool) (*Config, error)) (*Live, error) {
 	if s.Getenv == nil {
 		s.Getenv = os.Getenv
@@ -76,15 +75,15 @@ func (l *Live) stamps() []stamp {
 	return list
 }
 
-// look brings a view up to date, where that is needed. mu is held.
-func (l *Live) look(v *view, restricted bool) {
+// refresh updates a view if needed. mu is held.
+func (l *Live) refresh(v *view, restricted bool) {
 	now := l.stamps()
 	if v.stamps != nil && slices.EqualFunc(now, v.stamps, stamp.is) && !slices.ContainsFunc(now, func(s stamp) bool {
-		return s.info != nil && v.read.Sub(s.info.ModTime()).Abs() < fresh
+		return s.info != nil && v.read.Sub(s.info.ModTime()).Abs() < minStampAge
 	}) {
 		return
 	}
-	// What is changed while it is read has other stamps the next time.
+	// A change during the read gets other stamps, so the next call sees it.
 	v.stamps, v.read = now, time.Now()
 	c, err := l.load(restricted)
 	if v.err = err; err == nil {
@@ -93,8 +92,8 @@ func (l *Live) look(v *view, restricted bool) {
 	l.generation++
 }
 
-// Current is the configuration as it is now, for everybody or for who does not
-// trust the workspace. It is not to be changed.
+// Current returns the current configuration, for an unrestricted client or for one that does not
+// trust the workspace. The caller must not change it.
 func (l *Live) Current(restricted bool) (*Config, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +106,7 @@ func (l *Live) view(restricted bool) *view {
 	if restricted {
 		v = &l.restricted
 	}
-	l.look(v, restricted)
+	l.refresh(v, restricted)
 	return v
 }
 
@@ -120,8 +119,8 @@ func (l *Live) Resolve(name string) (Agent, error) {
 	return c.Resolve(name)
 }
 
-// Rules are those of the current configuration. While it cannot be read, what
-// was denied before stays denied, and nothing is allowed.
+// Rules returns the rules of the current configuration. While it cannot be read, earlier deny
+// rules stay, and nothing is allowed.
 func (l *Live) Rules() []Rule {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +134,8 @@ func (l *Live) Rules() []Rule {
 	return slices.DeleteFunc(slices.Clone(v.config.Rules), func(r Rule) bool { return r.Effect != EffectDeny })
 }
 
-// Budget is that of the current configuration. While it cannot be read, what it was
-// counts.
+// Budget returns the budget of the current configuration. While it cannot be read, the previous
+// one applies.
 func (l *Live) Budget() Budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +145,7 @@ func (l *Live) Budget() Budget {
 	return Budget{}
 }
 
-// Keys are those of the current configuration; none while it cannot be read.
+// Keys returns the keys of the current configuration; none while it cannot be read.
 func (l *Live) Keys() map[string]Key {
 	c, err := l.Current(false)
 	if err != nil {
@@ -155,7 +154,7 @@ func (l *Live) Keys() map[string]Key {
 	return c.Keys
 }
 
-// Generation is a number that is another one when anything may have changed.
+// Generation returns a number that changes when anything may have changed.
 func (l *Live) Generation() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,9 +162,9 @@ func (l *Live) Generation() uint64 {
 	return l.generation
 }
 
-// Watch tells on changed, until stop is called, when Generation or Revoked may have
-// become another. It is closed when the system cannot tell any more, and nil where it
-// never could; see [filewatch.Files].
+// Watch sends on changed, until stop is called, when Generation or Revoked may have changed. It
+// closes the channel when the system can no longer watch, and returns nil if it never could; see
+// [filewatch.Files].
 func (l *Live) Watch() (changed <-chan struct{}, stop func()) {
 	w, err := filewatch.Files(l.files...)
 	if err != nil {
@@ -174,9 +173,9 @@ func (l *Live) Watch() (changed <-chan struct{}, stop func()) {
 	return w.C, func() { w.Close() }
 }
 
-// Revoked reports whether the user trusts no content of the project's file. A
-// file that was changed since it was trusted is not among these: what it was is
-// still trusted, what it is now is not.
+// Revoked reports whether the user trusts no version of the project's file. It is false for a
+// file that was changed after the user trusted it: the trusted version is still trusted, the
+// current one is not.
 func (l *Live) Revoked() bool {
 	trusted, err := l.trust.Remembers(l.file)
 	return err == nil && !trusted

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// live is the world's configuration, and counts how often it is read.
+// live returns the world's configuration, and counts the reads.
 func (w *world) live(reads *int) *config.Live {
 	w.t.Helper()
 	l, err := config.NewLive(w.sources(), func(restricted bool) (*config.Config, error) {
@@ -55,13 +55,13 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, restricted.Keys)
 
-	// An edit waits for trust, and is no revocation.
+	// An edit waits for trust, and does not revoke it.
 	w.write(w.project, text+"#")
 	assert.Len(t, l.Rules(), 1)
 	assert.Empty(t, l.Keys())
 	assert.False(t, l.Revoked())
 
-	// What cannot be read denies as before, and allows nothing.
+	// An unreadable file denies as before, and allows nothing.
 	w.write(w.project, text)
 	assert.Len(t, l.Rules(), 2)
 	w.write(w.user, "default_agent = \n")
@@ -80,7 +80,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	assert.Empty(t, l.Rules())
 }
 
-// Files that have not been changed lately are not read again, however many ask.
+// Unchanged files are not read again, however many calls there are.
 func TestLiveReadsNothingTwice(t *testing.T) {
 	w := newWorld(t)
 	old := w.project
@@ -102,7 +102,7 @@ func TestLiveReadsNothingTwice(t *testing.T) {
 	generation := l.Generation()
 	assert.Equal(t, generation, l.Generation())
 
-	// Neither size nor time tells another file in its place, but it is one.
+	// The new file has the same size and time, but is another file.
 	other := filepath.Join(filepath.Dir(old), "other")
 	w.write(other, "[limits]\nmax_runs = 2\n")
 	require.NoError(t, os.Chtimes(other, past, past))
@@ -129,7 +129,7 @@ func mustStat(t *testing.T, path string) os.FileInfo {
 	return info
 }
 
-// Whatever a look would see is told.
+// Every change that a look would find is announced.
 func TestLiveTellsOfChanges(t *testing.T) {
 	const text = "[[rules]]\neffect = 'deny'\ntool = 'Read'\n"
 	for name, change := range map[string]func(*world){

@@ -12,26 +12,24 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Sources are the places that a configuration is read from.
+// Sources are the sources of a configuration.
 type Sources struct {
 	Project   string              // the project's file, which need not exist; empty for none
 	User      string              // the user's file, see [UserFile]; empty for none
 	Getenv    func(string) string // nil means os.Getenv
 	Overrides Overrides
-	Trust     *Store // nil means that of [DefaultTrustStore]
-	// Restricted lets what the project's file asks for wait, whatever the user
-	// has trusted.
+	Trust     *Store // nil means the store of [DefaultTrust]
+	// Restricted treats the project's file as not trusted, whatever the user has trusted.
 	Restricted bool
 }
 
-// Overrides are the values of flags as they were written, empty for those that
-// were not given.
+// Overrides are the values of flags as written, empty for flags that were not given.
 type Overrides struct {
 	Agent, MaxRuns, QueueCap, RunTimeout, IdleAgents, DaemonIdle string
 }
 
-// Load reads the configuration. What is wrong is an [*Error], which names all
-// of it; the configuration is nil then.
+// Load reads the configuration. All problems together are one [*Error]; the configuration is
+// then nil.
 func Load(s Sources) (*Config, error) {
 	if s.Getenv == nil {
 		s.Getenv = os.Getenv
@@ -50,7 +48,7 @@ func Load(s Sources) (*Config, error) {
 		return nil, failed.cut()
 	}
 
-	trusted, err := trustedLayer(s, project, user.bounding())
+	trusted, err := trustedLayer(s, project, user.runBounds())
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +63,9 @@ func Load(s Sources) (*Config, error) {
 	return b.finish(), nil
 }
 
-// trustedLayer tells whether the user trusts what the project's file asks for.
-// The store is asked only if it asks for something.
-func trustedLayer(s Sources, project *layer, below bounding) (bool, error) {
+// trustedLayer reports whether the user trusts the project's file. It reads the store only if
+// the file needs trust.
+func trustedLayer(s Sources, project *layer, below runBounds) (bool, error) {
 	if len(project.needTrust(below, false)) == 0 {
 		return true, nil
 	}
@@ -84,7 +82,7 @@ func trustedLayer(s Sources, project *layer, below bounding) (bool, error) {
 	return store.Trusts(project.Path, project.Content)
 }
 
-// What limits may be.
+// The ranges of limits.
 const (
 	leastRuns, mostRuns       = 1, 100
 	leastIdle, mostIdle       = 0, 1000
@@ -101,29 +99,29 @@ func checkSafe(s string) error {
 	return nil
 }
 
-// What follows finds agents and API keys in the configuration as it is now, for
-// those who trust the workspace and for those who do not.
+// The code below finds agents and API keys in the current configuration, for clients that trust
+// the workspace and for those that do not.
 
-// Agents knows the configured agents.
+// Agents finds the configured agents.
 type Agents interface {
-	// Resolve is the agent of a name, or the default one for "".
+	// Resolve returns the agent of a name, or the default one for "".
 	Resolve(name string) (Agent, error)
 }
 
-// A Configuration is asked often: what is configured may change at any time. Its
+// A Configuration gives access to the current configuration, which may change at any time. Its
 // methods may be called from any goroutine.
 type Configuration struct {
 	Agents Agents
-	// Keys, if set, are the API keys.
+	// Keys, if set, returns the API keys.
 	Keys func() map[string]Key
-	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see package clientenv.
+	// Restricted, if set, returns the configuration for clients that do not trust the workspace;
+	// see package clientenv.
 	Restricted func() (*Config, error)
 	Logger     *slog.Logger
 }
 
-// AgentIn finds an agent of a configuration. Errors are of
-// [domain.KindUnknownAgent], KindNotTrusted or KindExecutor, and say what to do.
+// AgentIn finds an agent in a configuration. Errors are of [domain.KindUnknownAgent],
+// KindNotTrusted or KindExecutor, and name the remedy.
 func AgentIn(agents Agents, name string) (Agent, error) {
 	agent, err := agents.Resolve(name)
 	var unknown *UnknownAgentError
@@ -142,10 +140,10 @@ func AgentIn(agents Agents, name string) (Agent, error) {
 	return agent, nil
 }
 
-// Agent finds an agent, or the default one for "". Errors are as of [AgentIn].
+// Agent finds an agent, or the default one for "". Errors are those of [AgentIn].
 func (c *Configuration) Agent(name string) (Agent, error) { return AgentIn(c.Agents, name) }
 
-// AgentFor is Agent for somebody who may be restricted.
+// AgentFor is Agent for a client that may be restricted.
 func (c *Configuration) AgentFor(restricted bool, name string) (Agent, error) {
 	if !restricted || c.Restricted == nil {
 		return c.Agent(name)
@@ -164,8 +162,8 @@ func (c *Configuration) AgentFor(restricted bool, name string) (Agent, error) {
 	return agent, err
 }
 
-// Known is an agent, or what is known of one that is not there: for whom it does not
-// matter yet, since that is told when the agent is needed.
+// Known returns an agent, or the known part of one that does not exist. It is for callers that
+// do not need the agent yet: the error comes when they do.
 func (c *Configuration) Known(name string) Agent {
 	agent, err := c.Agent(name)
 	if err != nil {
@@ -174,14 +172,14 @@ func (c *Configuration) Known(name string) Agent {
 	return agent
 }
 
-// ConfirmsAnswers reports whether the executor of an agent tells which answers
-// the agent has taken: one of ours does.
+// ConfirmsAnswers reports whether the executor of an agent reports which answers the agent has
+// received: our executor does.
 func (c *Configuration) ConfirmsAnswers(agent string) bool {
 	a, err := c.Agent(agent)
 	return err != nil || a.Driver != DriverExecutor
 }
 
-// KeysOf are the API keys for a run.
+// KeysOf returns the API keys for a run.
 func (c *Configuration) KeysOf(run domain.Run) map[string]Key {
 	if !run.Restricted || c.Restricted == nil {
 		if c.Keys == nil {

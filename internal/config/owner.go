@@ -8,8 +8,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// readUser reads the user's own file. Nobody else may be able to write it, for
-// all that it says counts.
+// readUser reads the user's own file. No other user may be able to write it, because all its
+// settings apply.
 func readUser(path string, getenv func(string) string) *layer {
 	owners := project.Owners{Safe: project.SafeDirectories(getenv, func() []string { return nil })}
 	return readLayer(path, SourceUser, getenv, func(name string, info fs.FileInfo) error {
@@ -23,15 +23,15 @@ func readUser(path string, getenv func(string) string) *layer {
 	})
 }
 
-// readProject reads a project's file, which counts for nothing if it is
-// somebody else's and the user's file makes no exception.
+// readProject reads a project's file. It ignores the file if another user owns it and the user's
+// file makes no exception.
 func readProject(path string, user *layer, getenv func(string) string) *layer {
 	owners := project.Owners{Safe: project.SafeDirectories(getenv, func() []string { return user.safe })}
 	return readLayer(path, SourceProject, getenv, owners.Check)
 }
 
-// Owners tell whose files count, by the environment and the user's file, which
-// are read when a file of somebody else's is met.
+// Owners returns the trusted owners of files. It reads the environment and the user's file only
+// when it meets another user's file.
 func Owners(getenv func(string) string) project.Owners {
 	return project.Owners{Safe: project.SafeDirectories(getenv, func() []string {
 		file, err := UserFile(getenv)
@@ -42,7 +42,7 @@ func Owners(getenv func(string) string) project.Owners {
 	})}
 }
 
-// UserFile is the user's configuration, $XDG_CONFIG_HOME/duet/config.toml,
+// UserFile returns the path of the user's configuration, $XDG_CONFIG_HOME/duet/config.toml,
 // which need not exist.
 func UserFile(getenv func(string) string) (string, error) {
 	dir, err := project.ConfigHome(getenv)
@@ -52,7 +52,7 @@ func UserFile(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "config.toml"), nil
 }
 
-// Inspection is what a project's file asks to be trusted with.
+// Inspection lists the settings of a project's file that need trust.
 type Inspection struct {
 	File string
 	Asks []Value // values of env are shown: they can change what a program does
@@ -60,13 +60,12 @@ type Inspection struct {
 	content []byte
 }
 
-// Inspect reads a project's file without using any of it. Errors are an
-// [*Error] for what is wrong in the file, a [*project.ForeignError] where it
-// counts for nothing, or [fs.ErrNotExist].
+// Inspect reads a project's file without using any of it. Errors are an [*Error] for problems in
+// the file, a [*project.ForeignError] if the file is ignored, or [fs.ErrNotExist].
 func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 	user := &layer{Document: &Document{}}
 	if file, err := UserFile(getenv); err == nil {
-		user = readUser(file, getenv) // what is wrong there is told by Load
+		user = readUser(file, getenv) // Load reports the problems there
 	}
 	l := readProject(path, user, getenv)
 	if l.foreign != nil {
@@ -78,12 +77,12 @@ func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 	if l.Content == nil {
 		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
 	}
-	return &Inspection{File: path, Asks: l.needTrust(user.bounding(), true), content: l.Content}, nil
+	return &Inspection{File: path, Asks: l.needTrust(user.runBounds(), true), content: l.Content}, nil
 }
 
-// Trusted tells whether the store has the file as it was inspected.
+// Trusted reports whether the store contains the inspected version of the file.
 func (i *Inspection) Trusted(s *Store) (bool, error) { return s.Trusts(i.File, i.content) }
 
-// Trust remembers the file as it was inspected. If it has been changed since,
-// what it is now is not trusted.
+// Trust stores the inspected version of the file as trusted. If the file was changed since, the
+// new version is not trusted.
 func (i *Inspection) Trust(s *Store) error { return s.Trust(i.File, i.content) }

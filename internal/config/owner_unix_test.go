@@ -14,8 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// A file of somebody else's counts for nothing, mistakes included, unless the
-// user's own says that it does.
+// Another user's file is ignored, mistakes included, unless the user's own file allows it.
 func TestAProjectsFileOfSomebodyElse(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -83,14 +82,14 @@ func TestSafeDirectoriesAreTheUsersToSay(t *testing.T) {
 	require.ErrorContains(t, err, `:1:21: value 1 of safe_directories: expected the path of a directory`)
 }
 
-// All that the user's file says counts, so that nobody else may write it.
+// All settings of the user's file apply, so no other user may write it.
 func TestTheUsersFileIsTheUsersAlone(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, "default_agent = 'codex'")
 	for mode, good := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o664: true, 0o646: false, 0o666: false} {
 		require.NoError(t, os.Chmod(w.user, mode))
 		if info, err := os.Stat(w.user); mode == 0o664 && (err != nil || project.WritableByOthers(info)) {
-			good = false // the group is one of many
+			good = false // the group has many members
 		}
 		_, err := config.Load(w.sources())
 		if good {

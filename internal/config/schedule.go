@@ -8,23 +8,23 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// This file says when a time of five fields (crontab(5)) is due next, in a
-// time zone that changes its clocks.
+// This file computes the next time of a schedule of five fields (crontab(5)), in a time zone
+// that changes its clocks.
 
-// A Schedule is a time that comes again. It is a value and may be shared.
+// A Schedule is a recurring time. It is a value and may be shared.
 type Schedule struct {
 	spec *cron.SpecSchedule
 	zone *time.Location
-	// eachHour tells that the hour is not said, so that an hour which comes twice
-	// counts twice.
+	// eachHour reports that the schedule does not fix the hour, so that a repeated hour counts
+	// twice.
 	eachHour bool
 }
 
 // localZone is the name of the machine's own time zone.
 const localZone = "local"
 
-// ParseSchedule reads minute, hour, day of the month, month and day of the week. zone is a
-// name of the IANA time zone database, [localZone], or "" for UTC.
+// ParseSchedule parses minute, hour, day of the month, month and day of the week. zone is a name
+// of the IANA time zone database, [localZone], or "" for UTC.
 func ParseSchedule(fields, zone string) (Schedule, error) {
 	if n := len(strings.Fields(fields)); n != 5 || strings.HasPrefix(fields, "TZ=") || strings.HasPrefix(fields, "CRON_TZ=") {
 		return Schedule{}, fmt.Errorf("five fields, minute hour day month weekday, and it has %d", n)
@@ -58,10 +58,9 @@ func location(zone string) (*time.Location, error) {
 	return where, nil
 }
 
-// Next is the first time after t at which the schedule is due, or zero if there is
-// none within five years. A time of the day that the clocks skip is due as much
-// later as they are put forward; one that they show twice is due the first time,
-// unless the hour is not said.
+// Next returns the first time after t at which the schedule is due, or zero if there is none
+// within five years. A time of day that the clocks skip is due later by the length of the gap. A
+// time that occurs twice is due the first time, unless the schedule does not fix the hour.
 func (s Schedule) Next(t time.Time) time.Time {
 	next := s.after(t)
 	for !next.IsZero() && !s.eachHour && s.isRepeated(next) {
@@ -76,8 +75,7 @@ func (s Schedule) after(t time.Time) time.Time {
 	if s.eachHour {
 		return next
 	}
-	// As if the clocks were not changed: what comes out then and is not shown by them is
-	// in the gap.
+	// Compute as if the clocks did not change: a result that they never show is in the gap.
 	_, offset := t.Zone()
 	unchanged := s.spec.Next(t.In(time.FixedZone("", offset)))
 	if unchanged.IsZero() || !next.IsZero() && !unchanged.Before(next) {
@@ -90,15 +88,15 @@ func (s Schedule) after(t time.Time) time.Time {
 	return next
 }
 
-// skips reports whether the clocks of the zone never show what a clock shows at t that
-// is offset seconds east of UTC.
+// skips reports whether the clocks of the zone never show the time that a clock offset seconds
+// east of UTC shows at t.
 func (s Schedule) skips(t time.Time, offset int) bool {
 	wall := t.In(time.FixedZone("", offset))
 	shown := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, s.zone)
 	return shown.Hour() != wall.Hour() || shown.Minute() != wall.Minute()
 }
 
-// isRepeated reports whether the clocks have shown the same a short while before.
+// isRepeated reports whether the clocks have shown the same time shortly before.
 func (s Schedule) isRepeated(t time.Time) bool {
 	_, now := t.Zone()
 	before := t.Add(-3 * time.Hour)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// due lists when a schedule is due after a time, in its zone.
+// due lists the due times of a schedule after a time, in its zone.
 func due(t *testing.T, fields, zone, after string, n int) (list []string) {
 	t.Helper()
 	s, err := ParseSchedule(fields, zone)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// mostTriggers is how many a file may have.
+// mostTriggers is the maximum number of triggers of a file.
 const mostTriggers = 100
 
 // decodeTriggers reads [[triggers]] and [automation].
@@ -35,7 +35,7 @@ func (l *layer) decodeTriggers(top Table) {
 	}
 }
 
-// triggerValues are the triggers, and what holds for all of them, as settings.
+// triggerValues returns the triggers, and their common settings, as settings.
 func (c *Config) triggerValues() (out []Value) {
 	if source := c.origins["automation"]; source != "" {
 		out = append(out, Value{Key: "automation.webhook_hosts", Value: c.Automation.WebhookHosts, Source: source},
@@ -51,9 +51,8 @@ func (c *Config) triggerValues() (out []Value) {
 	return out
 }
 
-// What follows is what a configuration says of triggers, [[triggers]], and of
-// all of them together, [automation]: the types, their defaults and what is wrong with
-// a value. It reads no file.
+// The types, defaults and checks of [[triggers]] and [automation] in a configuration. The code
+// reads no file.
 
 const (
 	mostConditions = 50
@@ -64,7 +63,7 @@ const (
 	mostCooldown   = 30 * 24 * time.Hour
 )
 
-// Operators are those of conditions, with their other names.
+// Operators are the operators of conditions, with their aliases.
 var Operators = []string{"eq", "equals", "neq", "not_equals", "contains", "matches", "gt", "lt", "gte", "lte", "exists", "not_exists"}
 
 // DecodeTrigger reads [[triggers]].
@@ -104,7 +103,7 @@ func DecodeTrigger(t Table, fromProject bool) Trigger {
 	return trigger
 }
 
-// checkEvent notes what cannot be meant.
+// checkEvent records impossible combinations.
 func checkEvent(t Table, trigger Trigger) {
 	switch watches := trigger.watchesPaths(); {
 	case !t.Has("type") && !t.Has("source") && !t.Has("pattern") && !t.Has("cron") && !watches:
@@ -181,7 +180,7 @@ func decodeAction(t Table, a *Action) {
 	}
 }
 
-// decodeAutomation reads [automation], with the defaults for what it does not say.
+// decodeAutomation reads [automation], with defaults for missing values.
 func decodeAutomation(t Table) Automation {
 	t.Only([]string{"webhook_hosts", "max_depth", "max_per_hour"})
 	a := DefaultAutomation()
@@ -195,7 +194,7 @@ func decodeAutomation(t Table) Automation {
 	return a
 }
 
-// text is a string that check says nothing against, or "".
+// text returns a string that check accepts, or "".
 func text(t Table, key string, check func(string) error) string {
 	if s := t.Checked(key, check); s != nil {
 		return *s
@@ -262,9 +261,8 @@ func checkHost(s string) error {
 	return nil
 }
 
-// AllowsWebhook reports whether the user lets events be sent to an address: its host is
-// among WebhookHosts, with the port that the address has, or without one where it is that
-// of the scheme.
+// AllowsWebhook reports whether the user allows events to be sent to an address. WebhookHosts
+// must contain its host with its port; the port may be missing if it is that of the scheme.
 func (a Automation) AllowsWebhook(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || checkURL(address) != nil {
@@ -298,11 +296,11 @@ const (
 	SourceWatch    = "watch"    // files
 	SourceSchedule = "schedule" // times
 	SourceRun      = "run"      // states of runs
-	SourceApproval = "approval" // questions
+	SourceApproval = "approval" // approvals
 )
 
-// Types of events of the sources watch, schedule and approval. Those of runs are "run."
-// and a state.
+// Types of events of the sources watch, schedule and approval. For runs they are "run." and a
+// state.
 const (
 	FileCreate        = "file.create"
 	FileModify        = "file.modify"
@@ -315,11 +313,11 @@ const (
 // Values of [Action.Type].
 const (
 	ActionAgent   = "agent"   // begins a session
-	ActionNotify  = "notify"  // tells whoever is subscribed
+	ActionNotify  = "notify"  // notifies subscribers
 	ActionWebhook = "webhook" // sends the event to an address
 )
 
-// A Trigger says what is done when something happens.
+// A Trigger defines the reaction to an event.
 type Trigger struct {
 	ID          string
 	Description string
@@ -328,21 +326,21 @@ type Trigger struct {
 	Pattern     string // a regular expression for TYPE:SOURCE; "": any
 	Conditions  []Condition
 	Action      Action
-	// Cooldown is how long it does nothing again once it has done something.
+	// Cooldown is the minimum time between two actions.
 	Cooldown         time.Duration
-	RequiresApproval bool // a person is asked before it does anything
-	Enabled          bool // as configured; people switch it on and off
+	RequiresApproval bool // a person must approve each action
+	Enabled          bool // as configured; people enable and disable it
 
-	Paths      []string // directories and files of the project that are watched, as in .gitignore; none: all
+	Paths      []string // watched directories and files of the project, as in .gitignore; none: all
 	Extensions []string // of files, with the dot; none: all
-	Ignore     []string // what is not watched, as in .gitignore
+	Ignore     []string // ignored paths, as in .gitignore
 	Debounce   time.Duration
 
-	Cron     string // five fields; "": it is no schedule
+	Cron     string // five fields; "": not a schedule
 	TimeZone string // of Cron; "": UTC
 
-	FromProject bool   // it stands in the project's file
-	File        string // in which it stands, for people
+	FromProject bool   // it comes from the project's file
+	File        string // its file, for display
 	Line        int
 }
 
@@ -360,29 +358,28 @@ type Action struct {
 	Agent    string `json:"agent,omitempty"`    // "": the default one
 	Priority int    `json:"priority,omitempty"` // higher first
 	Message  string `json:"message,omitempty"`  // of ActionNotify, a template
-	Channel  string `json:"channel,omitempty"`  // for whoever is told
+	Channel  string `json:"channel,omitempty"`  // for the recipient
 	URL      string `json:"url,omitempty"`      // of ActionWebhook
 }
 
-// Automation is what holds for all triggers. Only the user's own file has it.
+// Automation holds the common settings of all triggers. Only the user's own file has it.
 type Automation struct {
 	WebhookHosts []string // HOST or HOST:PORT to which events may be sent
-	MaxDepth     int      // how many sessions triggers may begin one because of another
-	MaxPerHour   int      // how often a trigger may do something
+	MaxDepth     int      // maximum length of a chain of sessions begun by triggers
+	MaxPerHour   int      // maximum number of actions of a trigger
 }
 
-// DefaultAutomation is what holds where nothing is configured.
+// DefaultAutomation returns the settings without configuration.
 func DefaultAutomation() Automation { return Automation{MaxDepth: 3, MaxPerHour: 60} }
 
-// defaultDebounce is how long files have to stay as they are before a trigger is told
-// that they were changed.
+// defaultDebounce is how long files must stay unchanged before a trigger receives their changes.
 const defaultDebounce = 2 * time.Second
 
-// runStates are the states of runs of which events tell.
+// runStates are the states of runs that have events.
 var runStates = []string{"queued", "starting", "running", "waiting_input", "interrupting", "completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"}
 
-// FitsType reports whether events of a type and a source are for the trigger, whatever
-// else they are.
+// FitsType reports whether the trigger accepts events of a type and a source, apart from its
+// other conditions.
 func (t Trigger) FitsType(kind, source string) bool {
 	if t.Type != "" && t.Type != kind || t.Source != "" && t.Source != source {
 		return false
@@ -401,18 +398,18 @@ func (t Trigger) watchesPaths() bool {
 	return len(t.Paths) > 0 || len(t.Extensions) > 0 || len(t.Ignore) > 0
 }
 
-// Watches reports whether the trigger is for changes of files.
+// Watches reports whether the trigger reacts to changes of files.
 func (t Trigger) Watches() bool {
 	return slices.ContainsFunc([]string{FileCreate, FileModify, FileDelete}, func(kind string) bool { return t.FitsType(kind, SourceWatch) })
 }
 
-// FollowsRuns reports whether the trigger is for what becomes of runs and questions.
+// FollowsRuns reports whether the trigger reacts to runs and approvals.
 func (t Trigger) FollowsRuns() bool {
 	return slices.ContainsFunc(runStates, func(state string) bool { return t.FitsType("run."+state, SourceRun) }) ||
 		slices.ContainsFunc([]string{ApprovalRequested, ApprovalResolved}, func(kind string) bool { return t.FitsType(kind, SourceApproval) })
 }
 
-// When says in words what the trigger is for.
+// When describes the trigger's event in words.
 func (t Trigger) When() string {
 	var parts []string
 	if t.Cron != "" {
@@ -436,7 +433,7 @@ func (t Trigger) When() string {
 	return strings.Join(parts, " ")
 }
 
-// String is the trigger in one line, for whoever judges a configuration.
+// String describes the trigger in one line, for a person who reviews a configuration.
 func (t Trigger) String() string {
 	s := t.ID + ": " + t.When() + " → " + t.Action.String()
 	if t.RequiresApproval {
@@ -445,7 +442,7 @@ func (t Trigger) String() string {
 	return s
 }
 
-// String is what is done, in one line.
+// String describes the action in one line.
 func (a Action) String() string {
 	switch a.Type {
 	case ActionAgent:

@@ -16,17 +16,16 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// This file remembers which configuration files of projects the user
-// trusts.
+// This file stores which configuration files of projects the user trusts.
 
-// A Store remembers which files the user trusts: for each path, the SHA-256 of
-// the content that was looked at. One byte that changes withdraws the trust.
-// It may be used by many goroutines and processes at once.
+// A Store holds the files that the user trusts: for each path, the SHA-256 of the reviewed
+// content. A change of one byte withdraws the trust. It may be used by many goroutines and
+// processes at once.
 type Store struct {
 	path string
 }
 
-// storeFile is what the store's file holds.
+// storeFile is the content of the store's file.
 type storeFile struct {
 	Version int              `json:"version"`
 	Files   map[string]entry `json:"files"` // by path, free of links
@@ -39,10 +38,10 @@ type entry struct {
 
 const version = 1
 
-// NewTrust is the store in a file, which need not exist.
+// NewTrust returns the store in a file, which need not exist.
 func NewTrust(path string) *Store { return &Store{path: path} }
 
-// DefaultTrust is the user's store, $XDG_STATE_HOME/duet/trusted.json.
+// DefaultTrust returns the user's store, $XDG_STATE_HOME/duet/trusted.json.
 func DefaultTrust(getenv func(string) string) (*Store, error) {
 	dir, err := project.StateHome(getenv)
 	if err != nil {
@@ -51,11 +50,11 @@ func DefaultTrust(getenv func(string) string) (*Store, error) {
 	return NewTrust(filepath.Join(dir, "trusted.json")), nil
 }
 
-// Path is the store's file.
+// Path returns the path of the store's file.
 func (s *Store) Path() string { return s.path }
 
-// Revoke forgets the file, which need not exist any more. To revoke what is
-// not trusted is no error.
+// Revoke removes the file from the store; the file itself need not exist. Revoking a file that
+// is not trusted is not an error.
 func (s *Store) Revoke(path string) error {
 	name, err := canonical(path)
 	if err != nil {
@@ -64,9 +63,9 @@ func (s *Store) Revoke(path string) error {
 	return s.change(func(files map[string]entry) { delete(files, name) })
 }
 
-// Trusts reports whether the user trusts this content of the file, which the caller
-// has read and will use. Trust from before the project's directory was replaced does
-// not count, see [project.Project.Replaced].
+// Trusts reports whether the user trusts this content of the file, which the caller has read and
+// will use. Trust from before the project's directory was replaced does not count, see
+// [project.Project.Replaced].
 func (s *Store) Trusts(path string, content []byte) (bool, error) {
 	trusted, known, err := s.find(path)
 	if err != nil || !known || trusted.SHA256 != contentHash(content) {
@@ -75,7 +74,7 @@ func (s *Store) Trusts(path string, content []byte) (bool, error) {
 	return !trusted.TrustedAt.Before(s.projectOf(path).Replaced()), nil
 }
 
-// projectOf is the project whose configuration a file is.
+// projectOf returns the project of a configuration file.
 func (s *Store) projectOf(path string) project.Project {
 	root, err := filepath.Abs(filepath.Dir(path))
 	if err == nil {
@@ -86,19 +85,18 @@ func (s *Store) projectOf(path string) project.Project {
 	return project.Project{Root: root, StateDir: project.StateDirIn(filepath.Dir(s.path), root)}
 }
 
-// Files are the files whose content decides whether a file is trusted.
+// Files returns the files whose content decides whether a file is trusted.
 func (s *Store) Files(path string) []string {
 	return []string{s.path, s.projectOf(path).RecordFile()}
 }
 
-// Remembers tells whether the user trusts any content of the file, which may be
-// gone.
+// Remembers reports whether the user trusts any content of the file, which may be gone.
 func (s *Store) Remembers(path string) (bool, error) {
 	_, known, err := s.find(path)
 	return known, err
 }
 
-// find is what is remembered of a file.
+// find returns the store's entry for a file.
 func (s *Store) find(path string) (remembered entry, known bool, err error) {
 	name, err := canonical(path)
 	if err != nil {
@@ -112,7 +110,7 @@ func (s *Store) find(path string) (remembered entry, known bool, err error) {
 	return remembered, known, nil
 }
 
-// Trust remembers this content of the file, which the user has seen.
+// Trust stores this content of the file, which the user has seen, as trusted.
 func (s *Store) Trust(path string, content []byte) error {
 	name, err := canonical(path)
 	if err != nil {
@@ -128,7 +126,7 @@ func contentHash(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical is the one name of a file. The file itself may be gone.
+// canonical returns the one name of a file. The file itself may be gone.
 func canonical(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -198,7 +196,7 @@ func (s *Store) change(change func(map[string]entry)) error {
 	return nil
 }
 
-// write replaces the file at once, so that a reader sees the old or the new.
+// write replaces the file atomically, so that a reader sees the old or the new one.
 func (s *Store) write(file storeFile) error {
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
@@ -208,7 +206,7 @@ func (s *Store) write(file storeFile) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // in vain once it has its name
+	defer os.Remove(temporary.Name()) // fails once it is renamed
 	_, err = temporary.Write(append(text, '\n'))
 	if err == nil {
 		err = temporary.Sync()

@@ -104,8 +104,8 @@ func TestWhatNoProjectChoseIsNeverItsUntrustedAgent(t *testing.T) {
 	assert.Empty(t, a.Env)
 }
 
-// Whatever the project's file chooses: before it is trusted, and for who does
-// not trust the workspace also after that, the user's own default is taken.
+// Whatever the project's file chooses, the user's own default applies until the file is trusted,
+// and always for a client that does not trust the workspace.
 func TestAnUntrustedFileChoosesNoAgent(t *testing.T) {
 	for _, c := range []struct{ user, want string }{
 		{"", "claude"},
@@ -128,7 +128,7 @@ func TestAnUntrustedFileChoosesNoAgent(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.want, a.Name)
 			assert.Equal(t, c.want, loaded.Default())
-			w.trusted() // which does not help who is restricted
+			w.trusted() // which does not help a restricted client
 		}
 		a, err := w.load().Resolve("")
 		require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestInspect(t *testing.T) {
 		`rules = allow tool "Bash"`,
 	}, asks)
 
-	// What was seen is what is trusted, not what came in its place.
+	// The inspected content is trusted, not the content that replaced it.
 	w.write(w.project, greedy+"#")
 	require.NoError(t, in.Trust(w.trust))
 	yes, err := w.trust.Trusts(w.project, w.read(w.project))

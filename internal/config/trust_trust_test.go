@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newStore is an empty store, in a directory whose name is free of links.
+// newStore returns an empty store, in a directory whose name is free of links.
 func newStore(t *testing.T) (dir string, store *config.Store) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

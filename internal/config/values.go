@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Values lists every setting that is in effect, and those that wait for trust,
-// with its source. Values of env and of headers are hidden.
+// Values lists every effective setting, and those that wait for trust, with its source. It hides
+// the values of env and of headers.
 func (c *Config) Values() []Value {
 	var out []Value
 	add := func(key string, v any) {
@@ -67,8 +67,7 @@ func (c *Config) Values() []Value {
 	return append(append(out, c.triggerValues()...), c.waiting...)
 }
 
-// fields are what of an agent can be configured, without values that may be
-// secret.
+// fields returns the configurable fields of an agent, without values that may be secret.
 func (a Agent) fields() []field {
 	out := []field{{"title", a.Title}, {"driver", a.Driver}, {"command", a.Command}}
 	if a.Driver == DriverCommand {
@@ -107,7 +106,7 @@ func (a Agent) fields() []field {
 	return out
 }
 
-// Value is one setting and where it comes from.
+// Value is one setting and its source.
 type Value struct {
 	Key    string `json:"key"`   // such as limits.max_runs
 	Value  any    `json:"value"` // string, int, []string or map[string]string
@@ -115,11 +114,11 @@ type Value struct {
 	Waits  bool   `json:"waits_for_trust,omitempty"` // it has no effect until its file is trusted
 }
 
-// phrase is a string whose parts are quoted where they need to be.
+// phrase is a string with its parts quoted as needed.
 type phrase string
 
-// ValueText is a value as TOML would have it. Control characters are escaped,
-// so that a file cannot play with the terminal that it is shown on.
+// ValueText returns a value in TOML syntax. It escapes control characters, so that a file cannot
+// control the terminal.
 func ValueText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -149,13 +148,13 @@ func ValueText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// quoteControls is a text in which nothing plays with a terminal.
+// quoteControls returns a text that cannot control a terminal.
 func quoteControls(s string) string {
 	quoted := strconv.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// hidden is m with its values, which may be secrets, made unreadable.
+// hidden returns m with its values, which may be secrets, masked.
 func hidden(m map[string]string) map[string]string {
 	out := make(map[string]string, len(m))
 	for name := range m {
@@ -164,13 +163,13 @@ func hidden(m map[string]string) map[string]string {
 	return out
 }
 
-// field is one key of [agents.NAME] that was given.
+// field is one configured key of [agents.NAME].
 type field struct {
 	name  string
 	value any
 }
 
-// String is a rule in one line.
+// String returns a rule in one line.
 func (r Rule) String() string {
 	s := fmt.Sprintf("%s tool %s", r.Effect, strconv.Quote(r.Tool))
 	for _, part := range []struct{ name, value string }{{"path", r.Path}, {"command", r.Command}, {"agent", r.Agent}} {
@@ -181,8 +180,8 @@ func (r Rule) String() string {
 	return s
 }
 
-// serverText is an MCP server in one line. The values of variables and headers
-// are shown only where the file is shown to be judged.
+// serverText returns an MCP server in one line. It shows the values of variables and headers
+// only in a review of the file.
 func serverText(s catalog.MCPServer, withValues bool) string {
 	if s.Command == "" {
 		return fmt.Sprintf("%s %s%s", s.Type, strconv.Quote(s.URL), withText(" headers ", s.Headers, withValues))
@@ -200,7 +199,7 @@ func withText(what string, m map[string]string, withValues bool) string {
 	return what + ValueText(m)
 }
 
-// commandText is a command of a user in one line; the values of variables are shown as in
+// commandText returns a command of a user in one line; the values of variables are shown as in
 // serverText.
 func commandText(b Definition, withValues bool) string {
 	s := ValueText(b.Text())

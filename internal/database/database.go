@@ -1,5 +1,5 @@
-// Package database looks into the database of a project from outside of its hub, and changes
-// nothing there.
+// Package database reads the database of a project from outside of its hub. It changes nothing
+// there.
 package database
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// ErrNone says that a project has no database yet.
+// ErrNone reports that a project has no database yet.
 var ErrNone = errors.New("nothing is kept of this project yet")
 
 // Exists reports whether the project has a database.
@@ -22,34 +22,34 @@ func Exists(p project.Project) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Check looks whether the project's database can be used. tellsTodo reports whether the error
-// says what to do about it.
+// Check checks whether the project's database can be used. tellsTodo reports whether the error
+// names the remedy.
 func Check(ctx context.Context, p project.Project) (tellsTodo bool, err error) {
 	err = sqlite.Check(ctx, p.Database())
 	var broken *sqlite.OpenError
 	return errors.As(err, &broken) && broken.Reason != "unreadable", err
 }
 
-// IsUnusable reports whether an error says that a database cannot be used, and not that
-// something around it went wrong.
+// IsUnusable reports whether an error means that the database itself cannot be used, not that
+// another step failed.
 func IsUnusable(err error) bool { return errors.As(err, new(*sqlite.OpenError)) }
 
-// Conversations returns how many conversations the project has. A hub may use the database
+// Conversations returns the number of conversations of the project. A hub may use the database
 // meanwhile.
 func Conversations(ctx context.Context, p project.Project) (int, error) {
 	return sqlite.Conversations(ctx, p.Database())
 }
 
-// A KeyAccess is that an agent asked for the API key of a service.
+// A KeyAccess records that an agent requested the API key of a service.
 type KeyAccess struct {
 	At        time.Time `json:"at"`
 	SessionID string    `json:"session_id"`
 	Service   string    `json:"service"`
-	Outcome   string    `json:"outcome"` // where the key came from, or why there was none; in words
+	Outcome   string    `json:"outcome"` // the source of the key, or the reason why there was none; in words
 }
 
-// KeyAccesses lists the last times that agents of the project asked for API keys, the newest
-// first. A hub may use the database meanwhile.
+// KeyAccesses lists the latest requests for API keys by agents of the project, the newest first.
+// A hub may use the database meanwhile.
 func KeyAccesses(ctx context.Context, p project.Project, limit int) ([]KeyAccess, error) {
 	accesses, err := sqlite.KeyAccesses(ctx, p.Database(), limit)
 	if err != nil {

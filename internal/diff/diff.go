@@ -1,6 +1,5 @@
-// Package diff shows how a file changed as a unified diff, as git does. It is the
-// one place that makes them: for the conversation, for what is asked, and for
-// clients.
+// Package diff shows how a file changed as a unified diff, as git does. Conversations, approvals
+// and clients all use it.
 package diff
 
 import (
@@ -12,8 +11,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Unified is how a file changed from before to after, as git shows it; a text of
-// nil means that there is no file. The path is told relative to root where it lies in it.
+// Unified returns the change of a file from before to after, as git shows it; a nil text means
+// that there is no file. A path below root is shown relative to it.
 func Unified(root, path string, before, after *string) string {
 	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 		path = rel
@@ -33,8 +32,8 @@ func Unified(root, path string, before, after *string) string {
 	return numbered(udiff.Unified(oldName, newName, oldText, newText))
 }
 
-// Count is how many lines a unified diff of one file adds and removes. What
-// comes before its first hunk is its head.
+// Count returns how many lines a unified diff of one file adds and removes. It ignores the
+// header before the first hunk.
 func Count(unified string) (added, removed int) {
 	head := true
 	for line := range strings.Lines(unified) {

@@ -31,7 +31,7 @@ func TestUnified(t *testing.T) {
 	}
 }
 
-// The library forgets the lines between two edits of a hunk when it numbers the next one.
+// The library ignores the lines between two edits of a hunk when it numbers the next one.
 func TestNumbersOfLaterHunks(t *testing.T) {
 	before, after := "", ""
 	for i := range 30 {
@@ -47,7 +47,7 @@ func TestNumbersOfLaterHunks(t *testing.T) {
 	assert.Contains(t, diff.Unified("/", "/a", &gone, &before), "@@ -0,0 +1,30 @@\n")
 }
 
-// Lines of the file that look like the head of a diff are lines nevertheless.
+// Lines of the file that look like the header of a diff count as lines.
 func TestCount(t *testing.T) {
 	before, after := "-- a comment in SQL\nkept\n", "kept\n++ a\n++ b\n"
 	added, removed := diff.Count(diff.Unified("/", "/a.sql", &before, &after))

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// A Hunk is one change of a unified diff, with the lines around it. Lines keep
-// their ends; the last one of a file may have none.
+// A Hunk is one change of a unified diff, with the lines around it. Lines keep their ends; the
+// last one of a file may have none.
 type Hunk struct {
-	OldStart, OldLines int // as in its head: of no lines, the start is 0
+	OldStart, OldLines int // as in its header: without lines, the start is 0
 	NewStart, NewLines int
 	Added, Removed     int    // lines
-	Old, New           string // what stands there before and after it
-	Body               string // its lines as they stand in the diff, without the head
+	Old, New           string // the text before and after the change
+	Body               string // its lines in the diff, without the header
 }
 
-// Hunks are the hunks of the diff of one file, as [Unified] makes it.
+// Hunks returns the hunks of the diff of one file, as [Unified] makes it.
 func Hunks(unified string) []Hunk {
 	var hunks []Hunk
 	var old, new, body strings.Builder
@@ -28,7 +28,7 @@ func Hunks(unified string) []Hunk {
 		new.Reset()
 		body.Reset()
 	}
-	left := 0 // lines of the hunk that are still to come
+	left := 0 // remaining lines of the hunk
 	lines := splitLines(unified)
 	for i, line := range lines {
 		if left == 0 {
@@ -69,8 +69,8 @@ func Hunks(unified string) []Hunk {
 	return hunks
 }
 
-// numbered is a diff of one file whose hunks have the right numbers in the new file: the library
-// forgets the lines between two edits of a hunk when it numbers the next one.
+// numbered corrects the hunk numbers in the new file, in a diff of one file: the library ignores
+// the lines between two edits of a hunk when it numbers the next one.
 func numbered(unified string) string {
 	var b strings.Builder
 	b.Grow(len(unified))
@@ -107,7 +107,7 @@ func numbered(unified string) string {
 	return b.String()
 }
 
-// head reads the first line of a hunk.
+// head parses the first line of a hunk.
 func head(line string) (h Hunk, ok bool) {
 	rest, ok := strings.CutPrefix(line, "@@ ")
 	if !ok {
@@ -124,7 +124,7 @@ func head(line string) (h Hunk, ok bool) {
 	return h, true
 }
 
-// span reads where lines begin, and how many they are: one, where that is not said.
+// span parses the first line and the number of lines; a missing number means one.
 func span(text string, mark byte, start, lines *int) bool {
 	if text == "" || text[0] != mark {
 		return false

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is heard of: of a directory that leads to a file, of one in which something
-// with a name is looked for, and of a file. A file is written when its writer
-// closes it, so that nobody reads half of it.
+// The watched events: of a directory on the path to a file, of a directory that contains a name
+// on the path, and of a file. A file counts as written when its writer closes it, so that no
+// reader sees half of it.
 const (
-	eventsOnTheWay = unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
-	eventsOfNames  = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_ONLYDIR
-	eventsOfFile   = unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW
+	eventsOfParents = unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
+	eventsOfNames   = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_ONLYDIR
+	eventsOfFile    = unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW
 )
 
-// mostSteps is how many directories and links may lead to a file; the system
+// mostSteps is the maximum number of directories and links on the path to a file; the system
 // itself follows 40 links.
 const mostSteps = 1000
 
-// Files watches files by absolute paths. They need not exist, nor the directories
-// that lead to them; links are followed, and each may be replaced. It tells when one
-// of the files may be another one, or another text: who looks at them after Files has
-// returned, and after each telling, misses nothing. What is written through memory
-// (mmap) is not told, nor what was written to a file that its writer keeps open.
+// Files watches files by absolute paths. The files and their directories need not exist; links
+// are followed, and each may be replaced. It sends a value when one of the files may be another
+// one, or may have changed. A caller that reads the files after Files has returned, and after
+// each value, misses nothing. It does not see writes through memory (mmap), nor writes to a file
+// that its writer keeps open.
 //
-// C is closed if the system cannot tell any more, such as when a path leads to
-// another machine. An error is [ErrBlind]. Who has made a watch closes it.
+// C is closed if the system can no longer watch, for example when a path leads to another
+// machine. An error is [ErrBlind]. The caller must close the watch.
 func Files(paths ...string) (*Watch, error) {
 	f, err := newFiles(paths)
 	if err != nil {
@@ -44,15 +44,15 @@ func Files(paths ...string) (*Watch, error) {
 	return w, nil
 }
 
-// files are watched by one goroutine.
+// files is used by one goroutine.
 type files struct {
 	paths   []string
 	file    *os.File        // the inotify descriptor
 	watched map[int32]*spot // by watch descriptor
 }
 
-// A spot is what is watched: something that is all of interest, or a directory in
-// which names are.
+// A spot is a watched path: one whose every event matters, or a directory with the names that
+// matter.
 type spot struct {
 	itself bool
 	names  map[string]bool
@@ -66,7 +66,7 @@ func newFiles(paths []string) (*files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBlind, err)
 	}
-	f := &files{paths: paths, file: os.NewFile(uintptr(fd), "inotify")} // it does not block, so that Close ends a Read
+	f := &files{paths: paths, file: os.NewFile(uintptr(fd), "inotify")} // non-blocking, so that Close ends a Read
 	if err := f.renew(); err != nil {
 		f.file.Close()
 		return nil, err
@@ -74,7 +74,7 @@ func newFiles(paths []string) (*files, error) {
 	return f, nil
 }
 
-// read tells of changes until the file is closed.
+// read reports changes until the file is closed.
 func (f *files) read(changes chan<- struct{}) {
 	events := make([]byte, 4096) // whole events, each of at most unix.SizeofInotifyEvent + unix.NAME_MAX + 1 bytes
 	for {
@@ -82,23 +82,23 @@ func (f *files) read(changes chan<- struct{}) {
 		if err != nil {
 			return // it was closed
 		}
-		if !f.concern(events[:n]) {
+		if !f.relevant(events[:n]) {
 			continue
 		}
-		// Watched first: what happens from here on is told again.
+		// Watched first: later changes are reported again.
 		if err := f.renew(); err != nil {
 			close(changes)
 			return
 		}
 		select {
 		case changes <- struct{}{}:
-		default: // it is known already
+		default: // a change is pending already
 		}
 	}
 }
 
-// concern reports whether there is an event that matters among these.
-func (f *files) concern(events []byte) bool {
+// relevant reports whether one of these events matters.
+func (f *files) relevant(events []byte) bool {
 	for len(events) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(events))
 		mask := binary.NativeEndian.Uint32(events[4:])
@@ -110,20 +110,19 @@ func (f *files) concern(events []byte) bool {
 		}
 		p := f.watched[wd]
 		switch {
-		case p == nil: // of what is not watched any more
+		case p == nil: // of a path that is no longer watched
 		case name != "":
 			if p.names[name] {
 				return true
 			}
-		case p.itself || mask&unix.IN_ATTRIB == 0: // of a directory all but that leads elsewhere
+		case p.itself || mask&unix.IN_ATTRIB == 0: // of a directory, every event except those of other names
 			return true
 		}
 	}
 	return false
 }
 
-// renew watches what leads to the files now, and nothing else. An error is
-// [ErrBlind].
+// renew watches the current paths to the files, and nothing else. An error is [ErrBlind].
 func (f *files) renew() error {
 	conn, err := f.file.SyscallConn()
 	if err != nil {
@@ -149,8 +148,8 @@ func (f *files) renew() error {
 	return nil
 }
 
-// follow watches what leads to a path, as far as there is something. What it finds
-// gone on its way is told of by what it has watched before.
+// follow watches the path to a file, as far as it exists. If a part vanishes meanwhile, the
+// earlier watches report it.
 func (f *files) follow(fd int, path string) error {
 	dir, rest := "/", strings.Split(path, "/")
 	for range mostSteps {
@@ -167,8 +166,8 @@ func (f *files) follow(fd int, path string) error {
 		}
 		next := filepath.Join(dir, name)
 		if len(rest) > 1 {
-			_, err := f.watch(fd, next, eventsOnTheWay)
-			if errors.Is(err, unix.EACCES) && isDirectory(next) { // what we may not read others seldom may move
+			_, err := f.watch(fd, next, eventsOfParents)
+			if errors.Is(err, unix.EACCES) && isDirectory(next) { // a directory that we may not read can rarely be moved by others
 				err = nil
 			}
 			if err == nil {
@@ -179,14 +178,14 @@ func (f *files) follow(fd int, path string) error {
 				return err
 			}
 		}
-		// It is the last, a link, or not there.
+		// It is the last, a link, or missing.
 		here, err := f.watch(fd, dir, eventsOfNames)
 		switch {
 		case isGone(err):
 			return nil
 		case err != nil:
 			return err
-		case isElsewhere(dir):
+		case isRemote(dir):
 			return ErrBlind
 		}
 		if here.names == nil {
@@ -206,11 +205,11 @@ func (f *files) follow(fd int, path string) error {
 				dir = "/"
 			}
 			rest = append(strings.Split(target, "/"), rest[1:]...)
-		case len(rest) > 1 && info.IsDir(): // since it was tried
+		case len(rest) > 1 && info.IsDir(): // it has appeared since
 		case len(rest) > 1:
 			return nil
 		default:
-			if isElsewhere(next) {
+			if isRemote(next) {
 				return ErrBlind
 			}
 			file, err := f.watch(fd, next, eventsOfFile)
@@ -219,13 +218,13 @@ func (f *files) follow(fd int, path string) error {
 			} else if isLimit(err) {
 				return err
 			}
-			return nil // one that may not be read has no text; the directory tells when it may
+			return nil // an unreadable file has no text; the directory reports when it becomes readable
 		}
 	}
-	return nil // links in a circle lead nowhere; the first one tells when it is replaced
+	return nil // links in a circle lead nowhere; the first one reports its replacement
 }
 
-// watch adds what is to be heard of a path.
+// watch adds events of a path.
 func (f *files) watch(fd int, path string, heard uint32) (*spot, error) {
 	wd, err := unix.InotifyAddWatch(fd, path, heard|unix.IN_MASK_ADD)
 	if err != nil {
@@ -244,8 +243,8 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isLimit reports whether the system lets nobody watch more.
+// isLimit reports whether an error means that a limit of inotify is reached.
 func isLimit(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM) }
 
-// isGone reports whether what was to be watched is not there any more.
+// isGone reports whether an error means that the path no longer exists.
 func isGone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// followed are files of which a test asks whether it would have been told: what
-// happened is in the descriptor's queue when a change returns.
+// followed watches files for a test. Events are in the descriptor's queue as soon as a change
+// returns.
 func followed(t *testing.T, paths ...string) *files {
 	t.Helper()
 	f, err := newFiles(paths)
@@ -22,7 +22,7 @@ func followed(t *testing.T, paths ...string) *files {
 	return f
 }
 
-// tells reads all that has happened, and watches what is there now.
+// tells reads all pending events, and watches the current paths.
 func (f *files) tells(t *testing.T) (concerned bool) {
 	t.Helper()
 	conn, err := f.file.SyscallConn()
@@ -35,28 +35,28 @@ func (f *files) tells(t *testing.T) (concerned bool) {
 			return concerned
 		}
 		require.NoError(t, err)
-		if f.concern(events[:n]) {
+		if f.relevant(events[:n]) {
 			concerned = true
 			require.NoError(t, f.renew())
 		}
 	}
 }
 
-// write makes a file and what leads to it.
+// write makes a file and its directories.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// swap puts another file into the place of one, as editors do.
+// swap replaces a file by another one, as editors do.
 func swap(t *testing.T, path, text string) {
 	t.Helper()
 	write(t, path+".new", text)
 	require.NoError(t, os.Rename(path+".new", path))
 }
 
-// root is a directory whose name is free of links.
+// root returns a directory whose name is free of links.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -64,7 +64,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// However a file comes to be another one, that is told, and nothing is told twice.
+// Every way to replace a file is reported, and nothing is reported twice.
 func TestFilesAreFollowed(t *testing.T) {
 	for name, play := range map[string]struct {
 		before func(t *testing.T, dir, path string)
@@ -102,7 +102,7 @@ func TestFilesAreFollowed(t *testing.T) {
 					require.NoError(t, os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "moved")))
 				},
 				func(t *testing.T, dir, _ string) {
-					write(t, filepath.Join(dir, "moved", "b", "file"), "1") // in vain
+					write(t, filepath.Join(dir, "moved", "b", "file"), "1") // has no effect on the watched file
 					require.NoError(t, os.Rename(filepath.Join(dir, "moved"), filepath.Join(dir, "a")))
 				},
 				func(t *testing.T, _, path string) { write(t, path, "2") },
@@ -154,7 +154,7 @@ func TestFilesAreFollowed(t *testing.T) {
 	}
 }
 
-// A file that is there at last may not be whole yet.
+// A file that appears may not be complete yet.
 func TestAFileIsToldOfWhenItIsWhole(t *testing.T) {
 	path := filepath.Join(root(t), "file")
 	f := followed(t, path)
@@ -170,7 +170,7 @@ func TestAFileIsToldOfWhenItIsWhole(t *testing.T) {
 	require.True(t, f.tells(t), "others may read it")
 }
 
-// What happens beside a file wakes nobody.
+// Changes of other files send no notification.
 func TestOtherFilesAreNotTold(t *testing.T) {
 	dir := root(t)
 	path := filepath.Join(dir, "file")
@@ -199,6 +199,6 @@ func TestFilesAreToldOfUntilTheWatchIsClosed(t *testing.T) {
 	w, err := Files(path)
 	require.NoError(t, err)
 	write(t, path, "text")
-	require.True(t, told(w))
+	require.True(t, notified(w))
 	require.NoError(t, w.Close())
 }

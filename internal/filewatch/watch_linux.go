@@ -10,34 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watch tells of changes of one directory, or of files.
+// A Watch reports changes of one directory, or of files.
 type Watch struct {
-	// C has one in it when something may have been removed or replaced: the
-	// directory, one that leads to it, or an entry of it; or when the file was
-	// written. It is never closed.
+	// C receives a value when something may have been removed or replaced: the directory, one on
+	// its path, or an entry of it; or when the file was written. It is never closed.
 	C <-chan struct{}
 
 	file    *os.File
 	reading sync.WaitGroup
 }
 
-// What is heard of: of the directory itself, and of those that lead to it. That one
-// is removed or unmounted is always heard of, by IN_IGNORED.
+// The watched events: of the directory itself, and of those on its path. The removal or unmount
+// of one is always reported, by IN_IGNORED.
 const (
 	eventsHere  = eventsAbove | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
 	eventsAbove = unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 )
 
-// Directory watches a directory, by a path that is absolute and free of symbolic
-// links: whether it is moved or removed, and whether something in it is. Of root,
-// which is such a path too, it is the former alone, and only if the system tells. What
-// happened before is not told of. An error is [ErrBlind], or the directory's. The
-// caller closes the watch.
+// Directory watches a directory, by a path that is absolute and free of symbolic links, for its
+// own move or removal, and that of its entries. For root, also such a path, it watches only the
+// former, and only if the system supports it. Earlier changes are not reported. An error is
+// [ErrBlind], or the directory's. The caller must close the watch.
 func Directory(path, root string) (*Watch, error) {
 	fd, err := listen(path)
-	if err == nil && !isElsewhere(root) {
+	if err == nil && !isRemote(root) {
 		if err = listenAbove(fd, root); err == nil {
-			// A directory in which a process works tells nothing itself when it is removed.
+			// The removal of a process's working directory sends no event of its own.
 			_, err = unix.InotifyAddWatch(fd, filepath.Dir(root), unix.IN_DELETE|unix.IN_MASK_ADD|unix.IN_ONLYDIR)
 			if errors.Is(err, unix.EACCES) {
 				err = nil
@@ -53,11 +51,11 @@ func Directory(path, root string) (*Watch, error) {
 	return newWatch(fd), nil
 }
 
-// Written watches a file, which may have been written before: who looks at it
-// after Written has returned misses nothing. An error is [ErrBlind], or the
-// file's. Who has made a watch closes it.
+// Written watches a file. It may have been written before: a caller that reads it after Written
+// has returned misses nothing. An error is [ErrBlind], or the file's. The caller must close the
+// watch.
 func Written(path string) (*Watch, error) {
-	if isElsewhere(path) {
+	if isRemote(path) {
 		return nil, ErrBlind
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -76,14 +74,14 @@ func Written(path string) (*Watch, error) {
 
 func newWatch(fd int) *Watch {
 	changes := make(chan struct{}, 1)
-	w := &Watch{C: changes, file: os.NewFile(uintptr(fd), "inotify")} // it does not block, so that Close ends a Read
+	w := &Watch{C: changes, file: os.NewFile(uintptr(fd), "inotify")} // non-blocking, so that Close ends a Read
 	w.reading.Go(func() { w.read(changes) })
 	return w
 }
 
 // listen makes a descriptor from which changes can be read.
 func listen(path string) (fd int, err error) {
-	if isElsewhere(path) {
+	if isRemote(path) {
 		return -1, ErrBlind
 	}
 	fd, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -92,7 +90,7 @@ func listen(path string) (fd int, err error) {
 	}
 	if _, err := unix.InotifyAddWatch(fd, path, eventsHere); err != nil {
 		unix.Close(fd)
-		if errors.Is(err, unix.ENOSPC) { // so many watches are all that a user may have
+		if errors.Is(err, unix.ENOSPC) { // the user's limit of watches is reached
 			err = fmt.Errorf("%w: %w", ErrBlind, err)
 		}
 		return -1, &os.PathError{Op: "watch", Path: path, Err: err}
@@ -104,14 +102,14 @@ func listen(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// listenAbove has a descriptor tell when a directory, or one that leads to it, is moved.
+// listenAbove watches for the move of a directory, or of one on its path.
 func listenAbove(fd int, path string) error {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		_, err := unix.InotifyAddWatch(fd, dir, eventsAbove|unix.IN_MASK_ADD)
 		switch {
-		case errors.Is(err, unix.EACCES): // what we may not read others seldom may move
+		case errors.Is(err, unix.EACCES): // a directory that we may not read can rarely be moved by others
 			err = nil
-		case errors.Is(err, unix.ENOSPC): // so many watches are all that a user may have
+		case errors.Is(err, unix.ENOSPC): // the user's limit of watches is reached
 			err = fmt.Errorf("%w: %w", ErrBlind, err)
 		case err != nil:
 			err = &os.PathError{Op: "watch", Path: dir, Err: err}
@@ -125,14 +123,14 @@ func listenAbove(fd int, path string) error {
 	}
 }
 
-// Close ends the watch. C tells nothing more.
+// Close ends the watch. C receives nothing more.
 func (w *Watch) Close() error {
 	err := w.file.Close()
 	w.reading.Wait()
 	return err
 }
 
-// read passes on that something happened, whatever it was: who is told looks.
+// read reports that something happened, without details: the receiver checks the files.
 func (w *Watch) read(changes chan<- struct{}) {
 	events := make([]byte, 4096) // whole events, each of at most unix.SizeofInotifyEvent + unix.NAME_MAX + 1 bytes
 	for {
@@ -141,13 +139,13 @@ func (w *Watch) read(changes chan<- struct{}) {
 		}
 		select {
 		case changes <- struct{}{}:
-		default: // it is known already
+		default: // a change is pending already
 		}
 	}
 }
 
-// isElsewhere reports whether others can change a file system without our kernel.
-func isElsewhere(path string) bool {
+// isRemote reports whether others can change a file system without our kernel.
+func isRemote(path string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {
 		return true

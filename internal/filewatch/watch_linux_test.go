@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// place makes above/project/.duet with a file, and a watch of it.
+// place makes above/project/.duet with a file, and watches it.
 func place(t *testing.T) (above, dir string, w *Watch) {
 	t.Helper()
 	above, err := filepath.EvalSymlinks(t.TempDir())
@@ -30,7 +30,7 @@ func place(t *testing.T) (above, dir string, w *Watch) {
 	return above, dir, w
 }
 
-func told(w *Watch) bool {
+func notified(w *Watch) bool {
 	select {
 	case <-w.C:
 		return true
@@ -57,7 +57,7 @@ func TestRemovalIsTold(t *testing.T) {
 			above, dir, w := place(t)
 			require.NoError(t, change(above, dir))
 			t.Cleanup(func() { os.RemoveAll(above + "-moved") })
-			assert.True(t, told(w))
+			assert.True(t, notified(w))
 		})
 	}
 }
@@ -70,10 +70,10 @@ func TestRemovalOfAnEmptyDirectoryIsTold(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	require.NoError(t, os.Remove(empty))
-	assert.True(t, told(w))
+	assert.True(t, notified(w))
 }
 
-// replace puts another file into the place of one.
+// replace replaces a file by another one.
 func replace(above, path string) error {
 	other := filepath.Join(above, "other")
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
@@ -82,7 +82,7 @@ func replace(above, path string) error {
 	return os.Rename(other, path)
 }
 
-// What is written all day wakes nobody.
+// Frequent writes send no notification.
 func TestWritingIsNotTold(t *testing.T) {
 	above, dir, _ := place(t)
 	fd, err := listen(dir)
@@ -93,13 +93,13 @@ func TestWritingIsNotTold(t *testing.T) {
 		require.NoError(t, os.Chmod(path, 0o640))
 	}
 	require.NoError(t, os.Remove(filepath.Join(above, "beside")))
-	require.Zero(t, heard(t, fd))
+	require.Zero(t, pendingBytes(t, fd))
 	require.NoError(t, os.Remove(filepath.Join(dir, "new")))
-	require.NotZero(t, heard(t, fd))
+	require.NotZero(t, pendingBytes(t, fd))
 }
 
-// heard is how many bytes there are to read of what has happened.
-func heard(t *testing.T, fd int) int {
+// pendingBytes returns how many bytes of events are pending.
+func pendingBytes(t *testing.T, fd int) int {
 	t.Helper()
 	n, err := unix.Read(fd, make([]byte, 4096))
 	if errors.Is(err, unix.EAGAIN) {
@@ -109,14 +109,14 @@ func heard(t *testing.T, fd int) int {
 	return n
 }
 
-// Who does not look for a while looks once.
+// Many changes between two reads are one notification.
 func TestManyChangesAreOne(t *testing.T) {
 	_, dir, w := place(t)
 	for range 100 {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 		require.NoError(t, os.Remove(filepath.Join(dir, "file")))
 	}
-	assert.True(t, told(w))
+	assert.True(t, notified(w))
 	require.NoError(t, w.Close())
 	assert.LessOrEqual(t, len(w.C), 1)
 }
@@ -142,7 +142,7 @@ func TestWritingToAFileIsTold(t *testing.T) {
 	for range 3 {
 		_, err = file.WriteString("line\n")
 		require.NoError(t, err)
-		assert.True(t, told(w))
+		assert.True(t, notified(w))
 	}
 	_, err = Written(filepath.Join(t.TempDir(), "none"))
 	assert.Error(t, err)

@@ -2,16 +2,16 @@
 
 package filewatch
 
-// A Watch does not exist here.
+// A Watch has no implementation on this system.
 type Watch struct{ C <-chan struct{} }
 
-// Directory gives ErrBlind.
+// Directory returns ErrBlind.
 func Directory(_, _ string) (*Watch, error) { return nil, ErrBlind }
 
-// Written gives ErrBlind.
+// Written returns ErrBlind.
 func Written(string) (*Watch, error) { return nil, ErrBlind }
 
-// Files gives ErrBlind.
+// Files returns ErrBlind.
 func Files(...string) (*Watch, error) { return nil, ErrBlind }
 
 // Close does nothing.

@@ -15,12 +15,12 @@ import (
 	"unicode/utf8"
 )
 
-// An Error says which value will not do, and why.
+// An Error reports an invalid value of a form, and the reason.
 type Error struct {
 	Field    string // its name; "" for the values together
 	Expected string
 	Received string
-	Accepted []string // where the values can be listed
+	Accepted []string // if the values can be listed
 }
 
 func (e *Error) Error() string {
@@ -31,9 +31,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Check reports what is wrong with the values of a form, an object, in an *Error.
-// What the form does not ask for is wrong, too: it would be a name that was
-// mistyped.
+// Check checks the values of a form, an object; the error is an *Error. An unknown name is an
+// error, too: it is probably mistyped.
 func (f Form) Check(content json.RawMessage) error {
 	given := make(map[string]bool)
 	err := members(content, func(name string, value json.RawMessage) error {
@@ -62,7 +61,7 @@ func (f Form) Check(content json.RawMessage) error {
 	return nil
 }
 
-// Field is the field of a name, or an *Error that lists those that there are.
+// Field returns the field of a name, or an *Error that lists the existing ones.
 func (f Form) Field(name string) (Field, error) {
 	i := slices.IndexFunc(f.Fields, func(field Field) bool { return field.Name == name })
 	if i < 0 {
@@ -79,7 +78,7 @@ func (f Form) names() []string {
 	return names
 }
 
-// Check reports in an *Error what is wrong with a value of the field.
+// Check checks a value of the field; the error is an *Error.
 func (f Field) Check(value json.RawMessage) error {
 	if !f.fits(value) {
 		return &Error{f.Name, f.Expects(), received(value), f.values()}
@@ -127,8 +126,8 @@ func (f Field) fitsText(s string) bool {
 	if !within(utf8.RuneCountInString(s), f.minLength, f.maxLength) {
 		return false
 	}
-	// JSON Schema has JavaScript's expressions. One that is none of ours is left
-	// to the agent.
+	// JSON Schema uses JavaScript's expressions. The agent checks a pattern that Go cannot
+	// compile.
 	if pattern, err := regexp.Compile(f.pattern); err == nil && !pattern.MatchString(s) {
 		return false
 	}
@@ -162,11 +161,11 @@ func within(n int, least, most *int) bool {
 	return (least == nil || n >= *least) && (most == nil || n <= *most)
 }
 
-// longestNumber bounds the numbers that are looked at, in bytes: an exponent makes
-// a short text a number of any size.
+// longestNumber is the longest number that is checked, in bytes: with an exponent, a short text
+// can be a number of any size.
 const longestNumber = 64
 
-// rational is a number of JSON; nil if it is none, or one that is out of all reason.
+// rational parses a JSON number; nil if it is invalid, or unreasonably large.
 func rational(s string) *big.Rat {
 	if s == "" || len(s) > longestNumber || !strings.ContainsRune("-0123456789", rune(s[0])) {
 		return nil
@@ -188,7 +187,7 @@ func bound(n *json.Number) *big.Rat {
 	return rational(n.String())
 }
 
-// Expects says in words what the field takes.
+// Expects describes the values that the field accepts.
 func (f Field) Expects() string {
 	switch f.Kind {
 	case Choice:
@@ -217,8 +216,7 @@ func (f Field) Expects() string {
 	return "a JSON value"
 }
 
-// limits says between what a number may be: " of 1 to 3", with another word where
-// both are said.
+// limits describes the range of a number: " of 1 to 3", with another word between two limits.
 func limits[T int | json.Number](least, most *T, between string) string {
 	switch {
 	case least != nil && most != nil:
@@ -231,7 +229,7 @@ func limits[T int | json.Number](least, most *T, between string) string {
 	return ""
 }
 
-// longestReceived is how much of a wrong value is repeated, in bytes.
+// longestReceived is how much of a wrong value is quoted, in bytes.
 const longestReceived = 100
 
 func received(value json.RawMessage) string {

@@ -1,6 +1,6 @@
-// Package form reads what an agent wants to be told in a form, and checks what a
-// person fills in. A form is a flat object of the JSON Schema that the Agent Client
-// Protocol and the Model Context Protocol allow for elicitation:
+// Package form reads the schema of an agent's form, and checks the values that a person fills
+// in. A form is a flat object of the JSON Schema that the Agent Client Protocol and the Model
+// Context Protocol allow for elicitation:
 // https://agentclientprotocol.com/protocol/v1/elicitation
 package form
 
@@ -12,18 +12,17 @@ import (
 	"strings"
 )
 
-// A Form is what is to be filled in.
+// A Form is a list of fields to fill in.
 type Form struct {
 	Title       string
 	Description string
-	Fields      []Field // in the order in which the agent has them
+	Fields      []Field // in the agent's order
 }
 
-// A Kind says what a field takes.
+// A Kind is the kind of values of a field.
 type Kind string
 
-// The kinds of fields. A schema that is none of these is Other: it takes any JSON,
-// and the agent sees whether that will do.
+// The kinds of fields. Any other schema is Other: it accepts any JSON, and the agent checks it.
 const (
 	Text    Kind = "string"
 	Number  Kind = "number"
@@ -36,12 +35,12 @@ const (
 
 // A Field is one value of a form.
 type Field struct {
-	Name        string // by which the agent knows it
-	Title       string // for people; may be empty
+	Name        string // the agent's name of it
+	Title       string // for display; may be empty
 	Description string
 	Kind        Kind
 	Required    bool
-	Default     json.RawMessage // nil: it has none that would do
+	Default     json.RawMessage // nil: it has no valid one
 	Choices     []Option
 
 	format, pattern      string
@@ -53,11 +52,11 @@ type Field struct {
 // An Option is a value that can be chosen.
 type Option struct {
 	Value string
-	Title string // for people; the value if the agent has none
+	Title string // for display; the value if the agent has no title
 }
 
-// Read reads a form's schema. Members that nobody knows are left alone. It fails if
-// the schema is no object with properties.
+// Read parses a form's schema. It ignores unknown members. It fails if the schema is not an
+// object with properties.
 func Read(schema json.RawMessage) (Form, error) {
 	var root struct {
 		Type        json.RawMessage
@@ -74,7 +73,7 @@ func Read(schema json.RawMessage) (Form, error) {
 	}
 	f := Form{Title: text(root.Title), Description: text(root.Description)}
 	var required []string
-	_ = json.Unmarshal(root.Required, &required) // none is required then
+	_ = json.Unmarshal(root.Required, &required) // on error no field is required
 	err := members(root.Properties, func(name string, schema json.RawMessage) error {
 		if slices.ContainsFunc(f.Fields, func(known Field) bool { return known.Name == name }) {
 			return fmt.Errorf("the schema of the form has the field %q twice", name)
@@ -87,7 +86,7 @@ func Read(schema json.RawMessage) (Form, error) {
 	return f, err
 }
 
-// fieldOf is the field of a schema.
+// fieldOf returns the field of a schema.
 func fieldOf(name string, schema json.RawMessage) Field {
 	var s struct {
 		Type                 json.RawMessage
@@ -131,11 +130,11 @@ func fieldOf(name string, schema json.RawMessage) Field {
 	return f
 }
 
-// optionsOf are the values that a schema lists, or nil.
+// optionsOf returns the values that a schema lists, or nil.
 func optionsOf(schema json.RawMessage) (options []Option) {
 	var s struct {
 		Enum      []string
-		EnumNames []string // of earlier versions of the Model Context Protocol
+		EnumNames []string // from earlier versions of the Model Context Protocol
 		OneOf     []titled
 		AnyOf     []titled
 	}
@@ -168,14 +167,14 @@ type titled struct {
 	Title string
 }
 
-// text is a string, "" if raw is another value.
+// text decodes a string; "" for other JSON.
 func text(raw json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(raw, &s)
 	return s
 }
 
-// number is a number, nil if raw is another value.
+// number decodes a number; nil for other JSON.
 func number[T int | json.Number](raw json.RawMessage) *T {
 	var n T
 	if len(raw) == 0 || strings.ContainsAny(string(raw[:1]), `n"`) || json.Unmarshal(raw, &n) != nil {

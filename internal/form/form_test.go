@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// schema has a field of each kind, in an order that is not that of their names.
+// schema has a field of each kind, not sorted by name.
 const schema = `{"type":"object","title":"Setup","$schema":"x","properties":{
 	"strategy":{"type":"string","title":"Strategy","oneOf":[{"const":"safe","title":"Change little"},{"const":"bold","title":"Change all"}],"default":"safe"},
 	"name":{"type":"string","minLength":2,"maxLength":5,"pattern":"^[a-zä]+$"},

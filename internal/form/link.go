@@ -9,11 +9,11 @@ import (
 
 // A Link is an address that a person is asked to open.
 type Link struct {
-	Host     string   // where it leads, with the port; "" if that cannot be told
-	Warnings []string // what to look at before it is opened, in words
+	Host     string   // its host, with the port; "" if unknown
+	Warnings []string // what to check before opening it, in words
 }
 
-// LinkOf looks at an address, and opens nothing.
+// LinkOf parses an address, and opens nothing.
 func LinkOf(address string) Link {
 	u, err := url.Parse(address)
 	if err != nil {

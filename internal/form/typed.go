@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Parse is the value that somebody has typed into the field, or an *Error. Of choices,
-// the value, the title or the number in the list will do; several are separated by
-// commas. What has quotes, brackets and braces of JSON around it is not taken for JSON,
-// but in a field that takes nothing else.
+// Parse converts the text that a person has typed into the field, or returns an *Error. For
+// choices it accepts the value, the title or the number in the list; commas separate several. It
+// parses JSON with quotes, brackets and braces only in a field that accepts nothing else.
 func (f Field) Parse(typed string) (json.RawMessage, error) {
 	value := f.valueOf(typed)
 	if value == nil {
@@ -29,7 +28,7 @@ func shortened(s string) string {
 	return s
 }
 
-// valueOf is what was typed as JSON, or nil.
+// valueOf converts typed text to JSON; nil if it is invalid.
 func (f Field) valueOf(typed string) json.RawMessage {
 	trimmed := strings.TrimSpace(typed)
 	switch f.Kind {
@@ -70,7 +69,7 @@ func (f Field) valueOf(typed string) json.RawMessage {
 	return json.RawMessage(trimmed)
 }
 
-// chosen is the value of a choice by its value, its title or its number.
+// chosen returns the value of a choice by its value, its title or its number.
 func (f Field) chosen(typed string) (string, bool) {
 	for _, o := range f.Choices {
 		if o.Value == typed {
@@ -88,7 +87,7 @@ func (f Field) chosen(typed string) (string, bool) {
 	return "", false
 }
 
-// InWords is a value of the field for people.
+// InWords returns a value of the field for display.
 func (f Field) InWords(value json.RawMessage) string {
 	var s string
 	var list []string
@@ -117,7 +116,7 @@ func (f Field) titleOf(value string) string {
 	return value
 }
 
-// Label is what people call the field.
+// Label returns the display name of the field.
 func (f Field) Label() string {
 	if f.Title == "" {
 		return f.Name
@@ -125,7 +124,7 @@ func (f Field) Label() string {
 	return f.Title
 }
 
-// InWords are the values of a form on one line for people: what Check has passed.
+// InWords returns the values of a form on one line for display. Check must have accepted them.
 func (f Form) InWords(content json.RawMessage) string {
 	var parts []string
 	_ = members(content, func(name string, value json.RawMessage) error {
@@ -139,8 +138,8 @@ func (f Form) InWords(content json.RawMessage) string {
 	return strings.Join(parts, "; ")
 }
 
-// Values are the values of fields as one object, in the order of the form. What
-// has none is left out.
+// Values returns the values of fields as one object, in the order of the form. Fields without a
+// value are omitted.
 func (f Form) Values(of map[string]json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -160,7 +159,7 @@ func (f Form) Values(of map[string]json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// Defaults are the values that the fields have unless somebody says otherwise.
+// Defaults returns the default values of the fields.
 func (f Form) Defaults() map[string]json.RawMessage {
 	values := make(map[string]json.RawMessage)
 	for _, field := range f.Fields {
@@ -171,8 +170,8 @@ func (f Form) Defaults() map[string]json.RawMessage {
 	return values
 }
 
-// asJSON is a string or a list of strings as JSON.
+// asJSON encodes a string or a list of strings.
 func asJSON(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // it cannot fail for those
+	b, _ := json.Marshal(v) // cannot fail for those
 	return b
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// This file puts a hub where the command line of AIWG looks for its daemon: a socket at
-// .aiwg/daemon/daemon.sock below the project's root, and .aiwg/daemon.pid with the number of
-// the process that listens there. AIWG's own daemon, where it runs, is left alone.
+// This file places a hub where the command line of AIWG looks for its daemon. The socket is
+// .aiwg/daemon/daemon.sock below the project's root, and .aiwg/daemon.pid holds the id of the
+// process that listens there. A hub never replaces a running daemon of AIWG.
 
 const (
 	dirName  = ".aiwg"
 	pidName  = "daemon.pid"
-	newName  = "daemon.pid.duet~" // what the file is called before it is whole
-	noteName = "aiwg.pid"         // in the state directory: what stood in the file that was written last
+	newName  = "daemon.pid.duet~" // the temporary name of the file
+	noteName = "aiwg.pid"         // in the state directory: the content of the file written last
 )
 
-// mostPID is how much of a file is read that has the number of a process, in bytes.
+// mostPID is how much of a PID file is read, in bytes.
 const mostPID = 64
 
-// AIWGSocket is where AIWG's command line looks for the socket of its daemon.
+// AIWGSocket returns the path where AIWG's command line looks for the socket of its daemon.
 func AIWGSocket(root string) string { return filepath.Join(root, dirName, "daemon", "daemon.sock") }
 
-// UsesAIWG reports whether somebody uses AIWG in a project: it has a directory .aiwg. The error
-// says why that is none to put a socket into: it may have come with a repository and lead
-// elsewhere, or others can write into it.
+// UsesAIWG reports whether a project uses AIWG: it has a directory .aiwg. The error says why
+// that directory is unsafe for a socket: it may have come with a repository and lead elsewhere,
+// or others can write into it.
 func UsesAIWG(root string) (bool, error) {
 	for _, dir := range []string{filepath.Join(root, dirName), filepath.Dir(AIWGSocket(root))} {
 		info, err := os.Lstat(dir)
@@ -52,16 +52,16 @@ func UsesAIWG(root string) (bool, error) {
 	return true, nil
 }
 
-// A RunningError is the refusal to take the place of a daemon that runs.
+// A RunningError is the refusal to replace a daemon that runs.
 type RunningError struct{ PID int }
 
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("%s names process %d, which runs; if that is no daemon of AIWG, remove the file", filepath.Join(dirName, pidName), e.PID)
 }
 
-// CheckAIWGFree gives a [*RunningError] where a daemon of AIWG may be running. A file that a hub of
-// this project left, which was killed, says nothing: stateDir knows it. The caller is the
-// project's only hub.
+// CheckAIWGFree returns a [*RunningError] if a daemon of AIWG may be running. It ignores a file
+// left by a killed hub of this project, which stateDir records. The caller is the project's only
+// hub.
 func CheckAIWGFree(root, stateDir string) error {
 	pid, err := readPID(filepath.Join(root, dirName, pidName))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoPID) {
@@ -79,10 +79,11 @@ func CheckAIWGFree(root, stateDir string) error {
 	return nil
 }
 
-// A AIWGPIDFile says which process listens.
+// A AIWGPIDFile is the file with the id of the process that listens.
 type AIWGPIDFile struct{ path string }
 
-// WriteAIWGPID notes that this process listens. The directory .aiwg is there; see [CheckAIWGFree].
+// WriteAIWGPID writes the id of this process. The directory .aiwg must exist; see
+// [CheckAIWGFree].
 func WriteAIWGPID(root, stateDir string) (*AIWGPIDFile, error) {
 	dir, err := os.OpenRoot(filepath.Join(root, dirName))
 	if err != nil {
@@ -93,7 +94,7 @@ func WriteAIWGPID(root, stateDir string) (*AIWGPIDFile, error) {
 		return nil, fmt.Errorf("%s is no regular file", filepath.Join(root, dirName, pidName))
 	}
 	text := []byte(strconv.Itoa(os.Getpid()))
-	// First: whoever finds the file and not its writer knows then whose it was.
+	// First: if this process dies, the next hub knows whose file it was.
 	if err := replace(stateDir, noteName, text); err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func WriteAIWGPID(root, stateDir string) (*AIWGPIDFile, error) {
 	return &AIWGPIDFile{path: filepath.Join(root, dirName, pidName)}, nil
 }
 
-// Remove removes the file, unless it is another process's by now.
+// Remove removes the file, unless it belongs to another process by now.
 func (f *AIWGPIDFile) Remove() error {
 	pid, err := readPID(f.path)
 	if err != nil || pid != os.Getpid() {
@@ -121,7 +122,7 @@ func replace(dir, name string, text []byte) error {
 	return replaceIn(root, name, text)
 }
 
-// replaceIn writes a file that is there as a whole or not at all. No link is followed.
+// replaceIn replaces a file atomically. It follows no link.
 func replaceIn(dir *os.Root, name string, text []byte) error {
 	if err := dir.Remove(newName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -142,7 +143,7 @@ func replaceIn(dir *os.Root, name string, text []byte) error {
 
 var errNoPID = errors.New("no number of a process")
 
-// readPID reads the number of a process from a file.
+// readPID reads a process id from a file.
 func readPID(path string) (int, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -25,7 +25,7 @@ func write(t *testing.T, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// dead is the number of a process that has ended.
+// dead returns the id of a process that has ended.
 func dead(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -128,7 +128,7 @@ func TestWhatIsStaleIsTakenOver(t *testing.T) {
 	}
 }
 
-// The number of a hub that was killed may be another process's by now.
+// Another process may by now have the id of a hub that was killed.
 func TestTheFileOfAKilledHubIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	root, state, file := place(t)
@@ -140,7 +140,7 @@ func TestTheFileOfAKilledHubIsKnownAgain(t *testing.T) {
 	require.NoError(t, host.CheckAIWGFree(root, state))
 }
 
-// What came with a repository leads nowhere.
+// A link that came with a repository is not followed.
 func TestNoLinkIsFollowed(t *testing.T) {
 	t.Parallel()
 	root, state, file := place(t)

@@ -10,13 +10,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// builds knows which clients are of another build than this daemon. A daemon that has no others
-// ends as soon as it has nothing to do, and the next one is of the clients' build. It may be used
-// by any goroutine.
+// builds records which clients are of another build than this daemon. A daemon whose clients are
+// all of another build ends as soon as it is idle, and the next one is of the clients' build. It
+// may be used by any goroutine.
 type builds struct {
-	own         string        // the build id of this daemon; "" if it is not known
-	connections func() int    // how many clients there are
-	changed     chan struct{} // has one in it when a client of another build has come
+	own         string        // the build id of this daemon; "" if unknown
+	connections func() int    // returns the number of clients
+	changed     chan struct{} // gets a value when a client of another build has come
 
 	mu     sync.Mutex
 	others map[*server.Conn]string // their versions
@@ -26,8 +26,8 @@ func newBuilds(own string, connections func() int) *builds {
 	return &builds{own: own, connections: connections, changed: make(chan struct{}, 1), others: make(map[*server.Conn]string)}
 }
 
-// add notes the build of a client until its connection ends, with ctx, and reports whether it
-// is another one.
+// add records the build of a client until its connection ends, with ctx, and reports whether it
+// differs.
 func (b *builds) add(ctx context.Context, conn *server.Conn, build, version string) (other bool) {
 	if conn == nil || b.own == "" || build == "" || build == b.own {
 		return false
@@ -52,7 +52,7 @@ func (b *builds) superseded() bool {
 	return len(b.others) > 0 && len(b.others) >= b.connections()
 }
 
-// wake has the daemon look whether it can end.
+// wake makes the daemon check whether it can end.
 func (b *builds) wake() {
 	select {
 	case b.changed <- struct{}{}:
@@ -60,7 +60,7 @@ func (b *builds) wake() {
 	}
 }
 
-// issue says that there are clients of another build; "" if there are none.
+// issue reports clients of another build; "" if there are none.
 func (b *builds) issue(version string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,9 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// Daemon makes this process the project's hub until a signal comes, ctx ends or a client
-// stops it. It closes standard output when it listens, which its starter waits for. If that
-// is a pipe and the daemon fails before, it writes the reason there: the log may be on a full disk.
+// Daemon makes this process the project's hub until a signal comes, ctx ends or a client stops
+// it. It closes standard output when it listens, because the process that started it waits for
+// that. If standard output is a pipe and the daemon fails before, it writes the reason there:
+// the log may be on a full disk.
 func Daemon(ctx context.Context, s *hubprocess.Settings) error {
 	err := runDaemon(ctx, s)
 	if err == nil {
@@ -31,8 +32,7 @@ func Daemon(ctx context.Context, s *hubprocess.Settings) error {
 	return err
 }
 
-// claimWithin is how long another process that has just taken the lock may take
-// to write which one it is.
+// claimWithin is how long another process that has just taken the lock may take to write its id.
 const claimWithin = time.Second
 
 func runDaemon(ctx context.Context, s *hubprocess.Settings) error {
@@ -76,8 +76,7 @@ func claim(ctx context.Context, s *hubprocess.Settings) (project.Project, *proje
 	return p, lock, err
 }
 
-// A daemon is this process as the hub of its project: one server for the clients that connect
-// to its sockets.
+// A daemon is the hub of its project: one server for the clients that connect to its sockets.
 type daemon struct {
 	settings  *hubprocess.Settings
 	log       *logging.Log
@@ -87,7 +86,7 @@ type daemon struct {
 	sockets   sockets
 	builds    *builds
 	lifecycle *lifecycle
-	notified  func(context.Context) // waits until subscribers know what has happened
+	notified  func(context.Context) // waits until subscribers have received all events
 	rest      *time.Timer           // calls restMemory
 
 	ctx     context.Context // of the connections
@@ -123,16 +122,16 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 	return d, nil
 }
 
-// close ends the daemon, and everything that it runs.
+// close ends the daemon, and all its work.
 func (d *daemon) close() {
 	closing, cancel := context.WithTimeout(context.Background(), hubGrace)
 	defer cancel()
 	d.end()
 	d.rest.Stop()
 	d.hub.close(closing)
-	d.sockets.close() // before the lock is free: a client that sees that finds no socket
+	d.sockets.close() // before the lock is free: a client that sees the lock free finds no socket
 	ended := make(chan struct{})
-	go func() { // until the connections have ended, or the process has
+	go func() { // until the connections or the process have ended
 		d.serving.Wait()
 		close(ended)
 	}()
@@ -143,8 +142,8 @@ func (d *daemon) close() {
 	d.log.Info("stopped")
 }
 
-// meet notes the build of a client. If all clients are of other builds and nothing is to be done,
-// this daemon ends.
+// meet records the build of a client. If all clients are of other builds and the daemon is idle,
+// it ends.
 func (d *daemon) meet(ctx context.Context, conn *server.Conn, build, version string) handlers.DaemonBuild {
 	answer := handlers.DaemonBuild{Version: d.settings.Version, Protocol: hubprocess.Protocol}
 	if d.builds.add(ctx, conn, build, version) {
@@ -154,7 +153,7 @@ func (d *daemon) meet(ctx context.Context, conn *server.Conn, build, version str
 	return answer
 }
 
-// issues lists what is wrong, without waiting.
+// issues lists the current problems, without waiting.
 func (d *daemon) issues() (issues []string) {
 	if issue := d.builds.issue(d.settings.Version); issue != "" {
 		issues = append(issues, issue)
@@ -205,7 +204,7 @@ func (d *daemon) interrupt(ctx context.Context) {
 
 func (d *daemon) idleAfter() time.Duration {
 	c, err := d.settings.Config()
-	if err != nil { // health says what is wrong
+	if err != nil { // health reports the problem
 		return config.DefaultDaemonIdle
 	}
 	return c.DaemonIdle
@@ -222,8 +221,8 @@ func (d *daemon) noteStop() {
 	}
 }
 
-// runningProgram is the path of the program that this process runs. On Linux it leads to that
-// program also when its file was replaced or removed.
+// runningProgram returns the path of the program of this process. On Linux it leads to that
+// program even if its file was replaced or removed.
 func runningProgram() string {
 	const itself = "/proc/self/exe"
 	path, err := os.Executable()
@@ -237,5 +236,5 @@ func runningProgram() string {
 	if now, err := os.Stat(path); err != nil || !os.SameFile(now, running) {
 		return itself
 	}
-	return path // which is more readable in a list of processes
+	return path // more readable in a list of processes
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
-// TryDemoAgent runs a prompt with the demo agent in a directory of its own, so
-// that database, executor and agent are seen at work.
+// TryDemoAgent runs a prompt with the demo agent in its own directory, to test database,
+// executor and agent.
 func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) error {
 	dir, err := os.MkdirTemp("", "duet-rpc-doctor")
 	if err != nil {

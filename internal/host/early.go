@@ -24,11 +24,11 @@ func isCore(method string) bool {
 }
 
 // serveCore serves the editor until a message needs the daemon. It returns the transport, which
-// begins with that message, and whether the editor has said that it does not trust the workspace;
-// next is nil where the editor has left, or ctx has ended.
+// begins with that message, and whether the editor does not trust the workspace. next is nil if
+// the editor has left, or ctx has ended.
 func (e *editorProcess) serveCore(ctx context.Context, t server.Transport) (next server.Transport, restricted bool) {
 	srv := e.coreServer(e.log, e.ending)
-	var last []byte // a method that needs nothing, which most messages of a burst name
+	var last []byte // a method that needs no daemon, which most messages of a burst name
 	next, err := srv.ServeUntil(ctx, t, frame.LSP, func(m *frame.Message) bool {
 		if m.Kind == frame.Object && last != nil && bytes.Equal(m.Method, last) {
 			return false
@@ -48,8 +48,8 @@ func (e *editorProcess) serveCore(ctx context.Context, t server.Transport) (next
 	return next, restricted
 }
 
-// needsDaemon reports whether a message is for the daemon, and notes what an initialize says of
-// the workspace. What is asked about the process is for a daemon that runs.
+// needsDaemon reports whether a message is for the daemon, and records the workspace trust from
+// an initialize. A running daemon answers requests about the process.
 func (e *editorProcess) needsDaemon(methods *server.Server, m *frame.Message, restricted *bool) bool {
 	if needsHub(methods, m) {
 		return true
@@ -74,8 +74,9 @@ func (e *editorProcess) needsDaemon(methods *server.Server, m *frame.Message, re
 	return false
 }
 
-// coreServer makes a server for an editor while there is no hub: it answers the core methods, and
-// refuses the others with the reason. ending, if set, is called when a connection begins to end.
+// coreServer makes a server for an editor while there is no hub: it answers the core methods,
+// and refuses the others with the reason. ending, if set, is called when a connection begins to
+// end.
 func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Server {
 	reg, _ := newRegistry(e.settings, log, handlers.Core{Issues: e.issues}, handlers.Domain{
 		Hub:  func(context.Context) (*hub.Hub, error) { return nil, e.noHub() },
@@ -86,9 +87,9 @@ func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Serv
 	})
 }
 
-// needsHub reports whether a message has a request or a notification that a hub is needed for.
-// Everything else is answered the same way by any process: core methods and unknown ones. A
-// response is to a hub that has gone.
+// needsHub reports whether a message contains a request or a notification that needs a hub. Any
+// process gives the same answer to all others: core methods and unknown ones. A response is for
+// a hub that has gone.
 func needsHub(methods *server.Server, m *frame.Message) bool {
 	switch m.Kind {
 	case frame.Object:
@@ -112,14 +113,14 @@ type earlyServer struct {
 	ctx context.Context
 }
 
-// isLong reports whether requests of a method may take long to be answered.
+// isLong reports whether requests of a method may take long.
 func (s earlyServer) isLong(method []byte) bool {
 	m := s.Method(string(method))
 	return m != nil && m.LongRunning
 }
 
-// answer answers a message for which no hub is needed; answered is false for another one. The
-// response is nil if there is none.
+// answer answers a message that needs no hub; answered is false for one that does. The response
+// is nil for a notification.
 func (s earlyServer) answer(m *frame.Message) (response []byte, answered bool) {
 	if needsHub(s.Server, m) {
 		return nil, false
@@ -127,11 +128,11 @@ func (s earlyServer) answer(m *frame.Message) (response []byte, answered bool) {
 	return s.exchange(m.Body), true
 }
 
-// exchange answers a message; if it is for a hub, with why there is none. The response is nil if
-// there is none.
+// exchange answers a message; if it needs a hub, with the reason why there is none. The response
+// is nil for a notification.
 func (s earlyServer) exchange(body []byte) (response []byte) {
 	t := oneMessage{Reader: bytes.NewReader(frame.Append(nil, frame.LSP, body)), Writer: new(bytes.Buffer)}
-	limits := frame.Limits{MaxFrame: 1<<30 - 1} // it is our own
+	limits := frame.Limits{MaxFrame: 1<<30 - 1} // the message is our own
 	var m frame.Message
 	if s.Serve(s.ctx, t, frame.LSP) != nil || frame.NewReader(t.Writer, frame.LSP, limits).Next(&m) != nil {
 		return nil
@@ -139,7 +140,7 @@ func (s earlyServer) exchange(body []byte) (response []byte) {
 	return m.Body
 }
 
-// oneMessage is a transport with one message of the peer, which has then closed its side.
+// oneMessage is a transport that delivers one message of the peer and then ends.
 type oneMessage struct {
 	*bytes.Reader
 	Writer *bytes.Buffer

@@ -25,10 +25,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// The end of a process, in parts.
+// The time limits for the end of a process.
 const (
-	handlerGrace = 500 * time.Millisecond // for requests that are under way
-	hubGrace     = 900 * time.Millisecond // for executors to be gone
+	handlerGrace = 500 * time.Millisecond // for running requests
+	hubGrace     = 900 * time.Millisecond // for executors to end
 	logGrace     = 400 * time.Millisecond
 
 	// EndWithin is how long a process takes at most to end after a signal, and an editor's
@@ -36,16 +36,17 @@ const (
 	EndWithin = 1900 * time.Millisecond
 )
 
-// restAfter is after how long a process gives back the memory that its start needed: after the
-// start, after an editor's process has joined a daemon, and after a daemon's last client has gone.
+// restAfter is the delay before a process returns the memory that its start needed. The delay
+// begins after the start, after an editor's process has joined a daemon, and after a daemon's
+// last client has gone.
 const restAfter = 2 * time.Second
 
-// calmMemory is how much memory an editor's process may have before it collects garbage more
-// eagerly than it otherwise would, in bytes. It is no limit.
+// calmMemory is how much memory an editor's process may use before it collects garbage more
+// often, in bytes. It is not a limit.
 const calmMemory = 48 << 20
 
 // Serve serves the editor that started this process until the editor leaves or a signal comes.
-// It answers the core methods by itself, and relays everything else to the project's daemon.
+// It answers the core methods itself, and relays all other messages to the project's daemon.
 func Serve(ctx context.Context, s *hubprocess.Settings) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(calmMemory)
@@ -59,14 +60,15 @@ func Serve(ctx context.Context, s *hubprocess.Settings) error {
 	defer stop()
 	e := newEditorProcess(s, log)
 	e.exit = os.Exit
-	e.direct = len(s.Listen) == 0 // the sockets of --listen are for others, and the daemon's
+	e.direct = len(s.Listen) == 0 // the sockets of --listen are for other clients, and the daemon opens them
 	e.run(ctx, transport)
 	return nil
 }
 
 // ServeThrough serves the editor that started this process as [Serve] does, but in another
-// protocol: serve speaks it with the editor, until that leaves or its context ends, and with the
-// project's hub through a client that never loses its connection. The log is closed at the end.
+// protocol. serve speaks it with the editor, until the editor leaves or the context ends. It
+// reaches the project's hub through a client that reconnects. ServeThrough closes the log at the
+// end.
 func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log, serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error) error {
 	editor, log, stopped, err := begin(s, log)
 	if err != nil {
@@ -90,14 +92,14 @@ func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log,
 	return serve(ctx, editor, hub, log)
 }
 
-// begin takes standard input and output. stopped is to be called at the end.
+// begin takes standard input and output. The caller must call stopped at the end.
 func begin(s *hubprocess.Settings, log *logging.Log) (editor server.Transport, _ *logging.Log, stopped func(), err error) {
 	if editor, err = stdio.Take(); err != nil {
 		log.Close(logGrace)
 		return nil, nil, nil, fmt.Errorf("cannot serve on standard input and output: %w", err)
 	}
 	// A write shows that the editor, or the reader of the log, has closed its end. Notify, not
-	// Ignore: what is ignored stays ignored in child processes.
+	// Ignore: child processes inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "level", s.LogLevel.String(), "sink", log.Sink)
 	return editor, log, func() {
@@ -113,11 +115,11 @@ func begin(s *hubprocess.Settings, log *logging.Log) (editor server.Transport, _
 //	   │
 //	   └── none runs ──► dormant ── the editor needs one ──► one is started ──► looking
 //	                        ▲                                      │
-//	                        └── it cannot be: what waits is refused ┘
+//	                        └── start fails: refuse queued messages ┘
 type editorProcess struct {
 	settings *hubprocess.Settings
 	log      *logging.Log
-	exit     func(status int) // ends the process at once; nil: it takes as long as it takes
+	exit     func(status int) // ends the process at once; nil: it ends without a limit
 	direct   bool             // the editor is served without a relay until it needs a daemon
 
 	relay *relay.Relay // nil while the editor is served directly
@@ -126,8 +128,8 @@ type editorProcess struct {
 	wasJoined atomic.Bool
 
 	mu      sync.Mutex // guards the fields below
-	failure error      // why no hub can be had; nil: that is not known to be so
-	failed  time.Time  // when a daemon could not be started, if that is why
+	failure error      // why no hub is available; nil: unknown, or one is
+	failed  time.Time  // when a daemon failed to start, if that is the reason
 }
 
 func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
@@ -146,7 +148,7 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	early := earlyServer{e.coreServer(e.log.WithoutMessages(), nil), serving} // the relay has the messages
+	early := earlyServer{e.coreServer(e.log.WithoutMessages(), nil), serving} // the relay logs the messages
 	opts := relay.Options{
 		Restricted: restricted,
 		Connect:    e.connect, Arrival: e.arrival, Early: early.answer, Unavailable: early.exchange, Limits: e.settings.Limits, Logger: e.log.Logger,
@@ -162,20 +164,20 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	}
 }
 
-// ending is called when the editor begins to leave: the process is gone within EndWithin.
+// ending is called when the editor begins to leave: the process ends within EndWithin.
 func (e *editorProcess) ending() {
 	if e.exit != nil {
 		time.AfterFunc(EndWithin, func() { e.exit(0) })
 	}
 }
 
-// startAgainAfter is for how long the failure to start a daemon is believed.
+// startAgainAfter is how long the failure to start a daemon is cached.
 const startAgainAfter = time.Second
 
-// connect joins the project's daemon. If none runs, one is started once a message of the editor
-// needs it.
+// connect joins the project's daemon. If none runs, it starts one as soon as a message of the
+// editor needs it.
 func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
-	wanted := relay.Wanted(ctx) || len(e.settings.Listen) > 0 // which are for others
+	wanted := relay.Wanted(ctx) || len(e.settings.Listen) > 0 // which are for other clients
 	for {
 		p, err := e.settings.Project()
 		if err != nil {
@@ -192,7 +194,7 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 		if silent := new(hubprocess.SilentError); errors.As(err, &silent) {
 			e.relay.NoteProblem(p.ShortenPaths(silent.Error()))
 			if !wanted {
-				return nil, err // it may answer in a moment
+				return nil, err // it may answer soon
 			}
 		}
 		switch {
@@ -222,7 +224,7 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 }
 
 // arrival returns when another process may have started a daemon, or ctx ends. An editor that
-// was never joined has asked for nothing, and needs none.
+// never joined one needs none.
 func (e *editorProcess) arrival(ctx context.Context) {
 	p, err := e.settings.Project()
 	if err != nil || !e.wasJoined.Load() {
@@ -232,8 +234,8 @@ func (e *editorProcess) arrival(ctx context.Context) {
 	p.AwaitClaim(ctx)
 }
 
-// daemonWithin is how long a daemon may take to answer before a message that waits for it is
-// answered with an error.
+// daemonWithin is how long a waiting message gives a daemon to answer, before the message gets
+// an error.
 const daemonWithin = 4 * time.Second
 
 func (e *editorProcess) startDaemon(ctx context.Context, p project.Project) error {
@@ -243,13 +245,14 @@ func (e *editorProcess) startDaemon(ctx context.Context, p project.Project) erro
 	return hubprocess.EnsureDaemon(ctx, e.settings, p)
 }
 
-// unavailable notes why no hub can be had until something is mended.
+// unavailable records why no hub is available until the user fixes the cause.
 func (e *editorProcess) unavailable(err error) error {
 	e.noteFailure(err, time.Time{})
 	return &relay.UnavailableError{Err: err}
 }
 
-// noteFailure notes why no hub can be had; nil: one is. started is when one could not be started.
+// noteFailure records why no hub is available; nil: one is. started is the time of a failed
+// start.
 func (e *editorProcess) noteFailure(err error, started time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -262,7 +265,7 @@ func (e *editorProcess) lastFailure() (started time.Time, err error) {
 	return e.failed, e.failure
 }
 
-// noHub is the error of a request for which no hub can be had.
+// noHub returns the error of a request for which there is no hub.
 func (e *editorProcess) noHub() error {
 	_, err := e.lastFailure()
 	if err == nil {
@@ -272,7 +275,7 @@ func (e *editorProcess) noHub() error {
 	return unavailable(p, err)
 }
 
-// issues are what health tells while no hub answers.
+// issues are the problems that health reports while no hub answers.
 func (e *editorProcess) issues() (issues []string) {
 	if e.relay != nil {
 		if why := e.relay.Trouble(); why != "" {
@@ -285,7 +288,7 @@ func (e *editorProcess) issues() (issues []string) {
 	return issues
 }
 
-// whySilent names a hub that was joined and does not answer.
+// whySilent describes a hub that was joined and does not answer.
 func (e *editorProcess) whySilent() string {
 	p, err := e.settings.Project()
 	if err != nil {

@@ -26,16 +26,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
 
-// An openHub is a project's hub that is open, with its executors.
+// An openHub is a project's open hub, with its executors.
 type openHub struct {
 	hub       *hub.Hub
 	executors *supervisor.Supervisor
 	log       *logging.Log
-	watch     *filewatch.Watch // of its directory; nil: nothing tells of that
-	gone      chan struct{}    // closed when its files are the project's no more
+	watch     *filewatch.Watch // of its directory; nil: the directory is not watched
+	gone      chan struct{}    // closed when its files no longer belong to the project
 }
 
-// hubOptions are what a hub is opened with.
+// hubOptions are the options to open a hub with.
 type hubOptions struct {
 	settings *hubprocess.Settings
 	log      *logging.Log
@@ -45,7 +45,7 @@ type hubOptions struct {
 	editorFiles catalog.EditorFiles // may be nil
 }
 
-// openProject opens the project's hub, for whoever has the lock.
+// openProject opens the project's hub. The caller holds the lock.
 func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	p := o.project
 	live, err := o.settings.LiveConfig(p)
@@ -146,8 +146,8 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	return nil, sqlite.Locked(p.Database(), err)
 }
 
-// openStore opens the project's database. That of a project that was moved gets the paths of
-// the new root.
+// openStore opens the project's database. In the database of a project that was moved it
+// replaces the paths by those of the new root.
 func openStore(p project.Project, r project.Record, log *logging.Log) func(context.Context, store.Options) (store.Store, error) {
 	return func(ctx context.Context, opts store.Options) (store.Store, error) {
 		s, err := sqlite.Open(ctx, p.Database(), opts)
@@ -170,9 +170,9 @@ func openStore(p project.Project, r project.Record, log *logging.Log) func(conte
 	}
 }
 
-// close interrupts what runs and ends the executors.
+// close interrupts all work and ends the executors.
 func (h *openHub) close(ctx context.Context) {
-	if err := h.hub.Close(); err != nil && !h.hub.Health().Lost() { // of a lost one it was said what is wrong
+	if err := h.hub.Close(); err != nil && !h.hub.Health().Lost() { // for a lost hub the problem was logged already
 		h.log.Warn("the database was not closed properly", "err", err)
 	}
 	h.executors.Close(ctx)
@@ -181,8 +181,8 @@ func (h *openHub) close(ctx context.Context) {
 	}
 }
 
-// traceExecutors logs the messages of executors by their process ids, if that is
-// wanted; else it is nil.
+// traceExecutors returns a function that logs the messages of executors by their process ids;
+// nil if message logging is off.
 func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 	messages := log.Messages()
 	if messages == nil {
@@ -193,12 +193,12 @@ func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 	}
 }
 
-// executorCommand is how an executor is started: with the program that this process runs, even
-// if its file was replaced by another build.
+// executorCommand returns the command of an executor: the program of this process, even if its
+// file was replaced by another build.
 func executorCommand() []string { return []string{runningProgram(), "executor"} }
 
-// executorEnvironment is the environment of executors, which has none of the secrets that the
-// daemon's may have.
+// executorEnvironment returns the environment of executors, without the secrets that the
+// daemon's may contain.
 func executorEnvironment() (environment []string) {
 	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "GORACE", project.StateVariable, "XDG_STATE_HOME"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -208,14 +208,14 @@ func executorEnvironment() (environment []string) {
 	return environment
 }
 
-// unavailable is why there is no hub of a project, as clients are told it.
+// unavailable returns the error for clients of a project whose hub failed to open.
 func unavailable(p project.Project, err error) *domain.Error {
 	text := err.Error()
 	var held *project.HeldError
 	switch {
 	case errors.As(err, &held):
 		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
-	case store.IsFull(err): // that is all there is to say
+	case store.IsFull(err): // the error needs no prefix
 	case database.IsUnusable(err):
 		text += "; `duet-rpc doctor` says more"
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A lifecycle decides when a daemon ends that listens: when nothing needs it any more, when a
+// A lifecycle decides when a listening daemon ends: when it has no clients and no work, when a
 // client stops it, when its files are lost, or at a signal.
 type lifecycle struct {
 	daemon running
@@ -17,27 +17,26 @@ type lifecycle struct {
 
 // running is a daemon, as its lifecycle sees it.
 type running interface {
-	// lost is closed when its files are the project's no more.
+	// lost returns a channel that is closed when the files no longer belong to the project.
 	lost() <-chan struct{}
-	// idle reports whether nothing is under way and nothing is to begin by itself.
+	// idle reports whether nothing runs and nothing is scheduled to start.
 	idle(ctx context.Context) bool
-	// interruptWork interrupts what clients have begun.
+	// interruptWork interrupts the work of clients.
 	interruptWork(ctx context.Context)
-	// drain waits until nothing is at work, and lets nothing begin.
+	// drain waits until no work runs, and lets none begin.
 	drain(ctx context.Context)
-	// interrupt interrupts what runs, and returns when subscribers know.
+	// interrupt interrupts all work, and returns when subscribers have the events.
 	interrupt(ctx context.Context)
 	// listen opens the sockets, if they are not open; unlisten closes them.
 	listen() error
 	unlisten()
 	// vacantFor returns how long no client has been connected; 0 while one is.
 	vacantFor() time.Duration
-	// superseded reports whether all clients are of another build; met has a value when such a
+	// superseded reports whether all clients are of another build; met gets a value when such a
 	// client has come.
 	superseded() bool
 	met() <-chan struct{}
-	// idleAfter is how long no client may be connected before an idle daemon ends; 0: it does not
-	// end for that reason.
+	// idleAfter is how long an idle daemon without clients lives; 0: it has no such limit.
 	idleAfter() time.Duration
 	// interruptsAlone reports whether work is interrupted once no client has been connected for
 	// [aloneAfter].
@@ -46,38 +45,38 @@ type running interface {
 	noteStop()
 }
 
-// The clocks of a daemon.
+// The timeouts of a daemon.
 const (
-	aloneAfter        = time.Minute            // without clients, after which work may be interrupted, and again
-	idleAgainAfter    = time.Minute            // at most, after which a daemon without clients looks again whether it is idle
-	replaceAgainAfter = time.Second            // after which a superseded daemon looks again whether it is idle
-	lostGrace         = 300 * time.Millisecond // between the loss of the files and the end, so that what removes them has ended before the next daemon starts
+	aloneAfter        = time.Minute            // without clients, before work may be interrupted, and again
+	idleAgainAfter    = time.Minute            // at most, before a daemon without clients checks again whether it is idle
+	replaceAgainAfter = time.Second            // before a superseded daemon checks again whether it is idle
+	lostGrace         = 300 * time.Millisecond // grace period between the loss of the files and the end, so that the program that removes them ends before the next daemon starts
 
 	// DrainWithin is how long daemon.stop lets work finish.
 	DrainWithin = 15 * time.Second
 
-	// How long the end may take until subscribers know what it does to runs.
+	// How long the end may take until subscribers have the last events of the runs.
 	interruptWithin     = 400 * time.Millisecond // after a signal: of EndWithin
 	interruptStopWithin = 2 * time.Second        // after daemon.stop
 )
 
-// errLost says why a daemon has ended.
+// errLost is the error of a daemon that has lost its files.
 var errLost = errors.New("the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended")
 
 func newLifecycle(d running, log *slog.Logger) *lifecycle {
 	return &lifecycle{daemon: d, log: log, stops: make(chan bool, 2)}
 }
 
-// stop ends the daemon: at once with force, else when what runs has ended, or
-// [DrainWithin] is over. It does not wait for that.
+// stop ends the daemon: at once with force, else when running work has ended, or [DrainWithin]
+// is over. It does not wait for that.
 func (l *lifecycle) stop(force bool) {
 	select {
 	case l.stops <- force:
-	default: // it was said more than once
+	default: // already requested
 	}
 }
 
-// run returns when the daemon is to end, after what runs was interrupted. A signal ends ctx.
+// run returns when the daemon must end, after it has interrupted all work. A signal ends ctx.
 func (l *lifecycle) run(ctx context.Context) error {
 	for {
 		select {
@@ -106,19 +105,19 @@ func (l *lifecycle) run(ctx context.Context) error {
 	}
 }
 
-// lookAfter tells when it is to be looked whether the daemon is deserted, and whether its work
-// is to be interrupted.
+// lookAfter returns a timer for the next check whether the daemon is deserted, or its work must
+// be interrupted.
 func (l *lifecycle) lookAfter() <-chan time.Time {
 	idle, vacant := l.daemon.idleAfter(), l.daemon.vacantFor()
 	next := time.Duration(0)
 	if idle > 0 {
-		if next = idle - vacant; next <= 0 { // it had something to do a moment ago
+		if next = idle - vacant; next <= 0 { // it was busy at the last check
 			next = min(idle, idleAgainAfter)
 		}
 	}
 	if l.daemon.interruptsAlone() {
 		left := aloneAfter - vacant
-		if left <= 0 { // it did so a moment ago
+		if left <= 0 { // it was interrupted at the last check
 			left = aloneAfter
 		}
 		if next == 0 || left < next {
@@ -134,8 +133,8 @@ func (l *lifecycle) lookAfter() <-chan time.Time {
 	return time.After(next)
 }
 
-// isDeserted reports whether the daemon has had no client for long, or none of its own build,
-// and has nothing to do.
+// isDeserted reports whether the daemon is idle and has had no client for long, or none of its
+// own build.
 func (l *lifecycle) isDeserted(ctx context.Context) bool {
 	after := l.daemon.idleAfter()
 	if !l.daemon.superseded() && (after == 0 || l.daemon.vacantFor() < after) {
@@ -145,7 +144,7 @@ func (l *lifecycle) isDeserted(ctx context.Context) bool {
 }
 
 // leave closes the sockets of a daemon that is not needed, unless a client has come at the last
-// moment. A client that comes later finds no socket, and starts another daemon.
+// moment. A later client finds no socket, and starts another daemon.
 func (l *lifecycle) leave(ctx context.Context) bool {
 	l.daemon.unlisten()
 	if !l.isDeserted(ctx) {
@@ -160,8 +159,8 @@ func (l *lifecycle) leave(ctx context.Context) bool {
 	return true
 }
 
-// end lets work finish after daemon.stop, unless it is forced, and interrupts what then still
-// runs. A signal ends ctx, and hurries it.
+// end lets work finish after daemon.stop, unless it is forced, and then interrupts the rest. A
+// signal ends ctx, and shortens the wait.
 func (l *lifecycle) end(ctx context.Context, force bool) {
 	if !force {
 		l.drain(ctx)
@@ -185,7 +184,7 @@ func (l *lifecycle) drain(ctx context.Context) {
 	}()
 	for force := false; !force; {
 		select {
-		case force = <-l.stops: // others may ask for it, too
+		case force = <-l.stops: // another client may stop it, too
 			continue
 		case <-l.daemon.lost():
 		case <-drained:
@@ -196,7 +195,7 @@ func (l *lifecycle) drain(ctx context.Context) {
 	<-drained
 }
 
-// interrupt interrupts what runs.
+// interrupt interrupts all work.
 func (l *lifecycle) interrupt(within time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()

@@ -12,18 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A script says how a daemon behaves.
+// A script describes the behaviour of a daemon.
 type script struct {
 	draining time.Duration // how long work takes to finish
-	idleFor  time.Duration // without clients it may be
-	working  time.Duration // how long it has something to do
+	idleFor  time.Duration // the limit without clients
+	working  time.Duration // how long it is busy
 	client   time.Duration // when the last client leaves
-	alone    bool          // work is interrupted then
+	alone    bool          // work is interrupted without clients
 	other    bool          // all clients are of another build
-	comes    bool          // another client comes when the sockets are closed
+	comes    bool          // another client connects when the sockets close
 }
 
-// played is a daemon that notes what its lifecycle does with it, and when.
+// played is a daemon that records the calls of its lifecycle, and their times.
 type played struct {
 	began time.Time // of the bubble
 
@@ -89,13 +89,13 @@ func (p *played) interrupt(ctx context.Context) {
 	p.note("interrupt within %v", time.Until(deadline))
 }
 
-// stage is the lifecycle of a daemon that is played, in a bubble with a clock of its own.
+// stage runs the lifecycle of a played daemon in a bubble with its own clock.
 type stage struct {
 	*played
 	*lifecycle
 	t      *testing.T
 	signal context.CancelFunc
-	over   chan error // has what the lifecycle returned
+	over   chan error // gets the result of the lifecycle
 }
 
 func play(t *testing.T, name string, with script, scene func(s *stage)) {
@@ -113,13 +113,13 @@ func play(t *testing.T, name string, with script, scene func(s *stage)) {
 	})
 }
 
-// at goes on to a time after the beginning.
+// at advances to a time after the beginning.
 func (s *stage) at(d time.Duration) {
 	time.Sleep(d - s.elapsed())
 	synctest.Wait()
 }
 
-// requires compares what was done since the last time.
+// requires compares the calls since the last check.
 func (s *stage) requires(want ...string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func (s *stage) requires(want ...string) {
 	s.did = nil
 }
 
-// requiresEnd waits for the end and compares what was done until then.
+// requiresEnd waits for the end and compares the calls until then.
 func (s *stage) requiresEnd(want ...string) {
 	s.t.Helper()
 	require.NoError(s.t, <-s.over)
@@ -187,7 +187,7 @@ func TestStopOfADaemon(t *testing.T) {
 	play(t, "when work has finished", script{draining: time.Second}, func(s *stage) {
 		s.stop(false)
 		s.at(time.Millisecond)
-		s.stop(false) // no hurry either
+		s.stop(false) // not forced either
 		s.requiresEnd("1s drained", "1s note the stop", "1s interrupt within 2s")
 	})
 	play(t, "when it does not finish", script{draining: time.Hour}, func(s *stage) {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restMemory gives memory back that an idle process does not need: free memory of its own, and
-// the pages of its program, of which a start reads most and idling almost none. What is needed
-// again the kernel maps again from its cache, in microseconds.
+// restMemory returns memory that an idle process does not need: its own free memory, and the
+// pages of its program, of which a start reads most and idling almost none. The kernel maps
+// needed pages again from its cache, in microseconds.
 func restMemory() {
 	debug.FreeOSMemory()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -25,7 +25,7 @@ func restMemory() {
 	for line := range bytes.Lines(maps) {
 		fields := bytes.Fields(line) // START-END PERMISSIONS OFFSET DEVICE INODE PATH
 		if len(fields) < 6 || fields[1][1] != '-' || string(fields[5]) != program {
-			continue // a writable page has what is nowhere else
+			continue // a writable page exists only in memory
 		}
 		from, to, _ := bytes.Cut(fields[0], []byte("-"))
 		start, err1 := strconv.ParseUint(string(from), 16, 64)

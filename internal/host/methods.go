@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// newRegistry registers every method, with what is the same in both kinds of processes. For
+// newRegistry registers every method, with the options that both kinds of processes share. For
 // notified see [handlers.RegisterDomain].
 func newRegistry(s *hubprocess.Settings, log *logging.Log, core handlers.Core, domain handlers.Domain) (_ *server.Registry, notified func(context.Context)) {
 	reg := server.NewRegistry()
@@ -39,7 +39,8 @@ func newRegistry(s *hubprocess.Settings, log *logging.Log, core handlers.Core, d
 	return reg, notified
 }
 
-// traceOf logs the messages of connections, if that is wanted; else it is nil.
+// traceOf returns a function that logs the messages of connections; nil if message logging is
+// off.
 func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
 	messages := log.Messages()
 	if messages == nil {
@@ -50,8 +51,8 @@ func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
 	}
 }
 
-// trustWorkspace trusts the project's file as it is now, because its user
-// trusts the workspace in the editor.
+// trustWorkspace trusts the project's file in its current version, because its user trusts the
+// workspace in the editor.
 func trustWorkspace(s *hubprocess.Settings, log *logging.Log) error {
 	p, err := s.Project()
 	if err != nil {
@@ -59,7 +60,7 @@ func trustWorkspace(s *hubprocess.Settings, log *logging.Log) error {
 	}
 	file, err := config.Inspect(p.ConfigFile(), os.Getenv)
 	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*project.ForeignError)) {
-		return nil // there is nothing to trust
+		return nil // no file to trust
 	}
 	if err != nil {
 		return err

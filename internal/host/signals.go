@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
-// untilSignal is a context that ends with parent, or at the first signal that
-// ends a process; a second one ends the process at once. stop gives the signals back.
+// untilSignal returns a context that ends with parent, or at the first signal that ends a
+// process. A second signal ends the process at once. stop restores the signals.
 func untilSignal(parent context.Context, log *logging.Log) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals, stopped, over := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})

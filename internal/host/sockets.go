@@ -13,9 +13,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// sockets are those on which clients connect: the project's own, those of --listen, and the one
-// that AIWG's command line looks for. One goroutine at a time opens and closes them; any may ask
-// for the paths.
+// sockets are the sockets for clients: the project's own, those of --listen, and the one that
+// AIWG's command line looks for. One goroutine at a time opens and closes them; any may read the
+// paths.
 type sockets struct {
 	server *server.Server
 	log    *slog.Logger
@@ -26,16 +26,16 @@ type sockets struct {
 	mu        sync.Mutex // guards the fields below
 	listeners []net.Listener
 	pidFile   *AIWGPIDFile // nil: AIWG's command line is not served
-	trouble   string       // why it is not, where it should be
+	trouble   string       // why it is not, if it should be
 }
 
-// open opens the sockets; connections over them end with ctx. A socket of --listen that cannot be
-// opened is logged. The error is that of the project's own.
+// open opens the sockets; connections over them end with ctx. A socket of --listen that cannot
+// be opened is logged. The error is that of the project's own.
 func (s *sockets) open(ctx context.Context, p project.Project) error {
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		s.log.Debug("the limit of open files stays as it is", "err", err)
 	}
-	// First: who is answered on the project's own finds them open.
+	// First: a client that connects to the project's own socket finds them open.
 	for _, path := range s.extra {
 		if err := s.openAt(ctx, path); err != nil {
 			s.log.Error("a socket of --listen cannot be opened", "err", err)
@@ -74,8 +74,8 @@ func (s *sockets) openAt(ctx context.Context, path string) error {
 	return nil
 }
 
-// openForAIWG has AIWG's command line find this process: where its socket was asked for with
-// --listen, or where AIWG is used.
+// openForAIWG opens the socket of AIWG's command line, if --listen names it or the project uses
+// AIWG.
 func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
 	path := AIWGSocket(p.Root)
 	if !slices.Contains(s.paths(), path) {
@@ -96,11 +96,11 @@ func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
 	return err
 }
 
-// close closes the sockets. Connections go on.
+// close closes the sockets. Connections continue.
 func (s *sockets) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pidFile != nil { // first: who reads it goes to the socket
+	if s.pidFile != nil { // first: a reader of the file then connects to the socket
 		if err := s.pidFile.Remove(); err != nil {
 			s.log.Debug("what AIWG's command line reads cannot be removed", "err", err)
 		}
@@ -113,7 +113,7 @@ func (s *sockets) close() {
 	s.listeners = nil
 }
 
-// unserved says who cannot reach this process who looks for one, and why.
+// unserved lists the clients that look for this process and cannot reach it, with the reason.
 func (s *sockets) unserved() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *sockets) unserved() []string {
 	return []string{s.trouble}
 }
 
-// paths are those of the sockets that are open.
+// paths returns the paths of the open sockets.
 func (s *sockets) paths() (paths []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// Protocol is the version of the protocol between the clients of a daemon and the daemon. A
-// client uses a daemon of another build only if both have the same one. It is increased when a
-// method, an event or a value changes so that an older client cannot work with it.
+// Protocol is the version of the protocol between a daemon and its clients. A client uses a
+// daemon of another build only if both have the same version. Increase it when a change to a
+// method, an event or a value breaks older clients.
 const Protocol = 1
 
 // Build returns the build id of a Go program, which the linker writes into it and which every
@@ -28,7 +28,7 @@ func Build(path string) string {
 		return ""
 	}
 	defer file.Close()
-	head, _ := io.ReadAll(io.LimitReader(file, 64<<10)) // where the linker puts it
+	head, _ := io.ReadAll(io.LimitReader(file, 64<<10)) // the linker puts it at the beginning
 	// ELF: a note, which is the size of its name, the size of the id, its type, the name, the id.
 	if at := bytes.Index(head, []byte("\x04\x00\x00\x00Go\x00\x00")); at >= 8 {
 		size := binary.LittleEndian.Uint32(head[at-4:])
@@ -45,7 +45,7 @@ func Build(path string) string {
 	return ""
 }
 
-// programBuild is the build of the daemon that this process would start: its file may have
+// programBuild returns the build of the daemon that this process would start: its file may have
 // been replaced since this process began.
 func programBuild() string {
 	path, err := os.Executable()
@@ -60,13 +60,13 @@ type BuildAnswer struct {
 	Version  string `json:"version"`
 	Protocol int    `json:"protocol"` // 0: it does not know client.build
 	Notice   string `json:"notice"`   // for the user
-	// Ends says that the daemon ends, so that the client can start one of its own build.
+	// Ends reports that the daemon ends, so that the client can start one of its own build.
 	Ends bool `json:"ends"`
 }
 
-// An IncompatibleError says that the project's daemon is of a build with another protocol.
+// An IncompatibleError reports that the project's daemon has another protocol version.
 type IncompatibleError struct {
-	PID int // 0 if it is not known
+	PID int // 0 if unknown
 	BuildAnswer
 }
 
@@ -85,18 +85,19 @@ func (e *IncompatibleError) Error() string {
 // endsWithin is how long a daemon that has agreed to end may take to close its connections.
 const endsWithin = time.Second
 
-// greeting is the request that a connection begins with. One that only looks leaves a daemon of
-// another build as it is.
+// greeting returns the first request of a connection. With looks it does not make a daemon of
+// another build end.
 func (s *Settings) greeting(looks bool) []byte {
 	if looks || s.AnyBuild {
 		return []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`)
 	}
-	params, _ := json.Marshal(map[string]any{"build": programBuild(), "version": s.Version, "notices": s.Notice != nil}) // texts and a boolean
+	params, _ := json.Marshal(map[string]any{"build": programBuild(), "version": s.Version, "notices": s.Notice != nil}) // strings and a boolean: encoding cannot fail
 	return append(append([]byte(`{"jsonrpc":"2.0","id":0,"method":"client.build","params":`), params...), '}')
 }
 
-// settle looks at a daemon's answer to the greeting. The error is a [socket.NobodyError] if the
-// daemon has ended since it is of another build, and an [IncompatibleError] if it cannot be used.
+// settle checks a daemon's answer to the greeting. The error is a [socket.NobodyError] if the
+// daemon has ended because it is of another build, and an [IncompatibleError] if this client
+// cannot use it.
 func (s *Settings) settle(conn net.Conn, answer *frame.Message) error {
 	if s.AnyBuild {
 		return nil
@@ -122,8 +123,8 @@ func (s *Settings) settle(conn net.Conn, answer *frame.Message) error {
 // errReplaced says why there is no daemon any more.
 var errReplaced = errors.New("the one of another build has ended")
 
-// awaitClose waits until the daemon closes a connection on which it was asked nothing else, and
-// reports whether it did.
+// awaitClose waits until the daemon closes a connection without any other request, and reports
+// whether it did.
 func awaitClose(conn net.Conn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(endsWithin))
 	_, err := io.Copy(io.Discard, conn)

@@ -20,21 +20,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// errOtherHub says that a daemon was not started because another process is
-// the hub, or is about to be, or has not quite ended.
+// errOtherHub reports that no daemon was started because another process is the hub, is about to
+// be, or has not quite ended.
 var errOtherHub = errors.New("another process is the hub")
 
-// EnsureDaemon returns when a hub answers: the one that is there, or a daemon,
-// which is started in the background. Of any number of processes that do this
-// at the same time one starts it. If ctx is cancelled before that one answers it is ended
-// again.
+// EnsureDaemon returns when a hub answers: the running one, or a daemon that it starts in the
+// background. If several processes do this at the same time, one of them starts it. If ctx is
+// cancelled before the daemon answers, EnsureDaemon ends it again.
 func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
 	within, cancel := context.WithTimeout(ctx, s.StartWithin())
 	defer cancel()
 	if err := p.Prepare(); err != nil {
 		return err
 	}
-	var silent *SilentError // who keeps a hub from being started, or does not
+	var silent *SilentError // which process holds the lock, if one does
 	err := ensureWithin(within, s, p, &silent)
 	if err != nil && within.Err() != nil && ctx.Err() == nil && silent != nil {
 		return silent
@@ -63,9 +62,9 @@ func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **
 	}
 }
 
-// answers reports whether a hub answers on the project's socket. The error says
-// that none could, or should not be spoken to, or, a *SilentError, that
-// somebody listens who does not answer.
+// answers reports whether a hub answers on the project's socket; false without an error means
+// that there is none. The error is a *SilentError if a process listens but does not answer. Any
+// other error means that no hub can be used.
 func answers(ctx context.Context, s *Settings, p project.Project) (someone bool, err error) {
 	conn, err := connect(ctx, s, p, nil)
 	if err == nil {
@@ -81,15 +80,15 @@ func answers(ctx context.Context, s *Settings, p project.Project) (someone bool,
 // StartWithin is how long a daemon may take to answer after its start.
 func (s *Settings) StartWithin() time.Duration { return 2 * s.AnswerWithin }
 
-// MayComeYet reports whether an error of Connect says no more than that
-// there is no hub, or one that has just ended.
+// MayComeYet reports whether an error of Connect means only that there is no hub, or one that
+// has just ended.
 func MayComeYet(err error) bool {
 	var nobody *socket.NobodyError
 	var silent *SilentError
 	return errors.As(err, &nobody) || errors.As(err, &silent)
 }
 
-// IsNone reports whether an error of Dial says that there is no hub.
+// IsNone reports whether an error of Dial means that there is no hub.
 func IsNone(err error) bool { return errors.As(err, new(*socket.NobodyError)) }
 
 // startOne starts a daemon and waits until it answers.
@@ -139,17 +138,17 @@ func startOne(ctx context.Context, s *Settings, p project.Project) error {
 	return err
 }
 
-// What a daemon whose starter gives it up is given: a moment in which it may answer after
-// all, and time to end.
+// The times for a daemon that its starter gives up: a moment in which it may still answer, and
+// the time to end.
 const (
-	lastLook  = 200 * time.Millisecond
-	endsGrace = 3 * time.Second
+	lastAnswerGrace = 200 * time.Millisecond
+	endGrace        = 3 * time.Second
 )
 
-// giveUp ends a daemon that was started, unless it answers by now: then somebody may use
-// it. It returns when it has ended; the error is that of ctx.
+// giveUp ends a daemon that was started, unless it answers by now: then another client may use
+// it. It returns when the daemon has ended; the error is that of ctx.
 func giveUp(ctx context.Context, s *Settings, p project.Project, daemon *os.Process, ended <-chan error) error {
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswerGrace)
 	defer cancel()
 	if someone, _ := answers(looking, s, p); someone {
 		return ctx.Err()
@@ -159,7 +158,7 @@ func giveUp(ctx context.Context, s *Settings, p project.Project, daemon *os.Proc
 	}
 	select {
 	case <-ended:
-	case <-time.After(endsGrace):
+	case <-time.After(endGrace):
 		_ = daemon.Kill()
 		<-ended
 	}
@@ -194,30 +193,31 @@ func awaitAnswer(ctx context.Context, s *Settings, p project.Project, reason <-c
 			return errors.New("no daemon can be started: " + visible.ForTerminal().Line(why))
 		default:
 		}
-		// It listened, or is about to end. Who listens and does not answer yet does not say when.
+		// It listened, or is about to end. No event reports when a listening daemon begins to
+		// answer.
 		if pause.Wait(ctx) != nil {
 			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
 		}
 	}
 }
 
-// longLog is how many bytes a log may have to be written on by another daemon.
+// longLog is the size in bytes above which a new daemon starts a new log.
 const longLog = 8 << 20
 
-// DaemonLog is where a daemon's log goes.
+// DaemonLog returns the path of a daemon's log.
 func DaemonLog(p project.Project) string { return filepath.Join(p.StateDir, "daemon.log") }
 
-// putAsideLongLog renames a log that has become long to its name with .1, in
-// place of the one before. No daemon may be writing it.
+// putAsideLongLog renames a long log to its name with .1, in place of the previous one. No
+// daemon may be writing it.
 func putAsideLongLog(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() <= longLog {
-		return nil // whoever opens it tells what is wrong with it
+		return nil // opening the log reports the problem
 	}
 	return os.Rename(path, path+".1")
 }
 
-// checkNoHub gives errOtherHub if a process has the hub's lock.
+// checkNoHub returns errOtherHub if a process holds the hub's lock.
 func checkNoHub(ctx context.Context, p project.Project) error {
 	lock, err := p.Lock(ctx)
 	var held *project.HeldError
@@ -232,8 +232,8 @@ func checkNoHub(ctx context.Context, p project.Project) error {
 	return lock.Close()
 }
 
-// daemonCommand is this program as a daemon, which outlives this process, its
-// terminal and its process group.
+// daemonCommand returns the command of this program as a daemon, which outlives this process,
+// its terminal and its process group.
 func daemonCommand(s *Settings, p project.Project) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -256,7 +256,7 @@ func daemonCommand(s *Settings, p project.Project) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Dir = p.Root
-	// Its log is the daemon's own, wherever that of whoever started it goes.
+	// The daemon has its own log, wherever its starter logs.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DUET_RPC_LOG=") })
 	if s.Idle > 0 {
 		cmd.Env = append(cmd.Env, "DUET_DAEMON_IDLE="+s.Idle.String())

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// listensWithin is how long a process that has the hub's lock may take to
-	// open its socket: the first reply to its editor comes first.
+	// listensWithin is how long the holder of the hub's lock may take to open its socket: the
+	// first reply to its editor comes first.
 	listensWithin = 2 * time.Second
 )
 
-// Dial connects to the hub of a project. Where there is none the error
-// says how to start one. A hub that has just begun is waited for.
+// Dial connects to the hub of a project. It waits for a hub that has just begun. If there is
+// none the error says how to start one.
 func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Option) (*client.Client, error) {
 	var problem error
 	open := func(ctx context.Context) (server.Transport, error) {
@@ -48,7 +48,7 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 				continue
 			}
 			return nil, nobody
-		case errors.As(err, &nobody): // they say all there is to say
+		case errors.As(err, &nobody): // their texts are complete
 			return nil, nobody
 		case errors.As(err, &unsafe):
 			return nil, unsafe
@@ -59,14 +59,14 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 	}
 }
 
-// Connect connects to the hub that answers on the project's socket, now. The error is a
-// *SilentError if somebody listens there who does not answer.
+// Connect connects to the hub that now answers on the project's socket. The error is a
+// *SilentError if a process listens there but does not answer.
 func Connect(ctx context.Context, s *Settings, p project.Project) (net.Conn, error) {
 	return connect(ctx, s, p, s.environment)
 }
 
-// connect is Connect with the message that gives the daemon this process's environment; nil
-// for a connection that only finds out whether a daemon of any build answers.
+// connect is Connect with the message that gives the daemon this process's environment. It is
+// nil for a connection that only checks whether a daemon of any build answers.
 func connect(ctx context.Context, s *Settings, p project.Project, environment func() []byte) (net.Conn, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -101,15 +101,15 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 	return nil, &SilentError{PID: pid, Held: held, Path: path, err: err}
 }
 
-// greet makes sure that a daemon of a build that can be used answers at the other end, before
-// ctx ends: the socket of one that was killed takes connections until the system has closed it.
-// It closes the connection if not. It also sends the environment that agents of this process get,
-// as a notification, which no request on the connection overtakes.
+// greet checks, before ctx ends, that a daemon of a usable build answers at the other end. A
+// connection alone proves nothing: the socket of a killed daemon accepts some until the system
+// has closed it. Otherwise greet closes the connection. It also sends the environment for the
+// agents of this process, as a notification, so that no request on the connection overtakes it.
 func (s *Settings) greet(ctx context.Context, conn net.Conn, environment func() []byte) error {
-	// Not by a deadline, which is the frame reader's to set.
+	// Not with a deadline, which the frame reader sets.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	_, err := conn.Write(frame.Append(nil, frame.LSP, s.greeting(environment == nil)))
-	if err == nil && environment != nil { // it is collected while the daemon answers
+	if err == nil && environment != nil { // collected while the daemon answers
 		_, err = conn.Write(frame.Append(nil, frame.LSP, environment()))
 	}
 	var answer frame.Message
@@ -129,16 +129,15 @@ func (s *Settings) greet(ctx context.Context, conn net.Conn, environment func() 
 	return conn.SetDeadline(time.Time{})
 }
 
-// A SilentError says that somebody listens on the project's socket who does
-// not answer.
+// A SilentError reports that a process listens on the project's socket but does not answer.
 type SilentError struct {
-	PID  int    // who is the project's hub; 0 if that is not known
-	Held bool   // somebody is
+	PID  int    // of the project's hub; 0 if unknown
+	Held bool   // a process holds the hub's lock
 	Path string // of the socket
 	err  error
 }
 
-// endSilent is what to do about a hub that does not answer.
+// endSilent is the remedy for a hub that does not answer.
 const endSilent = "`duet-rpc daemon stop --force` ends it, and what it ran can be continued"
 
 func (e *SilentError) Error() string {

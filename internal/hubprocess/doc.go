@@ -1,4 +1,4 @@
-// Package hubprocess is how a process comes to the hub of its project, which is another
-// process: with which settings, over which socket, and, where none runs and one is wanted,
-// by a daemon that it starts. It is never the hub itself; package host is.
+// Package hubprocess connects a process to the hub of its project, which is another process. It
+// holds the settings, finds the socket, and starts a daemon if none runs and one is wanted. It
+// is never the hub itself; package host is.
 package hubprocess

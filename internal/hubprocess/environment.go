@@ -7,14 +7,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 )
 
-// environment returns the notification client.environment with the environment of this
-// process. Without a configuration that can be read it has the variables that every agent gets.
+// environment returns the notification client.environment with the environment of this process.
+// Without a readable configuration it contains the variables that every agent gets.
 func (s *Settings) environment() []byte {
 	var names []string
 	if c, err := s.Config(); err == nil {
 		names = c.VariablesFrom()
 	}
-	variables, _ := json.Marshal(clientenv.Collect(os.Getenv, names)) // strings
+	variables, _ := json.Marshal(clientenv.Collect(os.Getenv, names)) // strings: encoding cannot fail
 	message := []byte(`{"jsonrpc":"2.0","method":"client.environment","params":{"environment":`)
 	return append(append(message, variables...), "}}"...)
 }

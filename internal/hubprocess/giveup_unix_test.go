@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain is also a daemon that never answers: it says that it runs, and ends by a signal.
+// TestMain is also a daemon that never answers: it reports that it runs, and ends by a signal.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "daemon" {
 		ended := make(chan os.Signal, 1)
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Who is interrupted while a daemon starts leaves none behind.
+// A caller that is interrupted while a daemon starts leaves none behind.
 func TestADaemonIsEndedWhoseStarterGivesUp(t *testing.T) {
 	dir := t.TempDir()
 	runs := filepath.Join(dir, "runs")
@@ -43,7 +43,7 @@ func TestADaemonIsEndedWhoseStarterGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- EnsureDaemon(ctx, s, p) }()
-	said, err := os.ReadFile(runs) // when it runs
+	said, err := os.ReadFile(runs) // once it runs
 	require.NoError(t, err)
 	cancel()
 	assert.ErrorIs(t, <-done, context.Canceled)

@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// Paths are where the files of a project are, whether or not they exist.
+// Paths are the paths of a project's files, whether or not they exist.
 type Paths struct {
 	Root     string `json:"root"`
 	State    string `json:"state"`
@@ -18,7 +18,7 @@ type Paths struct {
 	User     string `json:"user_configuration"`
 }
 
-// Paths returns where the files of the project are.
+// Paths returns the paths of the project's files.
 func (s *Settings) Paths() (Paths, error) {
 	p, err := s.Project()
 	if err != nil {

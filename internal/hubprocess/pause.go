@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Pause is how long who waits for another process waits before it looks again:
-// nothing tells when that listens, or has given up a lock. Each is half as long
-// again as the one before. The zero value is the first.
+// A Pause is the wait between two attempts to reach another process: no event reports when it
+// listens, or has released a lock. Each pause is half as long again as the previous one. The
+// zero value is the first.
 type Pause time.Duration
 
 const (
@@ -15,7 +15,7 @@ const (
 	lastPause  = 200 * time.Millisecond
 )
 
-// Wait waits, or gives the error of ctx if that ends before.
+// Wait waits, or returns the error of ctx if that ends first.
 func (p *Pause) Wait(ctx context.Context) error {
 	*p = min(max(*p*3/2, Pause(firstPause)), Pause(lastPause))
 	select {

@@ -10,37 +10,37 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// Settings are what a process of the project was told by its flags and the
-// environment. They are not changed once they are in use.
+// Settings are the settings of a process from its flags and the environment. They do not change
+// once they are in use.
 type Settings struct {
 	Version     string // of this program
 	LogLevel    logging.Level
 	NoColor     bool
-	TestMethods bool     // serve those for authors of clients, too
-	Listen      []string // more sockets, as paths
+	TestMethods bool     // serve the methods for authors of clients, too
+	Listen      []string // paths of more sockets
 	Root        string   // of the project; "": found from the working directory
 	Limits      frame.Limits
-	// AnswerWithin is how long a hub may take to answer who comes to it.
+	// AnswerWithin is how long a hub may take to answer a new client.
 	AnswerWithin time.Duration
-	// AnyBuild has a daemon of another build used as it is, whatever its protocol: to look at it,
-	// or to end it.
+	// AnyBuild accepts a daemon of another build, whatever its protocol: to inspect it, or to
+	// end it.
 	AnyBuild bool
-	// Notice, if set, gets what the daemon has for the user, once.
+	// Notice, if set, receives the daemon's message for the user, once.
 	Notice func(text string)
-	// Idle, if set, is after how long without clients a daemon ends that this process starts.
+	// Idle, if set, is the lifetime without clients of a daemon that this process starts.
 	Idle time.Duration
 }
 
-// Project is the project that the process is about.
+// Project returns the project of the process.
 func (s *Settings) Project() (project.Project, error) {
 	return config.Owners(os.Getenv).Find(s.Root)
 }
 
-// Config reads the project's configuration as it is now.
+// Config reads the current configuration of the project.
 func (s *Settings) Config() (*config.Config, error) { return s.ConfigFor(false) }
 
-// ConfigFor reads the configuration; restricted, as it is for somebody who may not
-// trust the workspace.
+// ConfigFor reads the configuration. With restricted, it reads it for a user who may not trust
+// the workspace.
 func (s *Settings) ConfigFor(restricted bool) (*config.Config, error) {
 	p, err := s.Project()
 	if err != nil {
@@ -53,15 +53,15 @@ func (s *Settings) ConfigFor(restricted bool) (*config.Config, error) {
 	return config.Load(config.Sources{Project: p.ConfigFile(), User: user, Restricted: restricted})
 }
 
-// OpenLog opens the log. Where it goes, and whether it has every message, is
-// said by the environment.
+// OpenLog opens the log. The environment sets its destination, and whether it contains every
+// message.
 func (s *Settings) OpenLog() *logging.Log {
 	return logging.Open(logging.Options{
 		Level: s.LogLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.NoColor, Messages: logging.LogsMessages(os.Getenv),
 	})
 }
 
-// LiveConfig is the configuration of a project as it is whenever it is asked for.
+// LiveConfig returns the configuration of a project, which is read again when it changes.
 func (s *Settings) LiveConfig(p project.Project) (*config.Live, error) {
 	user, err := config.UserFile(os.Getenv)
 	if err != nil {

@@ -1,20 +1,18 @@
-// Package jsonwalk goes through JSON that is known to be valid (RFC 8259), by
-// index, without decoding or copying it. It panics, or goes astray, on anything
-// else.
+// Package jsonwalk walks through JSON that is known to be valid (RFC 8259), by index, without
+// decoding or copying it. For anything else it panics, or returns wrong indices.
 //
-// What a peer sends is not known to be valid: package frame has a scanner of its
-// own, which checks JSON and UTF-8 in the same pass, eight bytes at a time, and is
-// what a message's time goes into. Here text passes that is no UTF-8, since
-// package toolinput has to say what programs make of it; a scanner for both would
-// have to check less, or twice.
+// A peer's message may be invalid: package frame has its own scanner for that. It checks JSON
+// and UTF-8 in the same pass, eight bytes at a time, because scanning takes most of a message's
+// time. jsonwalk accepts text that is not UTF-8, because package toolinput must report how
+// programs read it. A common scanner would have to check less, or twice.
 package jsonwalk
 
 import "strings"
 
-// Text is JSON, as what it is at hand.
+// Text is JSON as a string or as bytes.
 type Text interface{ ~string | ~[]byte }
 
-// Space is the index after the white space at i, which may be none.
+// Space returns the index after the white space at i, which may be empty.
 func Space[T Text](s T, i int) int {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\n' || s[i] == '\r' || s[i] == '\t') {
 		i++
@@ -22,7 +20,7 @@ func Space[T Text](s T, i int) int {
 	return i
 }
 
-// String is the index after the string whose opening quote is at i.
+// String returns the index after the string whose opening quote is at i.
 func String[T Text](s T, i int) int {
 	for i++; s[i] != '"'; i++ {
 		if s[i] == '\\' {
@@ -32,7 +30,7 @@ func String[T Text](s T, i int) int {
 	return i + 1
 }
 
-// Scalar is the index after the number, true, false or null at i.
+// Scalar returns the index after the number, true, false or null at i.
 func Scalar[T Text](s T, i int) int {
 	for i < len(s) && strings.IndexByte(" \n\r\t,]}", s[i]) < 0 {
 		i++
@@ -40,7 +38,7 @@ func Scalar[T Text](s T, i int) int {
 	return i
 }
 
-// Value is the index after the value at i.
+// Value returns the index after the value at i.
 func Value[T Text](s T, i int) int {
 	depth := 0
 	for {
@@ -65,9 +63,9 @@ func Value[T Text](s T, i int) int {
 	}
 }
 
-// Members calls f with each member of the object at i: its name as it stands
-// there, with its quotes, and the index of its value. f returns the index after
-// the value. The result is the index after the object.
+// Members calls f with each member of the object at i: its name as spelt, with its quotes, and
+// the index of its value. f returns the index after the value. The result is the index after the
+// object.
 func Members[T Text](s T, i int, f func(quoted T, value int) int) int {
 	i = Space(s, i+1)
 	for s[i] != '}' {

@@ -31,7 +31,7 @@ func TestEachPartIsGoneThrough(t *testing.T) {
 	}, got)
 }
 
-// What is valid but for its encoding has the same parts.
+// Text that is valid except for its encoding has the same parts.
 func TestTextThatIsNoUTF8(t *testing.T) {
 	text := []byte("[\"\xff\\\\\" ,true]")
 	var got []string

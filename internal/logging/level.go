@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Level is a log level as it stands in configuration and on the wire: debug,
-// info, warn or error, in any case.
+// Level is a log level as in configuration and on the wire: debug, info, warn or error, in any
+// case.
 type Level slog.Level
 
 // Accepted lists the names; it makes Level an enum of package server.
@@ -26,7 +26,7 @@ func (l *Level) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Slog is the level as package slog has it.
+// Slog converts the level to package slog's type.
 func (l Level) Slog() slog.Level { return slog.Level(l) }
 
 func (l Level) String() string { return strings.ToLower(slog.Level(l).String()) }

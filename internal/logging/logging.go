@@ -1,5 +1,5 @@
-// Package logging decides where log lines go and what they look like: tint on
-// a terminal, plain text everywhere else.
+// Package logging selects the destination and the format of log lines: tint on a terminal, plain
+// text everywhere else.
 package logging
 
 import (
@@ -14,30 +14,30 @@ import (
 	"golang.org/x/term"
 )
 
-// Options say what to log and where.
+// Options are the options of [Open].
 type Options struct {
 	Level slog.Level
-	// Path is a file to append to instead of standard error. If it cannot be
-	// opened, a warning and all else go to standard error.
+	// Path is a file to append to instead of standard error. If it cannot be opened, a warning
+	// and all further lines go to standard error.
 	Path string
 	// NoColor turns colour off on a terminal.
 	NoColor bool
-	// Messages has [Log.Messages] log, whatever the level.
+	// Messages makes [Log.Messages] log messages, whatever the level.
 	Messages bool
 }
 
-// A Log is a logger and what belongs to it.
+// A Log is a logger with its level and destination.
 type Log struct {
 	*slog.Logger
 	Level *slog.LevelVar // may be changed while logging
 	Sink  string         // "stderr", or the path of the file
 
-	messages *slog.Logger // nil: they are not logged
+	messages *slog.Logger // nil: messages are not logged
 	out      *queue
 }
 
-// LogsMessages reports whether the environment asks for every message to be
-// logged: by DUET_RPC_DEBUG=1, or AIWG's name for it, AIWG_IPC_DEBUG=1.
+// LogsMessages reports whether the environment enables message logging: DUET_RPC_DEBUG=1, or
+// AIWG's name for it, AIWG_IPC_DEBUG=1.
 func LogsMessages(getenv func(string) string) bool {
 	for _, name := range []string{"DUET_RPC_DEBUG", "AIWG_IPC_DEBUG"} {
 		if value := getenv(name); value != "" && value != "0" {
@@ -50,9 +50,9 @@ func LogsMessages(getenv func(string) string) bool {
 // maxMessage is how much of a message is logged, in bytes.
 const maxMessage = 64 << 10
 
-// Messages is a function that logs each message it is given, without its
-// secrets, or nil where messages are not to be logged. with is who is at the
-// other end; sent says whether the message went there or came from there.
+// Messages returns a function that logs each message, without its secrets, or nil if messages
+// are not logged. with names the peer; sent is the direction of the message: to the peer or from
+// it.
 func (l *Log) Messages() func(with string, sent bool, message []byte) {
 	if l.messages == nil {
 		return nil
@@ -71,7 +71,7 @@ func (l *Log) Messages() func(with string, sent bool, message []byte) {
 	}
 }
 
-// Open starts logging. It cannot fail: at worst lines are lost.
+// Open starts logging. It cannot fail: in the worst case lines are lost.
 func Open(o Options) *Log {
 	level := &slog.LevelVar{}
 	level.Set(o.Level)
@@ -96,8 +96,8 @@ func Open(o Options) *Log {
 	return l
 }
 
-// OpenFile opens a file to append log lines to, and makes it if need be. It
-// does not wait: a named pipe that nobody reads is an error.
+// OpenFile opens a file to append log lines to, and creates it if needed. It does not wait: a
+// named pipe without a reader is an error.
 func OpenFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 }
@@ -109,14 +109,14 @@ func handler(out io.Writer, level slog.Leveler, o Options, file *os.File) slog.H
 	return tint.NewTextHandler(out, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: o.NoColor})
 }
 
-// WithoutMessages is the same log, to which no messages go.
+// WithoutMessages returns the same log with message logging off.
 func (l *Log) WithoutMessages() *Log {
 	quiet := *l
 	quiet.messages = nil
 	return &quiet
 }
 
-// Close writes what is queued, for at most d.
+// Close writes the queue, for at most d.
 func (l *Log) Close(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 
 func TestLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	for range 2 { // the second time it is appended to
+	for range 2 { // the second pass appends
 		log := Open(Options{Level: slog.LevelWarn, Path: path})
 		assert.Equal(t, path, log.Sink)
 		log.Info("hidden")
@@ -56,7 +56,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// blocked is a log that nobody reads until it is opened.
+// blocked is a log without a reader until it is opened.
 type blocked struct {
 	open chan struct{}
 	mu   sync.Mutex
@@ -70,8 +70,7 @@ func (b *blocked) Write(p []byte) (int, error) {
 	return b.got.Write(p)
 }
 
-// A log that nobody reads stops nobody, takes bounded memory, and says what
-// it lost.
+// A log that is not read blocks no writer, takes bounded memory, and reports its lost lines.
 func TestNobodyReadsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dst := &blocked{open: make(chan struct{})}
@@ -112,7 +111,7 @@ func testWholeLines(t *testing.T) {
 			for i := range each {
 				fmt.Fprintf(q, "%d %d\n", w, i)
 				if i%100 == 0 {
-					time.Sleep(time.Microsecond) // let the queue run empty now and then
+					time.Sleep(time.Microsecond) // let the queue become empty now and then
 				}
 			}
 		})

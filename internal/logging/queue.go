@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// maxQueued bounds the lines that wait for whoever reads the log, in bytes.
+// maxQueued bounds the queue of lines, in bytes.
 const maxQueued = 1 << 20
 
-// A queue writes lines from a goroutine of its own. An editor that starts us
-// with a pipe on standard error and never reads it must not stop us: lines
-// that do not fit are dropped, and counted.
+// A queue writes lines from its own goroutine. An editor that starts the process with a pipe on
+// standard error and never reads it must not block the process: lines that do not fit are
+// dropped, and counted.
 type queue struct {
 	dst  io.Writer
 	wake chan struct{} // has room for one
@@ -52,7 +52,7 @@ func (q *queue) signal() {
 
 func (q *queue) run() {
 	defer close(q.done)
-	var spare []byte // nobody else has it
+	var spare []byte // owned by this goroutine
 	for {
 		q.mu.Lock()
 		out, dropped, closed := q.lines, q.dropped, q.closed
@@ -64,7 +64,7 @@ func (q *queue) run() {
 		spare = out
 		switch {
 		case len(out) > 0:
-			_, _ = q.dst.Write(out) // there is nowhere to say that it failed
+			_, _ = q.dst.Write(out) // an error could be logged nowhere
 		case closed:
 			return
 		default:
@@ -73,7 +73,7 @@ func (q *queue) run() {
 	}
 }
 
-// close writes what is queued and ends the goroutine, for as long as ctx lasts.
+// close writes the queue and ends the goroutine, until ctx ends.
 func (q *queue) close(ctx context.Context) {
 	q.mu.Lock()
 	q.closed = true

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// redacted stands for what is not told.
+// redacted replaces a secret value.
 const redacted = `"(redacted)"`
 
-// Redact is a JSON value without the secrets in it, as far as the names of
-// members tell: what is called a token, a secret, a password or an API key, and
-// all values of environments and headers, whatever is below them; also in
-// strings that hold JSON themselves. All else stays byte for byte. What is no
-// JSON is not told at all.
+// Redact replaces the secrets in a JSON value, as recognised by the names of members: tokens,
+// secrets, passwords and API keys, and all values below environments and headers. It does so
+// also in strings that contain JSON. Everything else stays byte for byte. Input that is not JSON
+// is replaced as a whole.
 func Redact(value []byte) []byte {
 	r := redaction{text: value, dec: json.NewDecoder(bytes.NewReader(value))}
 	if r.value(false) != nil {
@@ -33,7 +32,7 @@ type redaction struct {
 	copied int // how much of text is in out
 }
 
-// value goes over the next value; all says that nothing of it is told.
+// value processes the next value; all means to replace all of it.
 func (r *redaction) value(all bool) error {
 	before := int(r.dec.InputOffset())
 	token, err := r.dec.Token()
@@ -76,15 +75,14 @@ func (r *redaction) value(all bool) error {
 	return nil
 }
 
-// replace puts something in the place of the value that was just read, and
-// began somewhere behind an offset.
+// replace replaces the value that was just read, and began after an offset.
 func (r *redaction) replace(after int, instead []byte) {
 	begin := after + len(r.text[after:]) - len(bytes.TrimLeft(r.text[after:], " \t\r\n:,"))
 	r.out = append(append(r.out, r.text[r.copied:begin]...), instead...)
 	r.copied = int(r.dec.InputOffset())
 }
 
-// isSecret tells by the name of a member whether its value is one.
+// isSecret reports, by the name of a member, whether its value is secret.
 func isSecret(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 	switch name {

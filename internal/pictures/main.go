@@ -1,6 +1,6 @@
-// Command pictures draws the screens of the shell, as tests have seen them
-// (testdata/screens/*.ansi), to be looked at: light and dark. Those of Emacs are
-// drawn by emacs/test/e2e/pictures.
+// Command pictures draws the screens of the shell as tests have captured them
+// (testdata/screens/*.ansi), for review: light and dark. emacs/test/e2e/pictures draws those of
+// Emacs.
 //
 //	go run . -into ../../bin/pictures ../../testdata/screens/*-60.ansi
 package main
@@ -27,7 +27,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/screen"
 )
 
-// A palette is what a terminal makes of the colours that programs name.
+// A palette maps the colours that programs name to those of a terminal.
 type palette struct {
 	text, ground color.RGBA
 	named        [16]uint32 // 0xRRGGBB, as SGR 30 to 37 and 90 to 97 name them
@@ -48,7 +48,7 @@ func rgb(n uint32) color.RGBA {
 	return color.RGBA{R: uint8(n >> 16), G: uint8(n >> 8), B: uint8(n), A: 0xff}
 }
 
-// of is the colour that SGR parameters name, or otherwise where they name none.
+// of returns the colour that SGR parameters name, or otherwise if they name none.
 func (p palette) of(parameters string, otherwise color.RGBA) color.RGBA {
 	list := strings.Split(parameters, ";")
 	n := func(i int) int {
@@ -73,7 +73,7 @@ func (p palette) of(parameters string, otherwise color.RGBA) color.RGBA {
 	return rgb(p.named[first%10])
 }
 
-// indexed is one of the 256 colours of xterm.
+// indexed returns one of the 256 colours of xterm.
 func (p palette) indexed(n int) color.RGBA {
 	switch {
 	case n < 16:
@@ -125,7 +125,7 @@ func newPrinter(regular, bold []byte) (*printer, error) {
 	return &printer{r, b, advance.Ceil(), metrics.Height.Ceil() + 3, metrics.Ascent.Ceil() + 1}, nil
 }
 
-// draw draws lines in a window of so many columns.
+// draw draws lines in a window with a number of columns.
 func (p *printer) draw(lines []screen.Line, columns int, colors palette) image.Image {
 	img := image.NewRGBA(image.Rect(0, 0, columns*p.width+2*margin, len(lines)*p.height+2*margin))
 	draw.Draw(img, img.Bounds(), image.NewUniform(colors.ground), image.Point{}, draw.Src)

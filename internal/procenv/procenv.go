@@ -16,19 +16,18 @@ func Find(match func(variable string) bool) (pids []int) {
 	return look(processes(), match).found
 }
 
-// Kill kills the processes with a matching variable and waits until none is left. A
-// process can start another one while Kill looks. So once Kill has found some, it looks until
-// it has found none three times in a row. It gives up after 100 looks, 2 ms apart: the kernel
-// may not let a process go.
+// Kill kills the processes with a matching variable and waits until none is left. A process can
+// start another one during a scan. So after a scan that has found some, Kill scans until it has
+// found none three times in a row. It gives up after 100 scans, 2 ms apart: the kernel may not
+// let a process go.
 //
-// A process that begins another program hides its environment for that moment. Kill waits
-// until it has one, and looks at all processes again if it ended meanwhile, since it may have
-// started another one. A process can hide its environment for good, so Kill waits at most 20
-// times.
+// A process that begins another program hides its environment for that moment. Kill waits until
+// it has one. If it ended meanwhile Kill scans all processes again, because it may have started
+// another one. A process can hide its environment permanently, so Kill waits at most 20 times.
 func Kill(match func(variable string) bool) {
 	const looks, pause, enough, waits = 100, 2 * time.Millisecond, 3, 20
 	waited := 0
-	quiet := enough - 1 // where the first look finds nothing there is nothing to do
+	quiet := enough - 1 // if the first scan finds nothing Kill is done
 	for range looks {
 		seen := look(processes(), match)
 		seen.ended = false // those had an environment until then
@@ -52,9 +51,9 @@ func Kill(match func(variable string) bool) {
 	}
 }
 
-// A sight is what there is to see of some processes, by their IDs.
+// A sight is the result of a scan of some processes, by their IDs.
 type sight struct {
 	found  []int // these have a matching variable
 	hidden []int // these are in the middle of execve(2), where neither the old program's environment nor the new one's can be read
-	ended  bool  // at least one has no environment, or is no longer there
+	ended  bool  // at least one has no environment, or no longer exists
 }

@@ -54,7 +54,7 @@ func kernelThreads() map[int]bool {
 	return threads
 }
 
-// look looks at some processes.
+// look scans some processes.
 func look(pids []int, match func(variable string) bool) (seen sight) {
 	buffer := make([]byte, 64<<10)
 	for _, pid := range pids {
@@ -86,7 +86,7 @@ func look(pids []int, match func(variable string) bool) (seen sight) {
 	return seen
 }
 
-// readAtOnce reads a file by one call of read(2): the environment ends where the process
+// readAtOnce reads a file by one call of read(2): the environment ends early if the process
 // begins another program between two calls. It returns a larger buffer if it needed one. It
 // opens no *os.File, which needs more system calls.
 func readAtOnce(path string, buffer []byte) (content, used []byte, err error) {

@@ -19,7 +19,7 @@ const variable = "DUET_PROCENV_TEST=1"
 
 func isMarked(v string) bool { return v == variable }
 
-// TestMain is the marked process, too: it starts its program anew as fast as it can.
+// TestMain is the marked process, too: it restarts its program as fast as it can.
 func TestMain(m *testing.M) {
 	if os.Getenv("DUET_PROCENV_TEST") == "" {
 		os.Exit(m.Run())
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
-// A process that starts program after program has no environment much of the time. Kill
-// finds it all the same, beside another one.
+// A process that starts program after program has no environment much of the time. Kill still
+// finds it, together with another one.
 func TestKillFindsAProcessThatStartsPrograms(t *testing.T) {
 	assert.Empty(t, procenv.Find(isMarked))
 	for range 20 {
@@ -44,7 +44,7 @@ func TestKillFindsAProcessThatStartsPrograms(t *testing.T) {
 		in, err := idle.StdinPipe()
 		require.NoError(t, err)
 		require.NoError(t, idle.Start())
-		for len(procenv.Find(isMarked)) == 0 { // until it is the program
+		for len(procenv.Find(isMarked)) == 0 { // until it runs the program
 			require.NoError(t, t.Context().Err())
 		}
 		cmd := exec.Command(os.Args[0])
@@ -58,7 +58,7 @@ func TestKillFindsAProcessThatStartsPrograms(t *testing.T) {
 			require.NoError(t, err)
 		}
 		gone := make(chan struct{})
-		go func() { // the process is not held up
+		go func() { // so that the process does not block
 			defer close(gone)
 			for _, err := lines.ReadString('\n'); err == nil; {
 				_, err = lines.ReadString('\n')

@@ -10,9 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 )
 
-// Claim prepares the state directory, takes the project's lock, and writes down which
-// directory the state belongs to. It is for the hub. Errors are those of
-// [Project.Prepare] and [Project.Lock].
+// Claim prepares the state directory, takes the project's lock, and records which directory the
+// state belongs to. The hub calls it. Errors are those of [Project.Prepare] and [Project.Lock].
 func (p Project) Claim(ctx context.Context) (*Lock, error) {
 	if err := p.Prepare(); err != nil {
 		return nil, err
@@ -25,19 +24,19 @@ func (p Project) Claim(ctx context.Context) (*Lock, error) {
 		lock.Close()
 		return nil, lock.Unrecorded
 	}
-	_ = os.Remove(p.stoppedMark()) // mostly it is not there
+	_ = os.Remove(p.stoppedMark()) // usually it does not exist
 	return lock, nil
 }
 
-// stoppedMark is the file that says that the hub was stopped on purpose.
+// stoppedMark returns the file that marks a hub stopped on purpose.
 func (p Project) stoppedMark() string { return filepath.Join(p.StateDir, "stopped") }
 
-// MarkStopped notes that the hub was stopped on purpose: whoever is attached to
-// it does not take its place at once. Who claims the project ends that.
+// MarkStopped records that the hub was stopped on purpose, so that its clients do not start
+// another one at once. The next claim removes the mark.
 func (p Project) MarkStopped() error { return os.WriteFile(p.stoppedMark(), nil, 0o600) }
 
-// AwaitClaim returns when another process may have claimed the project since [Project.MarkStopped],
-// or without that since the call, or when ctx ends.
+// AwaitClaim returns when another process may have claimed the project since
+// [Project.MarkStopped], or without that since the call, or when ctx ends.
 func (p Project) AwaitClaim(ctx context.Context) {
 	watch, err := filewatch.Written(p.stoppedMark()) // which a claim removes
 	switch {
@@ -55,7 +54,7 @@ func (p Project) AwaitClaim(ctx context.Context) {
 		}
 		return
 	}
-	for ctx.Err() == nil && p.Unlocked() { // nothing tells here
+	for ctx.Err() == nil && p.Unlocked() { // without file events, poll
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
@@ -63,8 +62,7 @@ func (p Project) AwaitClaim(ctx context.Context) {
 	}
 }
 
-// Stopped reports whether the hub was stopped on purpose, and there was none
-// since.
+// Stopped reports whether the hub was stopped on purpose, and none ran since.
 func (p Project) Stopped() bool {
 	_, err := os.Stat(p.stoppedMark())
 	return err == nil

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identify asks statx(2) for the birth time, which stat(2) does not have.
+// identify gets the birth time from statx(2), because stat(2) does not have it.
 func identify(path string, info fs.FileInfo) (Identity, error) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

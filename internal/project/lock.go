@@ -15,10 +15,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A Lock makes its holder the hub of a project. The operating system gives it
-// up when the process ends, however it ends. Close is safe for concurrent use.
+// A Lock makes its holder the hub of a project. The operating system releases it when the
+// process ends, however it ends. Close is safe for concurrent use.
 type Lock struct {
-	// Record is the project's, as it was when the lock was taken by [Project.Claim].
+	// Record is the project's record when [Project.Claim] took the lock.
 	Record Record
 	// Unrecorded is why Record could not be written, or nil.
 	Unrecorded error
@@ -28,12 +28,12 @@ type Lock struct {
 	close func() error
 }
 
-// Valid gives an error if the lock's file was removed or replaced: another
-// process can hold the lock then, too.
+// Valid returns an error if the lock's file was removed or replaced: another process can then
+// hold the lock, too.
 func (l *Lock) Valid() error {
 	now, err := os.Stat(l.path)
 	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist): // nobody knows
+	case err != nil && !errors.Is(err, os.ErrNotExist): // unknown: assume it is valid
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s was removed", l.path)
@@ -43,9 +43,9 @@ func (l *Lock) Valid() error {
 	return nil
 }
 
-// HeldError says that another process, or another part of this one, is the hub.
+// HeldError reports that another process, or another part of this one, is the hub.
 type HeldError struct {
-	PID  int    // who holds the lock; 0 where that could not be read
+	PID  int    // of the lock holder; 0 if it could not be read
 	Path string // of the lock
 }
 
@@ -56,16 +56,15 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("process %d holds %s", e.PID, e.Path)
 }
 
-// Lock takes the lock of the project, whose state directory must have been
-// prepared, or gives a [HeldError] without waiting for the process whose id it has to
-// give it up. Where the id is missing, or that of a process which has ended, the holder
-// has just taken the lock, or is a process that only looks whether it is free
-// ([Project.Unlocked], [Project.Released]): the lock is tried for a second more, or until
-// ctx ends. Symbolic links are not followed.
+// Lock takes the lock of the project, whose state directory must be prepared. If a running
+// process holds it, Lock returns a [HeldError] at once. If the holder's id is missing, or its
+// process has ended, the holder has just taken the lock, or only checks whether it is free
+// ([Project.Unlocked], [Project.Released]). Lock then tries for a second more, or until ctx
+// ends. It follows no symbolic links.
 func (p Project) Lock(ctx context.Context) (*Lock, error) { return p.lock(ctx, "lock") }
 
-// LockStart is as Lock, for whoever starts a hub in another process: one at a time.
-// It keeps nobody from being the hub.
+// LockStart is Lock for a process that starts a hub in another process: one at a time. It does
+// not prevent any process from being the hub.
 func (p Project) LockStart(ctx context.Context) (*Lock, error) { return p.lock(ctx, "starting") }
 
 func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
@@ -89,7 +88,7 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 			return nil, &HeldError{PID: pid, Path: path}
 		}
 	}
-	// On a full disk the lock holds, only nobody is told whose it is.
+	// On a full disk the lock holds, only without its holder's id.
 	if err := writePID(path); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		file.Close()
 		return nil, fmt.Errorf("locking the project: %w", err)
@@ -101,7 +100,7 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 	}
 	l := &Lock{path: path, taken: taken}
 	l.close = sync.OnceValue(func() error {
-		// Whoever takes the lock next must not be mistaken for this process.
+		// The next holder must not be mistaken for this process.
 		if l.Valid() == nil {
 			_ = os.Truncate(path, 0)
 		}
@@ -110,7 +109,7 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 	return l, nil
 }
 
-// Unlocked reports whether nobody has the lock just now.
+// Unlocked reports whether the lock is free now.
 func (p Project) Unlocked() bool {
 	file := flock.New(filepath.Join(p.StateDir, "lock"), flock.SetFlag(os.O_RDWR))
 	got, err := file.TryLock()
@@ -118,7 +117,7 @@ func (p Project) Unlocked() bool {
 	return got && err == nil || errors.Is(err, os.ErrNotExist)
 }
 
-// Holder tells who has the lock just now; held with 0 where that cannot be read.
+// Holder returns the current holder of the lock; held with 0 if its id cannot be read.
 func (p Project) Holder(ctx context.Context) (pid int, held bool) {
 	if p.Unlocked() {
 		return 0, false
@@ -126,9 +125,8 @@ func (p Project) Holder(ctx context.Context) (pid int, held bool) {
 	return holder(ctx, filepath.Join(p.StateDir, "lock")), true
 }
 
-// Close gives the lock up. The file stays: removing it would let two processes
-// hold locks on two files of the same name. A second call does nothing, nor
-// does one on nil.
+// Close releases the lock. The file stays: removing it would let two processes hold locks on two
+// files of the same name. A second call does nothing, nor does one on nil.
 func (l *Lock) Close() error {
 	if l == nil {
 		return nil
@@ -136,15 +134,14 @@ func (l *Lock) Close() error {
 	return l.close()
 }
 
-// lockPatience is how long a lock is tried whose holder is no process that is known: on a busy
-// machine a process that only looks may be held up while it has it.
+// lockPatience is how long Lock tries while the holder is unknown: on a busy machine a process
+// that only checks the lock may hold it for a while.
 const lockPatience = time.Second
 
 // patience is how long the holder of a lock may take to write its process id.
 const patience = 100 * time.Millisecond
 
-// holder reads who holds the lock. It is empty for as long as the holder needs
-// to write it.
+// holder reads the holder's id from a lock. The file is empty until the holder has written it.
 func holder(ctx context.Context, path string) int {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -155,7 +152,7 @@ func holder(ctx context.Context, path string) int {
 	}
 }
 
-// pause waits a moment, and reports whether ctx is still alive.
+// pause waits briefly, and reports whether ctx is still alive.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -165,7 +162,7 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// readPID is the process id in a lock, or 0.
+// readPID returns the process id in a lock, or 0.
 func readPID(path string) int {
 	text, err := os.ReadFile(path)
 	if err != nil {

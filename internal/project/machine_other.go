@@ -2,5 +2,5 @@
 
 package project
 
-// machineID returns the id of this installation of the system, or "" where it is not known.
+// machineID returns the id of this installation of the system, or "" if unknown.
 func machineID() string { return "" }

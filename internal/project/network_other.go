@@ -2,5 +2,5 @@
 
 package project
 
-// networkFileSystem returns "": this system does not say whether a directory is on a network.
+// networkFileSystem returns "": this system does not report whether a directory is on a network.
 func networkFileSystem(string) string { return "" }

@@ -10,28 +10,27 @@ import (
 	"sync"
 )
 
-// Owners tell whose files count. Those of the user of this process do, and
-// those of root, who can do anything anyway; where root was become with sudo,
-// those of who did that, too. Those of others count for nothing: whoever may
-// write to /tmp could make a project of everybody's directories in there.
+// Owners decides whose files count: those of the user of this process, and those of root, who
+// can do anything anyway. If root was reached with sudo, also those of the user who ran it.
+// Files of other users do not count: otherwise any user who may write to /tmp could turn all
+// directories in there into a project.
 //
 // The zero value makes no exception. It may be used by many goroutines.
 type Owners struct {
-	// Safe, if set, gives the directories in which everybody's files count, as
-	// git's safe.directory does: a path means that directory alone, one that
-	// ends in /* all below it, and * all that there are. It is asked only where
-	// a file of somebody else's is found.
+	// Safe, if set, returns the directories in which all users' files count, as git's
+	// safe.directory does. A path means that directory alone, one that ends in /* everything
+	// below it, and * all directories. It is called only for another user's file.
 	Safe func() []string
 
-	// ownerOf tells the owner of a file; nil means the system's answer. known is
-	// false where there is none.
+	// ownerOf returns the owner of a file; nil means the system's answer. known is false if
+	// there is none.
 	ownerOf func(fs.FileInfo) (uid int, known bool)
 }
 
-// A ForeignError says that a file is somebody else's, and counts for nothing.
+// A ForeignError reports that a file belongs to another user and does not count.
 type ForeignError struct {
 	Path string
-	UID  int // its owner
+	UID  int // the owner's id
 }
 
 func (e *ForeignError) Error() string {
@@ -39,8 +38,8 @@ func (e *ForeignError) Error() string {
 		e.Path, e.UID)
 }
 
-// Check gives a [ForeignError] where a file, of which info is known, is
-// somebody else's and its directory is not among the safe ones.
+// Check returns a [ForeignError] if a file, with its info, belongs to another user and its
+// directory is not a safe one.
 func (o Owners) Check(path string, info fs.FileInfo) error {
 	uid, ours := o.isOurs(info)
 	if ours {
@@ -56,8 +55,8 @@ func (o Owners) Check(path string, info fs.FileInfo) error {
 	return &ForeignError{Path: path, UID: uid}
 }
 
-// CheckFile is Check of a file by its name, of the directory that it is in, and
-// where it is a link, of what that leads to. What does not exist is nobody's.
+// CheckFile is Check for a file by its name, for its directory, and for the target if it is a
+// link. A file that does not exist passes.
 func (o Owners) CheckFile(path string) error {
 	dir := filepath.Dir(path)
 	for _, look := range []struct {
@@ -73,7 +72,7 @@ func (o Owners) CheckFile(path string) error {
 	return nil
 }
 
-// isOurs tells whether a file counts, and whose it is.
+// isOurs reports whether a file counts, and returns its owner.
 func (o Owners) isOurs(info fs.FileInfo) (uid int, ours bool) {
 	ownerOf := o.ownerOf
 	if ownerOf == nil {
@@ -99,9 +98,8 @@ func isSafe(dir string, safe []string) bool {
 	return false
 }
 
-// SafeDirectories are those of the environment variable DUET_SAFE_DIRECTORIES,
-// a list as PATH is, and those that more gives, which is asked once, when they
-// are needed.
+// SafeDirectories returns the directories of the environment variable DUET_SAFE_DIRECTORIES, a
+// list like PATH, and those of more, which it calls once, on demand.
 func SafeDirectories(getenv func(string) string, more func() []string) func() []string {
 	return sync.OnceValue(func() []string {
 		list := filepath.SplitList(getenv("DUET_SAFE_DIRECTORIES"))

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stranger is nobody here.
+// stranger is a user id without an account here.
 const stranger = 54321
 
-// theirs are owners for whom the files of some names are a stranger's, and all
-// others ours.
+// theirs returns owners for which a stranger owns the files of some names, and we own all
+// others.
 func theirs(safe []string, paths ...string) Owners {
 	var infos []fs.FileInfo
 	for _, path := range paths {
@@ -59,7 +59,7 @@ func finderIn(dir string, owners Owners) finder {
 	return finder{home: filepath.Join(dir, "home"), getenv: func(name string) string { return env[name] }, owners: owners}
 }
 
-// What a stranger owns makes no project, by itself or by its directory.
+// A stranger's file or directory does not make a project.
 func TestMarkersOfOthersCountForNothing(t *testing.T) {
 	for _, marker := range []string{".duet.toml", ".git/"} {
 		for name, c := range map[string]struct {
@@ -97,8 +97,8 @@ func TestMarkersOfOthersCountForNothing(t *testing.T) {
 	}
 }
 
-// Directories that are everybody's, or the home directory, are never found on
-// the way up, whoever has put something there.
+// Shared directories, and the home directory, are never found on the way up, even if another user
+// has put a file there.
 func TestReservedDirectoriesAreNoProject(t *testing.T) {
 	markers := []string{"tmp/.git/", "tmp/.duet.toml", "tmp/work/deep/", "up/.git/", "up/home/.git/", "up/home/x/", "up/home/p/.git/", "up/home/p/q/", "sticky/.git/", "sticky/x/"}
 	dir := place(t, markers...)

@@ -4,16 +4,16 @@ package project
 
 import "io/fs"
 
-// There are no such flags here.
+// This system has no such flags.
 const (
 	NoFollow    = 0
 	NonBlocking = 0
 )
 
-// None of this is part of a file's information here. What keeps others out is that
-// the user's directories are inherited by what is in them.
+// On this system, file information does not contain owners. Protection comes from the inherited
+// permissions of the user's directories.
 
-// ownershipOwnerOf knows nobody.
+// ownershipOwnerOf never knows the owner.
 func ownershipOwnerOf(fs.FileInfo) (uid int, known bool) { return 0, false }
 
 // IsForeign is always false.

@@ -16,7 +16,8 @@ const (
 	NonBlocking = unix.O_NONBLOCK // do not wait for the other end of a named pipe
 )
 
-// ownershipOwnerOf is the user that a file belongs to; known is false where that is not told.
+// ownershipOwnerOf returns the user that a file belongs to; known is false if the system does
+// not report it.
 func ownershipOwnerOf(info fs.FileInfo) (uid int, known bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -25,7 +26,7 @@ func ownershipOwnerOf(info fs.FileInfo) (uid int, known bool) {
 	return int(stat.Uid), true
 }
 
-// IsForeign reports whether a file is not this process's user's, or may not be.
+// IsForeign reports whether a file belongs to another user, or may.
 func IsForeign(info fs.FileInfo) bool {
 	uid, known := ownershipOwnerOf(info)
 	return !known || uid != os.Geteuid()
@@ -35,9 +36,9 @@ func IsForeign(info fs.FileInfo) bool {
 // to it.
 func sharedWrite(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
 
-// WritableByOthers reports whether somebody else can write a file, but for the
-// members of a group that has its user's number: such a group is that user's
-// own, and where there are such groups new files are often writable by them.
+// WritableByOthers reports whether another user can write a file, except the members of a group
+// that has its user's number. Such a group is that user's own, and systems with such groups
+// often make new files writable by them.
 func WritableByOthers(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode()

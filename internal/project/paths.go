@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SameFile reports whether two paths lead to the same file or directory; false where
-// one of them leads nowhere.
+// SameFile reports whether two paths lead to the same file or directory; false if one of them
+// leads nowhere.
 func SameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
@@ -18,10 +18,9 @@ func SameFile(a, b string) bool {
 // StateVariable is the environment variable that names the state directory.
 const StateVariable = "DUET_STATE_HOME"
 
-// StateHome is the user's state directory: $DUET_STATE_HOME, else
-// $XDG_STATE_HOME/duet, by default ~/.local/state/duet (XDG Base Directory
-// Specification, which also says that a relative path is ignored).
-// Links in the part of it that exists are resolved.
+// StateHome returns the user's state directory: $DUET_STATE_HOME, else $XDG_STATE_HOME/duet, by
+// default ~/.local/state/duet (XDG Base Directory Specification, which also says that a relative
+// path is ignored). Links in the part of it that exists are resolved.
 func StateHome(getenv func(string) string) (string, error) {
 	if dir := getenv(StateVariable); dir != "" {
 		if !filepath.IsAbs(dir) {
@@ -32,7 +31,7 @@ func StateHome(getenv func(string) string) (string, error) {
 	return xdg(getenv, "XDG_STATE_HOME", ".local", "state")
 }
 
-// FirstTime reports whether this is the first call with the name for the user, and notes the
+// FirstTime reports whether this is the first call with the name for the user, and records the
 // call in the user's state directory. It is false if that cannot be written.
 func FirstTime(getenv func(string) string, name string) bool {
 	home, err := StateHome(getenv)
@@ -51,14 +50,14 @@ func FirstTime(getenv func(string) string, name string) bool {
 	return true
 }
 
-// ConfigHome is the directory of the user's configuration:
-// $XDG_CONFIG_HOME/duet, by default ~/.config/duet.
+// ConfigHome returns the directory of the user's configuration: $XDG_CONFIG_HOME/duet, by
+// default ~/.config/duet.
 func ConfigHome(getenv func(string) string) (string, error) {
 	return xdg(getenv, "XDG_CONFIG_HOME", ".config")
 }
 
-// DataHome is the directory of what was installed for the user:
-// $XDG_DATA_HOME/duet, by default ~/.local/share/duet.
+// DataHome returns the directory of files installed for the user: $XDG_DATA_HOME/duet, by
+// default ~/.local/share/duet.
 func DataHome(getenv func(string) string) (string, error) {
 	return xdg(getenv, "XDG_DATA_HOME", ".local", "share")
 }
@@ -90,7 +89,7 @@ func resolve(path string) string {
 	return filepath.Join(resolve(parent), filepath.Base(path))
 }
 
-// isBelow compares names.
+// isBelow reports, by names only, whether path is below dir.
 func isBelow(path, dir string) bool {
 	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

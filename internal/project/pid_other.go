@@ -2,8 +2,8 @@
 
 package project
 
-// writePID does nothing: a lock keeps others from reading the file here, so
-// that a HeldError never has the holder's process id.
+// writePID does nothing: on this system a lock keeps others from reading the file, so a
+// HeldError never has the holder's process id.
 func writePID(string) error { return nil }
 
 func hasProcess(int) bool { return false }

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// NotPrivateError says that a place which must be ours alone is not, so that
-// somebody else could read or plant what is in it.
+// NotPrivateError reports that a place which must be private to the user is not: another user
+// could read or plant its content.
 type NotPrivateError struct {
 	Path   string
 	Reason string // such as "is a symbolic link"
@@ -17,9 +17,8 @@ func (e *NotPrivateError) Error() string {
 	return fmt.Sprintf("%s %s and is not used: remove it", e.Path, e.Reason)
 }
 
-// CheckPrivate gives a [NotPrivateError] where path is a symbolic link,
-// belongs to another user or can be written by one. A path that does not exist
-// is an error as of [os.Lstat].
+// CheckPrivate returns a [NotPrivateError] if path is a symbolic link, belongs to another user
+// or can be written by one. For a missing path it returns the error of [os.Lstat].
 func CheckPrivate(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {

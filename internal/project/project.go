@@ -1,6 +1,5 @@
-// Package project finds the directory that a session works in and the place
-// where Duet keeps its state for it, and sees to it that one process at a time
-// is the hub of a project.
+// Package project finds the directory that a session works in and the place of Duet's state for
+// it. It makes sure that one process at a time is the hub of a project.
 package project
 
 import (
@@ -17,34 +16,32 @@ const (
 	gitName    = ".git"
 )
 
-// A Project is a directory and the place of Duet's state for it. Both paths
-// are absolute and free of symbolic links. The zero value is of no use.
+// A Project is a directory and the place of Duet's state for it. Both paths are absolute and
+// free of symbolic links. The zero value is not usable.
 type Project struct {
 	// Root is the directory that agents work in.
 	Root string
-	// StateDir is the project's directory below the user's state directory, see
-	// [StateHome]. Nothing in Root is ever read as state. It need not exist
-	// before [Project.Prepare].
+	// StateDir is the project's directory below the user's state directory, see [StateHome].
+	// Duet never reads state from Root. StateDir need not exist before [Project.Prepare].
 	StateDir string
-	// Notes name what was ignored, and what to do if that was not meant.
+	// Notes name ignored files, and how to enable them.
 	Notes []string
 
-	// unmoved is why the state of a project that was moved could not be taken along, or nil.
+	// unmoved is why the state of a moved project could not be moved, or nil.
 	unmoved error
 }
 
-// Find returns the project of explicit, which must be a directory, or, if
-// explicit is empty, that of the working directory: the nearest ancestor with
-// .duet.toml, .git or a state directory, else the working directory itself.
-// Files of other users do not count, nor does anything in the home directory,
-// or in a directory for temporary files or of the system. It creates nothing; the state of a
-// project that was moved to this root gets its new name.
+// Find returns the project of explicit, which must be a directory. If explicit is empty, it
+// returns that of the working directory: the nearest ancestor with .duet.toml, .git or a state
+// directory, else the working directory itself. Files of other users do not count, nor do those
+// in the home directory, or in a directory for temporary files or of the system. Find creates
+// nothing, but renames the state of a project that was moved to this root.
 func (o Owners) Find(explicit string) (Project, error) {
 	home, _ := os.UserHomeDir() // without a home no root is the home directory
 	return finder{home: home, getenv: os.Getenv, owners: o}.find(explicit)
 }
 
-// finder is what Find asks the system for.
+// finder holds the system's values that Find uses.
 type finder struct {
 	home   string
 	getenv func(string) string
@@ -80,8 +77,8 @@ func (f finder) find(explicit string) (Project, error) {
 	return p, nil
 }
 
-// findRoot goes up from the working directory. The notes name markers that
-// belong to other users.
+// findRoot goes up from the working directory. The notes name markers that belong to other
+// users.
 func (f finder) findRoot(states states) (root string, notes []string, err error) {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -111,7 +108,7 @@ func (f finder) findRoot(states states) (root string, notes []string, err error)
 	}
 }
 
-// A noDirectoryError says that there is no such directory.
+// A noDirectoryError reports that there is no such directory.
 type noDirectoryError string
 
 func (e noDirectoryError) Error() string {
@@ -140,16 +137,16 @@ func explicitRoot(path string) (string, error) {
 	return root, nil
 }
 
-// ConfigFile is the project's configuration, which need not exist.
+// ConfigFile returns the project's configuration file, which need not exist.
 func (p Project) ConfigFile() string { return filepath.Join(p.Root, configName) }
 
-// Database is the file of the project's store.
+// Database returns the file of the project's store.
 func (p Project) Database() string { return filepath.Join(p.StateDir, "duet.db") }
 
-// Prepare creates the state directory (mode 0700). It may be called again at any
-// time. Errors are those of [Project.Check]; a mode that lets others in is mended. A
-// directory on a network file system is refused: SQLite's write-ahead log and file
-// locks do not hold there (https://sqlite.org/wal.html).
+// Prepare creates the state directory (mode 0700). It may be called again at any time. Errors
+// are those of [Project.Check]; Prepare corrects a mode that lets others in. It refuses a
+// directory on a network file system: SQLite's write-ahead log and file locks do not work there
+// (https://sqlite.org/wal.html).
 func (p Project) Prepare() error {
 	if p.unmoved != nil {
 		return p.unmoved
@@ -178,9 +175,9 @@ func (p Project) Prepare() error {
 	return nil
 }
 
-// Check returns a [NotPrivateError] if the state directory is a symbolic link, a
-// file or a directory of another user, and a [MovedError] if a hub holds the state at
-// the project's old path. One that does not exist is no error.
+// Check returns a [NotPrivateError] if the state directory is a symbolic link, a file or a
+// directory of another user. It returns a [MovedError] if a hub uses the state at the project's
+// old path. A missing directory is not an error.
 func (p Project) Check() error {
 	if p.unmoved != nil {
 		return p.unmoved
@@ -206,7 +203,7 @@ func checkStateDir(dir string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// An uncreatedError says that there can be no state directory.
+// An uncreatedError reports that the state directory cannot be created.
 type uncreatedError struct{ err error }
 
 func (e *uncreatedError) Error() string {
@@ -215,7 +212,7 @@ func (e *uncreatedError) Error() string {
 
 func (e *uncreatedError) Unwrap() error { return e.err }
 
-// A NetworkError says that the state directory is on a network file system.
+// A NetworkError reports that the state directory is on a network file system.
 type NetworkError struct {
 	Path       string
 	FileSystem string // such as NFS

@@ -18,8 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// tree makes files and, where a name ends in a slash, directories. It gives
-// the directory that they are in, free of links.
+// tree makes files and, for names that end in a slash, directories. It returns their directory,
+// free of links.
 func tree(t *testing.T, names ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -36,7 +36,7 @@ func tree(t *testing.T, names ...string) string {
 	return dir
 }
 
-// elsewhere makes HOME and the state home directories of the test.
+// elsewhere sets HOME and the state home to directories of the test.
 func elsewhere(t *testing.T) (home, state string) {
 	t.Helper()
 	dir := tree(t, "home/", "state/")
@@ -143,7 +143,7 @@ func TestPrepare(t *testing.T) {
 			info, err := os.Lstat(dir)
 			require.NoError(t, err)
 			assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), dir)
-			// The second time it closes what was opened to others.
+			// The second call removes the access of others.
 			require.NoError(t, os.Chmod(dir, 0o755))
 		}
 	}
@@ -208,17 +208,17 @@ func prepared(t *testing.T) project.Project {
 	return p
 }
 
-// Whoever waits for the hub's lock is told when it is given up.
+// A process that waits for the hub's lock learns when it is released.
 func TestReleased(t *testing.T) {
 	p := prepared(t)
-	<-p.Released() // nobody ever had it
+	<-p.Released() // it was never held
 	lock, err := p.Lock(t.Context())
 	require.NoError(t, err)
 	released := p.Released()
 	select {
 	case <-released:
 		require.Fail(t, "it is still held")
-	case <-time.After(50 * time.Millisecond): // if it were wrong it would most likely be seen by now
+	case <-time.After(50 * time.Millisecond): // a wrong close would most likely have happened by now
 	}
 	require.NoError(t, lock.Close())
 	<-released
@@ -273,7 +273,7 @@ func TestLockOfOneAmongMany(t *testing.T) {
 	require.NoError(t, (<-locks).Close())
 }
 
-// Who looks whether the lock is free does not keep others from taking it.
+// A process that checks whether the lock is free does not keep others from taking it.
 func TestLockIsTakenWhileOthersLook(t *testing.T) {
 	p := prepared(t)
 	stop := make(chan struct{})
@@ -307,8 +307,8 @@ func TestLockNeedsAContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// holdLock is what the test's binary does when it is started by
-// TestLockNeverSurvivesItsProcess: it takes the lock and waits to be killed.
+// holdLock makes the test's binary, started by TestLockNeverSurvivesItsProcess, take the lock
+// and wait to be killed.
 const holdLock = "DUET_TEST_HOLD_LOCK"
 
 func TestMain(m *testing.M) {

@@ -23,37 +23,37 @@ const (
 	recordName = "project.json"
 	// recordMost is the largest project.json that is read, in bytes.
 	recordMost = 64 << 10
-	// machineIDShort is how much of a machine's id a directory's name has, in bytes.
+	// machineIDShort is the length of the machine's id in a directory's name, in bytes.
 	machineIDShort = 8
-	// nameMost is how much of a root's own name the name of its state directory has, in
-	// bytes: a socket's path has at most 104.
+	// nameMost is the length of a root's own name in the name of its state directory, in bytes:
+	// a socket's path has at most 104.
 	nameMost = 24
 )
 
-// A Record is what project.json in a state directory holds: which directory the state
-// belongs to. It lets a project that was moved find its state again, and shows when another
+// A Record is the content of project.json in a state directory: which directory the state
+// belongs to. With it a moved project finds its state again, and Duet notices when another
 // directory has taken the project's place.
 type Record struct {
-	ID      string   `json:"id"`   // random, for good
+	ID      string   `json:"id"`   // random, never changes
 	Root    pathText `json:"root"` // absolute, without symbolic links
 	Machine string   `json:"machine,omitempty"`
 	Identity
-	// ReplacedAt is when Root was found to be a directory made anew, or zero. What the user
-	// allowed before does not count until they say so, see [Keep].
+	// ReplacedAt is when Root was found to be a new directory, or zero. The user's earlier
+	// permissions do not count until the user confirms them, see [Keep].
 	ReplacedAt time.Time `json:"replaced_at,omitzero"`
-	// MovedFrom is the root that paths in the database are below, if that is not Root.
+	// MovedFrom is the old root, if paths in the database are still below it.
 	MovedFrom pathText `json:"moved_from,omitempty"`
 
 	StateDir string    `json:"-"`
-	LastUsed time.Time `json:"-"` // when a hub of the project began last
+	LastUsed time.Time `json:"-"` // when a hub of the project last began
 }
 
-// An Identity tells a directory from every other one, also from one that later has its path
-// or its inode.
+// An Identity distinguishes a directory from every other one, also from one that later has its
+// path or its inode.
 type Identity struct {
-	Device uint64 `json:"device"` // can change when the system starts again
+	Device uint64 `json:"device"` // may change after a restart of the system
 	Inode  uint64 `json:"inode"`
-	Born   int64  `json:"born"` // in nanoseconds since 1970; 0 where the system does not know
+	Born   int64  `json:"born"` // in nanoseconds since 1970; 0 if the system does not know it
 }
 
 // is reports whether both are the same directory.
@@ -102,7 +102,7 @@ func (p *pathText) UnmarshalText(text []byte) error {
 // states are the state directories of all projects.
 type states struct {
 	dir     string
-	machine string // "": not known
+	machine string // "": unknown
 }
 
 func statesOf(getenv func(string) string) (states, error) {
@@ -113,8 +113,8 @@ func statesOf(getenv func(string) string) (states, error) {
 	return states{filepath.Join(home, "projects"), machineID()}, nil
 }
 
-// named returns the state directory of a root by its name alone: where machines share a home
-// directory, the second one's has the machine's id.
+// named returns the state directory of a root by its name alone. If machines share a home
+// directory, the name on the second one contains the machine's id.
 func (s states) named(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	name := strings.Map(func(r rune) rune {
@@ -130,7 +130,7 @@ func (s states) named(root string) string {
 	return dir
 }
 
-// isHere reports whether a record is this machine's.
+// isHere reports whether a record belongs to this machine.
 func (s states) isHere(r Record) bool {
 	return s.machine == "" || r.Machine == "" || r.Machine == s.machine
 }
@@ -141,8 +141,8 @@ func (s states) has(root string) bool {
 	return err == nil
 }
 
-// of returns the state directory of a root, and, if there is none yet but that of a project
-// which was moved to root, the record of that.
+// of returns the state directory of a root. If it does not exist yet but a project was moved to
+// root, it also returns the record of that project.
 func (s states) of(root string) (dir string, moved *Record) {
 	dir = s.named(root)
 	if _, err := os.Lstat(filepath.Join(dir, recordName)); err == nil {
@@ -152,13 +152,13 @@ func (s states) of(root string) (dir string, moved *Record) {
 	if err != nil {
 		return dir, nil
 	}
-	records, _ := s.list() // without it the project begins with no history, as any other does
+	records, _ := s.list() // without it the project begins with no history, as a new one does
 	for _, r := range records {
 		if !s.isHere(r) || !r.is(here) {
 			continue
 		}
 		switch there, err := identityOf(string(r.Root)); {
-		case err == nil && SameFile(string(r.Root), root): // by another path, as where case does not count
+		case err == nil && SameFile(string(r.Root), root): // by another path, as on a file system that ignores case
 			return r.StateDir, nil
 		case errors.Is(err, fs.ErrNotExist), err == nil && !r.is(there): // also if its old place was taken
 			return dir, &r
@@ -167,7 +167,7 @@ func (s states) of(root string) (dir string, moved *Record) {
 	return dir, nil
 }
 
-// list returns the records of all projects, the last used first.
+// list returns the records of all projects, the most recently used first.
 func (s states) list() ([]Record, error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,8 +205,8 @@ func StateDirOf(getenv func(string) string, root string) (string, error) {
 	return StateDirIn(home, root), nil
 }
 
-// All returns the records of the user's projects on this machine, the last used first, also
-// of those whose root is gone.
+// All returns the records of the user's projects on this machine, the most recently used first,
+// including those whose root is gone.
 func All(getenv func(string) string) ([]Record, error) {
 	s, err := statesOf(getenv)
 	if err != nil {
@@ -236,8 +236,8 @@ func readRecord(stateDir string) (Record, error) {
 	return r, nil
 }
 
-// CheckRoot returns an error if Root is another directory than the one that was recorded, or is
-// gone. It is cheap.
+// CheckRoot returns an error if Root is another directory than the recorded one, or is gone. It
+// is cheap.
 func (r Record) CheckRoot() error {
 	here, err := identityOf(string(r.Root))
 	switch {
@@ -246,10 +246,10 @@ func (r Record) CheckRoot() error {
 	case err == nil && !r.is(here):
 		return fmt.Errorf("%s was replaced", r.Root)
 	}
-	return nil // or it is not known
+	return nil // or unknown
 }
 
-// write replaces project.json at once.
+// write replaces project.json atomically.
 func (r Record) write() error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -270,15 +270,15 @@ func (r Record) write() error {
 	return nil
 }
 
-// RecordFile is the file of the project's [Record], which need not exist.
+// RecordFile returns the file of the project's [Record], which need not exist.
 func (p Project) RecordFile() string { return filepath.Join(p.StateDir, recordName) }
 
 // Record returns the record of the project. An error is one of fs.ErrNotExist if the project
 // has no state yet.
 func (p Project) Record() (Record, error) { return readRecord(p.StateDir) }
 
-// record writes down which directory the state belongs to, for the lock holder. The record is
-// right also if it cannot be written.
+// record writes which directory the state belongs to. The lock holder calls it. The returned
+// record is right even if writing fails.
 func (p Project) record(now time.Time) (Record, error) {
 	here, err := identityOf(p.Root)
 	if err != nil {
@@ -299,8 +299,8 @@ func (p Project) record(now time.Time) (Record, error) {
 	return r, r.write()
 }
 
-// Replaced returns when the project's root was found to be a directory made anew, or the zero
-// time. Rules, trust and answers from before do not count.
+// Replaced returns when the project's root was found to be a new directory, or the zero time.
+// Earlier rules, trust and answers do not count.
 func (p Project) Replaced() time.Time {
 	r, err := p.Record()
 	if err != nil {
@@ -309,8 +309,8 @@ func (p Project) Replaced() time.Time {
 	return r.ReplacedAt
 }
 
-// Keep lets count again what the user allowed before the root was replaced. It reports whether
-// it was.
+// Keep makes the user's permissions from before the replacement of the root count again. It
+// reports whether the root had been replaced.
 func (p Project) Keep() (kept bool, err error) {
 	r, err := p.Record()
 	if err != nil || r.ReplacedAt.IsZero() {
@@ -320,7 +320,7 @@ func (p Project) Keep() (kept bool, err error) {
 	return true, r.write()
 }
 
-// PathsMoved notes that the database has the paths of the project's new root.
+// PathsMoved records that the database has the paths of the project's new root.
 func (p Project) PathsMoved() error {
 	r, err := p.Record()
 	if err != nil {
@@ -330,11 +330,10 @@ func (p Project) PathsMoved() error {
 	return r.write()
 }
 
-// A MovedError says that a project was moved while a hub of it runs, whose state is not taken
-// from it.
+// A MovedError reports that a project was moved while its hub runs, which keeps the state.
 type MovedError struct {
 	From string // the old root
-	PID  int    // the hub's; 0 where it is not known
+	PID  int    // the hub's; 0 if unknown
 }
 
 func (e *MovedError) Error() string {
@@ -347,22 +346,22 @@ func (e *MovedError) Error() string {
 // endsWithin is how long a hub whose root was moved may take to end.
 const endsWithin = 2 * time.Second
 
-// moveState gives a state directory the name of another root. Any number of processes may do
-// it at once. An error is a *[MovedError] if a hub has the state.
+// moveState renames a state directory for another root. Any number of processes may call it at
+// once. An error is a *[MovedError] if a hub uses the state.
 func (s states) moveState(r Record, root string) error {
 	from := Project{Root: string(r.Root), StateDir: r.StateDir}
 	ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
 	defer cancel()
 	var held *HeldError
 	lock, err := from.Lock(ctx)
-	for errors.As(err, &held) && ctx.Err() == nil { // it ends by itself when it sees that its root is gone
+	for errors.As(err, &held) && ctx.Err() == nil { // it ends when it notices that its root is gone
 		time.Sleep(20 * time.Millisecond)
 		lock, err = from.Lock(ctx)
 	}
 	switch {
 	case errors.As(err, &held):
 		return &MovedError{From: from.Root, PID: held.PID}
-	case errors.Is(err, fs.ErrNotExist): // another process was quicker
+	case errors.Is(err, fs.ErrNotExist): // another process was faster
 		return nil
 	case err != nil && held != nil:
 		return &MovedError{From: from.Root, PID: held.PID}
@@ -377,7 +376,7 @@ func (s states) moveState(r Record, root string) error {
 	return s.rename(now, root)
 }
 
-// rename gives a state directory, whose lock the caller has, to another root.
+// rename renames a state directory, whose lock the caller holds, for another root.
 func (s states) rename(r Record, root string) error {
 	here, err := identityOf(root)
 	if err != nil {
@@ -388,11 +387,11 @@ func (s states) rename(r Record, root string) error {
 	if err := r.write(); err != nil {
 		return err
 	}
-	// If this fails the state is found by its record.
+	// If this fails the record still leads to the state.
 	return os.Rename(r.StateDir, s.named(root))
 }
 
-// A NoStateError says that nothing is kept of a project.
+// A NoStateError reports that there is no state of a project.
 type NoStateError struct{ Root string }
 
 func (e *NoStateError) Error() string {
@@ -419,7 +418,7 @@ func (s states) find(root string) (Record, error) {
 }
 
 // Known returns the record of the project at root, which may be gone. The error is a
-// *[NoStateError] if nothing is kept of it.
+// *[NoStateError] if it has no state.
 func Known(getenv func(string) string, root string) (Record, error) {
 	s, err := statesOf(getenv)
 	if err != nil {
@@ -428,9 +427,9 @@ func Known(getenv func(string) string, root string) (Record, error) {
 	return s.find(root)
 }
 
-// Move gives the state of the project at one root to that at another, which has to be a
-// directory of which nothing is kept. It is for a project whose move was not noticed, as to
-// another disk. An error is a *[HeldError] if a hub runs there.
+// Move moves the state of the project at one root to another, which must be a directory without
+// state. It is for a project whose move was not noticed, for example to another disk. An error
+// is a *[HeldError] if a hub runs there.
 func Move(ctx context.Context, getenv func(string) string, from, to string) error {
 	s, err := statesOf(getenv)
 	if err != nil {
@@ -464,8 +463,8 @@ func holdsDatabase(stateDir string) bool {
 	return err == nil
 }
 
-// Forget deletes the state of the project at root for good. The directory root, if there is
-// one, is left alone. An error is a *[HeldError] if a hub runs there.
+// Forget deletes the state of the project at root. This cannot be undone. It leaves the
+// directory root alone. An error is a *[HeldError] if a hub runs there.
 func Forget(ctx context.Context, getenv func(string) string, root string) error {
 	s, err := statesOf(getenv)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestNetworkFileSystemsAreKnown(t *testing.T) {
 	assert.EqualError(t, err, "the state directory /n/state is on a network file system (NFS), where a database can be damaged: set DUET_STATE_HOME to a directory on a local disk")
 }
 
-// Machines that share a home directory have states of their own.
+// Machines that share a home directory have separate states.
 func TestEachMachineHasItsState(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -51,7 +51,7 @@ func TestAProjectThatWasMovedFindsItsState(t *testing.T) {
 	assert.Empty(t, r.MovedFrom)
 }
 
-// The state goes with the directory, also if another one has taken its old place meanwhile.
+// The state moves with the directory, even if another one has taken its old place meanwhile.
 func TestAProjectWhoseOldPlaceWasTakenFindsItsState(t *testing.T) {
 	elsewhere(t)
 	dir := tree(t, "old/")

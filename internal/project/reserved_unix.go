@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ofSystem reports whether a directory is one of the system's by its name.
+// ofSystem reports, by its name, whether a directory belongs to the system.
 func ofSystem(dir string) bool {
-	dir = strings.TrimPrefix(dir, "/private") // where macOS has some of them
+	dir = strings.TrimPrefix(dir, "/private") // some of them are there on macOS
 	switch dir {
 	case "/root", "/home", "/Users", "/opt", "/srv", "/mnt", "/media", "/Volumes", "/run", "/run/user", "/run/media", "/nix", "/snap",
 		"/usr", "/usr/local", "/usr/src", "/usr/local/src", "/usr/home", "/dev/shm",

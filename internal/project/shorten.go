@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// ShortenPaths is a text for clients: paths in it that are the project's begin
-// at its root, and others of the user's at ~. Where things are on a machine is
-// nobody else's business.
+// ShortenPaths returns a text for clients: it shortens paths of the project to begin at its
+// root, and other paths of the user to begin at ~. A client need not learn the layout of the
+// machine.
 func (p Project) ShortenPaths(text string) string {
 	text = replacePath(text, p.Root, "", "the project's directory")
-	home, _ := os.UserHomeDir() // without a home nothing is below it
+	home, _ := os.UserHomeDir() // without a home no path is below it
 	return replacePath(text, home, "~/", "~ (your home directory)")
 }
 
-// replacePath replaces a directory in a text: before what is below it, and
-// where it stands alone.
+// replacePath replaces a directory in a text: before the paths below it, and on its own.
 func replacePath(text, dir, before, alone string) string {
 	if len(dir) < 2 {
 		return text
@@ -44,7 +43,7 @@ func replacePath(text, dir, before, alone string) string {
 	}
 }
 
-// inPath reports whether a byte goes on with the name of a file.
+// inPath reports whether a byte can continue the name of a file.
 func inPath(c byte) bool {
 	return c == '/' || c == '-' || c == '_' || c == '.' || c >= 0x80 ||
 		'0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

@@ -1,4 +1,4 @@
-// Package redact takes secrets out of what is shown and kept.
+// Package redact removes secrets from text for display and storage.
 package redact
 
 import (
@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// Mark stands where a secret stood.
+	// Mark replaces a secret.
 	Mark = "[secret]"
-	// Shortest is the length in bytes of the shortest secret that is looked
-	// for: a shorter one would be found in what has nothing to do with it.
+	// Shortest is the length in bytes of the shortest secret: a shorter one would match
+	// unrelated text.
 	Shortest = 8
 )
 
-// Secrets are texts that are not to be shown. The zero value has none, and so has
-// nil. Its methods may be called from any goroutine.
+// Secrets are texts that must not be shown. The zero value and nil have none. Its methods may be
+// called from any goroutine.
 type Secrets struct {
 	adding sync.Mutex
 	known  atomic.Pointer[known]
 }
 
 type known struct {
-	list   []string  // the longest first: one may be the beginning of another
+	list   []string  // the longest first: one may be a prefix of another
 	begins [256]bool // by the first byte
 }
 
-// Add makes text a secret, unless it is too short to be one.
+// Add makes text a secret, unless it is too short.
 func (s *Secrets) Add(text string) {
 	if len(text) < Shortest {
 		return
@@ -50,10 +50,10 @@ func (s *Secrets) Add(text string) {
 	s.known.Store(&next)
 }
 
-// None reports whether there are none.
+// None reports whether there are no secrets.
 func (s *Secrets) None() bool { return s.all() == nil }
 
-// all are those that are known now; nil: none.
+// all returns the current secrets; nil: none.
 func (s *Secrets) all() *known {
 	if s == nil {
 		return nil
@@ -61,7 +61,7 @@ func (s *Secrets) all() *known {
 	return s.known.Load()
 }
 
-// Text is text with a Mark for every secret in it.
+// Text returns text with a Mark for every secret in it.
 func (s *Secrets) Text(text string) string {
 	k := s.all()
 	if k == nil {
@@ -90,8 +90,8 @@ func (s *Secrets) Text(text string) string {
 	return b.String()
 }
 
-// match is the length of the secret with which text begins, or 0. It is open
-// while text is the beginning of a longer one, and more may come.
+// match returns the length of the secret with which text begins, or 0. It is open while text is
+// the beginning of a longer one, and more may come.
 func (k *known) match(text string, whole bool) (n int, open bool) {
 	for _, secret := range k.list {
 		switch {
@@ -104,8 +104,8 @@ func (k *known) match(text string, whole bool) (n int, open bool) {
 	return 0, false
 }
 
-// JSON is a JSON value with a Mark for every secret in its strings, however
-// they are spelled there, and for pieces of one; see Piece. The value may be shared with raw.
+// JSON returns a JSON value with a Mark for every secret in its strings, however they are spelt,
+// and for pieces of one; see Piece. The value may share memory with raw.
 func (s *Secrets) JSON(raw []byte) []byte {
 	if s.None() {
 		return raw
@@ -134,7 +134,7 @@ func (s *Secrets) JSON(raw []byte) []byte {
 	return b.Bytes()
 }
 
-// stringEnd is where the string that begins at i has ended, or -1.
+// stringEnd returns the index after the string that begins at i, or -1.
 func stringEnd(raw []byte, i int) int {
 	for j := i + 1; j < len(raw); j++ {
 		switch raw[j] {
@@ -147,7 +147,7 @@ func stringEnd(raw []byte, i int) int {
 	return -1
 }
 
-// quoted is a JSON string without secrets, and whether it had any.
+// quoted returns a JSON string without secrets, and whether it had any.
 func (s *Secrets) quoted(raw []byte) (shown []byte, changed bool) {
 	text := string(raw[1 : len(raw)-1])
 	if bytes.IndexByte(raw, '\\') >= 0 && json.Unmarshal(raw, &text) != nil {
@@ -166,13 +166,13 @@ func (s *Secrets) quoted(raw []byte) (shown []byte, changed bool) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
 }
 
-// telling is how much of a secret is too much of it: a quarter, and no less than
-// Shortest. Keys begin with what says whose they are.
-func telling(secret string) int { return max(Shortest, len(secret)/4) }
+// revealingLength is how many bytes of a secret are too many to show: a quarter, and no less than
+// Shortest. Keys begin with a public prefix.
+func revealingLength(secret string) int { return max(Shortest, len(secret)/4) }
 
-// Piece is Text for one of several texts among which a secret may have been
-// divided: an end that begins a secret, or a beginning that ends one, is taken out
-// too where it is at least a quarter of it, and Shortest.
+// Piece is Text for one of several texts among which a secret may be divided. It also removes an
+// end that begins a secret, and a beginning that ends one, if it is at least a quarter of the
+// secret, and Shortest.
 func (s *Secrets) Piece(text string) string {
 	k := s.all()
 	if k == nil {
@@ -180,13 +180,13 @@ func (s *Secrets) Piece(text string) string {
 	}
 	text = s.Text(text)
 	for _, secret := range k.list {
-		for n := min(len(secret)-1, len(text)); n >= telling(secret); n-- {
+		for n := min(len(secret)-1, len(text)); n >= revealingLength(secret); n-- {
 			if strings.HasPrefix(text, secret[len(secret)-n:]) {
 				text = Mark + text[n:]
 				break
 			}
 		}
-		for n := min(len(secret)-1, len(text)); n >= telling(secret); n-- {
+		for n := min(len(secret)-1, len(text)); n >= revealingLength(secret); n-- {
 			if strings.HasSuffix(text, secret[:n]) {
 				text = text[:len(text)-n] + Mark
 				break

@@ -42,8 +42,8 @@ func TestText(t *testing.T) {
 	assert.False(t, s.None())
 }
 
-// Wherever a text is cut into pieces, what is shown of them is the same, and
-// no more is held back than could be a secret.
+// However a text is cut into pieces, the shown text is the same, and the stream holds back no
+// more than a possible secret.
 func TestStream(t *testing.T) {
 	list := []string{"sk-01234567", "sk-01234567-longer", "-longer-still"}
 	s := secrets(list...)
@@ -63,8 +63,7 @@ func TestStream(t *testing.T) {
 	assert.Equal(t, "x", none.Add("x")+none.Border())
 }
 
-// Wherever borders cut a secret, into however many pieces, nobody gets as much of
-// it as tells it.
+// However borders cut a secret into pieces, a reader cannot recover it.
 func TestStreamWithBorders(t *testing.T) {
 	const secret, short = "sk-0123456789abcdefghijklmnopqrstuvwxyz!", "12345678"
 	s := secrets(secret, short)
@@ -72,7 +71,7 @@ func TestStreamWithBorders(t *testing.T) {
 		stream := redact.Stream{Secrets: s}
 		from := 0
 		for _, cut := range append(cuts, len(text)) {
-			for i := from; i < cut; i++ { // the smallest pieces there are
+			for i := from; i < cut; i++ { // the smallest possible pieces
 				shown += stream.Add(text[i : i+1])
 			}
 			shown += stream.Border() + "|"
@@ -110,7 +109,7 @@ func TestPiece(t *testing.T) {
 		"ends with " + secret[:9]:    "ends with " + secret[:9],
 		secret[10:] + " begins":      "[secret] begins",
 		secret[len(secret)-5:] + "x": secret[len(secret)-5:] + "x",
-		secret[10:30]:                secret[10:30], // the middle of one is not known
+		secret[10:30]:                secret[10:30], // the middle of a secret is not recognised
 	} {
 		assert.Equal(t, want, s.Piece(text))
 	}

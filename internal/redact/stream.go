@@ -2,20 +2,19 @@ package redact
 
 import "strings"
 
-// A Stream takes secrets out of a text that comes in pieces, which borders cut
-// into messages, say. A secret may lie across any number of pieces and borders:
-// what comes behind a border is known as the rest of one, and what is before it is
-// taken out as well once it is so long that it would give the secret away; see
-// [Secrets.Piece]. The zero value has no secrets. It is used by one goroutine at a
-// time.
+// A Stream removes secrets from a text that comes in pieces, which borders divide, for example
+// into messages. A secret may span any number of pieces and borders. After a border the stream
+// recognises the rest of a secret. Before one it also removes a beginning that is long enough to
+// reveal the secret; see [Secrets.Piece]. The zero value has no secrets. One goroutine at a time
+// may use it.
 type Stream struct {
 	Secrets *Secrets
 
-	before string // the end of what is before the last border: a secret begins with it
-	held   string // what is not shown yet, and goes on so
+	before string // the end of the text before the last border: a secret begins with it
+	held   string // not shown yet: the possible beginning of a secret
 }
 
-// Add is what can be shown when a piece has come.
+// Add returns the text that can be shown after a piece has come.
 func (s *Stream) Add(piece string) (shown string) {
 	k := s.Secrets.all()
 	if k == nil {
@@ -52,11 +51,10 @@ func (s *Stream) Add(piece string) (shown string) {
 	return b.String()
 }
 
-// Holds reports whether something is not shown yet. It is shorter than the longest
-// secret.
+// Holds reports whether some text is not shown yet. It is shorter than the longest secret.
 func (s *Stream) Holds() bool { return s.held != "" }
 
-// Border is what is left to be shown before a border.
+// Border returns the rest of the text before a border.
 func (s *Stream) Border() (shown string) {
 	if s.held == "" {
 		return ""
@@ -64,7 +62,7 @@ func (s *Stream) Border() (shown string) {
 	shown = s.held
 	s.before, s.held = s.before+s.held, ""
 	for _, secret := range s.Secrets.all().list {
-		if strings.HasPrefix(secret, s.before) && len(s.before) >= telling(secret) {
+		if strings.HasPrefix(secret, s.before) && len(s.before) >= revealingLength(secret) {
 			return Mark
 		}
 	}

@@ -17,14 +17,14 @@ import (
 	"strings"
 )
 
-// Bounds of what an archive may have in it.
+// Limits of an archive's content.
 const (
 	maxUnpacked = 2 << 30 // bytes
-	maxFiles    = 50_000  // and directories, also those that only a path names
-	maxDepth    = 64      // directories in one another
+	maxFiles    = 50_000  // and directories, including those that only a path names
+	maxDepth    = 64      // nested directories
 )
 
-// archiveKind is .tar.gz, .tar.bz2 or .zip, or "" for what cannot be unpacked.
+// archiveKind returns .tar.gz, .tar.bz2 or .zip, or "" for an unsupported archive.
 func archiveKind(archive string) string {
 	u, err := url.Parse(archive)
 	if err != nil {
@@ -38,9 +38,8 @@ func archiveKind(archive string) string {
 	return ""
 }
 
-// unpack makes a directory of an archive. There are files and directories in it
-// and nothing else: no links, no devices, no rights beyond reading, writing and
-// running.
+// unpack extracts an archive to a directory. It creates only files and directories: no links, no
+// devices, and no permissions except read, write and execute.
 func unpack(ctx context.Context, archive, kind, directory string) error {
 	if err := os.Mkdir(directory, 0o755); err != nil {
 		return err
@@ -68,13 +67,13 @@ func unpack(ctx context.Context, archive, kind, directory string) error {
 	return u.tar(plain)
 }
 
-// An unpacking is how much of an archive may still come.
+// An unpacking is the state of an extraction, with the remaining limits.
 type unpacking struct {
 	ctx   context.Context
 	root  *os.Root
 	bytes int64
 	files int             // and directories
-	made  map[string]bool // directories, by their clean paths with slashes
+	made  map[string]bool // created directories, by their clean paths with slashes
 }
 
 func (u *unpacking) tar(in io.Reader) error {
@@ -160,7 +159,7 @@ func (u *unpacking) take(name string, mode fs.FileMode, in io.Reader) error {
 	return nil
 }
 
-// count takes a file or a directory from those that may still come.
+// count deducts a file or a directory from the limit.
 func (u *unpacking) count() error {
 	if u.files--; u.files < 0 {
 		return fmt.Errorf("it has more than %d files and directories", maxFiles)
@@ -168,8 +167,8 @@ func (u *unpacking) count() error {
 	return nil
 }
 
-// makeDirectory makes a directory and those that it is in. Each counts once, since a short
-// archive may name very many.
+// makeDirectory makes a directory and its parents. Each counts once, because a short archive may
+// name very many.
 func (u *unpacking) makeDirectory(clean string) error {
 	if strings.Count(clean, "/") >= maxDepth {
 		return fmt.Errorf("%q is more than %d directories deep", short(clean), maxDepth)
@@ -183,7 +182,7 @@ func (u *unpacking) makeDirectory(clean string) error {
 	return u.root.MkdirAll(filepath.FromSlash(clean), 0o755)
 }
 
-// whileWanted reads while its context lasts.
+// whileWanted reads until its context ends.
 type whileWanted struct {
 	ctx context.Context
 	in  io.Reader

@@ -12,12 +12,12 @@ import (
 	"path/filepath"
 )
 
-const maxArchive = 1 << 30 // bytes that are downloaded
+const maxArchive = 1 << 30 // maximum size of a download, in bytes
 
-// Install gets what a plan needs: of [ViaBinary] the archive, which is compared with
-// its checksum before anything is taken out of it, and unpacked where the plan says;
-// of the others nothing. What was there of the same version is replaced. If it
-// fails nothing is left behind.
+// Install performs a plan. For [ViaBinary] it downloads the archive, compares its checksum
+// before extracting anything, and extracts it to the plan's directory; for the other ways it
+// does nothing. It replaces an existing installation of the same version. If it fails it leaves
+// nothing behind.
 func (s Source) Install(ctx context.Context, p Plan) error {
 	if p.Via != ViaBinary {
 		return nil
@@ -47,8 +47,8 @@ func (s Source) Install(ctx context.Context, p Plan) error {
 	return replace(p.Directory, unpacked, filepath.Join(work, "former"))
 }
 
-// replace gives a directory the place of another, which is there as it was if that
-// fails, and is moved away if not.
+// replace puts the directory with in the place of directory, which it moves away. If that fails
+// directory is unchanged.
 func replace(directory, with, away string) error {
 	err := os.Rename(directory, away)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func replace(directory, with, away string) error {
 	return nil
 }
 
-// download writes the archive to a file, if it is the one that was meant.
+// download writes the archive to a file, if its checksum is right.
 func (s Source) download(ctx context.Context, p Plan, to string) error {
 	in, err := s.open(ctx, p.Archive)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s Source) download(ctx context.Context, p Plan, to string) error {
 	return nil
 }
 
-// makeProgram makes a file of a directory a program.
+// makeProgram makes a file of a directory executable.
 func makeProgram(directory, program string) error {
 	root, err := os.OpenRoot(directory)
 	if err != nil {

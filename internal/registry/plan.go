@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// The ways to get an agent.
+// The ways to install an agent.
 const (
 	ViaBinary = "binary"
 	ViaNPX    = "npx"
 	ViaUVX    = "uvx"
 )
 
-// A Plan is what would be done to get an agent, and what runs when it is asked.
+// A Plan describes how to install an agent, and the command that starts it.
 type Plan struct {
 	Entry   Entry
 	Via     string
 	Command []string
 	Env     map[string]string
-	Notes   []string // what to know before one says yes
+	Notes   []string // warnings to read before the user agrees
 
 	// Of ViaBinary alone.
 	Archive   string // its URL
 	SHA256    string // lower case
-	Directory string // where it is unpacked, which is made
+	Directory string // extraction directory, which Install creates
 	program   string // in Directory
 }
 
-// Choice is how somebody wants to get an agent.
+// Choice holds the user's choices for a plan.
 type Choice struct {
 	Via       string                    // "" means the first way that works here: binary with a checksum, npx, uvx
-	SHA256    string                    // of the archive, where the registry has none
-	Directory string                    // below which archives are unpacked
-	Has       func(program string) bool // whether npx or uvx is here
+	SHA256    string                    // of the archive, if the registry has none
+	Directory string                    // parent directory of extracted archives
+	Has       func(program string) bool // reports whether npx or uvx is installed
 }
 
-// Plan says how the agent is got, and does nothing yet. An archive without a
-// checksum is not taken: nobody could tell whether it is the one that was meant.
+// Plan returns the installation plan, and does nothing yet. It refuses an archive without a
+// checksum, because its content could not be verified.
 func (e Entry) Plan(c Choice) (Plan, error) {
 	var reasons []string
 	for _, via := range []string{ViaBinary, ViaNPX, ViaUVX} {

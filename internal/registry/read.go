@@ -18,15 +18,15 @@ const (
 	maxRedirects = 10
 )
 
-// A Source gets files from where they are said to be: by HTTPS alone, or from this
-// machine. Its methods may be called from any goroutine.
+// A Source opens files: by HTTPS, or from this machine. Its methods may be called from any
+// goroutine.
 type Source struct {
-	Client *http.Client // nil means one of its own
-	// Local allows archives of this machine: of a registry that is a file here.
+	Client *http.Client // nil means a default one
+	// Local allows archives on this machine, for a registry that is a local file.
 	Local bool
 }
 
-// Read reads a registry from a file or an https URL, which its user has named.
+// Read reads a registry from a file or an https URL that the user has named.
 func Read(ctx context.Context, from string, client *http.Client) (text []byte, source Source, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -53,14 +53,13 @@ func Read(ctx context.Context, from string, client *http.Client) (text []byte, s
 	return text, source, err
 }
 
-// IsFile reports whether a registry is named by the name of a file, rather than by a
-// URL.
+// IsFile reports whether a registry is named by a file name, rather than by a URL.
 func IsFile(from string) bool {
 	u, err := url.Parse(from)
-	return err != nil || len(u.Scheme) < 2 // a letter is a drive of Windows
+	return err != nil || len(u.Scheme) < 2 // a single letter is a drive of Windows
 }
 
-// open opens a file or what an https URL leads to.
+// open opens a file or an https URL.
 func (s Source) open(ctx context.Context, from string) (io.ReadCloser, error) {
 	u, err := url.Parse(from)
 	if err != nil {

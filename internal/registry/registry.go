@@ -1,10 +1,10 @@
-// Package registry reads what a registry of agents says of one, and installs it.
-// The form is that of the Agent Client Protocol's registry,
-// https://github.com/agentclientprotocol/registry (FORMAT.md): an agent.json, or a
-// registry.json with many.
+// Package registry reads the entry of an agent in a registry, and installs the agent. The format
+// is that of the Agent Client Protocol's registry,
+// https://github.com/agentclientprotocol/registry (FORMAT.md): an agent.json, or a registry.json
+// with many.
 //
-// What it says is somebody else's: it is measured and checked before any of it is
-// used, and nothing of it is run here.
+// A registry is third-party data: the package checks it and its size before use, and runs
+// nothing from it.
 package registry
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// Bounds of what is read.
+// Limits for a registry.
 const (
 	maxDocument = 10 << 20 // bytes of a registry
-	maxAgents   = 5000     // in one
+	maxAgents   = 5000     // in one registry
 	maxText     = 2000     // bytes of a text
 	maxArgs     = 100      // of a command
 )
@@ -39,7 +39,7 @@ type Entry struct {
 	Distribution Distribution `json:"distribution"`
 }
 
-// A Distribution says how an agent is got: in one way or several.
+// A Distribution lists the ways to install an agent.
 type Distribution struct {
 	Binary map[string]Binary `json:"binary"` // by platform, such as linux-x86_64
 	NPX    *Package          `json:"npx"`
@@ -55,15 +55,14 @@ type Binary struct {
 	Env     map[string]string `json:"env"`
 }
 
-// A Package is one that npx or uvx gets and runs.
+// A Package is one that npx or uvx downloads and runs.
 type Package struct {
 	Package string            `json:"package"`
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
 }
 
-// UnmarshalJSON refuses members that are not known: they might say that something
-// else is to be done.
+// UnmarshalJSON refuses unknown members: they might change the meaning.
 func (b *Binary) UnmarshalJSON(raw []byte) error {
 	type plain Binary
 	return strict(raw, (*plain)(b))
@@ -81,8 +80,8 @@ func strict(raw []byte, to any) error {
 	return d.Decode(to)
 }
 
-// Parse finds an agent in the text of a registry, or in that of one agent; an
-// empty id means the only one.
+// Parse finds an agent in the text of a registry, or in that of one agent; an empty id means the
+// only one.
 func Parse(text []byte, id string) (Entry, error) {
 	var document struct {
 		ID     string            `json:"id"`
@@ -106,7 +105,7 @@ func Parse(text []byte, id string) (Entry, error) {
 			ID string `json:"id"`
 		}
 		if json.Unmarshal(raw, &head) != nil {
-			continue // others may be right
+			continue // other entries may be valid
 		}
 		ids = append(ids, head.ID)
 		if head.ID != id && (id != "" || len(agents) > 1) {
@@ -131,7 +130,7 @@ func Parse(text []byte, id string) (Entry, error) {
 	return Entry{}, fmt.Errorf("the registry has no agent %q%s", id, near)
 }
 
-// similar are a few ids that have something in common with one.
+// similar returns a few ids that resemble one.
 func similar(id string, ids []string) []string {
 	var found []string
 	for _, other := range ids {
@@ -215,7 +214,7 @@ func checkCommand(args []string, env map[string]string) error {
 	return nil
 }
 
-// isText reports whether s is text that is seen, of bounded length.
+// isText reports whether s is visible text of bounded length.
 func isText(s string) bool {
 	return len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
@@ -224,7 +223,7 @@ func isText(s string) bool {
 
 func short(s string) string { return s[:min(len(s), 100)] }
 
-// Platform is what registries call this system.
+// Platform returns the registries' name of this system.
 func Platform() string {
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	return runtime.GOOS + "-" + machine

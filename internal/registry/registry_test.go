@@ -61,7 +61,7 @@ func TestParseFindsAnAgent(t *testing.T) {
 	}
 }
 
-// What would have somebody run another thing than what is shown is refused.
+// Parse refuses entries that would run something else than what the user sees.
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, err string }{
 		"a git repository for npx":  {string(entry(`{"npx":{"package":"github:x/y"}}`)), "not the name of a package"},
@@ -199,7 +199,7 @@ func site(t *testing.T, files map[string][]byte) *httptest.Server {
 	return s
 }
 
-// install reads a registry of a site that has the archive, and installs its agent.
+// install reads a registry from a site with the archive, and installs its agent.
 func install(t *testing.T, name string, archive []byte, sha string) (registry.Plan, error) {
 	t.Helper()
 	files := map[string][]byte{"/" + name: archive}
@@ -326,7 +326,7 @@ func TestReadTakesHTTPSAndFilesAlone(t *testing.T) {
 	}
 }
 
-// A registry of the network cannot have a file of this machine installed.
+// A registry from the network cannot install a file of this machine.
 func TestArchivesOfTheNetworkAreNoFilesOfThisMachine(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "a.tar.gz")
 	good := tarball(t, program)

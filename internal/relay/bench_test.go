@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// relayed is an editor's end of a relay whose connections are Unix sockets,
-// and the hub's end.
+// relayed returns an editor's end of a relay whose connections are Unix sockets, and the hub's
+// end.
 func relayed(b *testing.B) (editor, hub *net.UnixConn) {
 	ours, editor := sockets(b)
 	toHub, hub := sockets(b)
@@ -72,7 +72,7 @@ func BenchmarkNotifications(b *testing.B) {
 			}
 			r := frame.NewReader(editor, frame.LSP, frame.Limits{Timeout: -1})
 			var m frame.Message
-			if kind == "relayed" { // it has the subscription
+			if kind == "relayed" { // it knows the subscription
 				w := newWire(b, hub)
 				if _, err := editor.Write(framed(request(1, "Subscribe", `{"since":0}`))); err != nil {
 					b.Fatal(err)

@@ -13,17 +13,17 @@ import (
 
 // A call is a request of the editor that the hub has not answered.
 type call struct {
-	batch      *batch                    // that it came in, or nil
+	batch      *batch                    // its batch, or nil
 	then       func(resp *frame.Message) // called with the response, r.mu being held; or nil
 	long       bool                      // it may take long
 	subscribes bool                      // it is a Subscribe
-	answered   bool                      // by us: the editor waits no more
+	answered   bool                      // by the relay: the editor no longer waits
 }
 
 // A batch is one array of requests: its answer is one array.
 type batch struct{ requests int }
 
-// calls are those in flight.
+// calls are the requests in flight.
 type calls struct {
 	table   pending.Table[call]
 	waiting int // how many the editor waits for
@@ -40,8 +40,8 @@ func (c *calls) add(id []byte, one call) {
 	c.table.Add(id, one)
 }
 
-// response takes the call that a response answers, if there is one, and returns
-// it where the editor had an answer of ours.
+// response removes the call that a response answers, if there is one. It returns the call if the
+// relay has already answered it.
 func (c *calls) response(resp *frame.Message) (late *call) {
 	id := resp.ID
 	if id == nil || id[0] == 'n' {
@@ -65,9 +65,8 @@ func (c *calls) response(resp *frame.Message) (late *call) {
 	return nil
 }
 
-// answerShort answers the calls that cannot take long with an error, and returns
-// the messages. A batch has one answer: if one of its calls may take long it
-// waits.
+// answerShort answers the calls that cannot take long with an error, and returns the messages. A
+// batch has one answer: if one of its calls may take long it waits.
 func (c *calls) answerShort(err *jsonrpc2.Error) [][]byte {
 	long := make(map[*batch]bool)
 	for _, one := range c.table.All() {
@@ -87,8 +86,8 @@ func (c *calls) answerShort(err *jsonrpc2.Error) [][]byte {
 	return answers.messages()
 }
 
-// dropLargestBatch forgets a batch that was refused because it is too large,
-// which the answer does not name: none that was not refused is larger.
+// dropLargestBatch forgets a batch that was refused because it is too large. The answer does not
+// name the batch, but no batch that was accepted is larger.
 func (c *calls) dropLargestBatch() {
 	var largest *batch
 	for _, one := range c.table.All() {
@@ -121,7 +120,7 @@ func (c *calls) answerAll(err *jsonrpc2.Error) [][]byte {
 // answers are messages that answer calls with errors, those of a batch in one.
 type answers struct {
 	bodies  [][]byte
-	batches map[*batch]int // where in bodies
+	batches map[*batch]int // index into bodies
 }
 
 func (a *answers) add(id string, b *batch, err *jsonrpc2.Error) {
@@ -149,7 +148,7 @@ func (a *answers) messages() [][]byte {
 	return a.bodies
 }
 
-// unsent is the answer to a message that no hub got, or nil if it wants none.
+// unsent returns the answer to a message that no hub received; nil if it needs none.
 func unsent(body []byte, err *jsonrpc2.Error) []byte {
 	var m frame.Message
 	frame.Parse(body, &m)
@@ -170,10 +169,10 @@ func unsent(body []byte, err *jsonrpc2.Error) []byte {
 	return out
 }
 
-// codeHubLost tells a request that the hub it went to has gone.
+// codeHubLost is the error code of a request whose hub has gone.
 const codeHubLost = -32042
 
-// KindHubLost is the kind of the error that a request is answered with whose hub has gone.
+// KindHubLost is the error kind of a request whose hub has gone.
 const KindHubLost = "hub_lost"
 
 func hubLost(why string) *jsonrpc2.Error {
@@ -186,7 +185,7 @@ var (
 	lostUnsent     = hubLost("no process that runs the agents could be reached in time; the request was not carried out and may be sent again")
 )
 
-// codeHubSilent tells a request that the hub does not answer.
+// codeHubSilent is the error code of a request whose hub does not answer.
 const codeHubSilent = -32044
 
 func hubSilent(message string, retry bool) *jsonrpc2.Error {
@@ -197,7 +196,7 @@ func hubSilent(message string, retry bool) *jsonrpc2.Error {
 	return &jsonrpc2.Error{Code: codeHubSilent, Message: "Hub silent: " + message, Data: (*json.RawMessage)(&data)}
 }
 
-// unsentError is what a request is told that no hub got; r.mu is held.
+// unsentError returns the error of a request that no hub received; r.mu is held.
 func (r *Relay) unsentError() *jsonrpc2.Error {
 	if r.silence != "" {
 		return hubSilent(r.silence+"; the request was not carried out and may be sent again", true)
@@ -208,15 +207,14 @@ func (r *Relay) unsentError() *jsonrpc2.Error {
 	return lostUnsent
 }
 
-// answer queues an answer of our own for writeReplies; r.mu is held.
+// answer queues the relay's own answer for writeReplies; r.mu is held.
 func (r *Relay) answer(body []byte) {
 	r.replies = append(r.replies, body)
 	r.replyBytes += len(body)
 	r.changed()
 }
 
-// endAnswered ends the relay when the editor has its answers, or will not take
-// them.
+// endAnswered ends the relay when the editor has its answers, or does not take them.
 func (r *Relay) endAnswered() {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Grace)
 	defer cancel()
@@ -224,7 +222,7 @@ func (r *Relay) endAnswered() {
 	r.end(nil)
 }
 
-// writeReplies sends the editor the answers that are our own.
+// writeReplies sends the relay's own answers to the editor.
 func (r *Relay) writeReplies() {
 	for r.await(r.ctx, func() bool { return len(r.replies) > 0 }) {
 		r.mu.Lock()

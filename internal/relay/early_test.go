@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// answerPing answers ping, and shutdown and exit but with params.
+// answerPing answers ping, and shutdown and exit without params.
 func answerPing(o *relay.Options) {
 	o.Early = func(m *frame.Message) ([]byte, bool) {
 		switch method := string(m.Method); {
@@ -31,7 +31,7 @@ func answerPing(o *relay.Options) {
 	}
 }
 
-// What needs no hub does not wait for one, but neither overtakes what does.
+// A message that needs no hub does not wait for one, and does not overtake one that needs it.
 func TestEarly(t *testing.T) {
 	s := start(t, answerPing)
 	assert.Equal(t, response(1, `"early"`), s.ask(request(1, "ping", `{}`)))
@@ -45,7 +45,7 @@ func TestEarly(t *testing.T) {
 	s.send(request(4, "ping", `{}`))
 	assert.Equal(t, request(4, "ping", `{}`), hub.next(), "a hub that is there is asked")
 
-	// A notification has no answer, and what Early does not answer is the hub's.
+	// A notification has no answer; a message that Early does not answer goes to the hub.
 	batch := `[` + request(2, "ping", `{}`) + `]`
 	s = start(t, answerPing)
 	s.send(`{"jsonrpc":"2.0","method":"ping"}`)
@@ -77,7 +77,7 @@ func TestEarlyFarewell(t *testing.T) {
 	})
 }
 
-// A hub that was stopped is not started again by what needs none.
+// A message that needs no hub does not restart a hub that was stopped.
 func TestEarlyWhileDormant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, answerPing, func(o *relay.Options) {
@@ -100,8 +100,8 @@ func TestEarlyWhileDormant(t *testing.T) {
 	})
 }
 
-// What waits for a hub that cannot be had is refused at once, and a hub is looked for when the
-// editor needs one next.
+// Messages that wait for an unavailable hub are refused at once. The relay tries again when the
+// editor next needs a hub.
 func TestUnavailable(t *testing.T) {
 	tries := 0
 	s := start(t, answerPing, func(o *relay.Options) {

@@ -9,15 +9,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// readEditor relays what the editor sends until it sends no more: nil, or the
-// error of a transport that failed.
+// readEditor relays the editor's messages until they end: nil, or the error of a transport that
+// failed.
 func (r *Relay) readEditor() error {
-	var to *link // where the last message went
+	var to *link // the destination of the last message
 	reader := frame.NewReader(r.editor.t, frame.LSP, r.opts.Limits)
 	reader.Released = r.opts.Released
 	reader.BeforeRead = func() {
 		if to != nil {
-			_ = to.flush() // its reader sees what became of it
+			_ = to.flush() // the goroutine that reads the hub sees the error
 		}
 	}
 	var m frame.Message
@@ -48,9 +48,9 @@ func (r *Relay) readEditor() error {
 	}
 }
 
-// refuse answers a frame that cannot be relayed, as package server does. Another
-// goroutine writes the answer: an editor that sends all it has before it reads
-// must not be waited for here, unless it sends nothing else.
+// refuse answers a frame that cannot be relayed, as package server does. Another goroutine
+// writes the answer, because an editor that sends everything before it reads must not block
+// here, unless it sends only such frames.
 func (r *Relay) refuse(refusal *frame.Refusal) {
 	r.opts.Logger.Warn("frame refused", "reason", refusal.Reason, "detail", refusal.Detail)
 	answer := frame.ErrorBody(refusal.ID, refusal.Wire())
@@ -65,8 +65,8 @@ func (r *Relay) refuse(refusal *frame.Refusal) {
 	r.answer(answer)
 }
 
-// fromEditor sends a message to the hub, or lets it wait for one. It returns
-// the link that is to be flushed, or nil.
+// fromEditor sends a message to the hub, or queues it until there is one. It returns the link to
+// flush, or nil.
 func (r *Relay) fromEditor(m *frame.Message) *link {
 	for {
 		r.mu.Lock()
@@ -85,8 +85,8 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 		case len(r.waiting) == 0 || len(r.waiting) < maxWaiting && r.bytes+len(m.Body) <= maxWaitingBytes:
 			r.waiting = append(r.waiting, waiting{bytes.Clone(m.Body), time.Now().Add(r.opts.Patience)})
 			r.bytes += len(m.Body)
-			if m.Kind == frame.Object && isShutdown(m) { // what waits has as long as at any other end
-				r.hurry(time.Now().Add(r.opts.Grace))
+			if m.Kind == frame.Object && isShutdown(m) { // queued messages have the same limit as at any other end
+				r.shortenWaits(time.Now().Add(r.opts.Grace))
 			}
 			if r.hub != nil && r.silence == "" && !r.flushing {
 				r.startFlush(r.hub)
@@ -105,8 +105,8 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 	}
 }
 
-// early answers a message for which no hub is needed, while there is none, and
-// reports whether that is done. The goroutine that reads the editor calls it.
+// early answers a message that needs no hub, while there is none, and reports whether it did.
+// The goroutine that reads the editor calls it.
 func (r *Relay) early(m *frame.Message) (done bool) {
 	if r.opts.Early == nil {
 		return false
@@ -114,10 +114,10 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 	shutdown := m.Kind == frame.Object && m.Method != nil && isShutdown(m)
 	if m.Kind == frame.Object && m.Method != nil && string(text(m.Method)) == "initialize" {
 		r.mu.Lock()
-		r.noteTrust(m) // before a hub may come, which is told of it
+		r.noteTrust(m) // before the next hub, which must receive it
 		there := r.hub != nil || r.opening != nil
 		r.mu.Unlock()
-		if there { // one that does not answer now is to know, too
+		if there { // a hub that does not answer now must receive it, too
 			return false
 		}
 	}
@@ -150,16 +150,16 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 	return true
 }
 
-// noHub reports whether there is no hub that answers, and nothing of the editor
-// waits for one, before which nothing may be answered.
+// noHub reports whether no hub answers, and no message of the editor waits for one. A queued
+// message must be answered first.
 func (r *Relay) noHub() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return (r.hub == nil && r.opening == nil || r.silence != "") && len(r.waiting) == 0 && !r.drain
 }
 
-// register notes what of a message has to be known later, and reports whether the hub is to get
-// it. r.mu is held.
+// register records the state changes of a message, and reports whether to send it to the hub.
+// r.mu is held.
 func (r *Relay) register(m *frame.Message) (pass bool) {
 	switch m.Kind {
 	case frame.Object:
@@ -183,15 +183,15 @@ func (r *Relay) registerOne(m *frame.Message, b *batch) (pass bool) {
 	if wantsAnswer(m) {
 		name := text(m.Method)
 		if r.calls.none() {
-			r.expectSign()
+			r.expectMessage()
 		}
 		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
 	}
 	return true
 }
 
-// effect notes what a message changes by its method, and returns what is to be
-// done with the response, or nil.
+// effect records the state change of a message by its method. It returns the function to call
+// with the response, or nil.
 func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 	name := text(m.Method)
 	switch string(name) {
@@ -215,9 +215,8 @@ func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 	return nil
 }
 
-// wantsDescriptor reports whether a request is for a terminal's descriptor,
-// which comes with its reply and gets no further than this process. (In a
-// batch the hub refuses it.)
+// wantsDescriptor reports whether a request is for a terminal's descriptor, which comes with its
+// reply and cannot pass this process. (In a batch the hub refuses it.)
 func wantsDescriptor(m *frame.Message) bool {
 	switch string(text(m.Method)) {
 	case "spawn_terminal", "terminal.attach":
@@ -230,8 +229,7 @@ var noDescriptor = server.InvalidParam(server.ParamError{
 	Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor", Received: "true",
 })
 
-// noteShutdown notes that the editor ends the connection, unless the hub
-// refuses to.
+// noteShutdown records that the editor ends the connection, unless the hub refuses.
 func (r *Relay) noteShutdown(m *frame.Message) (then func(*frame.Message)) {
 	if m.ID == nil {
 		r.shutdown = shutdownAgreed

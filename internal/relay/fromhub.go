@@ -8,9 +8,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// readHub relays what a hub sends until it sends no more.
+// readHub relays a hub's messages until they end.
 func (r *Relay) readHub(hub *link) {
-	// No limit of time: while the editor does not read, neither do we.
+	// No timeout: while the editor does not read, the relay does not either.
 	reader := frame.NewReader(hubReader{hub.t, hub}, frame.LSP, frame.Limits{MaxFrame: maxHubFrame, Timeout: -1})
 	reader.Released = r.opts.Released
 	reader.BeforeRead = func() { _ = r.editor.flush() }
@@ -21,7 +21,7 @@ func (r *Relay) readHub(hub *link) {
 		switch {
 		case err == nil:
 			r.fromHub(&m)
-		case errors.As(err, &refusal): // also where it died within a frame
+		case errors.As(err, &refusal): // also if it died within a frame
 			r.opts.Logger.Warn("a frame of the hub was dropped", "reason", refusal.Reason, "detail", refusal.Detail)
 		default:
 			r.opts.Logger.Debug("the connection to the hub has ended", "err", err)
@@ -34,7 +34,7 @@ func (r *Relay) readHub(hub *link) {
 func (r *Relay) fromHub(m *frame.Message) {
 	var body []byte
 	r.mu.Lock()
-	r.hubSpoke()
+	r.noteHubMessage()
 	switch {
 	case m.Kind == frame.Array:
 		body = r.batchFromHub(m)
@@ -62,7 +62,7 @@ func (r *Relay) fromHub(m *frame.Message) {
 	}
 }
 
-// takeOwn takes the request of our own that has that id.
+// takeOwn removes the relay's own request with that id.
 func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
 	if len(id) < len(r.prefix) || string(id[:len(r.prefix)]) != r.prefix {
 		return nil, false
@@ -71,13 +71,13 @@ func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
 	return then, true
 }
 
-// batchFromHub notes what an array answers, and returns it as the editor is to get it; nil if it
-// is not.
+// batchFromHub records the answers in an array, and returns the array for the editor; nil to
+// drop it.
 func (r *Relay) batchFromHub(m *frame.Message) []byte {
 	late := false
 	each(m, func(one *frame.Message, _ bool) {
 		if isResponse(one) {
-			late = r.answered(one) || late // all of them were answered, or none
+			late = r.answered(one) || late // either all of them were answered, or none
 		}
 	})
 	if late {
@@ -86,8 +86,8 @@ func (r *Relay) batchFromHub(m *frame.Message) []byte {
 	return m.Body
 }
 
-// answered takes the call that a response answers, and reports whether that was
-// answered already.
+// answered removes the call that a response answers, and reports whether the relay had answered
+// it already.
 func (r *Relay) answered(resp *frame.Message) (late bool) {
 	one := r.calls.response(resp)
 	if one != nil && one.subscribes {
@@ -96,22 +96,21 @@ func (r *Relay) answered(resp *frame.Message) (late bool) {
 	return one != nil
 }
 
-// callFromHub is a request or notification as the editor is to get it; nil if
-// it is not.
+// callFromHub returns a request or notification for the editor; nil to drop it.
 func (r *Relay) callFromHub(m *frame.Message) []byte {
 	if m.ID != nil {
 		return m.Body
 	}
 	if r.joined&taskFamily != 0 && bytes.HasPrefix(m.Method, []byte(`"event.task`)) {
 		if n := integer(frame.Member(m.Params, "seq")); n > 0 {
-			r.lastTask = n // also where another hub has another log
+			r.lastTask = n // also if another hub has another log
 		}
 		return m.Body
 	}
 	switch string(m.Method) {
 	case `"event"`, `"heartbeat"`:
 		if len(r.terminals) > 0 {
-			r.terminals.sawExit(m.Params)
+			r.terminals.exitReported(m.Params)
 		}
 		if !r.event(m.Params) {
 			return nil
@@ -120,8 +119,8 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 	return m.Body
 }
 
-// event notes an event or heartbeat of a subscription, and reports whether the editor is to get
-// it: it may have had it from an earlier hub.
+// event records an event or heartbeat of a subscription, and reports whether the editor should
+// get it: an earlier hub may have sent it.
 func (r *Relay) event(params []byte) (pass bool) {
 	if len(r.subs.open) == 0 && len(r.subs.ended) == 0 {
 		return true
@@ -141,9 +140,8 @@ func (r *Relay) event(params []byte) (pass bool) {
 	return true
 }
 
-// eventHead finds the raw subscription_id and seq of an event; nil where it
-// has none. A hub of ours puts them before the event itself, which then is not
-// looked at.
+// eventHead finds the raw subscription_id and seq of an event; nil if it has none. Our hubs put
+// them before the event itself, so that it need not be parsed.
 func eventHead(params []byte) (id, seq []byte) {
 	if len(params) == 0 || params[0] != '{' {
 		return nil, nil
@@ -162,17 +160,17 @@ func eventHead(params []byte) (id, seq []byte) {
 	return id, seq
 }
 
-// What of a message has to be known is found by spans of its raw JSON. The
-// functions here take JSON that package frame has found valid.
+// The functions below find members of a message as spans of its raw JSON. They expect JSON that
+// package frame has found valid.
 
-// text is the text of a raw JSON string; nil if raw is no string.
+// text returns the text of a raw JSON string; nil for other JSON.
 func text(raw []byte) []byte {
 	t, _ := frame.Text(raw)
 	return t
 }
 
-// named is the object with the named params of a request, which may stand in
-// an array of one; nil if there is none.
+// named returns the object with the named params of a request, which may be in an array of one;
+// nil if there is none.
 func named(params []byte) []byte {
 	if len(params) > 0 && params[0] == '[' {
 		for element := range frame.Elements(params) {
@@ -186,8 +184,8 @@ func named(params []byte) []byte {
 	return params
 }
 
-// integer is the value of a raw JSON number that is an integer from 0 on and
-// has at most 18 digits, or -1.
+// integer returns the value of a raw JSON number that is an integer from 0 on and has at most 18
+// digits, or -1.
 func integer(raw []byte) int64 {
 	if len(raw) == 0 || len(raw) > 18 {
 		return -1
@@ -202,7 +200,7 @@ func integer(raw []byte) int64 {
 	return n
 }
 
-// without is a copy of an object that lacks some members; nil if object is nil.
+// without returns a copy of an object without some members; nil if object is nil.
 func without(object []byte, names ...string) []byte {
 	if object == nil {
 		return nil
@@ -220,8 +218,8 @@ func without(object []byte, names ...string) []byte {
 	return append(out, '}')
 }
 
-// with is a copy of an object, or of {} if it is nil, to which a raw value is
-// added as a member that it has not.
+// with returns a copy of an object, or of {} if it is nil, with a raw value added as a new
+// member.
 func with(object []byte, name, value string) []byte {
 	out := append([]byte(`{"`+name+`":`), value...)
 	if len(object) > len(`{}`) {
@@ -230,8 +228,7 @@ func with(object []byte, name, value string) []byte {
 	return append(out, '}')
 }
 
-// each calls f with the objects of a message: itself, or the elements of a
-// batch.
+// each calls f with the objects of a message: itself, or the elements of a batch.
 func each(m *frame.Message, f func(m *frame.Message, inBatch bool)) {
 	switch m.Kind {
 	case frame.Object:
@@ -246,11 +243,10 @@ func each(m *frame.Message, f func(m *frame.Message, inBatch bool)) {
 	}
 }
 
-// isResponse reports whether an object answers a request, whoever made it.
+// isResponse reports whether an object is the response to a request of either side.
 func isResponse(m *frame.Message) bool { return m.Method == nil && (m.Result != nil || m.Error != nil) }
 
-// wantsAnswer reports whether an object that is no response will be answered
-// with its id.
+// wantsAnswer reports whether an object is not a response and will be answered with its id.
 func wantsAnswer(m *frame.Message) bool { return !isResponse(m) && frame.ValidID(m.ID) }
 
 func isShutdown(m *frame.Message) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Whatever the editor and the hub send, a message stays valid JSON, and what
-// is asked of a hub that goes is answered.
+// For any input from the editor and the hub, relayed messages stay valid JSON, and requests to a
+// lost hub are answered.
 func FuzzEnvelopes(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"Subscribe","params":{"since":5,"a":[1]}}`, `{"id":1,"result":{"subscription_id":"one"}}`,

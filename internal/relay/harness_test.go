@@ -24,11 +24,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soon is how long a test waits for what must come.
+// soon bounds each wait of a test.
 const soon = time.Minute
 
-// wire is the raw end of a connection: the editor's, or a hub's that the test
-// plays.
+// wire is the raw end of a connection: the editor's, or that of a hub played by the test.
 type wire struct {
 	t      testing.TB
 	end    server.Transport
@@ -53,7 +52,7 @@ func framed(messages ...string) (out []byte) {
 	return out
 }
 
-// next is the next message.
+// next returns the next message.
 func (w *wire) next() string {
 	w.t.Helper()
 	var m frame.Message
@@ -76,9 +75,9 @@ func (w *wire) ended() {
 	require.False(w.t, errors.As(err, new(*frame.Refusal)), "%v", err)
 }
 
-// insist asks until the answer is not that the hub was lost: the relay may not
-// have seen yet that the hub has gone. Events are passed over.
-func (w *wire) insist(message string) string {
+// askUntilServed repeats a request until the answer is not hub_lost: the relay may not have noticed yet
+// that the hub has gone. It skips events.
+func (w *wire) askUntilServed(message string) string {
 	w.t.Helper()
 	w.send(message)
 	for {
@@ -95,7 +94,7 @@ func (w *wire) insist(message string) string {
 type setting struct {
 	*wire     // the editor's end
 	log       *testkit.Text
-	hubs      chan server.Transport // what Connect returns, one after the other
+	hubs      chan server.Transport // the results of Connect, one after the other
 	connected chan struct{}         // Connect was called
 	states    chan string
 	ran       chan error
@@ -133,7 +132,7 @@ func start(t testing.TB, change ...func(*relay.Options)) *setting {
 	return s
 }
 
-// stateHandler is a log that also tells of the states of a relay.
+// stateHandler is a log that also reports the states of a relay.
 type stateHandler struct {
 	slog.Handler
 	states chan<- string
@@ -169,7 +168,7 @@ func (s *setting) run(editor server.Transport, opts relay.Options) {
 	})
 }
 
-// hub lets the relay connect to a hub that the test plays.
+// hub lets the relay connect to a hub played by the test.
 func (s *setting) hub() *wire {
 	ours, theirs := server.Pipe()
 	s.hubs <- ours
@@ -177,8 +176,7 @@ func (s *setting) hub() *wire {
 	return newWire(s.t, theirs)
 }
 
-// serve lets the relay connect to a server, and returns what ends it as a kill
-// would.
+// serve lets the relay connect to a server, and returns a function that ends it as a kill would.
 func (s *setting) serve(srv *server.Server) (kill func()) {
 	ours, theirs := server.Pipe()
 	s.hubs <- ours
@@ -216,7 +214,7 @@ func (s *setting) await(state string) {
 	}
 }
 
-// returned is what Run returned.
+// returned returns the result of Run.
 func (s *setting) returned() error {
 	s.t.Helper()
 	select {
@@ -229,7 +227,7 @@ func (s *setting) returned() error {
 	}
 }
 
-// sockets is a connection over a Unix socket.
+// sockets returns a connection over a Unix socket.
 func sockets(t testing.TB) (ours, theirs *net.UnixConn) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	require.NoError(t, err)
@@ -249,8 +247,8 @@ func sockets(t testing.TB) (ours, theirs *net.UnixConn) {
 	return ours, theirs
 }
 
-// standard is a server with the methods that most tests need. gate waits until
-// open is closed, or for its context.
+// standard is a server with the methods that most tests need. gate waits until open is closed,
+// or for its context.
 func standard(open chan struct{}) *server.Server {
 	reg := server.NewRegistry()
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
@@ -273,7 +271,7 @@ func standard(open chan struct{}) *server.Server {
 	return server.New(reg, server.Options{MaxLongRunning: 1000})
 }
 
-// assertLost asserts that a message is the answer of a request that was lost.
+// assertLost asserts that a message answers a lost request.
 func assertLost(t testing.TB, id, message string) {
 	t.Helper()
 	assert.Equal(t, id, string(testkit.JSONMember(t, message, "id")))

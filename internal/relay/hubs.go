@@ -11,8 +11,8 @@ import (
 
 type wantedKey struct{}
 
-// Wanted reports, for the context that Options.Connect was given, whether a
-// message of the editor waits for the hub.
+// Wanted reports, for the context of Options.Connect, whether a message of the editor waits for
+// the hub.
 func Wanted(ctx context.Context) bool {
 	wanted, _ := ctx.Value(wantedKey{}).(bool)
 	return wanted
@@ -43,14 +43,14 @@ func (r *Relay) serveHubs() {
 		}
 		if time.Since(connected) >= lastPause {
 			pause = firstPause
-		} else { // it may be one that dies of what we tell it
+		} else { // the restored state may be what made it crash
 			r.sleep(&pause)
 		}
 	}
 }
 
-// closeBroken closes a connection to a hub on which nothing could be written. What
-// the hub had written before it went is read to its end, or for a second.
+// closeBroken closes a connection to a hub after a failed write. It first reads the rest of the
+// hub's output, for a second at most.
 func (r *Relay) closeBroken(hub *link, broken <-chan struct{}) {
 	select {
 	case <-broken:
@@ -85,10 +85,10 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 				r.refuseWaiting()
 			}
 			r.logState(stateDormant)
-			if r.rest(unavailable != nil) {
+			if r.awaitDemand(unavailable != nil) {
 				*pause = firstPause
 			} else {
-				r.sleep(pause) // or it would try without an end where nothing changes
+				r.sleep(pause) // or it would retry endlessly without a change
 			}
 			r.logState(stateConnecting)
 			continue
@@ -99,8 +99,8 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 	return nil
 }
 
-// NoteProblem notes why Connect has found no hub until now; "": that is not known. The error
-// of a request that has waited too long says it. Connect may call it.
+// NoteProblem records why Connect has found no hub so far; "": unknown. It appears in the error
+// of a request that has waited too long. Connect may call it.
 func (r *Relay) NoteProblem(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,14 +110,14 @@ func (r *Relay) NoteProblem(why string) {
 	r.problem = why
 }
 
-// mendedAfter is how often a hub is asked for by itself where one could not be had and the editor
-// has a subscription: what was wrong may have been mended.
+// mendedAfter is the retry interval for an unavailable hub while the editor has a subscription:
+// the user may have fixed the cause.
 const mendedAfter = 5 * time.Second
 
-// rest waits until a message of the editor waits for a hub, which it reports, until a hub may have
-// come by itself, or until the relay ends; with broken, no longer than mendedAfter if the editor
-// has a subscription.
-func (r *Relay) rest(broken bool) (wanted bool) {
+// awaitDemand waits until a message of the editor waits for a hub, which it reports, until another
+// process may have started a hub, or until the relay ends. With broken it waits no longer than
+// mendedAfter if the editor has a subscription.
+func (r *Relay) awaitDemand(broken bool) (wanted bool) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	r.mu.Lock()
@@ -140,8 +140,8 @@ func (r *Relay) sleep(pause *time.Duration) {
 	*pause = min(2**pause, lastPause)
 }
 
-// open begins to use a hub: it is told what it has to know, and then gets what
-// waits. It reports false if the relay has ended.
+// open begins to use a hub: it restores the editor's state there, and then sends the waiting
+// messages. It reports false if the relay has ended.
 func (r *Relay) open(hub *link) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +154,7 @@ func (r *Relay) open(hub *link) bool {
 	if r.opts.Silence > 0 {
 		r.jobs.Go(func() { r.watch(hub) })
 	}
-	r.jobs.Go(func() { // while its answers are being read
+	r.jobs.Go(func() { // while another goroutine reads its answers
 		for _, request := range restoration {
 			hub.send(request)
 		}
@@ -164,12 +164,12 @@ func (r *Relay) open(hub *link) bool {
 	return true
 }
 
-// goLive lets the messages of the editor go to the hub.
+// goLive lets messages of the editor pass to the hub.
 func (r *Relay) goLive(hub *link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.opening != hub || r.ctx.Err() != nil {
-		return // it has gone already
+		return // the hub has gone already
 	}
 	r.opening, r.hub = nil, hub
 	r.logState(stateConnected)
@@ -179,8 +179,8 @@ func (r *Relay) goLive(hub *link) {
 	}
 }
 
-// hubGone notes that the hub has gone, and answers what it has not. It reports
-// whether there is to be another one.
+// hubGone handles the loss of the hub, and answers its pending requests. It reports whether to
+// connect to another one.
 func (r *Relay) hubGone(hub *link) (another bool) {
 	r.mu.Lock()
 	if r.ctx.Err() != nil {
@@ -191,7 +191,7 @@ func (r *Relay) hubGone(hub *link) (another bool) {
 	another = r.shutdown == noShutdown && (!r.drain || len(r.waiting) > 0)
 	answers := r.calls.answerAll(lostUnanswered)
 	if r.shutdown == shutdownAgreed {
-		answers = nil // it was the editor's wish
+		answers = nil // the editor requested the end
 	}
 	r.ownRequests.Clear()
 	r.subs.hubGone()
@@ -218,7 +218,7 @@ type waiting struct {
 	until time.Time
 }
 
-// take takes the first waiting message; r.mu is held.
+// take removes the first waiting message; r.mu is held.
 func (r *Relay) take() waiting {
 	w := r.waiting[0]
 	r.waiting[0] = waiting{}
@@ -231,8 +231,8 @@ func (r *Relay) take() waiting {
 	return w
 }
 
-// hurry has what waits given up at a time, or earlier; r.mu is held.
-func (r *Relay) hurry(until time.Time) {
+// shortenWaits shortens the deadline of the waiting messages; r.mu is held.
+func (r *Relay) shortenWaits(until time.Time) {
 	for i := range r.waiting {
 		if until.Before(r.waiting[i].until) {
 			r.waiting[i].until = until
@@ -240,13 +240,13 @@ func (r *Relay) hurry(until time.Time) {
 	}
 }
 
-// startFlush begins to send what waits; r.mu is held.
+// startFlush begins to send the waiting messages; r.mu is held.
 func (r *Relay) startFlush(hub *link) {
 	r.flushing = true
 	r.jobs.Go(func() { r.flushWaiting(hub) })
 }
 
-// flushWaiting sends what waits, until nothing does or the hub has gone.
+// flushWaiting sends the waiting messages, until none is left or the hub has gone.
 func (r *Relay) flushWaiting(hub *link) {
 	var m frame.Message
 	for {
@@ -255,7 +255,7 @@ func (r *Relay) flushWaiting(hub *link) {
 		case r.hub != hub || r.ctx.Err() != nil:
 			r.mu.Unlock()
 			return
-		case r.silence != "": // it goes on when the hub does
+		case r.silence != "": // it continues when the hub answers again
 			r.flushing = false
 			r.mu.Unlock()
 			return
@@ -276,7 +276,7 @@ func (r *Relay) flushWaiting(hub *link) {
 	}
 }
 
-// refuseWaiting answers everything that waits, since no hub can be had.
+// refuseWaiting answers all waiting messages, because no hub is available.
 func (r *Relay) refuseWaiting() {
 	var m frame.Message
 	for r.ctx.Err() == nil {
@@ -304,7 +304,7 @@ func (r *Relay) refuseWaiting() {
 	}
 }
 
-// expire gives up messages that have waited for a hub for too long.
+// expire gives up messages that have waited too long for a hub.
 func (r *Relay) expire() {
 	const never = time.Hour
 	var m frame.Message

@@ -17,8 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// printf … | duet-rpc gets all its answers, also those that come before there
-// is a hub.
+// printf … | duet-rpc gets all its answers, also those that come before there is a hub.
 func TestEndOfInput(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		t.Run(fmt.Sprint("early ", early), func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestEndOfInputWithAPipe(t *testing.T) {
 		s.await("connected")
 		s.send(request(1, "gate", `1`))
 		synctest.Wait()
-		s.cancel() // as a signal: the request has the grace
+		s.cancel() // as a signal: the request has the grace period
 		require.NoError(t, s.returned())
 		assert.Equal(t, 1800*time.Millisecond, time.Since(began))
 	})
@@ -106,7 +105,7 @@ func TestFarewell(t *testing.T) {
 		assert.Contains(t, s.ask(request(1, "shutdown", `{"reason":5}`)), "-32602")
 		kill()
 		s.serve(standard(nil))
-		assert.Equal(t, response(2, `2`), s.insist(request(2, "echo", `2`)), "then the connection goes on")
+		assert.Equal(t, response(2, `2`), s.askUntilServed(request(2, "echo", `2`)), "then the connection goes on")
 	})
 	t.Run("lost", func(t *testing.T) {
 		s := start(t)
@@ -128,7 +127,7 @@ func TestFarewell(t *testing.T) {
 	})
 }
 
-// A hub that was stopped is not replaced until the editor needs one.
+// A stopped hub is not replaced until the editor needs one.
 func TestDormant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -170,7 +169,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// An editor that has gone ends the relay, also if only a write tells.
+// An editor that has gone ends the relay, even if only a write fails.
 func TestAnEditorThatHasGone(t *testing.T) {
 	s := &setting{wire: &wire{t: t}, ran: make(chan error, 1)}
 	hubOurs, hubTheirs := server.Pipe()

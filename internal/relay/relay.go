@@ -15,47 +15,46 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Bounds on what of the editor waits while there is no hub.
+// Limits for messages of the editor that wait while there is no hub.
 const (
 	maxWaiting      = 1000     // messages
-	maxWaitingBytes = 16 << 20 // of all of them; one message may always wait
+	maxWaitingBytes = 16 << 20 // of all of them; a single message may be longer
 )
 
-// maxReplyBytes bounds answers to refused frames that wait for the editor to read,
-// in bytes, give or take one; then it is not read either. Those to requests that
-// were lost are bounded by what was in flight.
+// maxReplyBytes bounds the queued answers to refused frames, in bytes, plus or minus one answer.
+// Beyond it the relay does not read the editor either. Answers to lost requests are bounded by
+// the requests in flight.
 const maxReplyBytes = 1 << 20
 
-// Pauses between attempts to connect; each is twice the one before.
+// Pauses between attempts to connect; each is twice the previous one.
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// maxHubFrame bounds frames of the hub, in bytes. The hub is a program of
-// ours, which knows what it sends; what it would send an editor of its own
-// must also reach one behind a relay.
+// maxHubFrame bounds frames of the hub, in bytes. The hub is our own program, which bounds its
+// messages. Every message for an editor must also pass a relay.
 const maxHubFrame = 1<<30 - 1
 
-// ErrDormant is what Connect returns, wrapped or not, where there is no hub
-// and there should be none until the editor needs one, as after daemon.stop.
-// The relay then waits for the editor's next message and calls Connect again,
-// with a context for which [Wanted] is true, or for Options.Arrival.
+// ErrDormant is the error of Connect, wrapped or not, if there is no hub and none should start
+// until the editor needs one, as after daemon.stop. The relay then waits for the editor's next
+// message and calls Connect again, with a context for which [Wanted] is true, or waits for
+// Options.Arrival.
 var ErrDormant = errors.New("relay: no hub is wanted until the editor needs one")
 
-// An UnavailableError is what Connect returns where no hub can be had until something is mended.
-// What waits is answered by Options.Unavailable. Connect is called again when the editor needs a
-// hub next.
+// An UnavailableError is the error of Connect if no hub can run until the user fixes the cause.
+// Options.Unavailable answers the waiting messages. The relay calls Connect again when the
+// editor next needs a hub.
 type UnavailableError struct{ Err error }
 
 func (e *UnavailableError) Error() string { return e.Err.Error() }
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// What the log says, at debug, of the connection to the hub.
+// The states of the connection to the hub, as logged at debug level.
 const (
 	stateConnecting = "connecting" // Connect is called until it succeeds
 	stateConnected  = "connected"
-	stateSilent     = "silent"  // the hub is there, and does not answer; then connected or lost
+	stateSilent     = "silent"  // the hub does not answer; connected or lost follows
 	stateLost       = "lost"    // the hub has gone
 	stateDormant    = "dormant" // see ErrDormant
 	stateEnded      = "ended"   // Run is about to return
@@ -63,57 +62,54 @@ const (
 
 // Options configure a Relay. Connect is required.
 type Options struct {
-	// Connect returns a connection to a hub that speaks LSP framing. It is called
-	// again after 10 ms, doubled up to 1 s, until it succeeds, and after each
-	// loss of a hub. It should return when ctx ends. The relay closes what it
-	// returned.
+	// Connect returns a connection to a hub that speaks LSP framing. The relay calls it again
+	// after 10 ms, doubled up to 1 s, until it succeeds, and after each loss of a hub. Connect
+	// should return when ctx ends. The relay closes the connection.
 	Connect func(ctx context.Context) (server.Transport, error)
-	// Restricted says that the editor has said that it does not trust the workspace.
+	// Restricted reports that the editor does not trust the workspace.
 	Restricted bool
-	// Arrival, if set, returns when another process may have started a hub, or when ctx ends. It
-	// is called after Connect has returned [ErrDormant] or an [UnavailableError].
+	// Arrival, if set, returns when another process may have started a hub, or when ctx ends.
+	// The relay calls it after Connect has returned [ErrDormant] or an [UnavailableError].
 	Arrival func(ctx context.Context)
-	// Early, if set, answers a message for which no hub is needed, with a nil
-	// response if there is none; answered is false for one that needs a hub. It is
-	// called while there is no hub and nothing of the editor waits for one, by
-	// one goroutine at a time, which reads nothing more until it returns; m is
-	// valid until then. A shutdown or exit that it answers without an error ends
-	// the relay, as does one without an id: no hub is started to be told of the end.
+	// Early, if set, answers a message that needs no hub, with a nil response for a
+	// notification. answered is false for a message that needs a hub.
+	//
+	// The relay calls it while there is no hub and no message of the editor waits for one, from
+	// one goroutine at a time, which reads nothing more until Early returns; m is valid until
+	// then. A shutdown or exit that it answers without an error ends the relay, as does one
+	// without an id: no hub is started for it.
 	Early func(m *frame.Message) (response []byte, answered bool)
-	// Unavailable, if set, answers a message that waits for a hub when Connect has
-	// returned an [UnavailableError]; nil if the message has no response.
+	// Unavailable, if set, answers a message that waits for a hub after Connect has returned an
+	// [UnavailableError]; nil if the message has no response.
 	Unavailable func(body []byte) (response []byte)
-	// Patience is how long a message of the editor waits for a hub; then a
-	// request is answered with hub_lost and anything else is dropped. Default
-	// 5 s.
+	// Patience is how long a message of the editor waits for a hub. Then a request is answered
+	// with hub_lost and any other message is dropped. Default 5 s.
 	Patience time.Duration
-	// Ending, if set, is called when the editor has closed its side, has ended the
-	// connection or cannot be written to, or the context of Run has ended. It must
-	// not block.
+	// Ending, if set, is called when the editor has closed its side, has ended the connection or
+	// cannot be written to, or the context of Run has ended. It must not block.
 	Ending func()
-	// Grace is how long requests that are under way may take when the editor
-	// has closed its side or the context of Run has ended. Default 1.8 s: the
-	// process is to be gone within 2 s.
+	// Grace is how long running requests may take after the editor has closed its side or the
+	// context of Run has ended. Default 1.8 s: the process must end within 2 s.
 	Grace time.Duration
 	// Limits bound frames of the editor. The zero value means the defaults.
 	Limits frame.Limits
-	// Silence is how long a hub may take to give a sign of life when it is asked
-	// for one, since it has not answered for a while or its heartbeat is late.
-	// Then the editor is told that it does not answer. 0: it is never asked.
+	// Silence is how long a hub may take to answer a ping, which it gets when it has not
+	// answered for a while or its heartbeat is late. Then the editor learns that the hub does
+	// not answer. 0: the relay sends no ping.
 	Silence time.Duration
-	// Silent, if set, says of a hub that does not answer who it is and what to do.
+	// Silent, if set, describes a hub that does not answer, and the remedy.
 	Silent func() string
-	// Long, if set, reports whether requests of a method may take long to be
-	// answered: then they go on waiting for a hub that does not answer now.
+	// Long, if set, reports whether requests of a method may take long: they continue to wait
+	// for a hub that does not answer now.
 	Long func(method []byte) bool
-	// Trace, if set, sees each message that goes to the editor, and each that
-	// comes from it, which is borrowed until it returns; it must not block.
+	// Trace, if set, receives each message to and from the editor. The message is borrowed until
+	// Trace returns, and Trace must not block.
 	Trace func(sent bool, message []byte)
-	// Logger gets what happens, and at debug each change of the connection to
-	// the hub. Default: nothing is logged.
+	// Logger logs events and, at debug level, each change of the connection to the hub. Default:
+	// no log.
 	Logger *slog.Logger
-	// Released, if set, is called when a large buffer was given back: a good
-	// time to return memory to the system.
+	// Released, if set, is called when a large buffer was released: a good time to return memory
+	// to the system.
 	Released func()
 }
 
@@ -134,47 +130,46 @@ func (o Options) withDefaults() Options {
 type Relay struct {
 	opts   Options
 	editor *link
-	prefix string // of ids of our own: a quote and text that nobody else begins an id with
+	prefix string // of the relay's own ids: a quote and text that no peer begins an id with
 
 	ctx    context.Context // ends with the relay
 	cancel context.CancelFunc
-	jobs   sync.WaitGroup // goroutines, but that which reads the editor
+	jobs   sync.WaitGroup // all goroutines except the one that reads the editor
 
-	expected chan struct{} // holds one token when something is expected of the hub and nothing was before
+	expected chan struct{} // holds one token when the hub begins to owe a message
 
 	mu          sync.Mutex // guards the fields below
 	change      chan struct{}
-	hub         *link     // nil: there is none to send to
-	silence     string    // why the hub that is there does not answer; "": it does
+	hub         *link     // nil: no hub to send to
+	silence     string    // why the connected hub does not answer; "": it does
 	problem     string    // see NoteProblem
-	opening     *link     // connected, but not told yet what it has to know
-	flushing    bool      // a goroutine sends what waits; nothing may overtake it
-	waiting     []waiting // messages of the editor, in their order
+	opening     *link     // connected, but without the editor's state yet
+	flushing    bool      // a goroutine sends the waiting messages; no message may overtake them
+	waiting     []waiting // messages of the editor, in order
 	bytes       int       // of waiting
 	shutdown    shutdown
-	drain       bool // nothing more of the editor is looked at
+	drain       bool // further messages of the editor are ignored
 	lastID      uint64
-	ownRequests pending.Table[func(*frame.Message)] // requests of our own that the hub has not answered
+	ownRequests pending.Table[func(*frame.Message)] // the relay's own requests that the hub has not answered
 	calls       calls
 	subs        subscriptions
 	joined      family
-	lastTask    int64 // the seq of the last event.task… that the editor was told; -1: of none
+	lastTask    int64 // the seq of the last event.task… sent to the editor; -1: none
 	terminals   terminals
-	// restricted: the editor has said that it does not trust the workspace.
+	// restricted: the editor does not trust the workspace.
 	restricted bool
 	result     error // of Run
 
-	replies    [][]byte // answers of our own, on their way to the editor
-	replyBytes int      // of those and of those that are being written
+	replies    [][]byte // the relay's own answers, on their way to the editor
+	replyBytes int      // of replies, including those being written
 }
 
-// shutdown is how far the editor is in ending the connection by shutdown or
-// exit.
+// shutdown is the progress of a shutdown or exit by the editor.
 type shutdown uint8
 
 const (
 	noShutdown     shutdown = iota
-	shutdownAsked           // the answer will tell whether the hub ends it
+	shutdownAsked           // the answer decides whether the hub ends the connection
 	shutdownAgreed          // the hub ends the connection
 )
 
@@ -182,8 +177,8 @@ func (r *Relay) logState(state string) {
 	r.opts.Logger.Debug("the connection to the hub", "state", state)
 }
 
-// end ends the relay: both connections are closed and nothing waits any more.
-// It may be called by anybody, any number of times.
+// end ends the relay: it closes both connections and wakes all waiters. Any goroutine may call
+// it, any number of times.
 func (r *Relay) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,14 +195,14 @@ func (r *Relay) end(err error) {
 	}
 }
 
-// changed wakes whoever waits for a change of state; r.mu is held.
+// changed wakes all goroutines that wait for a change of state; r.mu is held.
 func (r *Relay) changed() {
 	close(r.change)
 	r.change = make(chan struct{})
 }
 
-// await waits until a change makes done true, which is called with r.mu held,
-// and reports whether that came to pass before ctx or the relay ended.
+// await waits until a change makes done true, which it calls with r.mu held. It reports whether
+// that happened before ctx or the relay ended.
 func (r *Relay) await(ctx context.Context, done func() bool) bool {
 	for {
 		r.mu.Lock()
@@ -226,14 +221,14 @@ func (r *Relay) await(ctx context.Context, done func() bool) bool {
 	}
 }
 
-// ownID is an id that neither the editor nor a hub uses; r.mu is held.
+// ownID returns an id that neither the editor nor a hub uses; r.mu is held.
 func (r *Relay) ownID() string {
 	r.lastID++
 	return r.prefix + strconv.FormatUint(r.lastID, 10) + `"`
 }
 
-// request makes a request of our own, to which then is called with the
-// response; r.mu is held, also then.
+// request makes a request of the relay's own, and calls then with the response; r.mu is held,
+// also in then.
 func (r *Relay) request(method string, params []byte, then func(*frame.Message)) []byte {
 	id := r.ownID()
 	r.ownRequests.Add([]byte(id), then)
@@ -256,15 +251,15 @@ func (r *Relay) pause(change <-chan struct{}, d time.Duration) {
 	}
 }
 
-// expectSign tells watch that from now on something is expected of the hub.
-func (r *Relay) expectSign() {
+// expectMessage notifies watch that the hub now owes a message.
+func (r *Relay) expectMessage() {
 	select {
 	case r.expected <- struct{}{}:
-	default: // it knows
+	default: // already notified
 	}
 }
 
-// current is the hub that is being read; r.mu is held, and its reader asks.
+// current returns the hub that the relay reads; r.mu is held, and its reader calls it.
 func (r *Relay) current() *link {
 	if r.opening != nil {
 		return r.opening
@@ -284,18 +279,16 @@ func New(editor server.Transport, opts Options) *Relay {
 	if trace := opts.Trace; trace != nil {
 		r.editor.trace = func(message []byte) { trace(true, message) }
 	}
-	r.editor.failed = func() { r.end(nil) } // nobody is there to read
+	r.editor.failed = func() { r.end(nil) } // the editor has gone
 	return r
 }
 
-// Run relays until the editor closes its side, ends the connection with
-// shutdown or exit, or ctx ends: nil. Requests that are under way then have
-// Options.Grace. Any other failure to read the editor is returned. Run closes
-// both connections.
+// Run relays until the editor closes its side, ends the connection with shutdown or exit, or ctx
+// ends: nil. Running requests then have Options.Grace. Any other failure to read the editor is
+// returned. Run closes both connections.
 //
-// Where a read from the editor outlives its Close (see [server.Transport]), as
-// one from standard input does, a goroutine stays behind in it; it relays
-// nothing any more.
+// If a read from the editor outlives its Close (see [server.Transport]), as one from standard
+// input does, a goroutine stays blocked in it; it relays nothing any more.
 func (r *Relay) Run(ctx context.Context) error {
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.cancel()
@@ -311,7 +304,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	case err = <-read:
 		eof, reading = err == nil, false
 	case <-ctx.Done():
-	case <-r.ctx.Done(): // the hub has ended the connection, or the editor takes nothing more
+	case <-r.ctx.Done(): // the hub has ended the connection, or the editor does not read
 	}
 	if r.opts.Ending != nil {
 		r.opts.Ending()
@@ -333,13 +326,13 @@ func (r *Relay) Run(ctx context.Context) error {
 	return err
 }
 
-// finish lets the hub answer what the editor asked before it went. With eof,
-// the editor may still read; it gets whatever the hub says before it closes
-// its side, too. Else only answers are waited for.
+// finish lets the hub answer the editor's earlier requests. With eof, the editor may still read;
+// it gets all messages of the hub until the hub closes its side, too. Otherwise only answers
+// count.
 func (r *Relay) finish(ctx context.Context, eof bool) {
 	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Grace)
 	defer cancel()
-	if eof { // a signal ends the wait no earlier: it means what the end of input means
+	if eof { // a signal does not shorten the wait: it has the same meaning as the end of input
 		ctx = patient
 	}
 	r.mu.Lock()
@@ -356,7 +349,7 @@ func (r *Relay) finish(ctx context.Context, eof bool) {
 		return
 	}
 	half, halves := hub.t.(interface{ CloseWrite() error })
-	answered := halves // then its end says all
+	answered := halves // then the end of the connection decides
 	var last []byte
 	if !halves {
 		last = r.request("ping", nil, func(*frame.Message) {
@@ -365,7 +358,7 @@ func (r *Relay) finish(ctx context.Context, eof bool) {
 		})
 	}
 	r.mu.Unlock()
-	r.jobs.Go(func() { // it may not read
+	r.jobs.Go(func() { // the hub may not read
 		if last != nil {
 			hub.send(last)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Every message goes through as it is, whatever it is, in order, both ways.
+// Every message passes unchanged, in order, both ways.
 func TestMessagesPassByteForByte(t *testing.T) {
 	s := start(t)
 	hub := s.hub()
@@ -71,8 +71,7 @@ func TestPipelinedRequestsOverSockets(t *testing.T) {
 	assert.Equal(t, response(2, big), s.next())
 }
 
-// A descriptor would get no further than the relay, so a request for one is
-// answered here; all others pass.
+// A descriptor cannot pass the relay, so the relay refuses a request for one; all others pass.
 func TestRequestsForDescriptorsAreRefused(t *testing.T) {
 	s := start(t)
 	hub := s.hub()
@@ -111,7 +110,7 @@ func TestBadFramesAreAnsweredHere(t *testing.T) {
 		m := s.next()
 		assert.Equal(t, `"`+c.reason+`"`, string(testkit.JSONMember(t, m, "error.data.reason")))
 		assert.Equal(t, c.id, string(testkit.JSONMember(t, m, "id")))
-		good := request(1, "m", `[]`) // is what the hub gets next
+		good := request(1, "m", `[]`) // is the hub's next message
 		s.send(good)
 		assert.Equal(t, good, hub.next())
 	}
@@ -120,8 +119,8 @@ func TestBadFramesAreAnsweredHere(t *testing.T) {
 	assert.Equal(t, fits, hub.next(), "as long as the limit")
 }
 
-// What was asked and not answered is answered when the hub dies; late answers
-// are not relayed to the next one; the rest of a frame is dropped.
+// When the hub dies the relay answers pending requests. It does not relay late answers to the
+// next hub, and drops the rest of a frame.
 func TestTheHubDiesWithRequestsPending(t *testing.T) {
 	s := start(t)
 	open := make(chan struct{})
@@ -141,13 +140,13 @@ func TestTheHubDiesWithRequestsPending(t *testing.T) {
 	assertLost(t, `"x"`, batch[1:strings.Index(batch, `,{"jsonrpc"`)])
 	assertLost(t, `"y"`, batch[strings.Index(batch, `,{"jsonrpc"`)+1:len(batch)-1])
 	s.serve(standard(nil))
-	assert.Equal(t, response(5, `1`), s.insist(request(5, "echo", `1`)))
+	assert.Equal(t, response(5, `1`), s.askUntilServed(request(5, "echo", `1`)))
 	require.NoError(t, s.end.Close())
 	require.NoError(t, s.returned())
 }
 
-// An editor that sends all it has before it reads gets one answer to each, also
-// if its hubs die meanwhile.
+// An editor that sends everything before it reads gets one answer to each request, also if its
+// hubs die meanwhile.
 func TestHubsDieUnderPipelinedRequests(t *testing.T) {
 	const n = 20_000
 	s := start(t)
@@ -175,7 +174,7 @@ func TestHubsDieUnderPipelinedRequests(t *testing.T) {
 		require.Equal(t, 1, times, "answers to %d", id)
 	}
 	assert.Positive(t, lost)
-	assert.Equal(t, response(`"end"`, `1`), s.insist(request(`"end"`, "echo", `1`)))
+	assert.Equal(t, response(`"end"`, `1`), s.askUntilServed(request(`"end"`, "echo", `1`)))
 }
 
 func TestAnsweredRequestsAreNotLost(t *testing.T) {
@@ -219,7 +218,7 @@ func TestRequestsOfTheHub(t *testing.T) {
 	assert.Equal(t, `[`+answer+`]`, hub.next())
 }
 
-// While there is no hub messages wait, in order; then they are given up.
+// Without a hub messages wait, in order, until they expire.
 func TestMessagesWaitForAHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -252,7 +251,7 @@ func TestMessagesWaitForAHub(t *testing.T) {
 	})
 }
 
-// What comes while others are still on their way does not overtake them.
+// Later messages do not overtake waiting ones.
 func TestNothingOvertakesWhatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -261,11 +260,11 @@ func TestNothingOvertakesWhatWaited(t *testing.T) {
 			s.send(request(i, "x", big))
 		}
 		hub := s.hub()
-		synctest.Wait() // the first is being written, and the hub does not read
+		synctest.Wait() // the relay is writing the first, and the hub does not read
 		for i := range 10 {
 			s.send(request(10+i, "x", big))
 		}
-		time.Sleep(time.Minute) // a hub that is slow is not lost
+		time.Sleep(time.Minute) // a slow hub is not lost
 		for i := range 20 {
 			assert.Equal(t, fmt.Sprint(i), string(testkit.JSONMember(t, hub.next(), "id")))
 		}
@@ -292,7 +291,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 						sent++
 					}
 				}
-				// One more is with the reader, which has some read ahead.
+				// The reader holds one more, which it has read ahead.
 				assert.GreaterOrEqual(t, sent, c.fits)
 				assert.LessOrEqual(t, sent, c.fits+3)
 			})

@@ -2,5 +2,5 @@
 
 package relay_test
 
-// takeoverEvents is how many events two subscriptions get while hubs come and go.
+// takeoverEvents is how many events two subscriptions get while hubs are replaced.
 const takeoverEvents = 1_600

@@ -12,19 +12,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A hub that is there and answers nothing (it was stopped, or hangs) is not lost:
-// what it was sent it will do when it goes on. Its editor is told, and gets an
-// error for each request that was to be answered at once. What the editor sends
-// meanwhile does not go to the hub, so that a request whose answer was an error
-// with retry is never carried out. The hub's own answers to what was answered
-// here already are dropped when they come.
+// A hub that runs but does not answer (stopped, or hanging) is not lost: when it continues it
+// will serve the requests that it has. The relay notifies the editor, and answers each request
+// that should be quick with an error. Further messages of the editor do not go to the hub, so
+// that a request whose error allows a retry never runs. Late answers of the hub to requests that
+// the relay has answered are dropped.
 
-// heartbeatLate is when a hub that is only to tell events should have said
-// something: it sends a heartbeat every 30 s.
+// heartbeatLate is when a hub that only sends events is late: it sends a heartbeat every 30 s.
 const heartbeatLate = 35 * time.Second
 
-// A hubReader is a hub's side of a connection that knows since when it has been
-// waiting for the hub. While its editor does not read, nobody waits for the hub.
+// A hubReader reads from a hub and records since when it waits for it. While the editor does not
+// read, the relay does not wait for the hub.
 type hubReader struct {
 	server.Transport
 	hub *link
@@ -37,7 +35,7 @@ func (l hubReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// silentFor is how long the hub has been waited for.
+// silentFor returns how long the relay has waited for the hub.
 func (l *link) silentFor() time.Duration {
 	since := l.waits.Load()
 	if since == 0 {
@@ -46,9 +44,8 @@ func (l *link) silentFor() time.Duration {
 	return time.Since(time.Unix(0, since))
 }
 
-// watch looks whether a hub answers, until it has gone: where it says nothing
-// although it should, it is asked for a sign of life. While nothing is expected
-// of it nobody looks.
+// watch checks that a hub answers, until it has gone. If the hub owes a message and sends none,
+// watch pings it. While the hub owes nothing watch sleeps.
 func (r *Relay) watch(hub *link) {
 	soon := r.opts.Silence / 10
 	timer := time.NewTimer(soon)
@@ -59,7 +56,7 @@ func (r *Relay) watch(hub *link) {
 		select {
 		case <-timer.C:
 		case <-expected:
-			expected = nil // until the next look
+			expected = nil // until the next check
 			timer.Reset(soon)
 			continue
 		case <-hub.gone:
@@ -68,7 +65,7 @@ func (r *Relay) watch(hub *link) {
 			return
 		}
 		r.mu.Lock()
-		after := r.signExpectedAfter()
+		after := r.allowedSilence()
 		var ping []byte
 		quiet := hub.silentFor()
 		switch {
@@ -85,13 +82,13 @@ func (r *Relay) watch(hub *link) {
 			timer.Reset(max(soon, after-quiet))
 		}
 		expected = r.expected
-		if r.silence != "" && hub.isStuck() { // it takes no more, so the editor cannot be read
+		if r.silence != "" && hub.isStuck() { // it accepts nothing more, so the editor cannot be read
 			_ = hub.t.Close()
 		}
 		silent := !asked.IsZero() && time.Since(asked) >= r.opts.Silence && quiet >= r.opts.Silence
 		r.mu.Unlock()
 		if ping != nil {
-			r.jobs.Go(func() { // it may not read
+			r.jobs.Go(func() { // the hub may not read
 				hub.send(ping)
 				_ = hub.flush()
 			})
@@ -102,9 +99,9 @@ func (r *Relay) watch(hub *link) {
 	}
 }
 
-// signExpectedAfter is for how long the hub may say nothing before it is asked for a sign of
-// life; 0: nothing is expected of it. r.mu is held.
-func (r *Relay) signExpectedAfter() time.Duration {
+// allowedSilence returns how long the hub may be silent before it gets a ping; 0: it owes
+// nothing. r.mu is held.
+func (r *Relay) allowedSilence() time.Duration {
 	switch {
 	case !r.calls.none():
 		return r.opts.Silence / 4
@@ -114,11 +111,11 @@ func (r *Relay) signExpectedAfter() time.Duration {
 	return 0
 }
 
-// declareSilent notes that the hub does not answer, and tells the editor.
+// declareSilent records that the hub does not answer, and notifies the editor.
 func (r *Relay) declareSilent(hub *link) {
 	why := "the hub does not answer"
 	if r.opts.Silent != nil {
-		why = r.opts.Silent() // it may look at files
+		why = r.opts.Silent() // Silent may read files
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,35 +129,35 @@ func (r *Relay) declareSilent(hub *link) {
 	for _, answer := range answers {
 		r.answer(answer)
 	}
-	r.tellOfSilence("hub_silent", why)
+	r.notifySilence("hub_silent", why)
 	r.changed()
 }
 
-// hubSpoke notes that the hub has said something; r.mu is held.
-func (r *Relay) hubSpoke() {
+// noteHubMessage records that the hub has sent a message; r.mu is held.
+func (r *Relay) noteHubMessage() {
 	if r.silence == "" {
 		return
 	}
 	r.silence = ""
 	r.opts.Logger.Warn("the hub answers again")
 	r.logState(stateConnected)
-	r.tellOfSilence("hub_answers", "the hub answers again")
+	r.notifySilence("hub_answers", "the hub answers again")
 	r.changed()
 	if r.hub != nil && len(r.waiting) > 0 && !r.flushing {
 		r.startFlush(r.hub)
 	}
 }
 
-// Trouble says why the hub that is there does not answer, or why none could be joined lately; "":
-// nothing is known. It may be called by any goroutine.
+// Trouble returns why the connected hub does not answer, or why the last connect failed; "": no
+// problem is known. Any goroutine may call it.
 func (r *Relay) Trouble() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cmp.Or(r.silence, r.problem)
 }
 
-// tellOfSilence tells who is subscribed; r.mu is held.
-func (r *Relay) tellOfSilence(kind, message string) {
+// notifySilence notifies each subscription; r.mu is held.
+func (r *Relay) notifySilence(kind, message string) {
 	now := time.Now().UTC()
 	for id := range r.subs.open {
 		body, _ := json.Marshal(silenceEvent{"2.0", "event", silenceParams{
@@ -187,29 +184,29 @@ type silenceBody struct {
 	Data      map[string]string `json:"data"`
 }
 
-// flushAt is how many bytes make a write worth its system call; a message of
-// that size is not copied.
+// flushAt is the number of bytes that justify a system call; a message of that size is not
+// copied.
 const flushAt = 64 << 10
 
-// A link is the writing side of a connection. Small messages wait for flush,
-// so that what comes together goes out together. Writes block as long as the
-// peer does not read: that is what stops us from reading the other side.
+// A link is the writing side of a connection. Small messages wait for flush, so that a burst
+// goes out in one write. Writes block as long as the peer does not read, which stops the relay
+// from reading the other side.
 type link struct {
 	t      server.Transport
-	trace  func(message []byte) // sees what is sent; may be nil
-	failed func()               // called once, when a write has failed; it must not send
+	trace  func(message []byte) // receives each sent message; may be nil
+	failed func()               // called once, after a write has failed; it must not send
 
 	gone chan struct{} // closed when the hub at its end has gone; nil for an editor
 
-	waits   atomic.Int64 // since when the peer is waited for, in nanoseconds; 0: it is not
-	writing atomic.Int64 // since when a write is under way; 0: none is
+	waits   atomic.Int64 // since when the relay waits for the peer, in nanoseconds; 0: it does not
+	writing atomic.Int64 // since when a write runs; 0: none does
 
 	mu  sync.Mutex // guards the fields below, and writes
-	buf []byte     // frames that are not written yet, less than flushAt
+	buf []byte     // frames not written yet, less than flushAt
 	err error      // final
 }
 
-// send frames a message and queues it, or writes it with all before it.
+// send frames a message and queues it, or writes it with all queued ones.
 func (l *link) send(body []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,8 +224,7 @@ func (l *link) send(body []byte) {
 	l.write(body)
 }
 
-// flush writes what is queued and returns the error of the first write that
-// failed.
+// flush writes the queue and returns the error of the first write that failed.
 func (l *link) flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -248,7 +244,7 @@ func (l *link) write(body []byte) {
 	switch {
 	case body == nil:
 		_, l.err = l.t.Write(l.buf)
-	default: // as one, where the transport can
+	default: // in one write, if the transport can
 		parts := net.Buffers{l.buf, body}
 		_, l.err = parts.WriteTo(l.t)
 	}
@@ -259,8 +255,7 @@ func (l *link) write(body []byte) {
 	}
 }
 
-// isStuck reports whether a write has been under way for so long that the peer
-// does not read.
+// isStuck reports whether a write has run so long that the peer does not read.
 func (l *link) isStuck() bool {
 	since := l.writing.Load()
 	return since != 0 && time.Since(time.Unix(0, since)) > stuckAfter

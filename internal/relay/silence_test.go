@@ -14,15 +14,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// impatient is a relay that soon finds out that a hub does not answer.
+// impatient makes a relay notice soon that a hub does not answer.
 func impatient(o *relay.Options) {
 	o.Silence, o.Patience = 200*time.Millisecond, 100*time.Millisecond
 	o.Silent = func() string { return "the hub (process 7) does not answer; end it" }
 	o.Long = func(method []byte) bool { return string(method) == "long" }
 }
 
-// nextBut is the next message, but for requests of the relay's own, which are not
-// answered.
+// nextBut returns the next message, skipping requests of the relay's own, which stay unanswered.
 func (w *wire) nextBut(method string) string {
 	w.t.Helper()
 	for {
@@ -32,7 +31,7 @@ func (w *wire) nextBut(method string) string {
 	}
 }
 
-// assertSilent asserts that a message tells a request that the hub does not answer.
+// assertSilent asserts that a message is the error of a request whose hub does not answer.
 func assertSilent(t *testing.T, id, message string, retry bool) {
 	t.Helper()
 	assert.Equal(t, id, string(testkit.JSONMember(t, message, "id")))
@@ -42,10 +41,10 @@ func assertSilent(t *testing.T, id, message string, retry bool) {
 	assert.Contains(t, string(testkit.JSONMember(t, message, "error.message")), "process 7")
 }
 
-// An editor whose hub does not answer is told so, and nothing that it asked is
-// done twice when the hub goes on.
+// The relay notifies an editor whose hub does not answer. No request runs twice when the hub
+// continues.
 func TestSilentHub(t *testing.T) {
-	s := start(t, impatient, func(o *relay.Options) { o.Silence = time.Second }) // in which the test answers what it means to
+	s := start(t, impatient, func(o *relay.Options) { o.Silence = time.Second }) // the test answers only some
 	ours, theirs := sockets(t)
 	s.hubs <- ours
 	hub := newWire(t, theirs)
@@ -68,10 +67,10 @@ func TestSilentHub(t *testing.T) {
 	assert.Contains(t, s.log.String(), "process 7")
 	s.await("silent")
 
-	// What comes now is not sent to the hub, and says so.
+	// Messages from now on do not go to the hub, and their errors say so.
 	assertSilent(t, "9", s.ask(request(9, "quick", `{"late":1}`)), true)
 
-	// The hub goes on.
+	// The hub continues.
 	for _, want := range []string{long, quick, subscribe} {
 		assert.Equal(t, want, hub.nextBut("ping"))
 	}
@@ -93,19 +92,19 @@ func TestSilentHub(t *testing.T) {
 	assert.Contains(t, all, "["+response(7, `1`)+","+response(8, `1`)+"]")
 	assert.Contains(t, all, `{"subscription_id":"s1","seq":5,`)
 	assert.Contains(t, all, response(2, `"done"`))
-	// The subscription of which the editor does not know is ended.
+	// The relay ends the subscription that the editor does not know.
 	unsubscribe := hub.nextBut("ping")
 	assert.Equal(t, `"Unsubscribe"`, string(testkit.JSONMember(t, unsubscribe, "method")))
 	assert.Equal(t, `"s2"`, string(testkit.JSONMember(t, unsubscribe, "params.subscription_id")))
 	hub.send(response(string(testkit.JSONMember(t, unsubscribe, "id")), `{"success":true}`))
-	// And the next request is answered.
+	// The next request is answered.
 	s.send(request(10, "quick", `{}`))
 	assert.Equal(t, request(10, "quick", `{}`), hub.nextBut("ping"))
 	hub.send(response(10, `"again"`))
 	assert.Equal(t, response(10, `"again"`), s.next())
 }
 
-// A hub that does answer, but not yet what may take long, is not silent.
+// A hub that answers other requests while a long one runs is not silent.
 func TestBusyHubIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, impatient)
@@ -123,13 +122,13 @@ func TestBusyHubIsNotSilent(t *testing.T) {
 	})
 }
 
-// An editor that sends more than a hub takes that does not read is not stuck with it.
+// An editor that sends more than a blocked hub accepts is not blocked itself.
 func TestSilentHubThatIsSentTooMuch(t *testing.T) {
 	ours, theirs := sockets(t)
 	s := start(t, impatient)
 	s.hubs <- ours
 	_ = theirs  // does not read
-	go func() { // as much as it takes
+	go func() { // as much as the hub accepts
 		for range 8 {
 			_, _ = s.end.Write(framed(request(`"big"`, "quick", `"`+strings.Repeat("x", 1<<20)+`"`)))
 		}
@@ -144,8 +143,7 @@ func TestSilentHubThatIsSentTooMuch(t *testing.T) {
 	}
 }
 
-// A hub of which nothing was expected for a long time is found out as soon as
-// any other.
+// The relay notices a silent hub just as fast after a long idle time.
 func TestHubThatFallsSilentAfterALongRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, impatient)
@@ -158,7 +156,7 @@ func TestHubThatFallsSilentAfterALongRest(t *testing.T) {
 		began := time.Now()
 		s.send(request(2, "quick", `{}`))
 		assert.Equal(t, request(2, "quick", `{}`), hub.next(), "it was not asked meanwhile")
-		go io.Copy(io.Discard, hub.end) // what it is asked now
+		go io.Copy(io.Discard, hub.end) // the new request
 		assertSilent(t, "2", s.nextBut("event"), false)
 		assert.Less(t, time.Since(began), time.Second)
 		s.end.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// family are sets of methods of which a call makes a connection one that gets
-// the broadcasts event.task…; they add up.
+// family is a set of methods. A call to one of them subscribes a connection to the broadcasts
+// event.task…; families add up.
 type family uint8
 
 const (
@@ -29,8 +29,8 @@ func familyOf(method []byte) family {
 	return 0
 }
 
-// probe is a method of a family that changes nothing. Its since is where what
-// the editor is told goes on; a hub with another log is asked for none of it.
+// probe returns a method of a family that changes nothing. Its since is the position from which
+// broadcasts continue; a hub with another log gets no since.
 func (f family) probe() string {
 	if f&taskFamily != 0 {
 		return "task.stats"
@@ -38,25 +38,25 @@ func (f family) probe() string {
 	return "daemon.status"
 }
 
-// A subscription is one that the editor has. Each hub knows it by the same id.
+// A subscription is one of the editor's. Each hub knows it by the same id.
 type subscription struct {
 	id     string // raw JSON
-	params []byte // the object that Subscribe was given, without since; or nil
-	last   int64  // the last seq seen, or where the log was; -1: not known
-	floor  int64  // what a hub that replays may not repeat: 0, or last when its predecessor had gone
+	params []byte // the params object of Subscribe, without since; or nil
+	last   int64  // the last seq seen, or the position of the log; -1: unknown
+	floor  int64  // a hub that replays may not repeat events up to it: 0, or last when its predecessor had gone
 }
 
 // subscriptions are those of the editor, by their raw ids.
 type subscriptions struct {
 	open  map[string]*subscription
-	ended map[string]struct{} // those of the hub whose events the editor is not told
+	ended map[string]struct{} // subscriptions of the hub whose events the editor does not get
 }
 
 func newSubscriptions() subscriptions {
 	return subscriptions{open: make(map[string]*subscription), ended: make(map[string]struct{})}
 }
 
-// hubGone notes that the hub has gone.
+// hubGone records that the hub has gone.
 func (s *subscriptions) hubGone() {
 	for _, one := range s.open {
 		one.floor = max(one.last, 0)
@@ -64,29 +64,30 @@ func (s *subscriptions) hubGone() {
 	clear(s.ended)
 }
 
-// subscribe notes a Subscribe. Until an event has come, the next hub has to know
-// where the log was when the subscription was made: the reply's seq.
+// subscribe records a Subscribe. Until an event has come, the next hub needs the position of the
+// log when the subscription was made: the reply's seq.
 func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 	params := without(named(m.Params), "since", "subscription_id")
 	return func(resp *frame.Message) {
 		if id := frame.Member(resp.Result, "subscription_id"); text(id) != nil {
-			r.expectSign()
+			r.expectMessage()
 			r.subs.open[string(id)] = &subscription{id: string(id), params: params, last: integer(frame.Member(resp.Result, "seq"))}
 		}
 	}
 }
 
-// unsubscribe notes an Unsubscribe. What is to be ended is not restored, whatever the hub says.
+// unsubscribe records an Unsubscribe. The relay does not restore that subscription, whatever the
+// hub answers.
 func (r *Relay) unsubscribe(m *frame.Message) (then func(*frame.Message)) {
 	id := string(frame.Member(named(m.Params), "subscription_id"))
 	return func(*frame.Message) { delete(r.subs.open, id) }
 }
 
-// noteTrust notes what an initialize says of the workspace. r.mu is held.
+// noteTrust records the workspace trust from an initialize. r.mu is held.
 func (r *Relay) noteTrust(m *frame.Message) { r.restricted = Restricts(m, r.restricted) }
 
-// Restricts returns whether an editor does not trust the workspace after an initialize, of which
-// before is what it has said before.
+// Restricts returns whether an editor does not trust the workspace after an initialize; before
+// is the value before it.
 func Restricts(m *frame.Message, before bool) bool {
 	switch string(frame.Member(named(m.Params), "workspaceTrusted")) {
 	case "true":
@@ -97,16 +98,15 @@ func Restricts(m *frame.Message, before bool) bool {
 	return before
 }
 
-// restoration is what a new hub is told, each a request of our own: that the
-// editor does not trust the workspace, that it gets broadcasts, and its
-// subscriptions. r.mu is held.
+// restoration returns the relay's own requests that restore the editor's state at a new hub: the
+// workspace trust, the broadcasts, and the subscriptions. r.mu is held.
 func (r *Relay) restoration() [][]byte {
 	var all [][]byte
-	if r.restricted { // before anything that the editor wants
+	if r.restricted { // before any request of the editor
 		all = append(all, r.request("initialize", []byte(`{"workspaceTrusted":false}`), func(*frame.Message) {}))
 	}
 	if r.joined != 0 {
-		all = append(all, r.join())
+		all = append(all, r.restoreBroadcasts())
 	}
 	for _, one := range r.subs.open {
 		all = append(all, r.restore(one))
@@ -114,12 +114,12 @@ func (r *Relay) restoration() [][]byte {
 	return all
 }
 
-// join makes the request that has the editor told of tasks again.
-func (r *Relay) join() []byte {
+// restoreBroadcasts makes the request that restores the editor's task events.
+func (r *Relay) restoreBroadcasts() []byte {
 	return r.request(r.joined.probe(), with(nil, "since", strconv.FormatInt(r.lastTask, 10)), func(*frame.Message) {})
 }
 
-// restore makes the Subscribe that restores a subscription from where it was.
+// restore makes the Subscribe that restores a subscription from its position.
 func (r *Relay) restore(one *subscription) []byte {
 	params := with(one.params, "subscription_id", one.id)
 	if one.last >= 0 {
@@ -127,14 +127,14 @@ func (r *Relay) restore(one *subscription) []byte {
 	}
 	return r.request("Subscribe", params, func(resp *frame.Message) {
 		switch {
-		case resp.Error == nil && r.subs.open[one.id] != one: // it was ended meanwhile
+		case resp.Error == nil && r.subs.open[one.id] != one: // the editor has ended it meanwhile
 			r.unsubscribeLate(resp)
 		case resp.Error == nil || r.subs.open[one.id] != one:
 		case one.last >= 0 && isAboutSince(resp.Error):
-			// This hub has another log, which has not come that far.
+			// This hub has another, shorter log.
 			one.last, one.floor = -1, 0
 			r.sendLater(r.restore(one))
-		case isUnavailable(resp.Error): // it is about to end, and the next hub is asked
+		case isUnavailable(resp.Error): // it is about to end; the next hub gets the request
 		default:
 			delete(r.subs.open, one.id)
 			r.opts.Logger.Warn("a subscription could not be restored", "error", string(resp.Error))
@@ -142,7 +142,7 @@ func (r *Relay) restore(one *subscription) []byte {
 	})
 }
 
-// sendLater sends a request of our own to the hub that is being read, by another goroutine than
+// sendLater sends a request of the relay's own to the current hub, from another goroutine than
 // the one that reads it. r.mu is held.
 func (r *Relay) sendLater(body []byte) {
 	hub := r.current()
@@ -172,11 +172,11 @@ func (r *Relay) unsubscribeLate(resp *frame.Message) {
 	r.sendLater(r.request("Unsubscribe", with(nil, "subscription_id", id), func(*frame.Message) { delete(r.subs.ended, id) }))
 }
 
-// terminals are those of which the editor is told how they end, by their raw
-// id: it has started them, or watches them. They end with the hub.
+// terminals are the terminals whose end the editor must learn, by their raw id: it has started
+// them, or watches them. They end with the hub.
 type terminals map[string]struct{}
 
-// terminal notes what becomes of a terminal by a request of the editor.
+// terminal records the effect of an editor's request on a terminal.
 func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Message)) {
 	id := bytes.Clone(frame.Member(named(m.Params), "terminal_id"))
 	return func(resp *frame.Message) {
@@ -196,8 +196,8 @@ func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Mess
 	}
 }
 
-// sawExit notes that the editor is told of a terminal's end.
-func (t terminals) sawExit(params []byte) {
+// exitReported records that the editor has been notified of a terminal's end.
+func (t terminals) exitReported(params []byte) {
 	if !bytes.Contains(params, []byte(`"terminal_exit"`)) {
 		return
 	}
@@ -206,8 +206,8 @@ func (t terminals) sawExit(params []byte) {
 	}
 }
 
-// hubGone forgets the terminals and returns what tells the editor that they have
-// ended: with the hub went their executor.
+// hubGone forgets the terminals and returns the notifications of their end: their executor has
+// ended with the hub.
 func (t terminals) hubGone() (ends [][]byte) {
 	now, _ := json.Marshal(time.Now().UTC())
 	for id := range t {

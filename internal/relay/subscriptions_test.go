@@ -57,7 +57,7 @@ type unsubscribeParams struct {
 	ID string `json:"subscription_id"`
 }
 
-// server is a hub that serves the log.
+// server returns a hub that serves the log.
 func (j *journal) server() *server.Server {
 	reg := server.NewRegistry()
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
@@ -138,8 +138,8 @@ func (j *journal) methodsCalled() string {
 	return strings.Join(j.methods, " ")
 }
 
-// calm leaves the next message that is no heartbeat.
-func (s *setting) calm() string {
+// nextEvent returns the next message that is not a heartbeat.
+func (s *setting) nextEvent() string {
 	s.t.Helper()
 	for {
 		if m := s.next(); !strings.Contains(m, `"heartbeat"`) {
@@ -159,8 +159,8 @@ type eventMessage struct {
 	}
 }
 
-// Hub after hub dies under a flood of events: each subscription sees all of
-// them, once, in order, under the id that it was given.
+// Hub after hub dies under a flood of events: each subscription gets all of them, once, in
+// order, under its id.
 func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 	const hubs = 8
 	total := int64(takeoverEvents)
@@ -224,11 +224,11 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 					kill = serve()
 				}
 			}
-			assert.Equal(t, response(9, `1`), s.insist(request(9, "echo", `1`)))
+			assert.Equal(t, response(9, `1`), s.askUntilServed(request(9, "echo", `1`)))
 			s.send(request(10, "Unsubscribe", `{"subscription_id":"`+ids["all"]+`"}`))
-			assert.Equal(t, response(10, `{"success":true}`), s.calm())
+			assert.Equal(t, response(10, `{"success":true}`), s.nextEvent())
 			s.send(`[` + request(11, "Unsubscribe", `{"subscription_id":"`+ids["new"]+`"}`) + `,` + request(12, "Unsubscribe", `{"subscription_id":"sub_x"}`) + `]`)
-			m := s.calm()
+			m := s.nextEvent()
 			assert.Contains(t, m, `[`+response(11, `{"success":true}`))
 			assert.Contains(t, m, `"kind":"subscription_not_found"`)
 			j.Lock()
@@ -236,13 +236,13 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 			j.Unlock()
 			kill()
 			serve()
-			assert.Equal(t, response(13, `1`), s.insist(request(13, "echo", `1`)))
+			assert.Equal(t, response(13, `1`), s.askUntilServed(request(13, "echo", `1`)))
 			assert.Len(t, j.asked, before, "what was ended is not restored")
 		})
 	}
 }
 
-// A subscription that has seen nothing is restored from where the log was.
+// A subscription without events is restored from its first position in the log.
 func TestAQuietSubscriptionIsRestored(t *testing.T) {
 	j := newJournal()
 	for range 5 {
@@ -251,19 +251,19 @@ func TestAQuietSubscriptionIsRestored(t *testing.T) {
 	s := start(t)
 	kill := s.serve(j.server())
 	s.send(`[` + request(1, "Subscribe", `{ "other":[1] }`) + `,` + request(2, "Subscribe", `null`) + `]`)
-	assert.Contains(t, s.calm(), `[{"jsonrpc":"2.0","id":1,"result":{`)
+	assert.Contains(t, s.nextEvent(), `[{"jsonrpc":"2.0","id":1,"result":{`)
 	s.await("connected")
 	kill()
 	s.await("lost")
 	j.append() // while there is no hub
 	s.serve(j.server())
-	assert.Contains(t, s.calm(), `"seq":6`)
-	assert.Contains(t, s.calm(), `"seq":6`)
+	assert.Contains(t, s.nextEvent(), `"seq":6`)
+	assert.Contains(t, s.nextEvent(), `"seq":6`)
 	assert.ElementsMatch(t, []string{`{}`, `{}`, `{"since":5}`, `{"since":5}`}, j.asked)
 	assert.Empty(t, j.methodsCalled(), "nobody becomes a receiver of broadcasts")
 }
 
-// Where the next hub has another log, the subscription goes on from its end.
+// If the next hub has another log, the subscription continues at its end.
 func TestAnotherLog(t *testing.T) {
 	j, other := newJournal(), newJournal()
 	for range 5 {
@@ -272,18 +272,18 @@ func TestAnotherLog(t *testing.T) {
 	s := start(t)
 	kill := s.serve(j.server())
 	s.send(request(1, "Subscribe", `{"since":4}`))
-	assert.Contains(t, s.calm(), `"result"`)
-	assert.Contains(t, s.calm(), `"seq":5`)
+	assert.Contains(t, s.nextEvent(), `"result"`)
+	assert.Contains(t, s.nextEvent(), `"seq":5`)
 	kill()
 	s.serve(other.server())
-	s.insist(request(2, "echo", `1`))
+	s.askUntilServed(request(2, "echo", `1`))
 	other.Await(t, func() bool { // until it is restored, in the second attempt
 		other.Lock()
 		defer other.Unlock()
 		return len(other.asked) == 2
 	}, "Subscribe without since")
 	other.append()
-	assert.Contains(t, s.calm(), `"seq":1`)
+	assert.Contains(t, s.nextEvent(), `"seq":1`)
 }
 
 func TestBroadcastMembershipIsRestored(t *testing.T) {
@@ -299,15 +299,15 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 		s.ask(c.called)
 		kill()
 		s.serve(j.server())
-		assert.Equal(t, response(2, `1`), s.insist(request(2, "echo", `1`)), "and its answer is not relayed")
+		assert.Equal(t, response(2, `1`), s.askUntilServed(request(2, "echo", `1`)), "and its answer is not relayed")
 		assert.Equal(t, c.want, j.methodsCalled())
 		s.end.Close()
 		require.NoError(t, s.returned())
 	}
 }
 
-// Every hub is told that the editor does not trust the workspace, before it gets
-// anything else, until the editor says otherwise.
+// Every hub learns that the editor does not trust the workspace, before any other message, until
+// the editor reports otherwise.
 func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 	const told = `"method":"initialize","params":{"workspaceTrusted":false}`
 	for name, c := range map[string]struct {
@@ -366,7 +366,7 @@ func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 	}
 }
 
-// A subscription that the editor ends while the next hub restores it is ended there, too.
+// The relay also ends a subscription at the next hub that the editor ends during the restore.
 func TestUnsubscribeDuringATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -384,7 +384,7 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
 		assert.Equal(t, request(3, "x", `[]`), hub.next())
 		restored := string(testkit.JSONMember(t, restore, "id"))
-		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // it has had this
+		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // already received
 			`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, response(2, `1`))
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
 		assert.Equal(t, response(2, `1`), s.next())
@@ -396,7 +396,8 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 	})
 }
 
-// One that is made anew there, since that hub has another log, is ended when the editor has ended it.
+// A subscription that is made anew, because that hub has another log, is ended if the editor has
+// ended it.
 func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -423,7 +424,7 @@ func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
 	})
 }
 
-// A hub that is about to end restores nothing: the next one is asked.
+// A hub that is about to end restores nothing: the relay asks the next one.
 func TestASubscriptionThatAHubAtItsEndDenies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

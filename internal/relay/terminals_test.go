@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Terminals end with their hub, and who was to be told of their end is.
+// Terminals end with their hub, and their watchers are notified.
 func TestTerminalsThatEndWithTheHub(t *testing.T) {
 	s := start(t)
 	hub := s.hub()
@@ -34,7 +34,7 @@ func TestTerminalsThatEndWithTheHub(t *testing.T) {
 	s.next()
 	hub.send(exit("over"))
 	assert.JSONEq(t, exit("over"), s.next())
-	s.send(request(7, "spawn_terminal", `{}`)) // of which nobody will know
+	s.send(request(7, "spawn_terminal", `{}`)) // unknown to everything else
 	hub.next()
 
 	hub.end.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// A Style is how a part of a line looks. Fore and Back are colours as SGR parameters of
-// ECMA-48 name them, such as 31 or 38;5;240; "" is the terminal's own.
+// A Style is the look of a part of a line. Fore and Back are colours as SGR parameters of
+// ECMA-48 name them, such as 31 or 38;5;240; "" is the terminal's default.
 type Style struct {
 	Bold, Dim, Italic, Underline, Reverse, Struck bool
 
@@ -30,7 +30,7 @@ type Part struct {
 // A Line is one line of a terminal, from the left.
 type Line []Part
 
-// Text is what stands in the line.
+// Text returns the text of the line.
 func (l Line) Text() string {
 	var b strings.Builder
 	for _, p := range l {
@@ -39,10 +39,11 @@ func (l Line) Text() string {
 	return b.String()
 }
 
-// sequences are those that a capture of a terminal has: SGR, and others, which are left out.
+// sequences are the escape sequences in a capture of a terminal: SGR, and others, which are
+// dropped.
 var sequences = lazyregexp.New("\x1b\\[([0-9;:]*)m|\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[\x0e\x0f\r]")
 
-// Parse reads lines whose styles are SGR sequences, as `tmux capture-pane -e` prints them.
+// Parse parses lines whose styles are SGR sequences, as `tmux capture-pane -e` prints them.
 func Parse(text string) (lines []Line) {
 	var style Style
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
@@ -68,7 +69,7 @@ func Parse(text string) (lines []Line) {
 	return lines
 }
 
-// with is the line with more text.
+// with returns the line with text appended.
 func (l Line) with(text string, style Style) Line {
 	switch last := len(l) - 1; {
 	case text == "":
@@ -80,7 +81,7 @@ func (l Line) with(text string, style Style) Line {
 	return append(l, Part{text, style})
 }
 
-// trimmed is the line without spaces at its end that nobody sees.
+// trimmed returns the line without invisible spaces at its end.
 func (l Line) trimmed() Line {
 	for len(l) > 0 {
 		last := &l[len(l)-1]
@@ -149,7 +150,7 @@ func (s *Style) apply(parameters string) {
 	}
 }
 
-// sequence is the SGR sequence that begins a style, or "".
+// sequence returns the SGR sequence that begins a style, or "".
 func (s Style) sequence() string {
 	var list []string
 	for _, c := range []struct {
@@ -175,8 +176,8 @@ func (s Style) sequence() string {
 	return "\x1b[" + strings.Join(list, ";") + "m"
 }
 
-// Replace replaces what matches, which may go over several parts: the new text has the
-// style of the first.
+// Replace replaces each match, which may span several parts: the new text has the style of the
+// first.
 func (l Line) Replace(pattern *regexp.Regexp, by func(match string) string) Line {
 	text := l.Text()
 	matches := pattern.FindAllStringIndex(text, -1)
@@ -184,7 +185,7 @@ func (l Line) Replace(pattern *regexp.Regexp, by func(match string) string) Line
 		return l
 	}
 	var out Line
-	at := 0 // of the text, where the part begins
+	at := 0 // start of the part in the text
 	for _, p := range l {
 		end := at + len(p.Text)
 		for at < end {
@@ -205,7 +206,7 @@ func (l Line) Replace(pattern *regexp.Regexp, by func(match string) string) Line
 	return out.trimmed()
 }
 
-// Wrap breaks lines as a terminal of so many columns does.
+// Wrap breaks lines as a terminal of that width does.
 func Wrap(lines []Line, columns int) (wrapped []Line) {
 	for _, l := range lines {
 		var row Line
@@ -226,7 +227,7 @@ func Wrap(lines []Line, columns int) (wrapped []Line) {
 	return wrapped
 }
 
-// Plain are lines without their styles.
+// Plain returns lines without their styles.
 func Plain(lines []Line) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -235,8 +236,8 @@ func Plain(lines []Line) string {
 	return b.String()
 }
 
-// Colored are lines with their styles as SGR sequences, the same for what looks the
-// same, whichever terminal it came from.
+// Colored returns lines with their styles as SGR sequences. Lines that look the same have the
+// same sequences, whichever terminal they came from.
 func Colored(lines []Line) string {
 	var b strings.Builder
 	for _, l := range lines {

@@ -10,16 +10,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// A call is a simple command: what it runs, and what is set for it.
+// A call is a simple command: its words, assignments and redirections.
 type call struct {
 	assigns      []assignment
 	words        []word
 	redirections []string
-	says         []string // operators of redirections
+	required     []string // operators of redirections
 	source       string
 }
 
-// An assignment sets a variable, for one command or for those that follow.
+// An assignment sets a variable, for one command or for the following ones.
 type assignment struct{ name, bare string }
 
 func (r *reader) assign(a *syntax.Assign) assignment {
@@ -37,8 +37,8 @@ func (r *reader) assign(a *syntax.Assign) assignment {
 	return assignment{a.Name.Value, a.Name.Value + "=" + value.bare}
 }
 
-// isHarmless reports whether a variable changes at most how a program writes.
-// Of all others it is not known: there is a program that runs what they say.
+// isHarmless reports whether a variable affects at most a program's output format. Any other
+// variable may make some program run its value.
 func (a assignment) isHarmless() bool {
 	switch a.name {
 	case "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "TERM", "TZ", "LANG", "LC_ALL", "GOOS", "GOARCH",
@@ -58,8 +58,8 @@ func (r *reader) call(c call) {
 	r.deniesCall(c)
 }
 
-// changesTo is the directory to which a call does nothing but to change, "" if
-// it does more, or perhaps.
+// changesTo returns the target directory of a call that only changes the directory; "" if it
+// does more, or may do more.
 func changesTo(c call) string {
 	if len(c.words) != 2 || len(c.assigns)+len(c.redirections) > 0 || !c.words[0].is("cd") || !c.words[1].isLiteral || c.words[1].expands {
 		return ""
@@ -71,14 +71,14 @@ func changesTo(c call) string {
 	return dir
 }
 
-// part is a simple command as a part.
+// part returns a simple command as a part.
 func (r *reader) part(c call) Part {
 	var set []string
-	p := Part{source: c.source, says: slices.Clone(c.says)}
+	p := Part{source: c.source, required: slices.Clone(c.required)}
 	for _, a := range c.assigns {
 		if len(c.words) == 0 || !a.isHarmless() {
 			set = append(set, a.bare)
-			p.says = append(p.says, a.name+"=")
+			p.required = append(p.required, a.name+"=")
 		}
 	}
 	p.Text = strings.Join(slices.DeleteFunc([]string{strings.Join(set, " "), join(c.words), strings.Join(c.redirections, " ")}, func(s string) bool { return s == "" }), " ")
@@ -91,7 +91,7 @@ func (r *reader) part(c call) Part {
 		r.doubt()
 		return p
 	}
-	p.says = append(p.says, mustSay(c.words)...)
+	p.required = append(p.required, requiredWords(c.words)...)
 	if !plain {
 		return p
 	}
@@ -126,8 +126,8 @@ func (r *reader) readWords(words []word) {
 	}
 }
 
-// words reads a command with its arguments; if env runs it, it may set variables
-// before.
+// words reads a command with its arguments; byEnv means that env runs it, so that assignments
+// may come first.
 func (r *reader) words(words []word, byEnv bool) {
 	c := call{words: words, source: join(words)}
 	for byEnv && len(c.words) > 0 {
@@ -141,16 +141,14 @@ func (r *reader) words(words []word, byEnv bool) {
 	r.call(c)
 }
 
-// isName reports whether a text can be the name of a program: nothing that some
-// shell takes for anything else.
+// isName reports whether a text can only be the name of a program, for every shell.
 func isName(text string) bool {
 	return text != "" && !strings.HasPrefix(text, "=") && !strings.HasPrefix(text, "%") && !strings.HasPrefix(text, "-") && !strings.Contains(text, "=")
 }
 
 var duration = lazyregexp.New(`^[0-9]+(\.[0-9]+)?[smhd]?$`)
 
-// runsRest are the words that a command runs as they stand there, if it does
-// nothing else.
+// runsRest returns the words that a command runs unchanged, if it does nothing else.
 func runsRest(words []word) ([]word, bool) {
 	skip := 1
 	switch words[0].text() {
@@ -169,11 +167,10 @@ func runsRest(words []word) ([]word, bool) {
 	return words[skip:], true
 }
 
-// trustedShells are the directories whose shells are what they are called.
+// trustedShells are the directories whose shells are trusted by name.
 var trustedShells = []string{"/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"}
 
-// scriptOf is the script that words give to a shell that can be read, if they do
-// nothing but that.
+// scriptOf returns the script that words pass to a supported shell, if they do nothing else.
 func scriptOf(words []word) (program, script string, ok bool) {
 	if len(words) < 3 || !words[0].isLiteral {
 		return "", "", false
@@ -209,31 +206,31 @@ func scriptOf(words []word) (program, script string, ok bool) {
 	return program, rest[0].text(), true
 }
 
-// A Command is what an agent wants run, read once. The zero value is nothing.
-// It is not changed any more, so any goroutine may use it.
+// A Command is the parsed command of an agent. The zero value is empty. It is immutable, so any
+// goroutine may use it.
 type Command struct {
-	// Text is what a person is shown: the script that a shell is given, or the
-	// words of a program, quoted where they have to be.
+	// Text is the display text: the script of a shell, or the words of a program, quoted as
+	// needed.
 	Text string
 
-	isScript bool   // a shell is given the text, as far as that can be read
-	said     string // the text as the agent said it; "" where it said words
+	isScript bool   // the text is a shell's script, as far as it can be parsed
+	original string // the agent's original text; "" if it sent words
 	readings []reading
-	unclear  bool     // in some reading it cannot be told what would run
-	denial   []string // what it could run, each as text, perhaps with Anything in it
-	scanned  []string // in which commands are looked for without parsing
+	unclear  bool     // in some reading the executed commands are unknown
+	denial   []string // the commands that it could run, each as text, perhaps with Anything in it
+	scanned  []string // texts that are searched for commands without parsing
 }
 
 const (
-	mostText    = 16 << 10 // bytes of a script that is taken apart
-	mostOpening = 400      // characters of such a script that begin something inside of something
+	mostText    = 16 << 10 // bytes of a script that is parsed
+	mostOpening = 400      // nesting characters in such a script
 	mostParts   = 2000     // of a command, in all readings
-	mostNesting = 8        // shells in each other
+	mostNesting = 8        // nested shells
 )
 
-// Read is the command of a text that some shell is given.
+// Read parses the script of an unknown shell.
 func Read(text string) Command {
-	c := Command{Text: text, said: text}
+	c := Command{Text: text, original: text}
 	if strings.TrimSpace(text) == "" {
 		return c
 	}
@@ -245,7 +242,7 @@ func Read(text string) Command {
 	return c
 }
 
-// ReadWords is the command of a program with its arguments.
+// ReadWords parses the words of a program with its arguments.
 func ReadWords(argv []string) Command {
 	if len(argv) == 0 {
 		return Command{}
@@ -269,10 +266,10 @@ func ReadWords(argv []string) Command {
 	return c
 }
 
-// Script is what a shell is given, if that is all there is to run.
+// Script returns the script of a shell, if the command runs nothing else.
 func (c Command) Script() (script string, ok bool) { return c.Text, c.isScript }
 
-// IsNothing reports whether there is nothing to run.
+// IsNothing reports whether the command is empty.
 func (c Command) IsNothing() bool { return c.Text == "" }
 
 func (c *Command) readScript(text string, shells []dialect) {
@@ -293,8 +290,7 @@ func (c *Command) take(r *reader) {
 	}
 }
 
-// onlyScript is the script of the one shell that all a text does is to start, or
-// "".
+// onlyScript returns the script of a shell, if starting it is all that the text does, or "".
 func onlyScript(readings []reading) string {
 	script := ""
 	for i, r := range readings {

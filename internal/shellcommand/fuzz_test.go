@@ -35,12 +35,12 @@ var evasions = []string{
 	"declare x=$(rm y)", "touch x{1..3}", "a=(touch x); ${a[@]}", "a[$(rm y)]=x touch z", "touch ${!x}", "touch ${x@P}", "printf -v PATH .; touch x", "read x <<< 'rm y'; $x", "set -- rm y; \"$@\"", "source x", ". ./x", "touch x |& rm y", "touch x &! rm y",
 }
 
-// judgeTime begins to measure, and returns a function that fails where it took too long.
-// The tag soak replaces it.
+// judgeTime starts a measurement, and returns a function that fails if it took too long. The tag
+// soak replaces it.
 var judgeTime = func(*testing.T) func() { return func() {} }
 
-// What rules allow runs nothing that they do not say: an interpreter of shells
-// runs it, and tells each command that it comes to.
+// A command that rules allow runs nothing that they do not match: a shell interpreter runs it,
+// and reports each command.
 func FuzzNormalise(f *testing.F) {
 	for _, command := range evasions {
 		f.Add(command)
@@ -51,7 +51,8 @@ func FuzzNormalise(f *testing.F) {
 		for _, c := range []shellcommand.Command{shellcommand.Read(command), shellcommand.ReadWords([]string{"/bin/bash", "-lc", command})} {
 			judged()
 			if _, isScript := c.Script(); isScript && c.Text != command && !strings.Contains(command, c.Text) {
-				// What a person is shown is in what was asked, or that without its quotes.
+				// The displayed text is part of the original command, or equal to it without
+				// quotes.
 				if !strings.ContainsAny(command, `'"\`) {
 					t.Errorf("%q is shown as %q", command, c.Text)
 				}
@@ -59,7 +60,7 @@ func FuzzNormalise(f *testing.F) {
 			if !c.AllowedBy(rules, within) {
 				continue
 			}
-			for _, ran := range whatRuns(command) {
+			for _, ran := range programsRun(command) {
 				if text := strings.Join(ran, " "); !strings.HasPrefix(text, "touch ") && text != "make test" {
 					t.Errorf("%q is allowed, and runs %q", command, ran)
 				}
@@ -74,15 +75,14 @@ func FuzzNormalise(f *testing.F) {
 	})
 }
 
-// whatRuns are the programs that a script starts, with their arguments. Nothing is
-// really started, and no file is opened. Of a shell that it starts, the script is
-// run in the same way.
-func whatRuns(script string) (ran [][]string) {
+// programsRun returns the programs that a script starts, with their arguments. It starts no
+// program, and opens no file. It runs the scripts of nested shells in the same way.
+func programsRun(script string) (ran [][]string) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
 		return nil
 	}
-	var mu sync.Mutex // guards ran: the commands of a pipeline run side by side
+	var mu sync.Mutex // guards ran: the commands of a pipeline run concurrently
 	starts := func(commands ...[]string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -97,7 +97,7 @@ func whatRuns(script string) (ran [][]string) {
 			for len(rest) > 1 && strings.HasPrefix(rest[0], "-") {
 				rest = rest[1:]
 			}
-			starts(whatRuns(rest[0])...)
+			starts(programsRun(rest[0])...)
 		case args[0] == "command" || args[0] == "exec" || args[0] == "nohup":
 			starts(args[1:])
 		case args[0] == "env":

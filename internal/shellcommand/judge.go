@@ -7,13 +7,12 @@ import (
 	"unicode"
 )
 
-// AllowedBy reports whether rules with these patterns allow a command: one is
-// for all commands there are, or is this one word for word, or each part is what
-// one of them says. inside reports whether a directory is one in which the rules
-// are meant to hold: a script may begin by changing to it.
+// AllowedBy reports whether rules with these patterns allow a command: a pattern matches
+// everything, or the exact command, or each part matches some pattern. inside reports whether
+// the rules hold in a directory: a script may begin by changing to it.
 func (c Command) AllowedBy(patterns []Pattern, inside func(dir string) bool) bool {
 	for _, p := range patterns {
-		if p.isEverything() || !c.IsNothing() && p.text == c.Text || c.said != "" && p.text == c.said {
+		if p.isEverything() || !c.IsNothing() && p.text == c.Text || c.original != "" && p.text == c.original {
 			return true
 		}
 	}
@@ -41,8 +40,7 @@ func allowed(parts []Part, patterns []Pattern, inside func(dir string) bool) boo
 	return len(parts) > 0
 }
 
-// CouldRun reports whether the command, or any part of it in any way to read
-// it, could be what a pattern says.
+// CouldRun reports whether the command, or any part of it in any reading, could match a pattern.
 func (c Command) CouldRun(p Pattern) bool {
 	if c.IsNothing() {
 		return p.isEverything()
@@ -58,11 +56,11 @@ func (c Command) CouldRun(p Pattern) bool {
 	return false
 }
 
-// mostDenial bounds the texts that a deny rule is held against for what was
-// taken apart; the text as a whole is looked through besides.
+// mostDenial bounds the parsed texts that a deny rule is matched with; the text as a whole is
+// searched as well.
 const mostDenial = 20_000
 
-// denies notes a text that the script could run.
+// denies records texts that the script could run.
 func (r *reader) denies(texts ...string) {
 	for _, text := range texts {
 		if text != "" && len(r.denial) < mostDenial {
@@ -71,14 +69,14 @@ func (r *reader) denies(texts ...string) {
 	}
 }
 
-// deniesCall notes what a simple command could be.
+// deniesCall records the commands that a simple command could be.
 func (r *reader) deniesCall(c call) {
 	r.denies(c.source)
 	var set []string
 	for _, a := range c.assigns {
 		set = append(set, a.bare)
 	}
-	if len(c.words) == 0 || !isOpen(c.words[0].text()) {
+	if len(c.words) == 0 || !isUnknown(c.words[0].text()) {
 		r.denies(join(c.words))
 		r.denies(strings.Join(slices.Concat(set, []string{join(c.words)}, c.redirections), " "))
 	}
@@ -90,7 +88,7 @@ func (r *reader) deniesCall(c call) {
 		base := path.Base(name)
 		if slices.Contains(shellNames, base) && !slices.ContainsFunc(c.words[1:], isScriptFlag) {
 			r.stdin = r.stdin || len(c.words) == 1
-			return // it reads a file, or what it is given
+			return // it reads a file, or its input
 		}
 		if slices.Contains(runners, base) || slices.Contains(shellNames, base) {
 			for i := 1; i < len(c.words); i++ {
@@ -111,8 +109,8 @@ func isScriptFlag(w word) bool {
 	return !w.isLiteral || strings.HasPrefix(w.text(), "-") && strings.Contains(w.text(), "c")
 }
 
-// deniesWords notes words as texts, with each value that they may have. A name
-// of which nothing is known is every program's, and no rule means that.
+// deniesWords records words as texts, with each possible value. A completely unknown name could
+// be any program, which no rule means.
 func (r *reader) deniesWords(words []word, first bool) {
 	if len(words) == 0 || len(words) > 100 && !first {
 		return
@@ -127,7 +125,7 @@ func (r *reader) deniesWords(words []word, first bool) {
 				return c
 			}, name)
 		}
-		if isOpen(name) {
+		if isUnknown(name) {
 			continue
 		}
 		name = strings.TrimPrefix(name, "=")
@@ -136,7 +134,7 @@ func (r *reader) deniesWords(words []word, first bool) {
 		}
 	}
 	for _, w := range words[1:] {
-		if len(w.texts) > 1 { // a value that is known
+		if len(w.texts) > 1 { // a known value
 			for i := range w.texts {
 				all := make([]string, len(words))
 				for k, other := range words {
@@ -149,10 +147,10 @@ func (r *reader) deniesWords(words []word, first bool) {
 	}
 }
 
-// isOpen reports whether nothing of a text is known.
-func isOpen(text string) bool { return strings.Trim(text, string([]rune{Anything, AnyWord})) == "" }
+// isUnknown reports whether a text is completely unknown.
+func isUnknown(text string) bool { return strings.Trim(text, string([]rune{Anything, AnyWord})) == "" }
 
-// textOf are words as a program gets them, joined.
+// textOf returns words as a program receives them, joined.
 func textOf(words []word) string {
 	texts := make([]string, len(words))
 	for i, w := range words {
@@ -164,7 +162,7 @@ func textOf(words []word) string {
 	return strings.Join(texts, " ")
 }
 
-// mayBeScript reads a word that something may run as a script.
+// mayBeScript parses a word that may run as a script.
 func (r *reader) mayBeScript(w word) {
 	for _, text := range w.texts {
 		if r.nesting < mostNesting && *r.left > 0 && strings.ContainsAny(text, " \t\n;&|$`<>(){}'\"\\") {
@@ -175,10 +173,10 @@ func (r *reader) mayBeScript(w word) {
 	}
 }
 
-// mayBePiped keeps what is written for a shell that may read it.
+// mayBePiped stores text that is written to a pipe, which a shell may read.
 func (r *reader) mayBePiped(text string) { r.piped = append(r.piped, text) }
 
-// readPiped reads what was written as a script.
+// readPiped parses the stored text as a script.
 func (r *reader) readPiped() {
 	for _, text := range r.piped {
 		r.denies(text)
@@ -186,8 +184,8 @@ func (r *reader) readPiped() {
 	}
 }
 
-// texts are the commands that may stand in a text that nobody has parsed: those
-// of a shell need not be what a parser takes for one.
+// texts returns the possible commands in an unparsed text: a shell may accept commands that a
+// parser does not.
 func texts(text string) []string {
 	all := []string{text}
 	add := func(text string) {

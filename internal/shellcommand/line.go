@@ -11,8 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Line is a command as a shell would be given it: of one that a shell
-// is given, that one.
+// Line returns a command as shell input; for a shell with a script, the script.
 func Line(argv []string) string {
 	switch filepath.Base(argv[0]) {
 	case "sh", "bash", "dash", "zsh", "ksh", "fish":
@@ -30,7 +29,7 @@ func Line(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// A dialect is a shell's way to read a script.
+// A dialect is a shell's script syntax.
 type dialect = syntax.LangVariant
 
 const (
@@ -39,12 +38,10 @@ const (
 	zsh   = syntax.LangZsh
 )
 
-// unknownShell are the dialects that a text is read in if nobody says for which
-// shell it is.
+// unknownShell are the dialects for a text without a known shell.
 var unknownShell = []dialect{bash, posix, zsh}
 
-// dialectsOf are those of a shell by its program, nil if it is no shell that
-// can be read.
+// dialectsOf returns the dialects of a shell by its program, nil if it is not a supported shell.
 func dialectsOf(program string) []dialect {
 	switch path.Base(program) {
 	case "bash":
@@ -57,9 +54,8 @@ func dialectsOf(program string) []dialect {
 	return nil
 }
 
-// isPlain reports whether a text has no character that shells, terminals or
-// systems treat in their own ways: controls, and white space that only some take
-// for a blank.
+// isPlain reports whether a text has no character that shells, terminals or systems interpret
+// differently: control characters, and white space that only some treat as a blank.
 func isPlain(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && unicode.IsControl(r) || r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) ||
@@ -70,7 +66,7 @@ func isPlain(text string) bool {
 // shellNames are programs that run a script.
 var shellNames = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "fish", "csh", "tcsh", "rbash", "nu", "xonsh", "elvish"}
 
-// runners are commands that run what their arguments say.
+// runners are commands that run their arguments.
 var runners = []string{
 	"!", "-", ".", "ash", "builtin", "bwrap", "busybox", "caffeinate", "chroot", "chrt", "command", "coproc", "csh", "dbus-run-session", "doas", "entr", "env", "eval",
 	"exec", "expect", "fd", "fdfind", "find", "flock", "foreach", "gtimeout", "ionice", "ltrace", "mksh", "nice", "nocorrect", "noglob", "nohup", "nsenter", "parallel", "pkexec", "prlimit",
@@ -78,17 +74,15 @@ var runners = []string{
 	"trap", "unbuffer", "unshare", "watch", "xargs", "bash", "dash", "fish", "ksh", "sh", "zsh", "alias", "nu", "xonsh", "elvish", "pwsh", "powershell", "powershell.exe", "cmd", "cmd.exe",
 }
 
-// changers are commands after which others are not what they are called, or
-// that change where they run or what variables they see.
+// changers are commands that change the meaning of later names, or their directory or variables.
 var changers = []string{
 	"autoload", "bind", "bindkey", "cd", "chdir", "compdef", "complete", "declare", "disable", "emulate", "enable", "export", "fc", "float", "function", "functions", "getopts", "hash", "history",
 	"integer", "let", "local", "mapfile", "popd", "print", "printf", "pushd", "read", "readarray", "readonly", "rehash", "set", "setopt", "shopt", "select", "typeset", "unalias",
 	"unfunction", "unhash", "unset", "unsetopt", "zcompile", "zle", "zmodload", "zparseopts", "zstyle", "vared", "fg", "bg", "aliases", "setenv", "[[",
 }
 
-// mustSay are the words of a simple command that a rule has to have itself to
-// allow it.
-func mustSay(words []word) (says []string) {
+// requiredWords returns the words of a simple command that a rule must contain to allow it.
+func requiredWords(words []word) (says []string) {
 	name := words[0].text()
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	if base == "printf" && !slices.ContainsFunc(words, func(w word) bool { return !w.isLiteral || strings.HasPrefix(w.text(), "-v") }) {
@@ -113,9 +107,8 @@ func mustSay(words []word) (says []string) {
 	return says
 }
 
-// Canonical is the same for scripts that differ in blanks and comments alone,
-// for whichever shell they are. One that shells could take for different things
-// is the same as itself alone.
+// Canonical returns the same text for scripts that differ only in blanks and comments, for any
+// shell. A script that shells could parse differently equals only itself.
 func Canonical(script string) string {
 	if !isPlain(script) || isTooMuch(script) || strings.Contains(script, "<<") || strings.Contains(script, "`") {
 		return script
@@ -131,7 +124,7 @@ func Canonical(script string) string {
 	return canonical
 }
 
-// minified is a script as the printer writes it for a shell.
+// minified returns a script as the printer writes it for a shell.
 func minified(script string, shell dialect) (text string, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -149,8 +142,8 @@ func minified(script string, shell dialect) (text string, ok bool) {
 	return strings.TrimSuffix(b.String(), "\n"), b.Len() > 0
 }
 
-// CanonicalWords are the words of a program, with the script that a shell among
-// them is given as its Canonical.
+// CanonicalWords returns the words of a program, with the Canonical form of a shell's script
+// among them.
 func CanonicalWords(argv []string) []string {
 	words := make([]word, len(argv))
 	for i, text := range argv {

@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// A Pattern is what a rule says of commands. The zero value fits nothing.
+// A Pattern is the command pattern of a rule. The zero value matches nothing.
 type Pattern struct {
 	text   string
-	glob   bool // * ? and [ stand for others; as everywhere in commands, * for slashes too
-	prefix bool // what begins with the text fits, too, if a blank follows
+	glob   bool // * ? and [ are wildcards; as everywhere in commands, * matches slashes too
+	prefix bool // also matches the text followed by a blank and anything
 }
 
-// Glob is the pattern of a rule of the configuration: git *.
+// Glob returns the pattern of a rule of the configuration: git *.
 func Glob(text string) Pattern { return Pattern{text: text, glob: true} }
 
-// Exactly is the pattern for one command alone.
+// Exactly returns the pattern for exactly one command.
 func Exactly(text string) Pattern { return Pattern{text: text} }
 
-// BeginsWith is the pattern for a command with any arguments more.
+// BeginsWith returns the pattern for a command with any further arguments.
 func BeginsWith(text string) Pattern { return Pattern{text: text, prefix: true} }
 
-// isEverything reports whether it fits whatever there is.
+// isEverything reports whether it matches every command.
 func (p Pattern) isEverything() bool { return p.glob && (p.text == "*" || p.text == "") }
 
-// fits reports whether a text fits in which nothing is left open.
+// fits reports whether a completely known text matches.
 func (p Pattern) fits(text string) bool {
 	switch {
 	case p.isEverything():
@@ -41,26 +41,25 @@ func (p Pattern) fits(text string) bool {
 	return text == p.text
 }
 
-// allows reports whether a rule with the pattern allows a part for itself: it
-// fits whatever the part is in the end, and says itself what it has to.
+// allows reports whether a rule with the pattern allows a part on its own: it matches whatever
+// the part turns out to be, and contains the required words.
 func (p Pattern) allows(part Part) bool {
-	for _, word := range part.says {
-		if !p.says(word) {
+	for _, word := range part.required {
+		if !p.contains(word) {
 			return false
 		}
 	}
-	return p.covers(part.Text, false) || strings.ContainsAny(p.text, `'"\`) && !isOpenIn(part.Text) && p.fits(part.source)
+	return p.covers(part.Text, false) || strings.ContainsAny(p.text, `'"\`) && !hasUnknown(part.Text) && p.fits(part.source)
 }
 
-// isOpenIn reports whether something is left open in a text.
-func isOpenIn(text string) bool {
+// hasUnknown reports whether a text has an unknown part.
+func hasUnknown(text string) bool {
 	return strings.ContainsRune(text, Anything) || strings.ContainsRune(text, AnyWord)
 }
 
-// says reports whether a word stands in the pattern itself: at its beginning, if
-// it is the name of a command, else as a word. Of a variable it is enough that
-// it is set.
-func (p Pattern) says(word string) bool {
+// contains reports whether the pattern itself contains a word: at its beginning for the name of a
+// command, else as any word. A variable only has to be set.
+func (p Pattern) contains(word string) bool {
 	fields := strings.Fields(p.text)
 	switch {
 	case len(fields) == 0:
@@ -72,7 +71,7 @@ func (p Pattern) says(word string) bool {
 	case strings.HasPrefix(word, "-"):
 		return slices.Contains(fields, word)
 	}
-	for _, f := range fields { // behind what is set for it
+	for _, f := range fields { // after its assignments
 		if f == word {
 			return true
 		}
@@ -83,12 +82,11 @@ func (p Pattern) says(word string) bool {
 	return false
 }
 
-// covers reports whether a text fits in which something may be left open:
-// whatever that is or, if anyOf is true, for one thing that it could be. Then
-// some of what the pattern says itself has to be in what is known of the text:
-// else every text would fit in which something is left open.
+// covers reports whether a text with unknown parts matches: for all values of these or, if anyOf
+// is true, for one possible value. Then some literal text of the pattern must be in the known
+// part: otherwise every text with an unknown part would match.
 func (p Pattern) covers(text string, anyOf bool) bool {
-	if !isOpenIn(text) {
+	if !hasUnknown(text) {
 		return p.fits(text)
 	}
 	if len(text) > mostOpenText {
@@ -98,14 +96,14 @@ func (p Pattern) covers(text string, anyOf bool) bool {
 		text = strings.ToValidUTF8(text[:mostOpenText], "") + string(Anything)
 	}
 	m := matcher{tokens: p.tokens(), text: []rune(text), anyOf: anyOf}
-	return m.match(position{said: !anyOf})
+	return m.match(position{literalSeen: !anyOf})
 }
 
-// mostOpenText is how many bytes of a text are looked at in which something is
-// left open; the rest may be anything.
+// mostOpenText is how many bytes of a text with unknown parts are examined; the rest may be
+// anything.
 const mostOpenText = 4 << 10
 
-// A token of a pattern fits one character, or with star any number of them.
+// A token of a pattern matches one character, or with star any number of them.
 type token struct {
 	star  bool
 	char  rune   // if there is no class
@@ -156,7 +154,7 @@ func (p Pattern) tokens() (all []token) {
 	return all
 }
 
-// A matcher holds a text in which something is left open against a pattern.
+// A matcher matches a text with unknown parts with a pattern.
 type matcher struct {
 	tokens []token
 	text   []rune
@@ -164,15 +162,15 @@ type matcher struct {
 	failed map[position]bool
 }
 
-// A position is how far a matcher has come.
+// A position is a state of a matcher.
 type position struct {
 	token, char int
-	said        bool // something that the pattern says itself was in the text
+	literalSeen bool // literal text of the pattern was in the text
 }
 
 func (m *matcher) match(at position) bool {
 	if at.token == len(m.tokens) && at.char == len(m.text) {
-		return at.said
+		return at.literalSeen
 	}
 	if m.failed[at] {
 		return false
@@ -188,8 +186,8 @@ func (m *matcher) match(at position) bool {
 }
 
 func (m *matcher) matchFrom(at position) bool {
-	nextToken := position{at.token + 1, at.char, at.said}
-	nextChar := position{at.token, at.char + 1, at.said}
+	nextToken := position{at.token + 1, at.char, at.literalSeen}
+	nextChar := position{at.token, at.char + 1, at.literalSeen}
 	isOpen := at.char < len(m.text) && (m.text[at.char] == Anything || m.text[at.char] == AnyWord)
 	if isOpen && m.anyOf {
 		if m.match(nextChar) { // it is empty, or comes to its end
@@ -207,5 +205,5 @@ func (m *matcher) matchFrom(at position) bool {
 		return m.match(nextToken) || at.char < len(m.text) && m.match(nextChar)
 	}
 	return at.char < len(m.text) && !isOpen && token.fits(m.text[at.char]) &&
-		m.match(position{at.token + 1, at.char + 1, at.said || token.class == ""})
+		m.match(position{at.token + 1, at.char + 1, at.literalSeen || token.class == ""})
 }

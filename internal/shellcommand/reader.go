@@ -8,15 +8,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// newScriptReader is a reader that can read scripts.
+// newScriptReader returns a reader that can parse scripts.
 func newScriptReader(shell dialect) *reader {
 	r := newReader(shell)
 	r.read = (*reader).readText
 	return r
 }
 
-// readText reads a script as far as it can be parsed: a shell runs the lines
-// before its mistakes.
+// readText parses a script as far as possible: a shell runs the lines before a syntax error.
 func (r *reader) readText(text string) {
 	if !isPlain(text) || strings.Contains(text, "\\\n") && strings.Contains(text, "#") { // the parser continues comments, no shell does
 		r.doubt()
@@ -25,7 +24,7 @@ func (r *reader) readText(text string) {
 		r.doubt()
 		return
 	}
-	// A parser that fails on what nobody ought to write is no reason to end.
+	// A panic of the parser on strange input must not end the program.
 	defer func() {
 		if recover() != nil {
 			r.doubt()
@@ -35,7 +34,7 @@ func (r *reader) readText(text string) {
 	for stmt, err := range syntax.NewParser(syntax.Variant(r.shell)).StmtsSeq(strings.NewReader(text)) {
 		if err != nil {
 			r.doubt()
-			continue // not break: the iterator may have more to say all the same
+			continue // not break: the iterator may still yield more
 		}
 		stmts = append(stmts, stmt)
 	}
@@ -48,13 +47,12 @@ func (r *reader) readText(text string) {
 	}
 }
 
-// isTooMuch reports whether it would take long to parse a text: whoever asks for
-// leave waits.
+// isTooMuch reports whether parsing a text would take long: the permission request waits for it.
 func isTooMuch(text string) bool {
 	return len(text) > mostText || strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "`") > mostOpening
 }
 
-// findValues notes which texts the variables of a script may be.
+// findValues records the possible values of a script's variables.
 func (r *reader) findValues(stmts []*syntax.Stmt) {
 	note := func(name string, from *syntax.Word) {
 		if from == nil || len(r.values[name]) == mostAlternatives/2 {
@@ -82,8 +80,7 @@ func (r *reader) findValues(stmts []*syntax.Stmt) {
 	}
 }
 
-// node reads a node of the tree, and reports whether what is below it is to be
-// read too.
+// node handles a node of the tree, and reports whether to visit its children.
 func (r *reader) node(n syntax.Node, text string) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
@@ -96,7 +93,7 @@ func (r *reader) node(n syntax.Node, text string) bool {
 	return *r.left > 0
 }
 
-// stmt reads a statement for itself; those below it are read on their own.
+// stmt handles a single statement; the walk visits those below it separately.
 func (r *reader) stmt(s *syntax.Stmt, text string) {
 	if *r.left--; *r.left <= 0 || s.Coprocess || s.Disown {
 		r.doubt()
@@ -105,7 +102,7 @@ func (r *reader) stmt(s *syntax.Stmt, text string) {
 	source := sourceOf(s, text)
 	switch cmd := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		call := call{source: source, redirections: redirections, says: operators}
+		call := call{source: source, redirections: redirections, required: operators}
 		for _, assign := range cmd.Assigns {
 			call.assigns = append(call.assigns, r.assign(assign))
 		}
@@ -128,21 +125,19 @@ func (r *reader) stmt(s *syntax.Stmt, text string) {
 	}
 }
 
-// special adds what is no simple command, and allowed by none but a rule that
-// names it.
+// special adds a construct that is not a simple command. Only a rule that names it allows it.
 func (r *reader) special(name, source string, operators []string) {
-	r.parts = append(r.parts, Part{Text: source, source: source, says: append([]string{name}, operators...)})
+	r.parts = append(r.parts, Part{Text: source, source: source, required: append([]string{name}, operators...)})
 	r.denies(source)
 }
 
-// sourceOf is a simple command as it was written, without comments and what
-// comes behind it.
+// sourceOf returns a simple command as written, without comments and without the text after it.
 func sourceOf(s *syntax.Stmt, text string) string {
 	if s.Cmd == nil {
 		return ""
 	}
 	start, end := int(s.Cmd.Pos().Offset()), int(s.Cmd.End().Offset())
-	for _, redirect := range s.Redirs { // one may stand before its command, or within
+	for _, redirect := range s.Redirs { // one may be before its command, or within
 		end = max(end, int(redirect.End().Offset()))
 	}
 	if start < 0 || end > len(text) || start > end {
@@ -151,9 +146,9 @@ func sourceOf(s *syntax.Stmt, text string) string {
 	return text[start:end]
 }
 
-// redirections are those of a statement that matter, as they are written in
-// rules, with the operators that a rule has to have to allow them. What goes
-// nowhere, or where another output goes, matters not.
+// redirections returns the relevant redirections of a statement, as rules spell them, with the
+// operators that a rule must contain to allow them. Redirections to the null device, or to
+// another output, are not relevant.
 func (r *reader) redirections(s *syntax.Stmt) (written, operators []string) {
 	for _, redirect := range s.Redirs {
 		target := word{texts: []string{""}}
@@ -189,50 +184,48 @@ func (r *reader) redirections(s *syntax.Stmt) (written, operators []string) {
 
 // A Part is a simple command that a script could run.
 type Part struct {
-	// Text is the command with its arguments, each separated by one blank and
-	// with quotes only where they matter. Anything stands in it for the output of
-	// another command.
+	// Text is the command with its arguments, separated by one blank and with quotes only as
+	// needed. Anything replaces the output of another command.
 	Text string
-	// source is the same as it was written.
+	// source is the same as written.
 	source string
-	// says are the words that a rule has to have itself to allow it: the name of
-	// a command that runs others or changes what they are, a redirection that
-	// writes to a file, a variable that is set for it.
-	says []string
-	// runs are the commands that it runs, if that is all it does: env, nohup,
-	// bash -c. A rule allows it if it allows all of these.
+	// required are the words that a rule must contain to allow it. They are the name of a
+	// command that runs or redefines others, a redirection that writes to a file, and a variable
+	// that is set for it.
+	required []string
+	// runs are the commands that it runs, if it does nothing else: env, nohup, bash -c. A rule
+	// allows it if it allows all of these.
 	runs []Part
-	// changesTo is the directory that it changes to, if nothing came before and
-	// that is one below the one that the script begins in, or a path from the
-	// root.
+	// changesTo is the directory that it changes to, if it is the first command and the
+	// directory is below the script's own, or an absolute path.
 	changesTo string
-	script    string // that it gives to a shell
+	script    string // that it passes to a shell
 }
 
-// A reading is how one shell would read a command.
+// A reading is the parse of a command by one shell.
 type reading struct {
 	parts   []Part
-	unclear bool     // it cannot be told that the parts are all, or what they are
+	unclear bool     // the parts may be incomplete or uncertain
 	denial  []string // see Command
 }
 
 func (r *reading) isUnclear() bool { return r.unclear || len(r.parts) == 0 }
 
-// A reader takes a script apart as one shell would.
+// A reader parses a script as one shell would.
 type reader struct {
 	reading
 	shell   dialect
 	nesting int
-	left    *int // parts that may still come
+	left    *int // remaining limit of parts
 
-	// read has a reader read a script. It is the top of what reads one, and scripts
-	// are in scripts.
+	// read makes a reader parse a script. It is the entry point, because scripts contain
+	// scripts.
 	read func(r *reader, text string)
 
-	values   map[string][]string // of variables that the script sets to texts
-	repeated bool                // what comes may run more than once, or later
-	stdin    bool                // a shell reads its script from somewhere else
-	piped    []string            // what is written, perhaps for it
+	values   map[string][]string // of variables that the script sets to known texts
+	repeated bool                // later commands may run more than once, or later
+	stdin    bool                // a shell reads its script from its input
+	piped    []string            // written text, perhaps for that shell
 }
 
 func newReader(shell dialect) *reader {
@@ -240,24 +233,24 @@ func newReader(shell dialect) *reader {
 	return &reader{shell: shell, left: &left, values: make(map[string][]string)}
 }
 
-// inner is a reader for what a part of the script runs.
+// inner returns a reader for commands that a part of the script runs.
 func (r *reader) inner(shell dialect) *reader {
 	return &reader{shell: shell, nesting: r.nesting + 1, left: r.left, read: r.read, values: r.values, repeated: r.repeated || len(r.parts) > 0}
 }
 
-// doubt notes that it cannot be told what would run.
+// doubt records that the executed commands are uncertain.
 func (r *reader) doubt() { r.unclear = true }
 
-// scan reports whether a text, or any command that it may hold, fits. It knows
-// nothing of quotes, so what it finds need not be a command. Of those that
-// shells are given, so many deep are looked at.
+// scan reports whether a text, or any command that it may contain, matches. It ignores quotes,
+// so its findings need not be commands. It follows nested shells to the given depth.
 func scan(text string, shells int, fits func(command string) bool) bool {
 	if fits(text) || scanScript(text, shells, fits) {
 		return true
 	}
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
 		for part, left := strings.TrimSpace(part), mostLeading; ; left-- {
-			// Each look reads all of the part. Behind more leading words it could be anything.
+			// Each call of fits reads all of the part. After more leading words it could be
+			// anything.
 			if left == 0 || fits(part) || part != text && scanScript(part, shells, fits) {
 				return true
 			}
@@ -271,7 +264,7 @@ func scan(text string, shells int, fits func(command string) bool) bool {
 	return false
 }
 
-// mostLeading is how many leading words of a command are looked behind.
+// mostLeading is how many leading words of a command are skipped.
 const mostLeading = 32
 
 func scanScript(text string, shells int, fits func(command string) bool) bool {
@@ -279,8 +272,8 @@ func scanScript(text string, shells int, fits func(command string) bool) bool {
 	return ok && shells > 0 && scan(script, shells-1, fits)
 }
 
-// scriptIn is what a shell seems to be given, as in bash -lc 'make test', without
-// the quotes around it.
+// scriptIn returns the apparent script of a shell, as in bash -lc 'make test', without the
+// quotes around it.
 func scriptIn(text string) (script string, ok bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if !slices.Contains(shellNames, path.Base(word)) {
@@ -297,7 +290,7 @@ func scriptIn(text string) (script string, ok bool) {
 	}
 }
 
-// leading are the words of a shell's own behind which a command may stand.
+// leading are the reserved words of a shell that may precede a command.
 var leading = []string{"!", "{", "if", "then", "elif", "else", "while", "until", "do", "time"}
 
 // chaining are the characters that join shell commands.

@@ -20,8 +20,8 @@ func within(dir string) bool {
 	return !strings.HasPrefix(dir, "/") || strings.HasPrefix(dir, "/project")
 }
 
-// What rules for touch *, make test, git * and echo * allow: each part of it has
-// to be what one of them says, whichever shell runs it.
+// The rules touch *, make test, git * and echo * allow a command only if one of them matches
+// each part, whichever shell runs it.
 func TestAllowed(t *testing.T) {
 	rules := globs("touch *", "make test", "git *", "echo *")
 	for command, want := range map[string]bool{
@@ -70,7 +70,7 @@ func TestAllowed(t *testing.T) {
 		"touch ~/x":                             true,
 		"git log 'a; rm x'":                     true,
 		"echo 'rm x' \\; rm":                    true,
-		"touch $'x'":                            true, // whichever way it is read
+		"touch $'x'":                            true, // in every reading
 		"touch é":                               true,
 
 		"":                                   false,
@@ -204,7 +204,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// What a rule says itself it means.
+// A rule's literal text is taken literally.
 func TestWhatARuleSaysItMeans(t *testing.T) {
 	for _, c := range []struct {
 		rule, command string
@@ -237,7 +237,7 @@ func TestWhatARuleSaysItMeans(t *testing.T) {
 		{"git commit -m \"*\"", "git commit -m \"x y\"", true},
 		{"git log*", "git log $(git status)", false},
 		{"git ?", "git $(git x)", false},
-		{"rm build/*", "rm 'build/x' /etc/passwd", true}, // it says any text
+		{"rm build/*", "rm 'build/x' /etc/passwd", true}, // its wildcard matches any text
 		{"ls [ab]", "ls b", true},
 		{"ls \\*", "ls '*'", false},
 	} {
@@ -277,7 +277,7 @@ func TestWordsOfAProgram(t *testing.T) {
 		want bool
 	}{
 		{[]string{"touch", "x"}, true},
-		{[]string{"touch", "x; rm y"}, true}, // a name, for no shell sees it
+		{[]string{"touch", "x; rm y"}, true}, // a file name, because no shell parses it
 		{[]string{"touch", "$x", "*"}, true},
 		{[]string{"/bin/bash", "-lc", "touch x"}, true},
 		{[]string{"bash", "-l", "-c", "touch x && make test"}, true},

@@ -19,9 +19,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// The parser is not a shell. What is allowed is given to those that there are,
-// in an empty directory and with two programs alone, and runs no other than the
-// one that the rule says.
+// The parser is not a shell. The test gives allowed commands to the installed shells, in an
+// empty directory and with only two programs. They run no other program than the one in the
+// rule.
 func TestRealShellsRunNothingElse(t *testing.T) {
 	var shells []string
 	for _, name := range []string{"bash", "dash", "zsh", "busybox"} {

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// These stand in a text for what is not known before it runs. They are no
-// characters, and in no text that is plain.
+// These characters represent text that is unknown before the command runs. They are
+// noncharacters, and no plain text contains them.
 const (
 	Anything = '\uFFFF' // any text, or none
 	AnyWord  = '\uFFFE' // any text without blanks, or none
@@ -17,24 +17,24 @@ const (
 
 // A word is one of a simple command.
 type word struct {
-	texts     []string // what it may be, once quotes are taken away; one, but for variables whose values are known
-	bare      string   // as it is written in rules: with quotes only where they matter
-	isLiteral bool     // it is texts[0], and nothing else
-	expands   bool     // into the names of files
+	texts     []string // its possible values without quotes; one, except for variables with known values
+	bare      string   // as rules spell it: with quotes only as needed
+	isLiteral bool     // it is exactly texts[0]
+	expands   bool     // into file names
 }
 
-// literal is the word of a text that no shell looks at.
+// literal returns the word of a text that no shell parses.
 func literal(text string) word {
 	return word{texts: []string{text}, bare: quote(text), isLiteral: true}
 }
 
-// text is what the word is, as far as it is known.
+// text returns the word's value, as far as it is known.
 func (w word) text() string { return w.texts[0] }
 
-// is reports whether a word is a text and can be nothing else.
+// is reports whether a word is certainly equal to a text.
 func (w word) is(text string) bool { return w.isLiteral && !w.expands && w.text() == text }
 
-const mostAlternatives = 8 // texts that are looked at for a word
+const mostAlternatives = 8 // maximum number of values of a word
 
 // word reads a word.
 func (r *reader) word(from *syntax.Word) word {
@@ -72,7 +72,7 @@ func (r *reader) word(from *syntax.Word) word {
 				if text, err = expand.Literal(nil, &syntax.Word{Parts: []syntax.WordPart{part}}); err != nil || !isPlain(text) {
 					r.doubt()
 				}
-			} else if strings.HasSuffix(text, `\`) { // fish takes the quote for a character
+			} else if strings.HasSuffix(text, `\`) { // fish treats the quote as a character
 				r.doubt()
 			}
 			quoted = true
@@ -105,7 +105,7 @@ func (r *reader) word(from *syntax.Word) word {
 		w.bare = quote(w.text())
 	}
 	if w.expands && quoted {
-		r.doubt() // which of it are quotes is not seen any more
+		r.doubt() // its quotes can no longer be distinguished
 	}
 	return w
 }
@@ -115,8 +115,8 @@ func isBraces(part syntax.WordPart) bool {
 	return is
 }
 
-// braces reads a word that its braces make several of. It is not told which of
-// them are which: the texts of all are one.
+// braces parses a word that its braces expand to several. The results are not separated: the
+// texts of all are one.
 func (r *reader) braces(from *syntax.Word) word {
 	r.doubt()
 	plain := *r
@@ -133,8 +133,8 @@ func (r *reader) braces(from *syntax.Word) word {
 	return word{texts: append([]string{text}, texts...), bare: text}
 }
 
-// unknown adds a part of a word of which it is not known what it will be.
-// The output of a command is no doubt: the command counts for itself.
+// unknown adds a part of a word with an unknown value. The output of a command causes no doubt:
+// the command counts by itself.
 func (w *word) unknown(part syntax.WordPart, what rune, r *reader, add func(...string), bare *strings.Builder) {
 	w.isLiteral = false
 	texts := []string{}
@@ -152,7 +152,7 @@ func (w *word) unknown(part syntax.WordPart, what rune, r *reader, add func(...s
 	add(append([]string{string(what)}, texts...)...)
 }
 
-// nameOf is the variable that stands for itself, or "".
+// nameOf returns the variable of a plain expansion, or "".
 func nameOf(p *syntax.ParamExp) string {
 	if p.Param == nil {
 		return ""
@@ -160,8 +160,8 @@ func nameOf(p *syntax.ParamExp) string {
 	return p.Param.Value
 }
 
-// unescape takes away the backslashes of a text outside of quotes, and reports
-// whether what is left names files by a pattern.
+// unescape removes the backslashes of a text outside of quotes, and reports whether the result
+// is a file name pattern.
 func unescape(value string) (text string, expands bool) {
 	var b strings.Builder
 	for i := 0; i < len(value); i++ {
@@ -180,7 +180,7 @@ func unescape(value string) (text string, expands bool) {
 	return b.String(), expands
 }
 
-// unescapeInQuotes takes away the backslashes of a text in double quotes.
+// unescapeInQuotes removes the backslashes of a text in double quotes.
 func unescapeInQuotes(value string) string {
 	var b strings.Builder
 	for i := 0; i < len(value); i++ {
@@ -197,7 +197,7 @@ func unescapeInQuotes(value string) string {
 
 const bareCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./^-"
 
-// quote is a text as a word that every shell takes for it.
+// quote returns a text as a word with the same meaning in every shell.
 func quote(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < 0x80 && !strings.ContainsRune(bareCharacters, r) }) {
 		return text
@@ -205,7 +205,7 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// join are words as they are written in rules.
+// join returns words as rules spell them.
 func join(words []word) string {
 	var b strings.Builder
 	for i, w := range words {

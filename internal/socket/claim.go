@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unnamed is what a socket is called before it gets its name. It is short
-// because elsewhere than on Linux it must fit into a socket address together
-// with its directory. The directory's lock is held for as long as it exists.
+// unnamed is the name of a socket before it gets its own. It is short because, except on Linux,
+// it must fit into a socket address together with its directory. The directory's lock is held
+// while it exists.
 const unnamed = ".duet~"
 
-// claim makes a socket at path that is listened on.
+// claim makes a listening socket at path.
 func claim(ctx context.Context, path string) (_ *net.UnixListener, remove func() error, err error) {
 	d, name, err := openParent(path)
 	if err != nil {
@@ -50,8 +50,8 @@ func claim(ctx context.Context, path string) (_ *net.UnixListener, remove func()
 	return inner, func() error { return d.release(name, id) }, nil
 }
 
-// examine tells what has the name. Nothing is a nil id, a socket that nobody
-// listens on is its id, and all else is an error.
+// examine checks the file of that name. It returns nil if there is none, the id of a socket
+// without a listener, and an error for anything else.
 func (d *directory) examine(ctx context.Context, name string) (stale *fileID, err error) {
 	path := d.join(name)
 	e, err := openEntry(d.fd(), d.path, name)
@@ -73,8 +73,7 @@ func (d *directory) examine(ctx context.Context, name string) (stale *fileID, er
 	case errors.Is(err, unix.ECONNREFUSED):
 		return &e.id, nil
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EPROTOTYPE):
-		// Its queue is full, or it is a socket of another type: either way
-		// somebody has it.
+		// Its queue is full, or it is a socket of another type: either way it is in use.
 		return nil, &InUseError{Path: path}
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -82,7 +81,7 @@ func (d *directory) examine(ctx context.Context, name string) (stale *fileID, er
 	return nil, &OccupiedError{Path: path, Reason: fmt.Sprintf("may be in use (%v)", systemError(err))}
 }
 
-// bind makes the socket, listened on but still unnamed.
+// bind makes the socket, listening but still unnamed.
 func (d *directory) bind() (_ *net.UnixListener, _ fileID, err error) {
 	address, err := d.address(unnamed)
 	if err != nil {
@@ -95,11 +94,10 @@ func (d *directory) bind() (_ *net.UnixListener, _ fileID, err error) {
 	if err != nil {
 		return nil, fileID{}, os.NewSyscallError("socket", err)
 	}
-	// net.FileListener works on a copy.
+	// net.FileListener makes a copy.
 	file := os.NewFile(uintptr(fd), d.join(unnamed))
 	defer file.Close()
-	// On Linux the file gets the mode that the socket has; elsewhere this is
-	// an error of no interest.
+	// On Linux the file gets the mode of the socket; elsewhere the error does not matter.
 	_ = unix.Fchmod(fd, 0o600)
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: address}); err != nil {
 		return nil, fileID{}, os.NewSyscallError("bind", err)
@@ -109,8 +107,8 @@ func (d *directory) bind() (_ *net.UnixListener, _ fileID, err error) {
 			_ = unix.Unlinkat(d.fd(), unnamed, 0)
 		}
 	}()
-	// Nobody can connect before listen, whatever the mode is until here. The
-	// directory is one in which nobody else can put a link in its place.
+	// No client can connect before listen, whatever the mode is until here. No other user can
+	// put a link in its place in this directory.
 	if err := unix.Fchmodat(d.fd(), unnamed, 0o600, 0); err != nil {
 		return nil, fileID{}, os.NewSyscallError("chmod", err)
 	}
@@ -128,8 +126,7 @@ func (d *directory) bind() (_ *net.UnixListener, _ fileID, err error) {
 	return l.(*net.UnixListener), id, nil
 }
 
-// removeLeftover removes what a process left that was killed between bind and
-// publish.
+// removeLeftover removes the file of a process that was killed between bind and publish.
 func (d *directory) removeLeftover() error {
 	e, err := openEntry(d.fd(), d.path, unnamed)
 	if errors.Is(err, unix.ENOENT) {
@@ -154,8 +151,7 @@ func (d *directory) publish(name string, stale *fileID) error {
 	}
 	err := renameNoReplace(d.fd(), unnamed, name)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {
-		// The file system does not know such a rename. A link replaces
-		// nothing either.
+		// The file system has no such rename. A link replaces nothing either.
 		if err = unix.Linkat(d.fd(), unnamed, d.fd(), name, 0); err == nil {
 			err = unix.Unlinkat(d.fd(), unnamed, 0)
 		}
@@ -166,11 +162,11 @@ func (d *directory) publish(name string, stale *fileID) error {
 	return os.NewSyscallError("rename", err)
 }
 
-// release removes the socket for good.
+// release removes the socket.
 func (d *directory) release(name string, id fileID) error {
 	defer d.Close()
-	// The lock keeps a starter from replacing the socket between the look at
-	// its inode and the removal. Who holds it for longer is not one of ours.
+	// The lock keeps a starter from replacing the socket between the check of its inode and the
+	// removal. Our own processes hold it only briefly.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if unlock, err := d.lock(ctx); err == nil {

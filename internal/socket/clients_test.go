@@ -34,15 +34,15 @@ func TestClientsOfOtherUsersAreRefused(t *testing.T) {
 	go func() { defer close(done); accept(l) }()
 	defer func() { assert.NoError(t, l.Close()); <-done }()
 
-	assert.Contains(t, says(t, nobody, "net.Dial", path), "permission denied", "by the socket's mode")
+	assert.Contains(t, outputOf(t, nobody, "net.Dial", path), "permission denied", "by the socket's mode")
 	assert.Zero(t, l.Refused())
 
 	require.NoError(t, os.Chmod(path, 0o666))
-	assert.Equal(t, "closed", says(t, nobody, "net.Dial", path), "by the peer's uid, without a greeting")
+	assert.Equal(t, "closed", outputOf(t, nobody, "net.Dial", path), "by the peer's uid, without a greeting")
 	assert.EqualValues(t, 1, l.Refused())
 	assert.Contains(t, text.String(), "a client of another user is refused")
 	assert.Contains(t, text.String(), "uid=65534")
-	assert.Contains(t, says(t, nobody, "Dial", path), "belongs to user 0 and is not used")
+	assert.Contains(t, outputOf(t, nobody, "Dial", path), "belongs to user 0 and is not used")
 
 	greeted(t, path)
 	assert.EqualValues(t, 1, l.Refused())
@@ -62,7 +62,7 @@ func TestRootIsRefusedByOthers(t *testing.T) {
 	require.ErrorAs(t, err, &unsafe)
 	assert.ErrorContains(t, err, "belongs to user 65534")
 
-	// A file of ours with another user behind it.
+	// A file of ours with another user's listener.
 	require.NoError(t, os.Chown(path, 0, 0))
 	_, err = socket.Dial(soon(t), path)
 	require.ErrorAs(t, err, &unsafe)
@@ -170,7 +170,7 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 		}
 		second <- err
 	}()
-	for range 5 { // it is in the queue, and looks now and then whether it may go on waiting
+	for range 5 { // it is queued, and checks now and then whether it may go on waiting
 		select {
 		case <-waits.asked:
 		case err := <-second:
@@ -183,7 +183,7 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 	assert.NoError(t, <-second)
 }
 
-// askedContext tells each time that it is asked whether it has ended.
+// askedContext records each check whether it has ended.
 type askedContext struct {
 	context.Context
 	asked chan struct{}
@@ -192,7 +192,7 @@ type askedContext struct {
 func (c *askedContext) Err() error {
 	select {
 	case c.asked <- struct{}{}:
-	default: // nobody counts any more
+	default: // no test counts any more
 	}
 	return c.Context.Err()
 }
@@ -235,7 +235,7 @@ func TestAcceptOutlivesALackOfFiles(t *testing.T) {
 			hasRoom <- conn
 		})
 	}
-	// Those that are in go, so that others can come in.
+	// Connected clients leave, so that others can connect.
 	for range clients {
 		(<-hasRoom).Close()
 	}
@@ -265,7 +265,7 @@ func limitFiles(n uint64) {
 }
 
 func TestRaiseFileLimit(t *testing.T) {
-	said := strings.Fields(says(t, 0, "RaiseFileLimit", ""))
+	said := strings.Fields(outputOf(t, 0, "RaiseFileLimit", ""))
 	require.Len(t, said, 6)
 	assert.Equal(t, []string{"<nil>", "<nil>"}, said[4:])
 	assert.Equal(t, said[0], said[1])

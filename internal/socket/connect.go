@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dial connects to path and makes sure of who listens there.
+// dial connects to path and checks the listener.
 func dial(ctx context.Context, path string) (net.Conn, error) {
 	e, err := openEntry(unix.AT_FDCWD, "", path)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -26,7 +26,7 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 		return nil, &UnsafeError{Path: path, Reason: reason, Remedy: ourSocketsOnly}
 	}
 	conn, err := e.connect(ctx)
-	if errors.Is(err, unix.EAGAIN) { // its queue is full: many come at once
+	if errors.Is(err, unix.EAGAIN) { // its queue is full: many connect at once
 		conn, err = e.queue(ctx)
 	}
 	switch {
@@ -38,8 +38,8 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 	return nil, systemError(err)
 }
 
-// checkListener closes conn if its listener is not of our user, who may have
-// made the file all the same.
+// checkListener closes conn if its listener is another user's process, which can happen even if
+// the file is ours.
 func checkListener(conn net.Conn, path string) (net.Conn, error) {
 	uid, err := peerUID(conn)
 	if err != nil {

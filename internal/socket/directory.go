@@ -13,22 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A directory is one that is held open, so that what has been found out about
-// it stays true when its path begins to mean another one.
+// A directory is held open, so that checks on it stay valid when its path begins to mean another
+// one.
 type directory struct {
 	*os.File
 	path string
 }
 
-// fileID tells files apart for as long as they exist.
+// fileID identifies a file as long as it exists.
 type fileID struct{ device, inode uint64 }
 
 func (d *directory) fd() int { return int(d.Fd()) }
 
 func (d *directory) join(name string) string { return filepath.Join(d.path, name) }
 
-// openParent opens the directory of path, which is absolute, having created
-// it where it is missing.
+// openParent opens the directory of path, which is absolute, and creates it if it is missing.
 func openParent(path string) (d *directory, name string, err error) {
 	dir, name := filepath.Split(path)
 	dir = filepath.Clean(dir)
@@ -39,13 +38,13 @@ func openParent(path string) (d *directory, name string, err error) {
 	return d, name, err
 }
 
-// openDirectory opens dir if nobody but us and root can replace files in it.
+// openDirectory opens dir if only we and root can replace files in it.
 func openDirectory(dir string) (*directory, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 	fd, err := open(dir, flags|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		// A link that we or root made is as good as the directory, such as
-		// macOS's /tmp. One that somebody else made is a trap.
+		// A link that we or root made, such as macOS's /tmp, is as safe as the directory. A link
+		// of another user may be a trap.
 		var stat unix.Stat_t
 		if unix.Lstat(dir, &stat) == nil && isType(stat, unix.S_IFLNK) && !trusted(stat) {
 			return nil, unsafeDirectory(dir, fmt.Sprintf("is a symbolic link of user %d", stat.Uid))
@@ -84,14 +83,12 @@ func unsafeDirectory(path, reason string) error {
 	return &UnsafeError{Path: path, Reason: reason, Remedy: "choose another path for the socket"}
 }
 
-// trusted tells whether a file belongs to us, or to root, whom nothing keeps
-// out.
+// trusted reports whether a file belongs to us, or to root, whom nothing keeps out.
 func trusted(stat unix.Stat_t) bool { return int(stat.Uid) == os.Geteuid() || stat.Uid == 0 }
 
 func isType(stat unix.Stat_t, kind uint32) bool { return uint32(stat.Mode)&unix.S_IFMT == kind }
 
-// lock waits until no other starter or ender of a socket is at work in the
-// directory.
+// lock waits until no other process creates or removes a socket in the directory.
 func (d *directory) lock(ctx context.Context) (unlock func(), err error) {
 	switch err := flock(d.fd(), unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil:
@@ -99,16 +96,15 @@ func (d *directory) lock(ctx context.Context) (unlock func(), err error) {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return d.waitForLock(ctx)
 	}
-	// Not every file system has locks on directories, some network ones for
-	// instance; a socket works there all the same.
+	// Not every file system has locks on directories, for example some network ones; a socket
+	// works there without.
 	return func() {}, nil
 }
 
-// waitForLock waits for somebody to let go of the lock. The system cannot be
-// told to stop waiting: where it takes too long, a goroutine stays until the
-// lock is free, and lets go of it at once.
+// waitForLock waits for the lock. The system call cannot be interrupted: after a timeout a
+// goroutine stays until the lock is free, and releases it at once.
 func (d *directory) waitForLock(ctx context.Context) (unlock func(), err error) {
-	const patience = 5 * time.Second // they are done in milliseconds
+	const patience = 5 * time.Second // holders need milliseconds
 	own, err := unix.Openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: d.path, Err: err}
@@ -119,7 +115,7 @@ func (d *directory) waitForLock(ctx context.Context) (unlock func(), err error) 
 		err := flock(own, unix.LOCK_EX)
 		select {
 		case locked <- err:
-		case <-gaveUp: // nobody waits any more
+		case <-gaveUp: // the caller has given up
 			unix.Close(own)
 		}
 	}()
@@ -160,8 +156,7 @@ func idOf(stat unix.Stat_t) fileID {
 	return fileID{device: uint64(stat.Dev), inode: stat.Ino}
 }
 
-// removeIf removes name if it is the file with that id. Another one, or none,
-// is no error.
+// removeIf removes name if it is the file with that id. Another file, or none, is not an error.
 func (d *directory) removeIf(name string, id fileID) error {
 	switch now, err := d.idOf(name); {
 	case errors.Is(err, unix.ENOENT):

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An entry is what has a name in a directory, links not followed.
+// An entry is the file with a name in a directory, links not followed.
 type entry struct {
 	id      fileID
 	stat    unix.Stat_t
-	address string // to connect to, for as long as the entry is open
+	address string // to connect to, while the entry is open
 	close   func()
 }
 
-// foreign says why the entry is no socket of ours; it is empty for one that is.
+// foreign says why the entry is not a socket of ours; it is empty for one that is.
 func (e *entry) foreign() string {
 	switch {
 	case isType(e.stat, unix.S_IFLNK):
@@ -34,8 +34,8 @@ func (e *entry) foreign() string {
 	return ""
 }
 
-// connect connects once, or a few times where a refusal could mean that the
-// listener is busy, which the system does not tell apart.
+// connect connects once, or a few times if a refusal could mean that the listener is busy, which
+// the system does not distinguish.
 func (e *entry) connect(ctx context.Context) (net.Conn, error) {
 	const between = 20 * time.Millisecond
 	for try := 1; ; try++ {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// InUseError says that a process listens on the path already.
+// InUseError reports that a process already listens on the path.
 type InUseError struct {
 	Path string
 }
@@ -15,8 +15,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("another process listens on %s: stop it or choose another path", e.Path)
 }
 
-// OccupiedError says that something which is no socket of ours is where a file
-// of ours belongs. It has been left as it is.
+// OccupiedError reports that the path of one of our files holds something else, which was left
+// unchanged.
 type OccupiedError struct {
 	Path   string
 	Reason string // such as "is a symbolic link"
@@ -26,20 +26,19 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s %s and is not replaced: remove it or choose another path", e.Path, e.Reason)
 }
 
-// UnsafeError says that a file or directory could be another user's doing, so
-// that it is not used.
+// UnsafeError reports that a file or directory could come from another user, so it is not used.
 type UnsafeError struct {
 	Path   string
 	Reason string // such as "belongs to user 1001"
-	Remedy string // what to do, such as "chmod go-w /srv/run"
+	Remedy string // the remedy, such as "chmod go-w /srv/run"
 }
 
 func (e *UnsafeError) Error() string {
 	return fmt.Sprintf("%s %s and is not used: %s", e.Path, e.Reason, e.Remedy)
 }
 
-// NobodyError says that there is no socket at the path, or a stale one that
-// nobody listens on. It wraps the system's error.
+// NobodyError reports that there is no socket at the path, or a stale one without a listener. It
+// wraps the system's error.
 type NobodyError struct {
 	Path string
 	Err  error
@@ -47,7 +46,7 @@ type NobodyError struct {
 
 func (e *NobodyError) Error() string {
 	const nobody = "no hub runs here; `duet-rpc daemon start` starts one"
-	if errors.Is(e.Err, syscall.ENOENT) || errors.Is(e.Err, syscall.ECONNREFUSED) { // that is all there is to it
+	if errors.Is(e.Err, syscall.ENOENT) || errors.Is(e.Err, syscall.ECONNREFUSED) { // the usual errors, whose text adds nothing
 		return nobody
 	}
 	return fmt.Sprintf("%s (%s: %v)", nobody, e.Path, systemError(e.Err))
@@ -55,11 +54,11 @@ func (e *NobodyError) Error() string {
 
 func (e *NobodyError) Unwrap() error { return e.Err }
 
-// ourSocketsOnly is what to do where a client meets something else.
+// ourSocketsOnly is the remedy for a client that finds something else.
 const ourSocketsOnly = "find out who put it there, remove it and start the hub again"
 
-// systemError leaves out the address of a net error, which is not the one that
-// the caller gave.
+// systemError removes the address from a net error, because it differs from the one that the
+// caller gave.
 func systemError(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

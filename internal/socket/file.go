@@ -7,26 +7,24 @@ import (
 	"sync"
 )
 
-// MostQueuedFiles is how many received files a [FileConn] keeps for
-// [FileConn.NextFile]. Those that come when it has so many are closed, so that
-// a peer cannot use up our descriptors.
+// MostQueuedFiles is how many received files a [FileConn] keeps for [FileConn.NextFile]. Further
+// files are closed, so that a peer cannot use up our descriptors.
 const MostQueuedFiles = 16
 
-// ErrNoFile says that no received file is waiting.
+// ErrNoFile reports that no received file is waiting.
 var ErrNoFile = errors.New("no file has been received")
 
 // A Sender is a connection that open files can be sent on.
 type Sender struct{ *net.UnixConn }
 
-// WriteFile is Write, with a copy of the open file f that the peer gets no
-// later than the first byte of p, which cannot be empty. If it wrote nothing,
-// f has not been sent. The write deadline holds for it.
+// WriteFile is Write, with a copy of the open file f that the peer gets no later than the first
+// byte of p, which cannot be empty. If it wrote nothing, f was not sent. The write deadline
+// applies.
 func (s Sender) WriteFile(p []byte, f *os.File) (n int, err error) {
 	return writeFile(s.UnixConn, p, f)
 }
 
-// Senders is l with connections that are a [Sender] if they are of a Unix
-// socket.
+// Senders returns a listener whose connections are a [Sender] if they come from a Unix socket.
 func Senders(l net.Listener) net.Listener { return senders{l} }
 
 type senders struct{ net.Listener }
@@ -40,8 +38,8 @@ func (l senders) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// ReceivingFiles is a [FileConn] on conn, if it is of a Unix socket and the
-// system can pass files; else conn itself.
+// ReceivingFiles returns a [FileConn] on conn, if it is a Unix socket and the system can pass
+// files; else conn itself.
 func ReceivingFiles(conn net.Conn) net.Conn {
 	if c, ok := conn.(*net.UnixConn); ok && passesFiles {
 		return NewFileConn(c)
@@ -49,10 +47,9 @@ func ReceivingFiles(conn net.Conn) net.Conn {
 	return conn
 }
 
-// A FileConn is a connection whose Read keeps the open files that the peer
-// sends among the bytes (SCM_RIGHTS). It must be what reads from the
-// connection from its first byte: an ordinary Read closes the files that it
-// passes. One goroutine may read while others write, call NextFile and Close.
+// A FileConn is a connection whose Read keeps the open files that the peer sends among the bytes
+// (SCM_RIGHTS). All reads from the connection must go through it: an ordinary Read closes the
+// files that it passes. One goroutine may read while others write, call NextFile and Close.
 type FileConn struct {
 	net.Conn
 	unix *net.UnixConn
@@ -64,7 +61,7 @@ type FileConn struct {
 	dropped uint64
 }
 
-// NewFileConn is a FileConn on conn, which it then owns.
+// NewFileConn makes a FileConn on conn, which it then owns.
 func NewFileConn(conn *net.UnixConn) *FileConn {
 	return &FileConn{Conn: conn, unix: conn}
 }
@@ -74,12 +71,11 @@ func (c *FileConn) WriteFile(p []byte, f *os.File) (n int, err error) {
 	return writeFile(c.unix, p, f)
 }
 
-// CloseWrite ends what the peer can read.
+// CloseWrite closes the writing side: the peer reads the end.
 func (c *FileConn) CloseWrite() error { return c.unix.CloseWrite() }
 
-// Read reads bytes as of [net.Conn] and queues the files that came with them.
-// A file that was sent with a payload is queued no later than the payload's
-// first byte is given.
+// Read reads bytes like [net.Conn] and queues the files that came with them. A file that was
+// sent with a payload is queued no later than the payload's first byte is returned.
 func (c *FileConn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -91,10 +87,9 @@ func (c *FileConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NextFile is the oldest received file that has not been taken yet, which the
-// caller then owns, or [ErrNoFile]. It is closed in children (O_CLOEXEC).
-// Unless it is a regular file or directory it is in non-blocking mode, so that
-// Close ends a Read on it; the peer shares that mode.
+// NextFile returns the oldest received file that was not taken yet, which the caller then owns,
+// or [ErrNoFile]. It is closed in children (O_CLOEXEC). Unless it is a regular file or directory
+// it is in non-blocking mode, so that Close ends a Read on it; the peer shares that mode.
 func (c *FileConn) NextFile() (*os.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,15 +101,14 @@ func (c *FileConn) NextFile() (*os.File, error) {
 	return f, nil
 }
 
-// Dropped is how many received files were closed because [MostQueuedFiles]
-// were waiting.
+// Dropped returns how many received files were closed because [MostQueuedFiles] were waiting.
 func (c *FileConn) Dropped() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dropped
 }
 
-// Close closes the connection and the files that nobody has taken.
+// Close closes the connection and the files that were not taken.
 func (c *FileConn) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -127,7 +121,7 @@ func (c *FileConn) Close() error {
 	return c.unix.Close()
 }
 
-// keep queues f, or closes it where there is no room.
+// keep queues f, or closes it if the queue is full.
 func (c *FileConn) keep(f *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,21 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostFilesAMessage is more than any system lets one message carry (Linux:
-// 253). With less room macOS would leave what does not fit open in this
-// process without telling its number.
+// mostFilesAMessage is more than any system lets one message carry (Linux: 253). With a smaller
+// buffer macOS would leave the rest open in this process without reporting their numbers.
 const mostFilesAMessage = 512
 
-// SendFile writes payload to conn with a copy of the open file f, which stays
-// ours. The peer gets it no later than payload's first byte, so payload cannot
-// be empty. It must not run at the same time as another write to conn: the
-// bytes of both could mix.
+// SendFile writes payload to conn with a copy of the open file f, which the caller keeps. The
+// peer gets it no later than payload's first byte, so payload cannot be empty. It must not run
+// at the same time as another write to conn: the bytes of both could mix.
 func SendFile(conn *net.UnixConn, payload []byte, f *os.File) error {
 	_, err := writeFile(conn, payload, f)
 	return err
 }
 
-// writeFile is SendFile that tells how much of payload was written.
+// writeFile is SendFile that also returns how much of payload was written.
 func writeFile(conn *net.UnixConn, payload []byte, f *os.File) (n int, err error) {
 	if len(payload) == 0 {
 		return 0, errors.New("sending a file: it needs a payload to go with")
@@ -37,8 +35,7 @@ func writeFile(conn *net.UnixConn, payload []byte, f *os.File) (n int, err error
 		return 0, fmt.Errorf("sending a file: %w", err)
 	}
 	var failed error
-	// f cannot be closed, and its number be another file's, before Control is
-	// over.
+	// f cannot be closed, nor its number reused, before Control returns.
 	if err := raw.Control(func(fd uintptr) {
 		n, _, failed = conn.WriteMsgUnix(payload, unix.UnixRights(int(fd)), nil)
 		n = max(n, 0)
@@ -56,19 +53,19 @@ func writeFile(conn *net.UnixConn, payload []byte, f *os.File) (n int, err error
 	return n, nil
 }
 
-// passesFiles says whether the system can pass open files.
+// passesFiles reports whether the system can pass open files.
 const passesFiles = true
 
-// readWithFiles reads bytes, and the files that were sent with them. oob is a
-// buffer that is kept for the next time.
+// readWithFiles reads bytes, and the files that were sent with them. oob is a buffer that is
+// kept for reuse.
 func readWithFiles(conn *net.UnixConn, p []byte, oob *[]byte) (n int, files []*os.File, err error) {
 	if *oob == nil {
 		*oob = make([]byte, unix.CmsgSpace(4*mostFilesAMessage))
 	}
-	// The descriptors are close-on-exec from the first moment where the
-	// system can do that, and before a child can be started elsewhere.
+	// If the system supports it the descriptors are close-on-exec from the first moment,
+	// elsewhere before a child can start.
 	n, oobn, _, _, err := conn.ReadMsgUnix(p, *oob)
-	n = max(n, 0) // it is -1 with some errors
+	n = max(n, 0) // -1 with some errors
 	if oobn > 0 {
 		var rightsErr error
 		if files, rightsErr = filesOf((*oob)[:oobn]); err == nil {
@@ -81,8 +78,8 @@ func readWithFiles(conn *net.UnixConn, p []byte, oob *[]byte) (n int, files []*o
 	return n, files, err
 }
 
-// filesOf are the files that a control message carries; some of them may be
-// there beside an error.
+// filesOf returns the files that a control message carries; there may be some even with an
+// error.
 func filesOf(oob []byte) (files []*os.File, err error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -103,8 +100,8 @@ func filesOf(oob []byte) (files []*os.File, err error) {
 	return files, nil
 }
 
-// newFile makes an os.File of a descriptor. Its mode must be right before:
-// os.NewFile looks at it to see whether Go's poller can have it.
+// newFile makes an os.File of a descriptor. Its mode must be right before: os.NewFile uses it to
+// decide whether Go's poller can have it.
 func newFile(fd int) *os.File {
 	unix.CloseOnExec(fd)
 	var stat unix.Stat_t

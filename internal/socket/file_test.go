@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// ends are the two of a connection through a listener.
+// ends returns the two ends of a connection through a listener.
 func ends(t *testing.T) (sender *net.UnixConn, receiver *socket.FileConn) {
 	t.Helper()
 	path := filepath.Join(short(t), "duet.sock")
@@ -166,7 +166,7 @@ func TestAPeerCannotUseUpOurFiles(t *testing.T) {
 	assert.Zero(t, n)
 }
 
-// What fails has read and written nothing, not less.
+// A failed call reports 0 bytes read or written, not a negative number.
 func TestAFailureCountsNothing(t *testing.T) {
 	sender, receiver := ends(t)
 	f, err := os.Open(os.DevNull)
@@ -182,7 +182,7 @@ func TestAFailureCountsNothing(t *testing.T) {
 	assert.Zero(t, n)
 	require.NoError(t, sender.SetWriteDeadline(time.Time{}))
 
-	// The peer goes with something unread: the connection is reset.
+	// The peer leaves with unread bytes: the connection is reset.
 	require.NoError(t, receiver.SetReadDeadline(time.Time{}))
 	_, err = receiver.Write([]byte("unread"))
 	require.NoError(t, err)

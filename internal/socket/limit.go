@@ -8,11 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RaiseFileLimit raises the number of files that this process may have open
-// (RLIMIT_NOFILE) from the soft limit to the hard one, and gives it. Every
-// client takes a file. Go does the same when a program starts, so that usually
-// there is nothing to do; children then still get the limit that we were
-// started with, while they get the raised one if this call had to raise it.
+// RaiseFileLimit raises the number of files that this process may have open (RLIMIT_NOFILE) from
+// the soft limit to the hard one, and returns it. Every client takes a file. Go does the same
+// when a program starts, so usually nothing remains to do. Children then still get the original
+// limit; if this call had to raise the limit, they get the raised one.
 func RaiseFileLimit() (uint64, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -85,7 +85,7 @@ func TestNobodyElseCouldConnectAtAnyMoment(t *testing.T) {
 			}
 		}
 	}()
-	for n := 0; n < 300 || seen.Load() == 0; n++ { // it has to look at the right moments
+	for n := 0; n < 300 || seen.Load() == 0; n++ { // the race needs many attempts
 		l, err := socket.Listen(soon(t), path)
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
@@ -94,8 +94,8 @@ func TestNobodyElseCouldConnectAtAnyMoment(t *testing.T) {
 	<-watched
 }
 
-// Other programs take a socket that refuses for stale, so its name must not be
-// there before it is listened on.
+// Other programs take a socket that refuses for stale, so its name must not exist before it
+// listens.
 func TestASocketThatHasItsNameAnswers(t *testing.T) {
 	path := filepath.Join(short(t), "duet.sock")
 	stop, watched := make(chan struct{}), make(chan struct{})

@@ -27,7 +27,7 @@ const (
 	roleVariable = "DUET_SOCKET_TEST_ROLE"
 	pathVariable = "DUET_SOCKET_TEST_PATH"
 	nobody       = 65534
-	patience     = time.Minute // a loaded machine; nothing waits that long
+	patience     = time.Minute // a loaded machine; no wait is that long
 )
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// connectPlainly tells what a client meets that checks nothing.
+// connectPlainly returns the result of a client that checks nothing.
 func connectPlainly(path string) string {
 	conn, err := net.Dial("unix", path)
 	if err != nil {
@@ -73,7 +73,7 @@ func connectPlainly(path string) string {
 	return fmt.Sprint("read: ", err)
 }
 
-// accept greets clients with a byte and keeps them until they go.
+// accept greets clients with a byte and keeps them until they leave.
 func accept(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -89,14 +89,14 @@ func accept(l net.Listener) {
 	}
 }
 
-// self starts this test program in a role, as user uid, or as ourselves if uid
-// is 0. It ends with the test at the latest.
+// self starts this test program in a role, as user uid, or as the current user if uid is 0. It
+// ends with the test at the latest.
 func self(t *testing.T, uid int, role, path string) (stdin io.Closer, stdout io.Reader, cmd *exec.Cmd) {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	if uid != 0 {
-		// Go's own place for it is closed to others.
+		// Other users cannot enter Go's own directory for it.
 		program = filepath.Join(open(t), "socket.test")
 		require.NoError(t, copyProgram(program))
 	}
@@ -120,8 +120,8 @@ func self(t *testing.T, uid int, role, path string) (stdin io.Closer, stdout io.
 	return in, out, cmd
 }
 
-// says is what a role prints in all.
-func says(t *testing.T, uid int, role, path string) string {
+// outputOf returns the whole output of a role.
+func outputOf(t *testing.T, uid int, role, path string) string {
 	t.Helper()
 	_, out, _ := self(t, uid, role, path)
 	text, err := io.ReadAll(out)
@@ -129,7 +129,7 @@ func says(t *testing.T, uid int, role, path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// line is the first that a role prints.
+// line returns the first line of a role's output.
 func line(t *testing.T, from io.Reader) string {
 	t.Helper()
 	var text []byte
@@ -152,7 +152,7 @@ func copyProgram(to string) error {
 	return os.WriteFile(to, text, 0o755)
 }
 
-// open is a short directory that others can look into.
+// open returns a short directory that other users can enter.
 func open(t *testing.T) string {
 	t.Helper()
 	dir := short(t)
@@ -160,7 +160,7 @@ func open(t *testing.T) string {
 	return dir
 }
 
-// short is a directory whose path leaves room in a socket address.
+// short returns a directory whose path leaves room in a socket address.
 func short(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "duet")
@@ -203,7 +203,7 @@ func served(t *testing.T, path string) *socket.Listener {
 	return l
 }
 
-// stale leaves a socket that nobody listens on.
+// stale leaves a socket without a listener.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

@@ -17,13 +17,12 @@ const (
 	announceName = "socket"
 )
 
-// Path is where the hub of a state directory listens: duet.sock in it, or,
-// where that is longer than a socket address can safely be on every system
-// (104 bytes with its terminating zero on macOS), indirect, a file named by a
-// hash of the directory in $XDG_RUNTIME_DIR/duet, or in duet-UID below the
-// directory of temporary files where that is no directory of ours alone. The
-// listener then tells clients, whose environment may differ, by [Announce].
-// Links in stateDir are resolved as far as it exists. Nothing is created.
+// Path returns the socket of a state directory's hub: duet.sock in it. If that is longer than a
+// socket address can safely be on every system (104 bytes with its terminating zero on macOS),
+// it is indirect. It is then a file named by a hash of the directory in $XDG_RUNTIME_DIR/duet,
+// or in duet-UID below the directory of temporary files if the former is not private to us. The
+// listener then publishes the path with [Announce], because clients may have another
+// environment. Links in stateDir are resolved as far as it exists. Nothing is created.
 func Path(stateDir string) (path string, indirect bool, err error) {
 	dir, err := filepath.Abs(stateDir)
 	if err != nil {
@@ -45,8 +44,7 @@ func Path(stateDir string) (path string, indirect bool, err error) {
 	return "", false, fmt.Errorf("finding the socket of %s: its path is too long, and so is that in every directory of temporary files: set XDG_RUNTIME_DIR to a short one", stateDir)
 }
 
-// indirectDirs are the directories for sockets whose own path is too long,
-// best first.
+// indirectDirs returns the directories for sockets whose own path is too long, best first.
 func indirectDirs() []string {
 	var dirs []string
 	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) && privateDirectory(runtime) {
@@ -56,28 +54,26 @@ func indirectDirs() []string {
 	return append(dirs, filepath.Join(os.TempDir(), own), filepath.Join("/tmp", own))
 }
 
-// isIndirectDir reports whether [indirectDirs] could give a directory in some
-// environment.
+// isIndirectDir reports whether [indirectDirs] could return a directory in some environment.
 func isIndirectDir(dir string) bool {
 	name := filepath.Base(dir)
 	return dir == filepath.Clean(dir) && (name == "duet" || name == "duet-"+strconv.Itoa(ourUID()))
 }
 
-// maxAnnounced is how long an announcement may be, in bytes.
+// maxAnnounced is the maximum length of an announcement, in bytes.
 const maxAnnounced = 4096
 
-// Announce writes the place of an indirect socket to the file "socket" in
-// stateDir (mode 0600, one line), which takes the place of an older one at
-// once, so that a reader never sees a part. A file there that is not ours is
-// left alone, and the error is an [OccupiedError]. The file may stay when the
-// listener ends: clients of it then learn that nobody listens.
+// Announce writes the path of an indirect socket to the file "socket" in stateDir (mode 0600,
+// one line). It replaces an older file atomically, so that a reader never sees a part. A file
+// there that is not ours is left alone, and the error is an [OccupiedError]. The file may stay
+// when the listener ends: clients then find no listener.
 func Announce(stateDir, path string) (err error) {
 	to := filepath.Join(stateDir, announceName)
 	if err := checkReplaceable(to); err != nil {
 		return fmt.Errorf("announcing the socket: %w", err)
 	}
 	if text, err := readPrivate(to, maxAnnounced); err == nil && string(text) == path+"\n" {
-		return nil // it need not be written again, for which a full disk may have no room
+		return nil // no need to write it again, for which a full disk may have no room
 	}
 	f, err := os.CreateTemp(stateDir, "."+announceName+"-*") // mode 0600
 	if err != nil {
@@ -96,12 +92,11 @@ func Announce(stateDir, path string) (err error) {
 	return os.Rename(f.Name(), to)
 }
 
-// Find is where a client of the hub of a state directory is to [Dial]: what
-// [Path] says, or what the hub has announced where that is indirect. That
-// there is a path does not mean that somebody listens. What is announced for
-// another directory, as after a move or in a copy, does not count, nor does what
-// is in no directory that Path could name. A file that another user
-// could have written, or a symbolic link in its place, is an [UnsafeError].
+// Find returns the path that a client of a state directory's hub must [Dial]: the result of
+// [Path], or the hub's announcement if that is indirect. A path does not mean that a process
+// listens. Find ignores an announcement for another directory, as after a move or in a copy, and
+// one outside every directory that Path could name. A file that another user could have written,
+// or a symbolic link in its place, is an [UnsafeError].
 func Find(stateDir string) (string, error) {
 	path, indirect, err := Path(stateDir)
 	if err != nil || !indirect {

@@ -17,10 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// longestPath is the most bytes of a socket's path that every client can use.
+// longestPath is the maximum length in bytes of a socket's path that every client can use.
 var longestPath = map[string]int{"linux": 104, "darwin": 103}[runtime.GOOS]
 
-// ofLength is a directory whose path has n bytes.
+// ofLength returns a directory whose path has n bytes.
 func ofLength(t *testing.T, n int) string {
 	t.Helper()
 	dir := short(t)
@@ -156,8 +156,8 @@ func TestFindAfterAMove(t *testing.T) {
 	assert.NotEqual(t, before, found, "whoever listens there now is another project's hub")
 }
 
-// Who wrote the file may have been somebody else, on another machine: it names
-// no place that this directory's hub could not listen at.
+// Another user, on another machine, may have written the file: it must not name a place where
+// this directory's hub could not listen.
 func TestFindOfAPlaceThatNoHubHas(t *testing.T) {
 	runtimeDir(t)
 	state := ofLength(t, 200)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// privateDirectory tells whether path is a directory that belongs to us and
-// that nobody else can write to.
+// privateDirectory reports whether path is a directory that belongs to us and that no other user
+// can write to.
 func privateDirectory(path string) bool {
 	var stat unix.Stat_t
 	return unix.Stat(path, &stat) == nil && isType(stat, unix.S_IFDIR) &&
@@ -57,7 +57,7 @@ func notPrivate(stat unix.Stat_t) string {
 	return ""
 }
 
-// checkReplaceable gives an error unless path is free or a file of ours.
+// checkReplaceable returns an error unless path is free or a file of ours.
 func checkReplaceable(path string) error {
 	var stat unix.Stat_t
 	switch err := unix.Lstat(path, &stat); {

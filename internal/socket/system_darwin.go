@@ -12,17 +12,15 @@ import (
 )
 
 const (
-	// longestPath is what fits into sun_path with its terminating zero, in
-	// bytes.
+	// longestPath is the limit of sun_path without its terminating zero, in bytes.
 	longestPath = 103
-	// backlog is cut to kern.ipc.somaxconn by the system.
+	// The system reduces backlog to kern.ipc.somaxconn.
 	backlog = 4096
-	// refusalsBeforeStale are needed since a listener with a full queue
-	// refuses here.
+	// refusalsBeforeStale is more than one because a listener with a full queue refuses here.
 	refusalsBeforeStale = 5
 )
 
-// address is the path of a file in the directory, for a socket address.
+// address returns the path of a file in the directory, for a socket address.
 func (d *directory) address(name string) (string, error) {
 	path := d.join(name)
 	if err := checkLength(path); err != nil {
@@ -76,8 +74,8 @@ func uidOfPeer(fd int) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// openFilesCap is the most that the system lets one process have open, which
-// the hard limit does not tell: that is often "unlimited".
+// openFilesCap returns the system's limit of open files for one process. The hard limit does not
+// show it, as that is often "unlimited".
 func openFilesCap() (uint64, bool) {
 	n, err := unix.SysctlUint32("kern.maxfilesperproc")
 	return uint64(n), err == nil

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// longestPath is in bytes. The system would take 107; 104 is the size of the
-	// smallest sun_path in use, which clients may have been written for.
+	// longestPath is in bytes. The system would take 107; 104 is the size of the smallest
+	// sun_path in use, which clients may have been written for.
 	longestPath = 104
-	// backlog is cut to net.core.somaxconn by the system.
+	// The system reduces backlog to net.core.somaxconn.
 	backlog = unix.SOMAXCONN
-	// refusalsBeforeStale is one: a listener with a full queue is EAGAIN.
+	// refusalsBeforeStale is one: a full queue gives EAGAIN, not a refusal.
 	refusalsBeforeStale = 1
 )
 
-// address is a short name for a file in the directory, for a socket address.
+// address returns a short name for a file in the directory, for a socket address.
 func (d *directory) address(name string) (string, error) {
 	return throughProc(d.fd(), name, d.join(name))
 }
 
-// throughProc names the file name in the directory fd, or fd itself if name is
-// empty, by the links in /proc: short whatever the path is, and the very file
-// that fd is. Where /proc is not mounted it is the path, if that fits.
+// throughProc returns a path to the file name in the directory fd, or to fd itself if name is
+// empty, by the links in /proc. It is short for any path, and refers to the very file fd.
+// Without /proc it is the path, if that fits.
 func throughProc(fd int, name, path string) (string, error) {
 	link := fmt.Sprintf("/proc/self/fd/%d", fd)
 	if _, err := os.Lstat(link); err == nil {
@@ -41,8 +41,8 @@ func throughProc(fd int, name, path string) (string, error) {
 	return path, nil
 }
 
-// openEntry opens the file itself, so that it is the one which has been looked
-// at that is connected to, whatever has its name by then.
+// openEntry opens the file itself, so that the client connects to the file that was checked,
+// even if another one has its name by then.
 func openEntry(dirfd int, dir, name string) (*entry, error) {
 	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -65,18 +65,17 @@ func newSocket() (int, error) {
 	return unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 }
 
-// queue connects to a listener whose queue is full: the system lets those who
-// wait in as there is room, in turn.
+// queue connects to a listener whose queue is full: the system admits waiting clients in turn.
 func (e *entry) queue(ctx context.Context) (net.Conn, error) {
-	// slice is how long a wait lasts before it is looked whether ctx has ended,
-	// of which the system knows nothing.
+	// slice is how long a wait lasts before the next check whether ctx has ended, which the
+	// system call does not see.
 	const slice = 100 * time.Millisecond
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	file := os.NewFile(uintptr(fd), e.address)
-	defer file.Close() // net.FileConn works on a copy
+	defer file.Close() // net.FileConn makes a copy
 	limit := unix.NsecToTimeval(slice.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
 		return nil, os.NewSyscallError("setsockopt", err)
@@ -105,5 +104,5 @@ func uidOfPeer(fd int) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// openFilesCap is the most that the system lets one process have open.
+// openFilesCap returns the system's limit of open files for one process.
 func openFilesCap() (uint64, bool) { return 0, false }

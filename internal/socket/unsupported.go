@@ -37,17 +37,17 @@ func readPrivate(path string, most int) ([]byte, error) {
 
 func checkReplaceable(string) error { return unsupported("private Unix sockets") }
 
-// RaiseFileLimit does nothing here.
+// RaiseFileLimit returns an error on this system.
 func RaiseFileLimit() (uint64, error) { return 0, unsupported("a limit of open files") }
 
-// SendFile is not possible here.
+// SendFile returns an error on this system.
 func SendFile(*net.UnixConn, []byte, *os.File) error { return unsupported("passing open files") }
 
 func writeFile(*net.UnixConn, []byte, *os.File) (int, error) {
 	return 0, unsupported("passing open files")
 }
 
-// passesFiles says whether the system can pass open files.
+// passesFiles reports whether the system can pass open files.
 const passesFiles = false
 
 func readWithFiles(*net.UnixConn, []byte, *[]byte) (int, []*os.File, error) {

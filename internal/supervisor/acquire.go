@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Acquire returns an executor for a purpose, and starts one if there is none.
-// It waits while there is no room for it.
+// Acquire returns an executor for a purpose, and starts one if there is none. It waits for a
+// free place.
 func (s *Supervisor) Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error) {
 	of := purposeOf(want)
 	p, err := s.choose(ctx, of, want)
@@ -69,15 +69,15 @@ func (s *Supervisor) choose(ctx context.Context, purpose purpose, want catalog.L
 	}
 }
 
-// A choice is where there is room: in a process that is there, or else in a
-// new one, in a free place or instead of another.
+// A choice is the place for a purpose: an existing process, or else a new one, in a free place
+// or instead of another.
 type choice struct{ use, instead *process }
 
 // find looks for room; mu is held.
 func (s *Supervisor) find(of purpose) (c choice, room bool) {
 	places := 1
 	if of.kind != kindCommand {
-		places = s.opts.Most - 1 // the one for commands is not theirs
+		places = s.opts.Most - 1 // the executor for commands has a place of its own
 	}
 	taken := 0
 	var going, spare, shared, idle *process
@@ -113,8 +113,8 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 	return choice{}, false
 }
 
-// start makes a process and begins to start it, when the one that it replaces
-// has gone, which is ended.
+// start makes a process and begins to start it. If it replaces another, it ends that one first
+// and waits for its end.
 func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *process) *process {
 	if replaces != nil {
 		replaces.replaced = true
@@ -161,8 +161,8 @@ func (s *Supervisor) release(p *process, of purpose) {
 	}
 }
 
-// Close ends all executors with their agents, and waits until they are gone,
-// no longer than ctx lasts; then they are killed.
+// Close ends all executors with their agents, and waits for their end. When ctx ends it kills
+// them.
 func (s *Supervisor) Close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
@@ -187,7 +187,7 @@ func (s *Supervisor) Close(ctx context.Context) {
 			p.kill()
 		}
 	}
-	_ = s.work.Close(context.Background()) // all of it ends with the processes
+	_ = s.work.Close(context.Background()) // all goroutines end with the processes
 }
 
 // A lease is one use of a process.
@@ -195,7 +195,7 @@ type lease struct {
 	catalog.Executor
 	process  *process
 	release  func()
-	released bool // and wants no pause any more; guarded by pauses.mu
+	released bool // and no longer wants a pause; guarded by pauses.mu
 }
 
 func (l *lease) Release() {
@@ -203,7 +203,7 @@ func (l *lease) Release() {
 		p.supervisor.work.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
-			if err := p.pauses.tell(ctx, p.executor); err != nil {
+			if err := p.pauses.send(ctx, p.executor); err != nil {
 				p.supervisor.opts.Logger.Debug("an executor was not told to go on", "err", err)
 			}
 		})
@@ -211,8 +211,7 @@ func (l *lease) Release() {
 	l.release()
 }
 
-// PauseNotifications makes the executor pause until the lease lets it go on, or
-// is released.
+// PauseNotifications makes the executor pause until the lease resumes it, or is released.
 func (l *lease) PauseNotifications(ctx context.Context) error {
 	return l.process.pauses.set(ctx, l.Executor, l, true)
 }
@@ -223,8 +222,7 @@ func (l *lease) ResumeNotifications(ctx context.Context) error {
 
 func (l *lease) Kill() { l.process.kill() }
 
-// SpawnTerminal remembers the terminal, whose end must be told even if the
-// executor dies.
+// SpawnTerminal remembers the terminal, whose end must be reported even if the executor dies.
 func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
 	result, err := l.Executor.SpawnTerminal(ctx, p)
 	if err == nil {
@@ -233,8 +231,8 @@ func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams
 	return result, err
 }
 
-// ExecutePrompt turns an error that the executor answered into a result: only
-// an executor that has gone is an error.
+// ExecutePrompt turns an error response of the executor into a result: only the loss of the
+// executor is an error.
 func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
 	defer l.process.inventory.give(p.TaskID)()
 	result, err := l.Executor.ExecutePrompt(ctx, p)
@@ -250,8 +248,8 @@ func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams
 	return result, err
 }
 
-// SetSession takes an executor that does not know the call, which is somebody
-// else's, for one that has no agent to tell.
+// SetSession treats an executor without this method, a third-party one, as one that has no agent
+// yet.
 func (l *lease) SetSession(ctx context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
 	result, err := l.Executor.SetSession(ctx, p)
 	var answered *jsonrpc2.Error
@@ -282,8 +280,8 @@ func (l *lease) YieldTurn(ctx context.Context, p catalog.YieldTurnParams) (catal
 	return result, err
 }
 
-// RunCommand remembers the command, of which nothing is to be left if the executor dies.
-// An error is that of an executor that could not serve the call, or has gone.
+// RunCommand remembers the command, because its processes must end if the executor dies. An
+// error means that the executor could not serve the call, or has gone.
 func (l *lease) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 	ended := l.process.inventory.command(p.CommandID, p.Mark)
 	result, err := l.Executor.RunCommand(ctx, p)

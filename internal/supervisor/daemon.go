@@ -7,15 +7,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// daemon is the hub as one executor sees it: errors are made fit for the
-// wire, and the agents that it reports are remembered.
+// daemon is the hub as one executor sees it: it converts errors for the wire, and remembers the
+// reported agents.
 type daemon struct {
 	catalog.Daemon
 	wire    func(error) error
 	process *process
 }
 
-// forWire makes an error of the hub fit for the wire.
+// forWire converts an error of the hub for the wire.
 func forWire[R any](d daemon, result R, err error) (R, error) {
 	if err != nil {
 		err = d.wire(err)
@@ -60,7 +60,7 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 
 var errOthersConversation = &domain.Error{Kind: domain.KindInvalidToken, Message: "the conversation is not one of this executor's"}
 
-// BeginTurn is taken of a conversation whose agent the executor has.
+// BeginTurn accepts a call for a conversation whose agent the executor has.
 func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	if p.TaskID == "" || !d.process.inventory.has(p.TaskID) || !d.process.holds(p.SessionID) {
 		return catalog.BeginTurnResult{}, d.wire(errOthersConversation)
@@ -69,7 +69,7 @@ func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catal
 	return forWire(d, r, err)
 }
 
-// ReportSession is taken of a conversation whose agent the executor has.
+// ReportSession accepts a report for a conversation whose agent the executor has.
 func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams) error {
 	err := error(errOthersConversation)
 	if p.TaskID != "" && d.process.inventory.has(p.TaskID) && d.process.holds(p.SessionID) {
@@ -81,8 +81,8 @@ func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams
 	return nil
 }
 
-// ReportLate is taken of a conversation whose agent the executor has, and of tasks that it was
-// given.
+// ReportLate accepts a report for a conversation whose agent the executor has, and for its own
+// tasks.
 func (d daemon) ReportLate(ctx context.Context, p catalog.ReportLateParams) error {
 	err := error(errOthersConversation)
 	if p.TaskID != "" && d.process.inventory.has(p.TaskID) && d.process.holds(p.SessionID) {
@@ -94,8 +94,8 @@ func (d daemon) ReportLate(ctx context.Context, p catalog.ReportLateParams) erro
 	return nil
 }
 
-// What is told of terminals has no token: it is taken of tasks that the
-// executor was given.
+// Notifications about terminals have no token: the supervisor accepts them for the executor's
+// own tasks.
 var errOthersTask = &domain.Error{Kind: domain.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
 
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
@@ -138,7 +138,7 @@ func (d daemon) CommandOutput(ctx context.Context, p catalog.CommandOutputParams
 	return d.Daemon.CommandOutput(ctx, p)
 }
 
-// editorFiles are taken of tasks that the executor was given.
+// editorFiles accepts requests for the executor's own tasks.
 type editorFiles struct {
 	catalog.EditorFiles
 	process *process

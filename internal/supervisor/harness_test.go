@@ -30,9 +30,9 @@ import (
 )
 
 const (
-	role   = "DUET_SUPERVISOR_TEST" // what the test's program is when it is started again
+	role   = "DUET_SUPERVISOR_TEST" // selects the role of the test's program when it is started again
 	within = time.Minute
-	// atOnce spares the race detector's second at the end of a process.
+	// atOnce avoids the race detector's delay of one second at the end of a process.
 	atOnce = "GORACE=atexit_sleep_ms=0"
 )
 
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "deaf")
 		waitToBeKilled()
 	case "gone": // it never connects
-	case "agent": // of an executor, which may end before it
+	case "agent": // started by an executor, and may outlive it
 		waitToBeKilled()
 	default:
 		goleak.VerifyTestMain(m)
@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// waitToBeKilled waits until a test or the supervisor ends this process. Where neither
-// does, the process ends by itself.
+// waitToBeKilled waits until a test or the supervisor ends this process. Otherwise the process
+// ends itself after a while.
 func waitToBeKilled() {
 	select {
 	case <-make(chan struct{}):
@@ -62,16 +62,16 @@ func waitToBeKilled() {
 	}
 }
 
-// tiny is an executor that does what its prompts say.
+// tiny is an executor that its prompts control.
 type tiny struct {
 	catalog.Executor
 	daemon func() catalog.Daemon
 	pid    string
 	crash  func()
-	works  func() bool // whether the programs of those that work run still
+	works  func() bool // reports whether the programs of working agents still run
 }
 
-// serveInherited is an executor process.
+// serveInherited runs an executor process.
 func serveInherited() {
 	link := os.NewFile(3, "hub")
 	conn, err := net.FileConn(link)
@@ -85,7 +85,7 @@ func serveInherited() {
 	})
 }
 
-// serve is an executor, until the link ends.
+// serve runs an executor, until the link ends.
 func serve(conn net.Conn, x tiny) {
 	reg := server.NewRegistry()
 	var peer *server.Conn
@@ -101,7 +101,7 @@ func (x tiny) StopTask(context.Context, catalog.StopTaskParams) (catalog.StopTas
 	return catalog.StopTaskResult{}, nil
 }
 
-// ReleaseSession ends no agent of a conversation whose name says that it works.
+// ReleaseSession refuses to end the agent of a conversation whose name says that it works.
 func (x tiny) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
 	return catalog.ReleaseSessionResult{Released: !strings.Contains(p.SessionID, "works") || !x.works()}, nil
 }
@@ -138,7 +138,7 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 			_ = x.daemon().TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: "t", TaskID: task})
 			_ = x.daemon().TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "t", TaskID: task})
 		}
-		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // when it is answered they have been read
+		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // its response shows that the notifications were read
 		return answer(err)
 	case "session": // of its own conversation, and of others
 		for _, of := range []string{p.SessionID, "b", ""} {
@@ -152,13 +152,13 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 		self, _ := os.Executable()
 		agent := exec.Command(self)
 		agent.Env = []string{role + "=agent", catalog.MarkVariable + "=mark-" + p.TaskID}
-		agent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a kill of our group does not reach it
+		agent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a kill of the executor's group does not reach it
 		if err := agent.Start(); err != nil {
 			return answer(err)
 		}
 		data, _ := json.Marshal(catalog.Process{PID: agent.Process.Pid, Mark: "mark-" + p.TaskID})
 		_ = x.daemon().ReportMessage(ctx, catalog.ReportMessageParams{EventType: catalog.EventProcess, EventData: data})
-		_, _ = x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // when it is answered the report has been read
+		_, _ = x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // its response shows that the report was read
 		if p.Prompt == "agent and crash" {
 			x.crash()
 		}
@@ -236,7 +236,7 @@ func closed(t *testing.T, s *Supervisor) {
 	assert.Zero(t, s.Count())
 }
 
-// requireNone waits until the executors have gone that there are.
+// requireNone waits until all current executors have gone.
 func requireNone(t *testing.T, s *Supervisor) {
 	t.Helper()
 	s.mu.Lock()

@@ -9,12 +9,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// releaseWithin is how long an executor may take to end an agent that has
-// nothing to do: its own ladder is shorter.
+// releaseWithin is how long an executor may take to end an idle agent: its own timeouts are
+// shorter.
 const releaseWithin = 10 * time.Second
 
-// markIdle notes that a conversation has nothing to do, and ends the agents of
-// those that have waited too long, or of which there are too many. mu is held.
+// markIdle records that a conversation is idle, and ends agents that have waited too long, or
+// that exceed the limit. mu is held.
 func (s *Supervisor) markIdle(p *process, of purpose) {
 	i := &idleThread{process: p, of: of}
 	i.timer = time.AfterFunc(s.opts.IdleAfter, func() {
@@ -26,23 +26,21 @@ func (s *Supervisor) markIdle(p *process, of purpose) {
 	s.trim()
 }
 
-// trim ends the agents of conversations of which there are too many; mu is
-// held.
+// trim ends the idle agents beyond the limit; mu is held.
 func (s *Supervisor) trim() {
 	for _, i := range s.idle.surplus(s.opts.MostIdle) {
 		s.retire(i)
 	}
 }
 
-// markBusy notes that a conversation has something to do again; mu is held.
+// markBusy records that a conversation is busy again; mu is held.
 func (s *Supervisor) markBusy(p *process, of purpose) {
 	if i := s.idle.of(p, of); i != nil {
 		s.idle.remove(i)
 	}
 }
 
-// retire begins to end the agent of a conversation that has nothing to do; mu
-// is held.
+// retire begins to end the agent of an idle conversation; mu is held.
 func (s *Supervisor) retire(i *idleThread) {
 	if s.closed || i.ending || i.process.ending || s.idle.of(i.process, i.of) != i {
 		return
@@ -56,14 +54,14 @@ func (s *Supervisor) retire(i *idleThread) {
 	})
 }
 
-// retired is told what came of retire; mu is held.
+// retired handles the result of retire; mu is held.
 func (s *Supervisor) retired(i *idleThread, released bool) {
 	i.ending = false
 	p := i.process
 	switch {
-	case s.closed || p.ending || s.idle.of(p, i.of) != i: // or it has something to do again
+	case s.closed || p.ending || s.idle.of(p, i.of) != i: // or it is busy again
 	case !released:
-		i.works = true // it is asked again
+		i.works = true // retire tries again later
 		i.timer.Reset(s.opts.IdleAfter)
 	default:
 		s.idle.remove(i)
@@ -81,13 +79,13 @@ func (s *Supervisor) retired(i *idleThread, released bool) {
 	}
 }
 
-// isSpare reports whether an executor has neither agents nor something to do,
-// so that the next conversation can have it; the supervisor's mu is held.
+// isSpare reports whether an executor has neither agents nor work, so that the next conversation
+// can use it; the supervisor's mu is held.
 func (p *process) isSpare() bool {
 	return p.kind == kindACP && p.uses == 0 && len(p.threads) == 0 && !p.ending
 }
 
-// hasSpare reports whether there is a spare executor beside one; mu is held.
+// hasSpare reports whether there is a spare executor besides one; mu is held.
 func (s *Supervisor) hasSpare(beside *process) bool {
 	for p := range s.processes {
 		if p != beside && p.isSpare() {
@@ -97,8 +95,8 @@ func (s *Supervisor) hasSpare(beside *process) bool {
 	return false
 }
 
-// linger lets an executor that has nothing wait for the next conversation, or
-// command, but not for long. mu is held.
+// linger keeps a spare executor for the next conversation, or command, for a limited time. mu is
+// held.
 func (s *Supervisor) linger(p *process) {
 	p.idleSince = time.Now()
 	p.idle = time.AfterFunc(s.opts.IdleAfter, func() {
@@ -112,9 +110,9 @@ func (s *Supervisor) linger(p *process) {
 	})
 }
 
-// release asks the executor to end the agent of a conversation, and reports
-// whether it has none now. One that somebody else wrote has no word for that: it
-// has one conversation alone, and is ended as a whole.
+// release makes the executor end the agent of a conversation, and reports whether it now has
+// none. A third-party executor has no method for that: it has only one conversation, and is
+// ended as a whole.
 func (p *process) release(thread string) bool {
 	<-p.started
 	if p.foreign || p.failure != nil {
@@ -129,18 +127,18 @@ func (p *process) release(thread string) bool {
 	return err != nil || result.Released
 }
 
-// An idleThread is a conversation of which no prompt runs, and whose agent
-// waits for the next one in an executor.
+// An idleThread is a conversation without a running prompt, whose agent waits for the next one
+// in an executor.
 type idleThread struct {
 	process *process
 	of      purpose
 	timer   *time.Timer // ends its agent
 	ending  bool        // its agent is being ended
-	works   bool        // its agent has a program in a terminal: it is no idle one
+	works   bool        // its agent has a program in a terminal, so it does not count as idle
 }
 
-// idleThreads are the conversations that have nothing to do, the one that has
-// waited longest first. The supervisor's mu guards them.
+// idleThreads are the idle conversations, the longest idle first. The supervisor's mu guards
+// them.
 type idleThreads []*idleThread
 
 // of finds a conversation, or returns nil.
@@ -153,18 +151,18 @@ func (l idleThreads) of(p *process, of purpose) *idleThread {
 	return nil
 }
 
-// works reports whether an agent of a process has refused to be ended, since it works.
+// works reports whether an agent of a process has refused to end, because it works.
 func (l idleThreads) works(p *process) bool {
 	return slices.ContainsFunc(l, func(i *idleThread) bool { return i.process == p && i.works })
 }
 
-// remove takes a conversation out of the list.
+// remove removes a conversation from the list.
 func (l *idleThreads) remove(gone *idleThread) {
 	gone.timer.Stop()
 	*l = slices.DeleteFunc(*l, func(i *idleThread) bool { return i == gone })
 }
 
-// surplus are those that have waited longest beyond so many.
+// surplus returns the longest idle conversations beyond a limit.
 func (l idleThreads) surplus(most int) []*idleThread {
 	var idle []*idleThread
 	for _, i := range l {
@@ -175,18 +173,18 @@ func (l idleThreads) surplus(most int) []*idleThread {
 	return idle[:max(len(idle)-most, 0)]
 }
 
-// pauses are the leases that want one executor, which may have several, to
-// pause. It does while there is one. The zero value has none.
+// pauses are the leases that want one executor to pause; several may share it. It pauses while
+// there is one. The zero value has none.
 type pauses struct {
-	telling sync.Mutex // held while the executor is told, so that it is told in order
+	sending sync.Mutex // held during the call to the executor, to keep the order
 
-	mu     sync.Mutex // guards the fields below
-	by     map[*lease]struct{}
-	paused bool // what the executor was told last
-	unsure bool // it may not have been
+	mu         sync.Mutex // guards the fields below
+	by         map[*lease]struct{}
+	paused     bool // the last value sent to the executor
+	sendFailed bool // that call may have failed
 }
 
-// set notes whether a lease wants the executor to pause, and tells it.
+// set records whether a lease wants the executor to pause, and notifies the executor.
 func (p *pauses) set(ctx context.Context, x catalog.Executor, l *lease, pause bool) error {
 	p.mu.Lock()
 	if p.by == nil {
@@ -198,26 +196,26 @@ func (p *pauses) set(ctx context.Context, x catalog.Executor, l *lease, pause bo
 		delete(p.by, l)
 	}
 	p.mu.Unlock()
-	return p.tell(ctx, x)
+	return p.send(ctx, x)
 }
 
-// leave ends the pause of a lease, for good, and reports whether the executor
-// is to be told something.
+// leave permanently ends the pause of a lease, and reports whether the executor needs a
+// notification.
 func (p *pauses) leave(l *lease) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.released = true
 	delete(p.by, l)
-	return p.unsure || p.paused != (len(p.by) > 0)
+	return p.sendFailed || p.paused != (len(p.by) > 0)
 }
 
-// tell tells the executor what counts now, unless it was told that last.
-func (p *pauses) tell(ctx context.Context, x catalog.Executor) error {
-	p.telling.Lock()
-	defer p.telling.Unlock()
+// send sends the executor the current state, unless that was sent last.
+func (p *pauses) send(ctx context.Context, x catalog.Executor) error {
+	p.sending.Lock()
+	defer p.sending.Unlock()
 	p.mu.Lock()
 	pause := len(p.by) > 0
-	known := pause == p.paused && !p.unsure
+	known := pause == p.paused && !p.sendFailed
 	p.mu.Unlock()
 	if known {
 		return nil
@@ -229,6 +227,6 @@ func (p *pauses) tell(ctx context.Context, x catalog.Executor) error {
 	err := send(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.paused, p.unsure = pause, err != nil
+	p.paused, p.sendFailed = pause, err != nil
 	return err
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waiting are the conversations that have an agent and nothing to do, the one
-// that waits longest first.
+// waiting returns the conversations with an idle agent, the longest idle first.
 func waiting(s *Supervisor) (threads []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,14 +21,14 @@ func waiting(s *Supervisor) (threads []string) {
 	return threads
 }
 
-// requireWaiting requires that these wait, once all is quiet.
+// requireWaiting requires that exactly these are idle, once nothing runs.
 func requireWaiting(t *testing.T, s *Supervisor, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	require.Equal(t, want, waiting(s), "those that wait")
 }
 
-// used is a conversation that had a prompt, and what its executor is called.
+// used returns the executor of a conversation that had a prompt.
 func used(t *testing.T, s *Supervisor, thread string) (pid string) {
 	t.Helper()
 	l := acquire(t, s, acp(thread))
@@ -86,7 +85,7 @@ func TestAnExecutorWithoutAgentsIsUsedAgain(t *testing.T) {
 	})
 }
 
-// Agents that share an executor are ended each for itself.
+// Agents that share an executor are ended individually.
 func TestAgentsOfOneExecutorAreEndedEachForItself(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 2, 2 }, func(t *testing.T, s *Supervisor, _ *memory) {
 		works := acquire(t, s, acp("long"))
@@ -107,7 +106,7 @@ func TestAgentsOfOneExecutorAreEndedEachForItself(t *testing.T) {
 	})
 }
 
-// An agent with a program of its own in a terminal is no idle one.
+// An agent with its own program in a terminal does not count as idle.
 func TestAnAgentWhoseProgramsRunIsKept(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle = 1 }, func(t *testing.T, s *Supervisor, m *memory) {
 		for _, thread := range []string{"a works", "b works", "c"} {
@@ -127,7 +126,7 @@ func TestAnAgentWhoseProgramsRunIsKept(t *testing.T) {
 	})
 }
 
-// A prompt that comes while an agent is being ended finds a place.
+// A prompt that comes while an agent is ending finds a place.
 func TestAPromptMeetsTheEndOfItsAgent(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 0, 2 }, func(t *testing.T, s *Supervisor, _ *memory) {
 		for range 50 {

@@ -12,41 +12,38 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An inventory is what one executor was given to do, and what it has started
-// for that: what must not be left behind when it has gone. The zero value is
-// empty. Its methods may be called from any goroutine.
+// An inventory records the tasks of one executor, and the processes that it has started for
+// them: those must not outlive it. The zero value is empty. Its methods may be called from any
+// goroutine.
 type inventory struct {
-	mu     sync.Mutex            // guards the fields below
-	closed bool                  // the executor has gone
-	agents map[string]remembered // by mark; commands of the configuration are among them
-	prunes int                   // how many agents there are when those that have ended are forgotten; 0: leastPruned
-	// terminals: true while they run, false if one ended before its start was
-	// answered
+	mu      sync.Mutex            // guards the fields below
+	closed  bool                  // the executor has gone
+	agents  map[string]remembered // by mark; includes commands of the configuration
+	pruneAt int                   // number of agents that triggers the next prune; 0: leastPruned
+	// terminals: true while they run, false if one ended before the response to its start
 	terminals map[string]bool
-	owners    map[string]string   // the tasks of agents' terminals among them
-	tasks     map[string]struct{} // that it was given: agents' terminals outlive them
-	past      []string            // the tasks among them that have ended, the oldest first
-	commands  map[string]string   // the marks of those that run, by their ids
+	owners    map[string]string   // the tasks of agents' terminals by terminal
+	tasks     map[string]struct{} // of the executor: agents' terminals outlive them
+	past      []string            // the ended tasks among them, the oldest first
+	commands  map[string]string   // the marks of running commands, by id
 }
 
-// A remembered is a process, and when it was remembered first.
+// A remembered is a process, and when it was first recorded.
 type remembered struct {
 	domain.Process
 	since time.Time
 }
 
 const (
-	// pastTasks is how many tasks that have ended an executor may still report about.
+	// pastTasks is the number of ended tasks that an executor may still report about.
 	pastTasks = 1024
-	// leastPruned is how many agents are remembered at least before those that have ended
-	// are forgotten.
+	// leastPruned is the minimum number of agents before ended ones are forgotten.
 	leastPruned = 256
-	// pruneAfter is how long an agent is remembered in any case. One that is just being
-	// started shows no mark yet.
+	// pruneAfter is how long an agent is always remembered. A starting agent shows no mark yet.
 	pruneAfter = time.Minute
 )
 
-// give notes a task that the executor is given; ended is called when it has answered.
+// give records a task of the executor; ended is called after the executor's response.
 func (i *inventory) give(task string) (ended func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -64,8 +61,7 @@ func (i *inventory) give(task string) (ended func()) {
 	}
 }
 
-// forgetPast forgets the oldest tasks that have ended, but those of terminals that still
-// run; mu is held.
+// forgetPast forgets the oldest ended tasks, except those of running terminals; mu is held.
 func (i *inventory) forgetPast() {
 	owning := make(map[string]bool)
 	for _, task := range i.owners {
@@ -83,7 +79,7 @@ func (i *inventory) forgetPast() {
 	i.past = kept
 }
 
-// has reports whether the executor was given a task, or none is meant.
+// has reports whether a task belongs to the executor, or is empty.
 func (i *inventory) has(task string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -91,9 +87,9 @@ func (i *inventory) has(task string) bool {
 	return ok || task == ""
 }
 
-// tasksMeant are the tasks that something which the executor had to say of a task
-// may be about: of "", or one that is not its own, it is any of its tasks.
-func (i *inventory) tasksMeant(task string) []string {
+// affectedTasks returns the tasks that a report may be about. For "", or a task of another
+// executor, those are all of the executor's tasks.
+func (i *inventory) affectedTasks(task string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, own := i.tasks[task]; own {
@@ -102,8 +98,7 @@ func (i *inventory) tasksMeant(task string) []string {
 	return slices.Sorted(maps.Keys(i.tasks))
 }
 
-// command remembers a command that the executor is given; ended is called when nothing
-// of it is left.
+// command records a command of the executor; ended is called after all its processes have ended.
 func (i *inventory) command(id, mark string) (ended func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -128,7 +123,7 @@ func (i *inventory) hasCommand(id string) bool {
 	return ok
 }
 
-// commandStarted remembers the process of a command.
+// commandStarted records the process of a command.
 func (i *inventory) commandStarted(id string, pid int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -137,8 +132,7 @@ func (i *inventory) commandStarted(id string, pid int) {
 	}
 }
 
-// terminal remembers a terminal that runs in the executor, or that it has
-// ended.
+// terminal records that a terminal runs in the executor, or has ended.
 func (i *inventory) terminal(id string, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -147,7 +141,7 @@ func (i *inventory) terminal(id string, running bool) {
 	}
 	delete(i.owners, id)
 	if _, known := i.terminals[id]; known {
-		delete(i.terminals, id) // it ended, or had ended before its start was answered
+		delete(i.terminals, id) // it ended, also if that was before the response to its start
 		return
 	}
 	if i.terminals == nil {
@@ -156,7 +150,7 @@ func (i *inventory) terminal(id string, running bool) {
 	i.terminals[id] = running
 }
 
-// agentTerminal remembers a terminal of an agent.
+// agentTerminal records a terminal of an agent.
 func (i *inventory) agentTerminal(id, task string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -172,7 +166,7 @@ func (i *inventory) agentTerminal(id, task string) {
 	i.terminals[id], i.owners[id] = true, task
 }
 
-// agent remembers an agent that the executor has started.
+// agent records an agent that the executor has started.
 func (i *inventory) agent(data json.RawMessage) {
 	var agent catalog.Process
 	if json.Unmarshal(data, &agent) != nil || agent.PID <= 1 || agent.Mark == "" {
@@ -183,7 +177,7 @@ func (i *inventory) agent(data json.RawMessage) {
 	i.remember(domain.Process{PID: agent.PID, Mark: agent.Mark})
 }
 
-// remember keeps the process of an agent or a command; mu is held.
+// remember stores the process of an agent or a command; mu is held.
 func (i *inventory) remember(p domain.Process) {
 	if i.closed {
 		return
@@ -196,9 +190,9 @@ func (i *inventory) remember(p domain.Process) {
 		since = known.since
 	}
 	i.agents[p.Mark] = remembered{p, since}
-	if len(i.agents) >= cmp.Or(i.prunes, leastPruned) {
+	if len(i.agents) >= cmp.Or(i.pruneAt, leastPruned) {
 		i.prune()
-		i.prunes = max(2*len(i.agents), leastPruned)
+		i.pruneAt = max(2*len(i.agents), leastPruned)
 	}
 }
 
@@ -213,7 +207,7 @@ func (i *inventory) prune() {
 	if len(old) == 0 {
 		return
 	}
-	for _, mark := range i.commands { // the executor says when one has ended
+	for _, mark := range i.commands { // the executor reports their end
 		old = slices.DeleteFunc(old, func(p domain.Process) bool { return p.Mark == mark })
 	}
 	running := runningMarks(old)
@@ -224,8 +218,8 @@ func (i *inventory) prune() {
 	}
 }
 
-// close is called when the executor has gone. It returns the agents that it
-// has started, and the terminals that run, with their tasks.
+// close handles the end of the executor. It returns the agents that it has started, and the
+// running terminals, with their tasks.
 func (i *inventory) close() (agents []domain.Process, terminals map[string]string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An executor that works for weeks is remembered by what still runs.
+// The inventory of an executor that works for weeks contains only what still runs.
 func TestAnInventoryForgetsWhatHasEnded(t *testing.T) {
 	agent := exec.Command(os.Args[0])
 	agent.Env = []string{role + "=agent", catalog.MarkVariable + "=runs"}
@@ -42,7 +42,7 @@ func TestAnInventoryForgetsWhatHasEnded(t *testing.T) {
 	})
 }
 
-// A terminal outlives its task, and so does what its executor reports about it.
+// A terminal outlives its task, and so do the executor's reports about it.
 func TestAnInventoryKeepsTheTasksOfTerminals(t *testing.T) {
 	var i inventory
 	i.give("first")()

@@ -6,9 +6,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
-// KillAgents kills agents that lost their executor, and every process that they started.
-// It finds them by the mark in their environment, since process IDs are reused. One call
-// looks through the machine's processes once, whatever the number of agents.
+// KillAgents kills agents that lost their executor, and every process that they started. It
+// finds them by the mark in their environment, because process IDs are reused. One call scans
+// the machine's processes once, whatever the number of agents.
 func KillAgents(left []domain.Process) {
 	if len(left) == 0 {
 		return
@@ -23,7 +23,7 @@ func KillAgents(left []domain.Process) {
 	})
 }
 
-// runningMarks returns the marks of processes of which something runs.
+// runningMarks returns the marks with a running process.
 func runningMarks(of []domain.Process) map[string]bool {
 	running := make(map[string]bool, len(of))
 	for _, p := range of {

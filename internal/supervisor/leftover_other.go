@@ -4,8 +4,8 @@ package supervisor
 
 import "github.com/duet-rpc/duet-rpc/internal/domain"
 
-// KillAgents does nothing: there are no executors here.
+// KillAgents does nothing: this system has no executors.
 func KillAgents([]domain.Process) {}
 
-// runningMarks returns no marks, since KillAgents ends nothing.
+// runningMarks returns no marks, because KillAgents ends nothing.
 func runningMarks([]domain.Process) map[string]bool { return nil }

@@ -14,9 +14,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// KillAgents ends agents that have lost their executor, with their process
-// groups. One whose process does not have its mark in its environment has
-// ended long ago, and the process id is somebody else's.
+// KillAgents ends agents that have lost their executor, with their process groups. A process
+// without the agent's mark in its environment is another one: the agent has ended and its
+// process id was reused.
 func KillAgents(left []domain.Process) {
 	for _, p := range left {
 		if p.PID <= 1 || unix.Kill(p.PID, 0) != nil {

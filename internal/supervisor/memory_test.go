@@ -14,17 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// idleAfter is when, in a bubble, an agent that waits for a prompt is ended, and
-// an executor that nobody uses.
+// idleAfter is when, in a bubble, an idle agent and an unused executor are ended.
 const idleAfter = time.Minute
 
-// memory is where executors live that are no processes.
+// memory runs executors in memory instead of processes.
 type memory struct {
-	programsEnded atomic.Bool // those of agents in terminals
+	programsEnded atomic.Bool // programs of agents in terminals
 
 	mu    sync.Mutex
 	last  int
-	alive map[string]bool // by the pid that they give
+	alive map[string]bool // by fake pid
 }
 
 func (m *memory) launch([]string) (*child, error) {
@@ -51,8 +50,8 @@ func (m *memory) has(pid string) bool {
 	return m.alive[pid]
 }
 
-// inBubble runs a test with a supervisor whose executors live in memory, and
-// whose clock goes on when all wait for it.
+// inBubble runs a test with a supervisor whose executors run in memory, and whose clock advances
+// when all goroutines wait for it.
 func inBubble(t *testing.T, change func(*Options), test func(*testing.T, *Supervisor, *memory)) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{alive: make(map[string]bool)}
@@ -62,7 +61,7 @@ func inBubble(t *testing.T, change func(*Options), test func(*testing.T, *Superv
 	})
 }
 
-// requireCount requires that there are so many executors, once all is quiet.
+// requireCount requires a number of executors, once nothing runs.
 func requireCount(t *testing.T, s *Supervisor, want int, why string) {
 	t.Helper()
 	synctest.Wait()

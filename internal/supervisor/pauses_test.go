@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// A pausable notes what an executor is told.
+// A pausable records the calls to an executor.
 type pausable struct {
 	catalog.Executor
 	told []string
@@ -32,7 +32,7 @@ func (x *pausable) tell(what string) error {
 func (x *pausable) PauseNotifications(context.Context) error  { return x.tell("pause") }
 func (x *pausable) ResumeNotifications(context.Context) error { return x.tell("resume") }
 
-// An executor that several use pauses while one of them wants it to.
+// A shared executor pauses while one of its leases wants it to.
 func TestAnExecutorPausesWhileOneOfItsLeasesWantsIt(t *testing.T) {
 	synctest.Test(t, testPauses)
 }
@@ -78,8 +78,7 @@ func testPauses(t *testing.T) {
 	assert.Equal(t, "resume", told())
 }
 
-// Whoever gives a lease back when the supervisor has been closed starts nothing
-// that nobody waits for.
+// Releasing a lease after the supervisor was closed starts no goroutine.
 func TestNobodyIsToldAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &pausable{}

@@ -26,20 +26,20 @@ type process struct {
 	supervisor *Supervisor
 	kind       string
 	command    []string
-	foreign    bool          // somebody else wrote it
+	foreign    bool          // third-party
 	started    chan struct{} // closed when it runs, or failed to
 	exited     chan struct{} // closed when it has gone
-	replaces   *process      // it starts when that one has gone; or nil
-	failure    error         // why it does not run; set before started is closed
+	replaces   *process      // it starts after that one has gone; or nil
+	failure    error         // why it failed; set before started is closed
 	executor   catalog.Executor
 	pauses     pauses
 	inventory  inventory
 
 	// The supervisor's mu guards these.
-	threads   map[purpose]int // those whose agents are there, and how often each is used
+	threads   map[purpose]int // conversations with an agent here, and how often each is used
 	uses      int
 	ending    bool
-	replaced  bool // another one has its place
+	replaced  bool // another process has its place
 	idleSince time.Time
 	idle      *time.Timer
 
@@ -47,8 +47,7 @@ type process struct {
 	child *child     // nil until it is started
 }
 
-// has reports whether a conversation's agent is there. The supervisor's mu is
-// held.
+// has reports whether a conversation's agent is in this process. The supervisor's mu is held.
 func (p *process) has(of purpose) bool {
 	_, there := p.threads[of]
 	return there
@@ -69,7 +68,7 @@ func (p *process) use() {
 	}
 }
 
-// run starts the process and stays with it until it has gone.
+// run starts the process and waits until it has gone.
 func (p *process) run() {
 	s := p.supervisor
 	log := s.opts.Logger
@@ -142,13 +141,13 @@ func (p *process) run() {
 	agents, terminals := p.inventory.close()
 	KillAgents(agents) // which it should have ended itself
 	p.endTerminals(terminals)
-	if !s.isClosed() { // else the next hub tells it
+	if !s.isClosed() { // else the next hub reports it
 		p.endBackground()
 	}
 }
 
-// greet waits until the executor answers: whatever it says of a task that
-// there is not will do. One that somebody else wrote is taken at its word.
+// greet waits until the executor answers: any answer about an unknown task will do. A
+// third-party executor is not checked.
 func (p *process) greet(ctx context.Context) error {
 	if p.foreign {
 		return nil
@@ -166,7 +165,7 @@ func (p *process) greet(ctx context.Context) error {
 	return fmt.Errorf("an executor ended at once: %w", err)
 }
 
-// end asks the process to end; it has nothing to do any more.
+// end requests the end of the process, which has no more work.
 func (p *process) end(reason string) {
 	p.supervisor.work.Go(func() {
 		<-p.started
@@ -182,7 +181,7 @@ func (p *process) end(reason string) {
 	})
 }
 
-// hangUp closes the link: an executor ends its agents then, and itself.
+// hangUp closes the link: an executor then ends its agents, and itself.
 func (p *process) hangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,8 +190,8 @@ func (p *process) hangUp() {
 	}
 }
 
-// disconnected notes that the connection has broken, before whoever was told so asks
-// for an executor again: it is not to get this one.
+// disconnected records that the connection has broken, before a caller that sees the error
+// acquires another executor: it must not get this one.
 func (p *process) disconnected() {
 	p.supervisor.mu.Lock()
 	defer p.supervisor.mu.Unlock()
@@ -227,7 +226,7 @@ func (p *process) endBackground() {
 	}
 }
 
-// endTerminals tells of the terminals that ended with the process.
+// endTerminals reports the end of the process's terminals.
 func (p *process) endTerminals(left map[string]string) {
 	for id, task := range left {
 		exit := catalog.TerminalExitParams{TerminalID: id, TaskID: task, ExitCode: -1, Signal: "executor gone"}
@@ -237,7 +236,7 @@ func (p *process) endTerminals(left map[string]string) {
 	}
 }
 
-// A child is the program of an executor, and our end of the link to it.
+// A child is the program of an executor, and the hub's end of its link.
 type child struct {
 	pid  int
 	link net.Conn
@@ -245,8 +244,8 @@ type child struct {
 	kill func()       // ends the program at once, and its process group
 }
 
-// startChild starts a program, joined by a socketpair. The goroutine that reads
-// what it complains of belongs to the Supervisor.
+// startChild starts a program, connected by a socketpair. The Supervisor owns the goroutine that
+// reads its standard error.
 func (s *Supervisor) startChild(command []string) (*child, error) {
 	if len(command) == 0 {
 		return nil, errors.New("no command is configured")
@@ -274,7 +273,7 @@ func (s *Supervisor) startChild(command []string) (*child, error) {
 		for lines.Scan() {
 			s.opts.Logger.Debug("executor", "pid", cmd.Process.Pid, "says", lines.Text())
 		}
-		_, _ = io.Copy(io.Discard, stderr) // a line that is too long ends the scan; nobody is to wait for us
+		_, _ = io.Copy(io.Discard, stderr) // a line that is too long ends the scan; the program must not block
 	})
 	return &child{pid: cmd.Process.Pid, link: socket.ReceivingFiles(near), wait: cmd.Wait, kill: func() { killGroup(cmd) }}, nil
 }

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketpair makes the link to an executor: our end, and the one that it
-// inherits.
+// socketpair makes the link to an executor: the hub's end, and the one that it inherits.
 func socketpair() (net.Conn, *os.File, error) {
-	// ForkLock: no child that is started meanwhile may inherit them.
+	// ForkLock: a child that starts meanwhile must not inherit them.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -35,8 +34,8 @@ func socketpair() (net.Conn, *os.File, error) {
 	return conn, far, nil
 }
 
-// inOwnGroup keeps signals of the terminal, such as C-c, from an executor:
-// the hub decides when it ends.
+// inOwnGroup keeps signals of the terminal, such as C-c, from an executor: the hub decides when
+// it ends.
 func inOwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(cmd *exec.Cmd) { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }

@@ -39,7 +39,7 @@ func testOwnExecutors(t *testing.T, s *Supervisor, _ *memory) {
 	assert.Equal(t, 3, s.Count())
 	for _, l := range []catalog.Lease{a, b, c1, c2, again, third, fourth} {
 		l.Release()
-		l.Release() // once more is no harm
+		l.Release() // a second release does nothing
 	}
 }
 
@@ -48,7 +48,7 @@ func foreign(name, thread string) catalog.LeaseRequest {
 	return catalog.LeaseRequest{Thread: thread, Agent: name, Driver: "executor", Command: []string{self}}
 }
 
-// waits requires that there is no room, and returns what comes when there is.
+// waits requires that there is no room, and returns a channel for the later lease.
 func waits(t *testing.T, s *Supervisor, want catalog.LeaseRequest) <-chan catalog.Lease {
 	t.Helper()
 	assert.False(t, s.HasRoom(want))
@@ -84,10 +84,10 @@ func testRoom(t *testing.T, s *Supervisor, m *memory) {
 	assert.True(t, s.HasRoom(foreign("x", "1")), "it is there")
 	_, err := x.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "crash"})
 	require.ErrorIs(t, err, jsonrpc2.ErrClosed)
-	(<-more).Release() // the place of one that died is free
+	(<-more).Release() // the place of a dead one is free
 }
 
-// However many agents wait for a human, a command or a terminal has a place.
+// However many agents wait for a person, a command or a terminal has a place.
 func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
 	inBubble(t, func(o *Options) { o.IdleAfter = 1000 * time.Hour }, testPlaceForCommands)
 }

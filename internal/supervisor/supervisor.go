@@ -20,48 +20,46 @@ import (
 
 // Options configure a Supervisor.
 type Options struct {
-	// Daemon serves what executors ask.
+	// Daemon serves requests of executors.
 	Daemon catalog.Daemon
-	// EditorFiles, if set, can be asked for files, too.
+	// EditorFiles, if set, serves file requests, too.
 	EditorFiles catalog.EditorFiles
-	// Command returns how an executor of ours is started, at each start.
+	// Command returns the command of our own executor, at each start.
 	Command func() []string
-	// Environment is that of executors: nothing is inherited.
+	// Environment is the complete environment of executors: they inherit nothing.
 	Environment []string
-	// WireError turns an error of Daemon into one that executors are told.
+	// WireError converts an error of Daemon for executors.
 	WireError func(error) error
 	Logger    *slog.Logger
-	// Trace, if set, sees each message between the hub and an executor, by its
-	// process id; see server.Options.
+	// Trace, if set, receives each message between the hub and an executor, with its process id;
+	// see server.Options.
 	Trace func(pid int, sent bool, message []byte)
-	// Most is how many executors there may be, at least 2: one of the places
-	// is for commands and terminals alone. Default 10.
+	// Most is the maximum number of executors, at least 2: one of the places is for commands and
+	// terminals only. Default 10.
 	Most int
-	// IdleAfter is when an agent that waits for a prompt is ended, and an
-	// executor that nobody uses. Default 60 s.
+	// IdleAfter is when an idle agent and an unused executor are ended. Default 60 s.
 	IdleAfter time.Duration
-	// MostIdle is how many agents may wait for a prompt: of more the one that
-	// waits longest is ended at once.
+	// MostIdle is the maximum number of idle agents: beyond it the longest idle one is ended at
+	// once.
 	MostIdle int
-	// StartWithin is how long an executor of ours may take to answer for the
-	// first time. Default 10 s.
+	// StartWithin is how long our own executor may take for its first answer. Default 10 s.
 	StartWithin time.Duration
 }
 
-// errClosed is what Acquire returns after Close.
+// errClosed is the error of Acquire after Close.
 var errClosed = errors.New("the executors have been ended")
 
 // A Supervisor owns the executors. Its methods may be called from any
 // goroutine.
 type Supervisor struct {
 	opts   Options
-	launch func(command []string) (*child, error) // startChild; tests have another
-	work   background.Group                       // every goroutine: of processes, and who ends them
+	launch func(command []string) (*child, error) // startChild, or a replacement in tests
+	work   background.Group                       // every goroutine: of processes, and those that end them
 
 	mu        sync.Mutex // guards the fields below, and the uses of processes
 	processes map[*process]struct{}
 	idle      idleThreads
-	changed   chan struct{} // closed and made anew when there may be room
+	changed   chan struct{} // closed and replaced when there may be room
 	closed    bool
 }
 
@@ -81,7 +79,7 @@ func New(opts Options) *Supervisor {
 	return s
 }
 
-// Count is how many executors there are.
+// Count returns the number of executors.
 func (s *Supervisor) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,13 +92,12 @@ func (s *Supervisor) isClosed() bool {
 	return s.closed
 }
 
-// purpose says who may share an executor: an ACP thread has
-// one to itself while there is room, then they share; commands and terminals
-// share one, whose place is always free; an executor that somebody else wrote
-// runs one thread of one agent.
+// purpose determines which uses may share an executor. An ACP thread has one to itself while
+// there is room, then they share. Commands and terminals share one, whose place is always free.
+// A third-party executor runs one thread of one agent.
 type purpose struct {
 	kind   string // command, acp, or executor and the agent's name
-	thread string // "" where threads share
+	thread string // "" if threads share
 }
 
 const (
@@ -118,7 +115,7 @@ func purposeOf(w catalog.LeaseRequest) purpose {
 	return purpose{kindACP, w.Thread}
 }
 
-// roomChanged wakes whoever waits for room; mu is held.
+// roomChanged wakes all callers that wait for room; mu is held.
 func (s *Supervisor) roomChanged() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -141,27 +138,25 @@ func (s *Supervisor) forget(p *process) {
 	}
 }
 
-// refusals are for a Daemon that wants to know of reports which were
-// lost before it could tell whose they were.
+// refusals is implemented by a Daemon that handles lost reports without a known task.
 type refusals interface {
 	ReportRefused(task string, why error)
 }
 
-// refused tells that something which the process had to say of a task was not
-// taken; of "", or one that is not its own, it is not known which of its tasks
-// was meant, so each is told of.
+// refused records that a report of the process about a task was not accepted. For "", or a task
+// of another executor, the task is unknown, so each of its tasks is affected.
 func (p *process) refused(task string, why error) {
 	hub, ok := p.supervisor.opts.Daemon.(refusals)
 	if !ok {
 		return
 	}
-	for _, task := range p.inventory.tasksMeant(task) {
+	for _, task := range p.inventory.affectedTasks(task) {
 		hub.ReportRefused(task, why)
 	}
 }
 
-// unserved is told of what came from the process and was no message, or had
-// other parameters than it should. What the hub itself refuses it knows.
+// unserved handles a message from the process that was invalid, or had wrong parameters. The hub
+// knows its own refusals.
 func (p *process) unserved(method string, err error) {
 	var refusal *frame.Refusal
 	var wrong *jsonrpc2.Error
@@ -177,9 +172,8 @@ func (p *process) unserved(method string, err error) {
 	p.refused("", err)
 }
 
-// refuse makes an error of the hub fit for the wire, and sees to it that the
-// run is known whose executor has another token than its own: the hub takes
-// nobody's word for that.
+// refuse converts an error of the hub for the wire. It reports an invalid token to the runs of
+// the executor, because the hub does not trust the run that such a message names.
 func (d daemon) refuse(task, method string, err error) error {
 	if err == nil {
 		return nil
@@ -191,7 +185,7 @@ func (d daemon) refuse(task, method string, err error) error {
 	return refusedByHub{d.wire(err)}
 }
 
-// refusedByHub is an error of the hub: what came was served.
+// refusedByHub is an error of the hub: the message itself was served.
 type refusedByHub struct{ error }
 
 func (e refusedByHub) Unwrap() error { return e.error }

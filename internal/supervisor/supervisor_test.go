@@ -32,7 +32,7 @@ func TestACrashTakesOnlyItsOwnRun(t *testing.T) {
 		_, err := a.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "crash"})
 		require.ErrorIs(t, err, jsonrpc2.ErrClosed)
 		a.Release()
-		a = acquire(t, s, acp("a")) // at once, while the dead one is still being buried
+		a = acquire(t, s, acp("a")) // at once, while the dead process is still being cleaned up
 		next := prompt(t, a, "pid")
 		assert.NotEqual(t, pidA, next)
 		pidA = next
@@ -78,8 +78,8 @@ func TestTerminalsOfOthersTasksAreNoneOfItsBusiness(t *testing.T) {
 	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, daemon.reported)
 }
 
-// An executor tells of the sessions of its own conversations, between two of its own
-// tasks; that it tells of others is held against none of its runs.
+// An executor may report about the sessions of its own conversations, also between two of its
+// own tasks. A report about others does not affect its runs.
 func TestSessionsOfOthersAreNoneOfItsBusiness(t *testing.T) {
 	daemon := &asked{}
 	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
@@ -96,8 +96,7 @@ func TestSessionsOfOthersAreNoneOfItsBusiness(t *testing.T) {
 	assert.Equal(t, []string{"session a after own"}, daemon.reported)
 }
 
-// Agents of this version and of those before it are found by their marks, and
-// nobody else is.
+// Agents of this version and of earlier ones are found by their marks, and no other process is.
 func TestAgentsThatLostTheirExecutorAreEnded(t *testing.T) {
 	needsProc(t)
 	start := func(environment ...string) (pid string) {
@@ -246,8 +245,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// An executor that somebody else wrote runs one thread of one agent, and is
-// started by its own command.
+// A third-party executor runs one thread of one agent, and is started by its own command.
 func TestAForeignExecutor(t *testing.T) {
 	s := newSupervisor(t, func(o *Options) { o.Command = func() []string { return []string{"/no/such/program"} } })
 	pids := map[string]bool{}

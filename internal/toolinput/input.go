@@ -9,36 +9,33 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
-// The members that rules look at.
+// The members that rules examine.
 const (
 	commandName  = "command"
 	fileName     = "file_path"
 	readingsName = "command_readings"
 )
 
-// An Input is what a tool is called with, read once. The zero value is no
-// input.
+// An Input is the parsed input of a tool call. The zero value is no input.
 type Input struct {
-	// Ambiguity says for a human why programs may read the input differently;
-	// "" where they all read the same. Then the other fields have every reading.
+	// Ambiguity explains to a person why programs may read the input differently; "" if they all
+	// read the same. Otherwise the other fields have every reading.
 	Ambiguity string
-	// Commands and Files are the texts that the members command and file_path
-	// may stand for. Of a list they are its elements, and of a command's also
-	// all of them joined by spaces.
+	// Commands and Files are the possible texts of the members command and file_path. A list
+	// contributes its elements, and a command's list also all of them joined by spaces.
 	Commands, Files []string
-	// Words are those of a command that is a list of texts, and nothing else in any
-	// reading: a program and its arguments. Then CommandNotText is set too.
+	// Words are the words of a command that in every reading is a list of texts: a program and
+	// its arguments. CommandNotText is then set too.
 	Words []string
-	// Readings are what the command may be instead of what it is said to be
-	// (command_readings): the agent tells it as part of a text for people, which can be
-	// read in several ways. To be allowed, all of them have to be.
+	// Readings are alternatives of the command (command_readings): the agent sends it as part of
+	// a display text, which can be parsed in several ways. All of them must be allowed.
 	Readings []string
-	// CommandNotText and FileNotText tell that there is such a member, and that it is
-	// not simply one text: nobody can say that it is what a rule allows.
+	// CommandNotText and FileNotText report that there is such a member, and that it is not
+	// simply one text: no rule can match it.
 	CommandNotText, FileNotText bool
 }
 
-// Read reads an input. It never fails: what is no JSON object has no members.
+// Read parses an input. It never fails: an input that is not a JSON object has no members.
 func Read(raw []byte) Input {
 	if len(raw) == 0 {
 		return Input{}
@@ -60,7 +57,7 @@ func Read(raw []byte) Input {
 	return r.in
 }
 
-// Command is what the tool runs, if that is one text in every reading.
+// Command returns the command of the tool, if it is the same text in every reading.
 func (in Input) Command() string {
 	if in.CommandNotText || len(in.Commands) != 1 {
 		return ""
@@ -76,8 +73,8 @@ type reader struct {
 }
 
 const (
-	mostDoubts = 5  // that are told
-	mostName   = 60 // bytes of a name that are told
+	mostDoubts = 5  // reported ambiguities
+	mostName   = 60 // reported bytes of a name
 )
 
 func (r *reader) doubt(format string, args ...any) {
@@ -86,8 +83,8 @@ func (r *reader) doubt(format string, args ...any) {
 	}
 }
 
-// top reads the members that rules look at, and those that could be taken for
-// them. What else differs in case only is in doubt here too: the tool reads it.
+// top handles the members that rules examine, and those that could be confused with them. At
+// this level any names that differ only in case are ambiguous too, because the tool reads them.
 func (r *reader) top(i int) {
 	var known names
 	in := &r.in
@@ -120,11 +117,11 @@ func (r *reader) top(i int) {
 
 var foldedCommand, foldedFile, foldedReadings = folded(commandName), folded(fileName), folded(readingsName)
 
-// readings adds what a member stands for to what others of its name do; the
-// words of a command are also what they are joined.
+// readings adds the values of a member to those of the same name; the words of a command also
+// count joined.
 func readings(texts []string, notText bool, value string, join bool) ([]string, bool) {
 	switch value[0] {
-	case 'n': // null is nothing
+	case 'n': // null means no value
 	case '"':
 		text, _ := decodeString(value)
 		notText = notText || len(texts) > 0
@@ -151,7 +148,7 @@ func readings(texts []string, notText bool, value string, join bool) ([]string, 
 	return texts, notText
 }
 
-// textsOf are the elements of a list, if it is one and all of them are texts.
+// textsOf returns the elements of a list, if all of them are texts.
 func textsOf(value string) (texts []string) {
 	if value[0] != '[' {
 		return nil
@@ -174,7 +171,7 @@ func textsOf(value string) (texts []string) {
 	return texts
 }
 
-// value looks for what is in doubt inside of a value.
+// value looks for ambiguities inside a value.
 func (r *reader) value(i int) (end int) {
 	switch r.s[i] {
 	case '{':
@@ -200,12 +197,11 @@ func (r *reader) checkText(quoted string) {
 	}
 }
 
-// names are those of one object.
-type names struct{ seen map[string]string } // by what they are without case
+// names are the names in one object.
+type names struct{ seen map[string]string } // by case-folded name
 
-// add notes a name, and a doubt if it was there before. In another case it is
-// another name deep inside, where there are environments and headers, unless
-// rules look at it.
+// add records a name, and an ambiguity if it is repeated. Deep inside, in environments and
+// headers, names that differ in case are different, unless rules examine them.
 func (n *names) add(r *reader, name string, top bool) {
 	if !utf8.ValidString(name) {
 		r.broken = true
@@ -228,7 +224,7 @@ func (n *names) add(r *reader, name string, top bool) {
 	}
 }
 
-// quote is a name as people are shown it.
+// quote returns a name for display.
 func quote(name string) string {
 	if len(name) > mostName {
 		name = strings.ToValidUTF8(name[:mostName], "") + "…"

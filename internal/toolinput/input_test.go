@@ -81,7 +81,7 @@ func TestAnInputThatProgramsReadDifferently(t *testing.T) {
 	assert.True(t, json.Valid([]byte(fmt.Sprintf("%q", long.Ambiguity))))
 }
 
-// Whatever encoding/json takes for one name is one here, too.
+// Names that encoding/json treats as equal are equal here, too.
 func TestNamesThatDifferInCase(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for next := unicode.SimpleFold(r); next > r; next = unicode.SimpleFold(next) {
@@ -112,7 +112,7 @@ func TestOnlyTheSameInputsHaveOnePrint(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, input := range inputs {
-		print := toolinput.Print([]byte(input))
+		print := toolinput.Fingerprint([]byte(input))
 		assert.Len(t, print, 64)
 		assert.Empty(t, seen[print], "%q has the print of %q", input, seen[print])
 		seen[print] = input
@@ -125,7 +125,7 @@ func TestAnInputThatIsDeep(t *testing.T) {
 	deep := []byte(strings.Repeat(`{"a":[`, depth/2) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat(`]}`, depth/2))
 	require.True(t, json.Valid(deep))
 	assert.Equal(t, toolinput.Input{}, toolinput.Read(deep))
-	assert.Equal(t, toolinput.Print(deep), toolinput.Print(append([]byte(" "), deep...)))
+	assert.Equal(t, toolinput.Fingerprint(deep), toolinput.Fingerprint(append([]byte(" "), deep...)))
 }
 
 func TestMembersOfAMessage(t *testing.T) {
@@ -153,7 +153,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, name string) {
 		in := toolinput.Read(raw)
-		print := toolinput.Print(raw)
+		print := toolinput.Fingerprint(raw)
 		members, err := toolinput.Members(raw)
 		if !json.Valid(raw) {
 			assert.Error(t, err)
@@ -161,17 +161,17 @@ func FuzzRead(f *testing.F) {
 		}
 		var compact bytes.Buffer
 		require.NoError(t, json.Compact(&compact, raw))
-		assert.Equal(t, print, toolinput.Print(compact.Bytes()))
+		assert.Equal(t, print, toolinput.Fingerprint(compact.Bytes()))
 		if in.Ambiguity != "" {
 			return
 		}
-		// Without twins encoding/json reads the same, without regard to case.
+		// Without twins encoding/json reads the same, ignoring case.
 		var want struct {
 			Command any
 			Path    any `json:"file_path"`
 		}
 		var all map[string]json.RawMessage
-		if json.Unmarshal(raw, &all) != nil || all == nil { // null is no object
+		if json.Unmarshal(raw, &all) != nil || all == nil { // null is not an object
 			assert.Equal(t, toolinput.Input{}, in)
 			return
 		}
@@ -193,13 +193,13 @@ func FuzzRead(f *testing.F) {
 		if text, ok := want.Path.(string); ok {
 			assert.Equal(t, []string{text}, in.Files)
 		}
-		// A twin is seen, and makes another input of it.
+		// A twin is detected, and changes the fingerprint.
 		quoted, err := json.Marshal(name)
 		if _, is := all[name]; err != nil || !is {
 			return
 		}
 		twin := append(compact.Bytes()[:compact.Len()-1:compact.Len()-1], fmt.Sprintf(",%s:0}", quoted)...)
 		assert.NotEmpty(t, toolinput.Read(twin).Ambiguity, "%s", twin)
-		assert.NotEqual(t, print, toolinput.Print(twin))
+		assert.NotEqual(t, print, toolinput.Fingerprint(twin))
 	})
 }

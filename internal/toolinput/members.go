@@ -12,10 +12,9 @@ import (
 
 var errNoObject = errors.New("it is no JSON object")
 
-// Members are those of an object, by names that count as they are spelled. An
-// object in which a name stands twice, or in another case too, is an error.
-// It is for the messages in which tool calls come; their inputs are for [Read].
-// The values are parts of raw.
+// Members returns the members of an object, by names as spelt. An object with a repeated name,
+// also in another case, is an error. It is for the messages that contain tool calls; [Read] is
+// for their inputs. The values are parts of raw.
 func Members(raw []byte) (map[string]json.RawMessage, error) {
 	if !valid(raw) {
 		return nil, errNoObject
@@ -44,13 +43,13 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 	return found, nil
 }
 
-// Empty reports whether raw is an object that has no members.
+// Empty reports whether raw is an object without members.
 func Empty(raw []byte) bool {
 	inside, ok := bytes.CutPrefix(bytes.TrimSpace(raw), []byte("{"))
 	return ok && string(bytes.TrimSpace(inside)) == "}"
 }
 
-// Take decodes the member of a name into value, if it is there.
+// Take decodes the member of a name into value, if it exists.
 func Take(members map[string]json.RawMessage, name string, value any) error {
 	raw, there := members[name]
 	if !there {

@@ -12,11 +12,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
-// Print is the fingerprint of an input: that of two is the same if they differ
-// in nothing but white space, the order of members and the spelling of texts.
-// Members that stand there twice, the digits of numbers and halves of surrogate
-// pairs all count. What is no JSON is the same as itself alone.
-func Print(raw []byte) string {
+// Fingerprint returns the fingerprint of an input. Two inputs have the same one if they differ only in
+// white space, the order of members and the spelling of texts. Repeated members, the digits of
+// numbers and halves of surrogate pairs all count. Invalid JSON equals only itself.
+func Fingerprint(raw []byte) string {
 	h := sha256.New()
 	if valid(raw) {
 		s := string(raw)
@@ -28,11 +27,11 @@ func Print(raw []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Same reports whether two inputs have one fingerprint.
-func Same(a, b []byte) bool { return Print(a) == Print(b) }
+// Same reports whether two inputs have the same fingerprint.
+func Same(a, b []byte) bool { return Fingerprint(a) == Fingerprint(b) }
 
-// A printer writes values so that the bytes of one are never the beginning of
-// another's: each has a letter, and then its length or its end.
+// A printer writes values so that the bytes of one are never a prefix of another's: each has a
+// letter, and then its length or its end.
 type printer struct{ s string }
 
 func (p printer) value(w hash.Hash, i int) (end int) {
@@ -55,8 +54,8 @@ func (p printer) value(w hash.Hash, i int) (end int) {
 	return end
 }
 
-// object writes the members by name. Those that some program takes for one stay
-// in their order: it is the first that counts, or the last.
+// object writes the members by name. Members that some program treats as equal keep their order:
+// the first or the last counts.
 func (p printer) object(w hash.Hash, i int) (end int) {
 	type member struct {
 		name string

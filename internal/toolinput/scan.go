@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
-// members calls f with each member of the object at i: its name, decoded, and
-// the index of its value. f returns the index after the value.
+// members calls f with each member of the object at i: its name, decoded, and the index of its
+// value. f returns the index after the value.
 func members(s string, i int, f func(name string, value int) int) int {
 	return jsonwalk.Members(s, i, func(quoted string, value int) int {
 		name, _ := decodeString(quoted)
@@ -19,10 +19,9 @@ func members(s string, i int, f func(name string, value int) int) int {
 	})
 }
 
-// decodeString is the text of a quoted string. Half of a surrogate pair, which
-// no UTF-8 can hold, becomes the three bytes that it would have there, so that
-// two halves stay two; whole tells that there is none, and that the rest is
-// UTF-8.
+// decodeString decodes a quoted string. A half of a surrogate pair, which is invalid in UTF-8,
+// becomes the three bytes of its UTF-8 pattern, so that two halves stay two. whole reports that
+// there is none, and that the rest is UTF-8.
 func decodeString(quoted string) (text string, whole bool) {
 	body := quoted[1 : len(quoted)-1]
 	whole = utf8.ValidString(body)
@@ -91,13 +90,13 @@ func hex4(digits string) (r rune) {
 	return r
 }
 
-// folded is the same for all names that some program takes for one: those that
-// differ in case, also by the rules of encoding/json, for which ſ is an s and
-// the sign of Kelvin a k, and of Java, for which İ and ı are an i.
+// folded returns the same text for all names that some program treats as equal. They differ in
+// case, also by the rules of encoding/json, for which ſ is an s and the sign of Kelvin a k, and
+// of Java, for which İ and ı are an i.
 func folded(name string) string { return strings.Map(foldRune, name) }
 
 func foldRune(r rune) rune {
-	if r < utf8.RuneSelf { // whose least relative is the capital letter
+	if r < utf8.RuneSelf { // whose first folding is the capital letter
 		if 'a' <= r && r <= 'z' {
 			r -= 'a' - 'A'
 		}
@@ -111,6 +110,5 @@ func foldRune(r rune) rune {
 	return least
 }
 
-// valid reports whether raw is one JSON value, nested no deeper than
-// encoding/json takes it.
+// valid reports whether raw is one JSON value, nested no deeper than encoding/json allows.
 func valid(raw []byte) bool { return json.Valid(raw) }

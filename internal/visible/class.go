@@ -5,19 +5,19 @@ import (
 	"unicode"
 )
 
-// mostMarks is how many combining marks one letter may carry: languages make do
-// with four, and a pile of them covers the lines above and below.
+// mostMarks is how many combining marks one letter may carry: languages need no more than four,
+// and a pile of them covers the lines above and below.
 const mostMarks = 6
 
-// blank are characters that have no glyph though they are no spaces, beside
-// those that Unicode says may be ignored.
+// blank are characters without a glyph that are not spaces, in addition to those that Unicode
+// marks as ignorable.
 var blank = map[rune]bool{
 	0x2800:  true, // braille pattern blank
 	0x16fe4: true, // Khitan small script filler
 	0x1d159: true, // musical symbol null notehead
 }
 
-// joining are scripts whose words are written with joiners and non-joiners.
+// joining are scripts that use joiners and non-joiners.
 var joining = []*unicode.RangeTable{
 	unicode.Arabic, unicode.Syriac, unicode.Nko, unicode.Mongolian, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya,
 	unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
@@ -29,15 +29,15 @@ const (
 	textSelector       = 0xfe0e
 	emojiSelector      = 0xfe0f
 
-	keycaps = "0123456789#*" // which a selector makes a part of an emoji
+	keycaps = "0123456789#*" // which a selector turns into an emoji
 )
 
-// depends tells whether it takes the next character to know what this one is.
+// depends reports whether the display of this character depends on the next one.
 func depends(r rune) bool {
 	return r == '\r' || r == zeroWidthJoiner || r == zeroWidthNonJoiner
 }
 
-// shown tells whether a character stands for itself.
+// shown reports whether a character is written as it is.
 func (w *writer) shown(r, after rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == ' ':
@@ -53,34 +53,33 @@ func (w *writer) shown(r, after rune) bool {
 	case hidden(r):
 		return false
 	case unicode.Is(unicode.Zs, r):
-		return !w.exact // else it is taken for the space of a shell
+		return !w.exact // otherwise a shell's space could be confused with it
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		return w.base != none && w.base != ' ' && w.piled < mostMarks
 	}
 	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S) || unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// hidden tells whether a character is not seen, though Unicode counts it among
-// letters, marks and symbols.
+// hidden reports whether a character is invisible, although Unicode counts it among letters,
+// marks and symbols.
 func hidden(r rune) bool {
 	return blank[r] || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// pictured tells whether a character may be part of an emoji.
+// pictured reports whether a character may be part of an emoji.
 func pictured(r rune) bool {
 	return unicode.In(r, unicode.So, unicode.Sk, unicode.Sm) && r >= 0xa9 || r == 0x203c || r == 0x2049 || r == 0x3030 || r == 0x303d
 }
 
-// joinable tells whether a joiner may follow.
+// joinable reports whether a joiner may follow.
 func joinable(r rune) bool { return pictured(r) || r == emojiSelector }
 
-// bothJoin tells whether two characters belong to scripts that write with
-// joiners.
+// bothJoin reports whether two characters belong to scripts that use joiners.
 func bothJoin(before, after rune) bool {
 	return unicode.In(before, joining...) && unicode.In(after, joining...)
 }
 
-// passed notes a character that was written.
+// passed records a written character.
 func (w *writer) passed(r rune) {
 	switch {
 	case r == '\n' || r < 0:

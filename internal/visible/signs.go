@@ -2,8 +2,8 @@ package visible
 
 import "strings"
 
-// signs are characters that we and agents use as signs, each with what stands for it
-// where a terminal shows ASCII alone.
+// signs are characters that we and agents use as signs, each with its replacement on a terminal
+// that shows only ASCII.
 var signs = strings.NewReplacer(
 	"—", "--", "–", "-", "−", "-", "·", "-", "…", "...", "•", "*",
 	"“", `"`, "”", `"`, "‘", "'", "’", "'", "«", "<<", "»", ">>",
@@ -13,9 +13,8 @@ var signs = strings.NewReplacer(
 	"│", "|", "─", "-", "┼", "+", "├", "+", "└", "+", "┌", "+", "┐", "+", "┘", "+", "┤", "+", "┬", "+", "┴", "+",
 )
 
-// Signs returns text whose signs are of the characters that the terminal can show. What
-// is broken into lines or cut is to have its signs before: some are wider in ASCII.
-// Done twice it changes nothing.
+// Signs replaces signs that the terminal cannot show. Call it before breaking or cutting lines:
+// some signs are wider in ASCII. A second call changes nothing.
 func (m Marks) Signs(text string) string {
 	if m != ASCII || plain(text) {
 		return text

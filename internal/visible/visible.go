@@ -1,9 +1,9 @@
-// Package visible turns text that somebody else wrote into what a person can
-// safely read on a terminal: whatever would steer the terminal, reorder what
-// is read or not be seen at all is written out, as ⟨U+202E⟩.
+// Package visible turns third-party text into text that a person can safely read on a terminal.
+// It writes out every character that would control the terminal, reorder the text or be
+// invisible, as ⟨U+202E⟩.
 //
-// Letters that look alike, as the Cyrillic а and the Latin a, are left as they
-// are: they are seen, and only a reader of the language can tell them apart.
+// It leaves letters that look alike unchanged, such as the Cyrillic а and the Latin a: they are
+// visible, and only a reader of the language can distinguish them.
 package visible
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// Marks are what stands around a character that is written out.
+// Marks enclose a character that is written out.
 type Marks struct{ open, close string }
 
 var (
@@ -26,9 +26,8 @@ var (
 	ASCII = Marks{"<", ">"}
 )
 
-// ForLocale returns the marks for a terminal in the locale that the
-// environment names, as setlocale(3) reads it: where none is named, that of C,
-// which is ASCII.
+// ForLocale returns the marks for a terminal in the locale that the environment names, as
+// setlocale(3) reads it. Without one the locale is C, which is ASCII.
 func ForLocale(getenv func(string) string) Marks {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := getenv(name); value != "" {
@@ -50,9 +49,8 @@ func ForTerminal() Marks {
 	return ForLocale(os.Getenv)
 }
 
-// Exact returns text in which every character is seen, for what is decided on:
-// commands, paths, diffs, the input of tools. Line ends and tabs stay as they
-// are.
+// Exact returns text in which every character is visible, for text that a person decides on:
+// commands, paths, diffs, the input of tools. Line ends and tabs stay.
 func (m Marks) Exact(text string) string {
 	if plain(text) {
 		return text
@@ -63,20 +61,18 @@ func (m Marks) Exact(text string) string {
 	return w.out.String()
 }
 
-// Line is Exact on one line: line ends, tabs and runs of spaces become one
-// space.
+// Line is Exact on one line: line ends, tabs and runs of spaces become one space.
 func (m Marks) Line(text string) string {
 	return m.Exact(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return r == ' ' || '\t' <= r && r <= '\r'
 	}), " "))
 }
 
-// colors are the sequences that choose colours and weights of what a terminal shows
-// (SGR of ECMA-48), and nothing else.
+// colors are the sequences that choose colours and weights on a terminal (SGR of ECMA-48), and
+// no others.
 var colors = lazyregexp.New("\x1b\\[[0-9;:]*m")
 
-// WithoutColors is what a program printed without its colours, which say nothing
-// that its text does not.
+// WithoutColors removes the colours from a program's output.
 func WithoutColors(text string) string {
 	if !strings.Contains(text, "\x1b[") {
 		return text
@@ -84,9 +80,9 @@ func WithoutColors(text string) string {
 	return colors().ReplaceAllString(text, "")
 }
 
-// Prose is Exact for text that is read and not decided on. What natural
-// languages need passes: the joiners of emoji and of scripts that write with
-// them, spaces of other widths, and carriage returns before line ends.
+// Prose is Exact for text that a person only reads. It keeps characters that natural languages
+// need: the joiners of emoji and of scripts that use them, spaces of other widths, and carriage
+// returns before line ends.
 func (m Marks) Prose(text string) string {
 	if plain(text) {
 		return text
@@ -98,24 +94,24 @@ func (m Marks) Prose(text string) string {
 // Stream begins a prose that comes in pieces.
 func (m Marks) Stream() *Stream { return &Stream{writer{marks: m, before: none, base: none}} }
 
-// A Stream is prose that comes in pieces, which may cut characters and
-// sequences anywhere. It is for one goroutine.
+// A Stream is prose that comes in pieces, which may cut characters and sequences anywhere. It is
+// for one goroutine.
 type Stream struct{ w writer }
 
-// Next returns what can be shown now that piece has come. At most one
-// character is held back, until the next one tells what it is.
+// Next returns the text that can be shown after piece. It holds back at most one character,
+// until the next one determines its display.
 func (s *Stream) Next(piece string) string {
 	s.w.write(piece)
 	return s.w.take()
 }
 
-// End returns what was held back; the next piece begins another text.
+// End returns the held back text; the next piece begins another text.
 func (s *Stream) End() string {
 	s.w.flush()
 	return s.w.take()
 }
 
-// plain tells whether text needs no closer look.
+// plain reports whether text needs no check.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
@@ -125,23 +121,23 @@ func plain(text string) bool {
 	return true
 }
 
-// none stands for a character that is not there. It is one of Unicode's
-// noncharacters, which belong to no class.
+// none represents a missing character. It is one of Unicode's noncharacters, which belong to no
+// class.
 const none = 0xffff
 
-// A writer writes text, holding back the last character: whether it is shown
-// may depend on its neighbours.
+// A writer writes text, holding back the last character: its display may depend on its
+// neighbours.
 type writer struct {
 	marks Marks
 	exact bool
 	out   strings.Builder
 
-	part   string // the bytes of a character that has not come whole
-	held   rune   // the character whose neighbour is waited for
+	part   string // the bytes of an incomplete character
+	held   rune   // the character that waits for its neighbour
 	holds  bool
-	before rune // the character before on this line, or none
-	base   rune // the last one that is no mark, joiner or selector, or none
-	piled  int  // the marks on it
+	before rune // the previous character on this line, or none
+	base   rune // the last one that is not a mark, joiner or selector, or none
+	piled  int  // the number of marks on it
 }
 
 func (w *writer) write(text string) {
@@ -163,7 +159,7 @@ func (w *writer) write(text string) {
 	}
 }
 
-// flush writes what was held back: nothing follows it.
+// flush writes the held back character: nothing follows it.
 func (w *writer) flush() {
 	for _, c := range []byte(w.part) {
 		w.next(-1 - rune(c))
@@ -180,14 +176,13 @@ func (w *writer) take() string {
 	return text
 }
 
-// next takes the next character; a byte that belongs to none is -1 less its
-// value.
+// next handles the next character; an invalid byte is -1 less its value.
 func (w *writer) next(r rune) {
 	if w.holds {
 		w.put(w.held, r)
 	}
 	w.held, w.holds = r, true
-	if !depends(r) { // on what follows
+	if !depends(r) { // on the next one
 		w.put(r, none)
 		w.holds = false
 	}

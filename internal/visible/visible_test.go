@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// hostile are characters that steer a terminal, reorder what is read, or are
-// not seen, and how they are written out.
+// hostile are characters that control a terminal, reorder text, or are invisible, and their
+// written-out form.
 var hostile = map[string]string{
 	"\x00": "⟨U+0000⟩", "\a": "⟨U+0007⟩", "\b": "⟨U+0008⟩", "\v": "⟨U+000B⟩", "\f": "⟨U+000C⟩", "\r": "⟨U+000D⟩", "\x1b": "⟨U+001B⟩", "\x7f": "⟨U+007F⟩",
 	"\u0080": "⟨U+0080⟩", "\u0085": "⟨U+0085⟩", "\u009b": "⟨U+009B⟩",
@@ -25,7 +25,7 @@ var hostile = map[string]string{
 	"\ue000": "⟨U+E000⟩", "\U000f0000": "⟨U+F0000⟩", "\u0378": "⟨U+0378⟩", "\uffff": "⟨U+FFFF⟩", "\xff": "⟨0xFF⟩", "\xed\xa0\x80": "⟨0xED⟩⟨0xA0⟩⟨0x80⟩", "\xe2\x80": "⟨0xE2⟩⟨0x80⟩",
 }
 
-// spaces look like one, and are none for a shell.
+// spaces look like a space, but a shell does not treat them as one.
 var spaces = map[string]string{"\u00a0": "⟨U+00A0⟩", "\u2003": "⟨U+2003⟩", "\u202f": "⟨U+202F⟩", "\u3000": "⟨U+3000⟩"}
 
 func TestWhatIsNotSeenIsWrittenOut(t *testing.T) {
@@ -47,8 +47,8 @@ func TestWhatIsNotSeenIsWrittenOut(t *testing.T) {
 	assert.Equal(t, "a b c ⟨U+00A0⟩ d", m.Line(" a\r\n\tb  c \u00a0 d\n"))
 }
 
-// Everything that Unicode calls a control, a format or unassigned, or may be
-// ignored, over all planes: what passes is named here.
+// All characters that Unicode classifies as control, format, unassigned or ignorable, over all
+// planes: the test names the exceptions.
 func TestNothingUnseenPasses(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if !utf8.ValidRune(r) || r == '\n' || r == '\t' {
@@ -57,7 +57,7 @@ func TestNothingUnseenPasses(t *testing.T) {
 		unseen := unicode.In(r, unicode.C, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 			!unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z)
 		if unicode.Is(unicode.Prepended_Concatenation_Mark, r) {
-			unseen = false // signs that stand over the digits behind them
+			unseen = false // signs drawn over the digits after them
 		}
 		shown := visible.Brackets.Exact("a"+string(r)+"b") == "a"+string(r)+"b"
 		if unseen && shown {
@@ -94,8 +94,7 @@ func TestProseKeepsWhatLanguagesNeed(t *testing.T) {
 	assert.Equal(t, "a⟨U+000D⟩\nb", m.Exact("a\r\nb"))
 }
 
-// However a text is cut, the same is shown; and of what is shown nothing is
-// unseen.
+// However a text is cut, the result is the same and entirely visible.
 func TestStreamOfAnyPieces(t *testing.T) {
 	var all strings.Builder
 	for raw := range hostile {

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds waits for what must come.
+// patience bounds each wait of these tests.
 const patience = time.Minute
 
 // fileParams are those of the methods of filed.
@@ -64,8 +64,7 @@ func filed(t *testing.T) (*server.Registry, chan *os.File) {
 	return reg, writers
 }
 
-// pair are the ends of a connection: one that a server can send files on, and
-// one that receives them.
+// pair returns the ends of a connection: one that sends files, and one that receives them.
 func pair(t *testing.T) (ours socket.Sender, peer *socket.FileConn) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -92,8 +91,8 @@ func serveFiles(t *testing.T, reg *server.Registry, opts server.Options) *socket
 	return peer
 }
 
-// closedSoon requires that nobody has the other end of a pipe any more. Of that the
-// system tells, whatever else is asked for.
+// closedSoon requires that the other end of a pipe is closed. The system reports that whatever
+// events are polled for.
 func closedSoon(t *testing.T, w *os.File) {
 	t.Helper()
 	conn, err := w.SyscallConn()
@@ -111,7 +110,7 @@ func closedSoon(t *testing.T, w *os.File) {
 	require.ErrorIs(t, err, unix.EPIPE)
 }
 
-// Each file comes with its own reply, wherever that stands among others.
+// Each file comes with its own reply, at any position among other replies.
 func TestFilesGoWithTheirReplies(t *testing.T) {
 	reg, writers := filed(t)
 	peer := serveFiles(t, reg, server.Options{})
@@ -143,8 +142,8 @@ func countOfThree(from, to int) (n int) {
 	return n
 }
 
-// readReplies reads byte by byte, so that a file is seen to come no later than
-// its reply's first byte, and not before the reply that stands before it.
+// readReplies reads byte by byte. A file must come no later than its reply's first byte, and not
+// before the preceding reply.
 func readReplies(t *testing.T, peer *socket.FileConn, n int) {
 	t.Helper()
 	for range n {
@@ -212,8 +211,7 @@ func TestAFileWaitsForThePeer(t *testing.T) {
 	closedSoon(t, w) // the server has no copy left
 }
 
-// Where no file can go with a reply the handler is told, and nothing is left
-// open.
+// If a reply cannot carry a file the handler gets an error, and no file stays open.
 func TestRepliesThatCarryNoFile(t *testing.T) {
 	reg, writers := filed(t)
 	peer := serveFiles(t, reg, server.Options{MaxLine: 4096})
@@ -248,7 +246,7 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 	assert.ErrorIs(t, passfd.Reply(context.Background(), os.NewFile(^uintptr(0), "none")), passfd.ErrNoFiles)
 }
 
-// A file on its way to a peer that goes is closed.
+// A file for a peer that leaves is closed.
 func TestAFileOfAPeerThatGoes(t *testing.T) {
 	reg, writers := filed(t)
 	peer := serveFiles(t, reg, server.Options{MaxQueued: 32 << 20, Grace: 50 * time.Millisecond})
@@ -261,7 +259,7 @@ func TestAFileOfAPeerThatGoes(t *testing.T) {
 	closedSoon(t, w)
 }
 
-// A program that calls its peer takes the file when the call has returned.
+// A program that calls its peer takes the file after the call has returned.
 func TestACallThatBringsAFile(t *testing.T) {
 	reg, writers := filed(t)
 	ours, peer := pair(t)

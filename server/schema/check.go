@@ -15,15 +15,15 @@ import (
 // longestName is more than any value of an Enum has, in bytes.
 const longestName = 1000
 
-// A checker looks for what a schema does not allow in raw, valid JSON.
+// A checker searches raw, valid JSON for values that a schema does not allow.
 type checker struct {
-	// duplicates says that an object has members that encoding/json would take
-	// for one, under the same name or one in another case. Only the last of those
-	// whose name is exact was checked, so only that may be decoded: see exact.
+	// duplicates says that an object has members that encoding/json would treat as one: the same
+	// name, or one in another case. The checker checked only the last member with the exact
+	// name, so only that one may be decoded: see exact.
 	duplicates bool
 }
 
-// value looks at a value found at path. It returns nil if all is well.
+// value checks a value at path. It returns nil if it is valid.
 func (c *checker) value(s *Schema, raw []byte, path string) *Mismatch {
 	got := TypeOf(raw)
 	wrong := func(expected, received string) *Mismatch {
@@ -63,8 +63,7 @@ func (c *checker) value(s *Schema, raw []byte, path string) *Mismatch {
 	return nil
 }
 
-// members checks an object without taking it apart: it may have a million
-// members that nobody wants.
+// members checks an object without decoding it: it may have a million unknown members.
 func (c *checker) members(s *Schema, raw []byte, path string) *Mismatch {
 	within := func(name string) string {
 		if path == "" {
@@ -101,7 +100,7 @@ func (c *checker) members(s *Schema, raw []byte, path string) *Mismatch {
 	return wrong
 }
 
-// resembles reports whether a name is a property's but for the case of letters.
+// resembles reports whether a name equals a property's except for the case of letters.
 func (s *Schema) resembles(name []byte) bool {
 	for _, p := range s.Properties {
 		if bytes.EqualFold([]byte(p.Name), name) {
@@ -111,8 +110,8 @@ func (s *Schema) resembles(name []byte) bool {
 	return false
 }
 
-// exact is a copy of raw, valid JSON that has no members but those that the
-// schema names, each once.
+// exact returns a copy of raw, valid JSON with only the members that the schema names, each
+// once.
 func (s *Schema) exact(raw []byte) []byte {
 	switch got := TypeOf(raw); {
 	case s.Items != nil && got == "array":
@@ -147,7 +146,7 @@ func (s *Schema) exact(raw []byte) []byte {
 	return raw
 }
 
-// closed puts the end of an array or object in place of its last comma.
+// closed replaces the last comma of an array or object by its end.
 func closed(out []byte, end byte) []byte {
 	if out[len(out)-1] == ',' {
 		out[len(out)-1] = end
@@ -156,7 +155,7 @@ func closed(out []byte, end byte) []byte {
 	return append(out, end)
 }
 
-// property is the index of the property with that name, or -1.
+// property returns the index of the property with that name, or -1.
 func (s *Schema) property(name []byte) int {
 	for i, p := range s.Properties {
 		if p.Name == string(name) {
@@ -166,8 +165,8 @@ func (s *Schema) property(name []byte) int {
 	return -1
 }
 
-// accepts reports whether a string is one of an enum's, or what the type's
-// own UnmarshalText takes.
+// accepts reports whether a string is a value of the enum, or the type's own UnmarshalText
+// accepts it.
 func (s *Schema) accepts(value string) bool {
 	if s.text != nil {
 		return reflect.New(s.text).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(value)) == nil
@@ -175,7 +174,7 @@ func (s *Schema) accepts(value string) bool {
 	return slices.Contains(s.Enum, value)
 }
 
-// TypeOf is the JSON Schema type of valid JSON.
+// TypeOf returns the JSON Schema type of valid JSON.
 func TypeOf(raw []byte) string {
 	switch raw[0] {
 	case '{':
@@ -195,7 +194,7 @@ func TypeOf(raw []byte) string {
 	return "integer"
 }
 
-// stringValue is the string that raw JSON spells.
+// stringValue decodes a raw JSON string.
 func stringValue(raw []byte) string {
 	var s string
 	_ = json.Unmarshal(raw, &s)

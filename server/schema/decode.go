@@ -6,19 +6,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// A Mismatch says which value is wrong, what it should have been and what came.
+// A Mismatch describes a wrong value: its path, the expected value and the received one.
 type Mismatch struct {
-	// Path leads to the value, such as "level" or "items[2].name"; it is empty
-	// where it is the value as a whole.
+	// Path leads to the value, such as "level" or "items[2].name"; it is empty for the value as
+	// a whole.
 	Path     string
 	Expected string
 	Received string
-	Accepted []string // the values that would do, where they can be listed
+	Accepted []string // the accepted values, if they can be listed
 }
 
-// Check looks whether raw, valid JSON is what the schema allows, and returns
-// the first mismatch, or nil. Members that the schema does not have are allowed.
-// path is where raw itself stands, "" for the outermost value.
+// Check checks raw, valid JSON against the schema, and returns the first mismatch, or nil.
+// Members that the schema does not have are allowed. path is the path of raw itself, "" for the
+// outermost value.
 func (s *Schema) Check(raw []byte, path string) *Mismatch {
 	return new(checker).value(s, raw, path)
 }
@@ -37,8 +37,8 @@ func (s *Schema) Decode(raw []byte, path string, into any) *Mismatch {
 	return Unmarshal(raw, into)
 }
 
-// Unmarshal is json.Unmarshal of valid JSON, with its error as a Mismatch. Where
-// a schema was kept, it is a number out of range, mostly.
+// Unmarshal is json.Unmarshal of valid JSON, with its error as a Mismatch. After a successful
+// Check the cause is mostly a number out of range.
 func Unmarshal(raw []byte, into any) *Mismatch {
 	err := json.Unmarshal(raw, into)
 	if err == nil {

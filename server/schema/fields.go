@@ -12,7 +12,7 @@ import (
 // encoding/json reads and writes as a member of one object.
 type field struct {
 	name       string
-	index      []int // as reflect.Type.FieldByIndex takes it
+	index      []int // index for reflect.Type.FieldByIndex
 	typ        reflect.Type
 	doc        string // the tag doc:"…"
 	tagged     bool   // the name comes from a tag
@@ -21,9 +21,8 @@ type field struct {
 	viaPointer bool   // in an embedded struct that may be nil
 }
 
-// fieldsOf lists a struct's fields in their order, as encoding/json has them:
-// under the same name, the one that is embedded least deep counts, then the
-// only one with a tag, else none.
+// fieldsOf lists a struct's fields in their order, as encoding/json has them. Of several with
+// the same name, the least deeply embedded one counts, then the only one with a tag, else none.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	collectFields(t, field{}, map[reflect.Type]bool{t: true}, &all)
@@ -86,7 +85,7 @@ func collectFields(t reflect.Type, parent field, within map[reflect.Type]bool, a
 	}
 }
 
-// dominant is the field that counts of those with one name, if one does.
+// dominant returns the effective field among those with one name, if there is one.
 func dominant(same []field) (f field, ok bool) {
 	slices.SortStableFunc(same, func(a, b field) int {
 		switch {
@@ -103,7 +102,7 @@ func dominant(same []field) (f field, ok bool) {
 	return f, len(same) == 1 || len(same[1].index) != len(f.index) || same[1].tagged != f.tagged
 }
 
-// isMemberName reports whether encoding/json takes a name from a tag.
+// isMemberName reports whether encoding/json accepts a name from a tag.
 func isMemberName(name string) bool {
 	for _, c := range name {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
@@ -113,7 +112,7 @@ func isMemberName(name string) bool {
 	return name != ""
 }
 
-// isQuotable reports whether encoding/json heeds the option string for a type.
+// isQuotable reports whether encoding/json applies the option string to a type.
 func isQuotable(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,

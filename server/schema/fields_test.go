@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
-// Types whose members are not plain to see. All fields are exported or
-// embedded, none is empty and none is a pointer that is nil.
+// Types whose members are hard to determine. All fields are exported or embedded, none is empty
+// and none is a nil pointer.
 type (
 	Deep   struct{ X, Both, Deepest int }
 	Middle struct {
@@ -79,7 +79,7 @@ var memberCases = map[string]any{
 	}{},
 }
 
-// oddTags makes a struct of integers with tags that linters object to.
+// oddTags makes a struct of integers with tags that linters reject.
 func oddTags(tags ...reflect.StructTag) any {
 	var fields []reflect.StructField
 	for i, tag := range tags {
@@ -130,8 +130,7 @@ type results struct {
 	*ByPointer
 }
 
-// What a result may lack, and what may be null in it, is not what a parameter
-// may.
+// A field that a result may omit, or have as null, differs from one that a parameter may.
 func TestSchemasOfResults(t *testing.T) {
 	params, result := schema.OfParams(reflect.TypeFor[results]()), schema.OfResult(reflect.TypeFor[results]())
 	b, err := json.Marshal(result)

@@ -19,23 +19,23 @@ var (
 	marshalJSON    = reflect.TypeFor[json.Marshaler]()
 )
 
-// OfParams is the schema of a Go type as a parameter, OfResult as a result. A
-// struct's fields are its properties, described by the tag doc:"…". Both panic
-// on what JSON cannot hold and on recursive types.
+// OfParams returns the schema of a Go type as a parameter, OfResult as a result. A struct's
+// fields are its properties, described by the tag doc:"…". Both panic on types that JSON
+// cannot hold and on recursive types.
 //
-// What a type takes and what it gives are not the same. As a parameter, a field
-// is required unless it is a pointer or has omitempty or omitzero. As a result,
-// one with neither is always there, and a pointer may then be null.
+// The two schemas of a type differ. As a parameter, a field is required unless it is a pointer
+// or has omitempty or omitzero. As a result, a field with neither tag is always present, and a
+// pointer may then be null.
 func OfParams(t reflect.Type) *Schema { return asParams.schema(t, nil) }
 
-// OfResult is the schema of a Go type as a result; see [OfParams].
+// OfResult returns the schema of a Go type as a result; see [OfParams].
 func OfResult(t reflect.Type) *Schema {
 	s := asResult.schema(t, nil)
 	s.Nullable = t != nil && t.Kind() == reflect.Pointer
 	return s
 }
 
-// A Kind is what sort of JSON a Go type takes.
+// A Kind is the kind of JSON value that a Go type takes.
 type Kind uint8
 
 // The kinds of types.
@@ -43,10 +43,10 @@ const (
 	Scalar Kind = iota // a string, a number, a boolean, or nothing at all
 	Object             // an object alone
 	Array              // an array alone
-	Any                // any value, as far as the type tells
+	Any                // any value, as far as the type shows
 )
 
-// KindOf is the kind of a type, which it does not look into.
+// KindOf returns the kind of a type, without looking at its fields or elements.
 func KindOf(t reflect.Type) Kind {
 	t = pointedAt(t)
 	switch {
@@ -72,7 +72,7 @@ func KindOf(t reflect.Type) Kind {
 	return Scalar
 }
 
-// use is what a type is described for.
+// use is the purpose of a description: parameter or result.
 type use uint8
 
 const (
@@ -121,7 +121,7 @@ func pointedAt(t reflect.Type) reflect.Type {
 	return t
 }
 
-// hasOwnJSON reports whether a type's JSON is its own business.
+// hasOwnJSON reports whether a type defines its own JSON.
 func hasOwnJSON(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(marshalJSON) || p.Implements(unmarshalJSON)
@@ -159,7 +159,7 @@ func (as use) describe(s *Schema, t reflect.Type, outer []reflect.Type) {
 	}
 }
 
-// isBytes reports whether encoding/json makes base64 of a type.
+// isBytes reports whether encoding/json encodes a type as base64.
 func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }

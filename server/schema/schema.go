@@ -9,16 +9,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// A Schema describes the JSON that a Go type takes as a parameter, or gives as
-// a result. It is made from the type, used to check parameters, and shown to
-// clients; its own JSON is a JSON Schema (draft 7, as OpenRPC wants it).
+// A Schema describes the JSON that a Go type takes as a parameter, or gives as a result. It is
+// made from the type, used to check parameters, and shown to clients; its own JSON is a JSON
+// Schema (draft 7, as OpenRPC requires).
 //
-// A nil slice or map is null in JSON, which no Schema of one allows: a handler
-// has to return an empty one.
+// A nil slice or map is null in JSON, which its Schema does not allow: a handler must return an
+// empty one.
 type Schema struct {
-	Name        string       `json:"-"`              // of the Go type, of structs and enums that have one
+	Name        string       `json:"-"`              // of the Go type, for structs and enums that have one
 	Type        string       `json:"type,omitempty"` // empty: any value
-	Nullable    bool         `json:"-"`              // or null
+	Nullable    bool         `json:"-"`              // null is allowed too
 	Format      string       `json:"format,omitempty"`
 	Description string       `json:"description,omitempty"`
 	Enum        []string     `json:"enum,omitempty"`
@@ -26,7 +26,7 @@ type Schema struct {
 	Properties  []*Property  `json:"-"`
 	Items       *Schema      `json:"items,omitempty"`
 	Values      *Schema      `json:"additionalProperties,omitempty"` // of a map
-	text        reflect.Type // implements encoding.TextUnmarshaler: it decides which strings it takes
+	text        reflect.Type // implements encoding.TextUnmarshaler, which decides which strings are valid
 }
 
 // A Property is a named member of an object.
@@ -36,13 +36,13 @@ type Property struct {
 	Schema   *Schema
 }
 
-// An Enum is a string type that takes only some values.
+// An Enum is a string type with a fixed list of values.
 type Enum interface {
-	// Accepted lists the values, in the order in which to show them.
+	// Accepted lists the values, in display order.
 	Accepted() []string
 }
 
-// withNull is a list of accepted values with null, if there is a list.
+// withNull appends null to a list of accepted values, if there is a list.
 func withNull(accepted []string) (list []any) {
 	if accepted == nil {
 		return nil
@@ -53,8 +53,8 @@ func withNull(accepted []string) (list []any) {
 	return append(list, nil)
 }
 
-// MarshalJSON writes the properties, which are a list here to keep their
-// order, as JSON Schema has them.
+// MarshalJSON writes the properties as JSON Schema does. They are a list here to keep their
+// order.
 func (s *Schema) MarshalJSON() ([]byte, error) {
 	type plain Schema
 	var b []byte
@@ -95,7 +95,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// typeWords is what a value must be, for an error.
+// typeWords describes the expected value, for an error.
 func (s *Schema) typeWords() string {
 	if s.Type == "" {
 		return "any value"
@@ -103,8 +103,8 @@ func (s *Schema) typeWords() string {
 	return s.Type
 }
 
-// String is the schema in a few words: "string", "array of integer",
-// "string or null", "{name: string, note?: string}".
+// String describes the schema in a few words: "string", "array of integer", "string or null",
+// "{name: string, note?: string}".
 func (s *Schema) String() string {
 	if s.Nullable && s.Type != "" {
 		plain := *s
@@ -128,7 +128,7 @@ func (s *Schema) String() string {
 	return s.Type
 }
 
-// String is the property as "name: type", or "name?: type" if it is optional.
+// String returns the property as "name: type", or "name?: type" if it is optional.
 func (p *Property) String() string {
 	if p.Required {
 		return p.Name + ": " + p.Schema.String()

@@ -1,5 +1,5 @@
-// Package stdio makes transports of open files: of the process's standard input
-// and output ([Take]), and of pipes ([Files]).
+// Package stdio makes transports of open files: of the process's standard input and output
+// ([Take]), and of pipes ([Files]).
 package stdio
 
 import (
@@ -9,19 +9,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Take makes a Transport of the process's standard input and output, and
-// takes both away from everything else: the descriptors 0 and 1 then lead to
-// the null device and to standard error, so that no library, panic or child
-// can put a byte among the frames, or take one. It is to be called once, before
-// anything is printed.
+// Take makes a Transport of the process's standard input and output, and takes both away from
+// everything else. Descriptors 0 and 1 then lead to the null device and to standard error, so
+// that no library, panic or child can put a byte among the frames, or take one. Call it once,
+// before anything is printed.
 //
-// Its Read can only be ended by the peer or by the end of the process: a
-// blocking descriptor costs a third less than one under Go's poller, and
-// making it non-blocking would change it for whoever shares it.
+// Only the peer or the end of the process can end its Read. A blocking descriptor costs a third
+// less than one under Go's poller, and making it non-blocking would change it for every process
+// that shares it.
 func Take() (server.Transport, error) { return take() }
 
-// CloseOutput lets go of the process's standard output, so that whoever reads it sees
-// its end. Descriptor 1 then leads to standard error, and stays taken.
+// CloseOutput closes the process's standard output, so that its reader sees the end. Descriptor
+// 1 then leads to standard error, and stays taken.
 func CloseOutput() error { return closeOutput() }
 
 // Files makes a Transport of two files that support deadlines, such as the

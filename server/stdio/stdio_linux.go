@@ -10,14 +10,14 @@ import (
 // surelyFits is how much a pipe that polls as writable takes without blocking.
 const surelyFits = 4096
 
-// growPipe makes a pipe hold a large frame, if it is a pipe and the system
-// lets us: a large frame then passes with fewer switches between the two ends.
+// growPipe makes a pipe hold a large frame, if it is a pipe and the system allows it: a large
+// frame then passes with fewer switches between the two ends.
 func growPipe(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20) }
 
 func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
 
-// writeModeOf tells how to write to fd. Terminals have no RWF_NOWAIT, and for
-// files it means something else.
+// writeModeOf returns how to write to fd. Terminals have no RWF_NOWAIT, and for files it means
+// something else.
 func writeModeOf(fd int) writeMode {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
@@ -32,19 +32,17 @@ func writeModeOf(fd int) writeMode {
 	return writeWhole
 }
 
-// pipeRoom knows when a small write to a pipe surely fits. A pipe is made of
-// slots of a page each, and a write of up to a page takes one at most. So once
-// the pipe was seen empty, as many small writes as it has slots cannot block,
-// and can do without RWF_NOWAIT, which costs a tenth of a microsecond, or the
-// poll(2) that older kernels need. It holds as long as nobody else writes to
-// the pipe; the zero value knows nothing.
+// pipeRoom decides when a small write to a pipe surely fits. A pipe consists of slots of a page
+// each, and a write of up to a page takes one at most. After the pipe was empty, as many small
+// writes as it has slots cannot block. They can do without RWF_NOWAIT, which costs a tenth of a
+// microsecond, or the poll(2) that older kernels need. That holds as long as no other process
+// writes to the pipe. The zero value knows nothing.
 type pipeRoom struct {
 	slots int // 0: nothing is known
 	left  int // small writes that surely fit; below 0: how many to let pass before looking again
 }
 
-// lookAgain is how many small writes pass after the pipe was seen not to be
-// empty.
+// lookAgain is how many small writes pass after the pipe was found not empty.
 const lookAgain = 32
 
 func pipeRoomOf(fd int) pipeRoom {
@@ -94,7 +92,7 @@ func writeNow(fd int, a, b []byte) (int, error) {
 	var n uintptr
 	var errno syscall.Errno
 	if len(a)+len(b) <= surelyFits {
-		// It cannot block and is short, so the scheduler need not be told.
+		// It cannot block and is short, so it bypasses the scheduler.
 		n, _, errno = unix.RawSyscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&vector)),
 			uintptr(parts), noOffset, noOffset, unix.RWF_NOWAIT)
 	} else {

@@ -9,12 +9,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// pumped is a Transport on files without deadlines: a goroutine reads ahead,
-// and writes with a deadline are left to whoever can wait.
+// pumped is a Transport on files without deadlines: a goroutine reads ahead, and writes with a
+// deadline are left to a goroutine that can wait.
 type pumped struct {
 	in, out *os.File
 	chunks  chan chunk
-	rest    chunk // what of the last chunk has not been used
+	rest    chunk // the unused rest of the last chunk
 	read    deadline
 	write   deadline
 }
@@ -94,5 +94,5 @@ func (p *pumped) SetWriteDeadline(t time.Time) error { p.write.set(t); return ni
 // Close leaves both files to the end of the process.
 func (p *pumped) Close() error { return nil }
 
-// OutlivesClose tells that a Read is ended by the peer alone.
+// OutlivesClose reports that only the peer can end a Read.
 func (p *pumped) OutlivesClose() bool { return true }

@@ -21,8 +21,7 @@ func writeModeOf(fd int) writeMode {
 
 func writeNow(int, []byte, []byte) (int, error) { return 0, unix.EOPNOTSUPP }
 
-// pipeRoom would know when a small write surely fits; these systems do not
-// tell how full a pipe is.
+// pipeRoom is empty here: these systems do not report how full a pipe is.
 type pipeRoom struct{}
 
 func pipeRoomOf(int) pipeRoom { return pipeRoom{} }

@@ -16,9 +16,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// fdPair is a Transport on two blocking descriptors. Deadlines are kept by
-// poll(2), which is called only when there is one: so never for an idle
-// connection, and never before a write that the pipe has room for.
+// fdPair is a Transport on two blocking descriptors. It implements deadlines with poll(2), which
+// it calls only if there is a deadline. So it never polls for an idle connection, nor before a
+// write that fits into the pipe.
 type fdPair struct {
 	in, out int
 	mode    writeMode
@@ -29,13 +29,13 @@ type fdPair struct {
 	closing closing // wakes calls that wait for a descriptor
 }
 
-// writeMode is how to write without waiting for longer than allowed.
+// writeMode is the way to write without blocking longer than allowed.
 type writeMode uint8
 
 const (
-	writeWhole  writeMode = iota // a file: a write takes what it takes
+	writeWhole  writeMode = iota // a file: one plain write
 	writeChunks                  // poll, then no more than what surely fits
-	writeNoWait                  // Linux can write what fits and say so
+	writeNoWait                  // Linux can write the part that fits, and report it
 )
 
 func take() (server.Transport, error) {
@@ -76,7 +76,7 @@ func newFDPair(in, out int) (*fdPair, error) {
 		return nil, err
 	}
 	p := &fdPair{in: in, out: out, mode: writeModeOf(out), closing: closing}
-	if !sameDescription(out, 2) { // else others write to it
+	if !sameDescription(out, 2) { // else other writers share it
 		p.room = pipeRoomOf(out)
 	}
 	return p, nil
@@ -95,7 +95,7 @@ func (p *fdPair) Read(b []byte) (int, error) {
 		case n > 0:
 			return n, nil
 		case err == unix.EINTR:
-		case err == unix.EAGAIN: // whoever started us left it non-blocking
+		case err == unix.EAGAIN: // the parent process left it non-blocking
 			if err := p.waitIn(); err != nil {
 				return 0, err
 			}
@@ -156,8 +156,7 @@ func (p *fdPair) WriteWithin(a, b []byte, d time.Duration) (int, error) {
 	return total, nil
 }
 
-// writeSome does one write, which does not block; EAGAIN says that nothing fits
-// now.
+// writeSome does one write, which does not block; EAGAIN means that nothing fits now.
 func (p *fdPair) writeSome(a, b []byte) (int, error) {
 	if len(b) == 0 && len(a) <= surelyFits && p.room.take(p.out) {
 		return unix.Write(p.out, a)
@@ -182,9 +181,8 @@ func (p *fdPair) writeSome(a, b []byte) (int, error) {
 	return unix.Write(p.out, a)
 }
 
-// wait polls one descriptor for d, or without limit if d is negative, until it
-// is ready or p is closed. An error or a hang-up counts as ready: the call that
-// follows tells.
+// wait polls one descriptor for d, or without limit if d is negative, until it is ready or p is
+// closed. An error or a hang-up counts as ready: the next call returns it.
 func (p *fdPair) wait(fd int, events int16, d time.Duration) error {
 	until := time.Now().Add(d)
 	for {
@@ -208,13 +206,12 @@ func (p *fdPair) wait(fd int, events int16, d time.Duration) error {
 	}
 }
 
-// closing is a pipe of which the writing end is closed to wake who polls the
-// other one. That one stays open, so that its number gets no new meaning for
-// somebody who polls it still.
+// closing is a pipe whose writing end is closed to wake the goroutines that poll the other end.
+// The other end stays open, so that its number is not reused while a goroutine still polls it.
 type closing struct{ ended, open int }
 
 func newClosing() (closing, error) {
-	syscall.ForkLock.RLock() // a child that is being started gets neither end
+	syscall.ForkLock.RLock() // so that a child that is starting inherits neither end
 	defer syscall.ForkLock.RUnlock()
 	var fds [2]int
 	if err := unix.Pipe(fds[:]); err != nil {
@@ -231,10 +228,10 @@ func (p *fdPair) SetReadDeadline(t time.Time) error { p.read.set(t); return nil 
 // SetWriteDeadline implements server.Transport.
 func (p *fdPair) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
 
-// Close ends writes that wait, and lets go of both ends, so that the peer sees
-// it though the process lives on: a hub may outlive its editor. A Read may be
-// using a descriptor, so its number must not get a new meaning: from now on it
-// is the null device. A Read that waits holds on to its end until it returns.
+// Close ends writes that wait, and releases both ends, so that the peer sees it even if the
+// process lives on: a hub may outlive its editor. A Read may be using a descriptor, so its
+// number must not be reused: from now on it is the null device. A Read that waits holds its end
+// until it returns.
 func (p *fdPair) Close() error {
 	if p.closed.Swap(true) {
 		return nil
@@ -251,10 +248,10 @@ func (p *fdPair) Close() error {
 	return errors.Join(replace(p.in, null), replace(p.out, null))
 }
 
-// OutlivesClose tells that a Read is ended by the peer alone.
+// OutlivesClose reports that only the peer can end a Read.
 func (p *fdPair) OutlivesClose() bool { return true }
 
-// replace makes fd, which exec closes, mean what with does.
+// replace makes fd, which exec closes, a duplicate of with.
 func replace(fd, with int) error {
 	if err := dup2(with, fd); err != nil {
 		return os.NewSyscallError("dup2", err)

@@ -44,8 +44,8 @@ func pair(t *testing.T, kind string) (p *fdPair, toIt, fromIt *os.File) {
 	return p, toIt, fromIt
 }
 
-// everyWay runs a test on pipes and socketpairs, with the best way to write
-// that the system has, and with the one that every system has.
+// everyWay runs a test on pipes and socketpairs, with the best way to write on this system, and
+// with the portable one.
 func everyWay(t *testing.T, test func(t *testing.T, p *fdPair, toIt, fromIt *os.File)) {
 	for _, kind := range []string{"pipe", "socketpair"} {
 		for _, mode := range []string{"best", "chunks"} {
@@ -96,8 +96,8 @@ func TestFDPairWritesWholly(t *testing.T) {
 	})
 }
 
-// A peer that does not read makes a patient write give up, and the count of
-// what was written is right.
+// A peer that does not read makes a write with a timeout give up, and the returned count is
+// right.
 func TestFDPairGivesUp(t *testing.T) {
 	everyWay(t, func(t *testing.T, p *fdPair, _, fromIt *os.File) {
 		data := make([]byte, 3_000_000)
@@ -167,7 +167,7 @@ func TestFDPairPeerGone(t *testing.T) {
 	})
 }
 
-// An editor may hand over descriptors that it uses without blocking.
+// An editor may pass non-blocking descriptors.
 func TestFDPairOnNonBlockingDescriptors(t *testing.T) {
 	everyWay(t, func(t *testing.T, p *fdPair, toIt, fromIt *os.File) {
 		require.NoError(t, unix.SetNonblock(p.in, true))
