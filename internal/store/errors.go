@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// What a query or a change may fail with, for errors.Is. What none of them is
-// can only be logged.
+// Errors of queries and transactions, for errors.Is. Other errors can only be logged.
 var (
-	// ErrNotFound is what a query for one value returns if there is none.
+	// ErrNotFound is returned by a query for one value that does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrClosed is what who writes gets when the store has been closed.
 	ErrClosed = errors.New("the store is closed")
@@ -21,9 +20,8 @@ var (
 	ErrDamaged = errors.New("the store is damaged")
 )
 
-// A LostError says that the store, what belongs to it, or what gives the right
-// to write it, was removed or replaced while it was open. What is written then
-// is where nobody will find it again.
+// LostError means that the store, a file belonging to it, or the right to write it, was removed or
+// replaced while open. Later writes cannot be found again.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string {
@@ -41,7 +39,7 @@ func IsLocked(err error) bool { return errors.Is(err, ErrLocked) }
 // IsDamaged reports whether err means that the store is damaged.
 func IsDamaged(err error) bool { return errors.Is(err, ErrDamaged) }
 
-// IsLost reports whether err means that nobody will find what is written.
+// IsLost reports whether err means that writes cannot be found again.
 func IsLost(err error) bool {
 	var lost *LostError
 	return errors.As(err, &lost)

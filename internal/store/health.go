@@ -24,17 +24,16 @@ type Monitored interface {
 	FreeBytes() int64
 }
 
-// MonitorOptions say what a Monitor watches, and who is told. The functions, which may
-// be nil, must not block; those who write call them.
+// MonitorOptions configure a Monitor. The functions may be nil and must not block; writers call
+// them.
 type MonitorOptions struct {
 	Database string // the store's path: the reserve lies beside it
-	// Removed, if set, has one in it when the database, or what the store's
-	// Valid looks at, may have been removed or replaced. Else that is looked for
-	// every second.
+	// Removed, if set, receives a value when the database, or what the store's Valid checks, may
+	// have been removed or replaced. Otherwise the monitor polls each second.
 	Removed <-chan struct{}
 	Full    func(cause error) // each time that there was no room for a change
 	Room    func()            // once there is room again
-	Lost    func(cause error) // once: what is written is lost
+	Lost    func(cause error) // called once: writes are lost
 	Logger  *slog.Logger
 }
 
@@ -86,8 +85,8 @@ func (m *Monitor) Watch(full bool) {
 	m.tasks.Go(m.watch)
 }
 
-// Close ends what the monitor does by itself, and waits for that as long as ctx
-// lasts. From then on nobody is told that the store is lost.
+// Close ends the monitor's goroutines, and waits for them until ctx ends. Afterwards Lost is not
+// called.
 func (m *Monitor) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -175,8 +174,7 @@ func (m *Monitor) AwaitRoom(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Damaged takes what could not be read of the store, since it is damaged. The
-// first time it is logged.
+// Damaged records a read error of a damaged store. The first one is logged.
 func (m *Monitor) Damaged(err error) {
 	m.mu.Lock()
 	first := !m.damaged
@@ -195,14 +193,14 @@ func (m *Monitor) ReportsLost(error) {
 	m.reportsLost = true
 }
 
-// Lost reports whether what is written is lost.
+// Lost reports whether writes are lost.
 func (m *Monitor) Lost() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lost
 }
 
-// noteLost reports, once, that what is written is lost.
+// noteLost reports once that writes are lost.
 func (m *Monitor) noteLost(err error) {
 	m.mu.Lock()
 	first := !m.lost && !m.closing
@@ -284,11 +282,11 @@ func (r *reserve) release() {
 	_ = os.Remove(r.path)
 }
 
-// FreeReserve gives up what a process that has ended has set aside on the disk for
-// the moment at which that is full. It is an error if there is nothing.
+// FreeReserve deletes the disk reserve of a process that has ended. It returns an error if no
+// reserve exists.
 func FreeReserve(database string) error { return os.Remove(reservePath(database)) }
 
-// What users are told.
+// Texts for users.
 const (
 	textFull        = "the disk is full; free some space"
 	textLost        = "the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended"
@@ -298,7 +296,7 @@ const (
 	TextDamaged = "the database is damaged, and a part of it cannot be read; run `duet-rpc doctor`"
 )
 
-// Issues lists what is wrong, in words for users; empty: the store is well.
+// Issues lists the store's problems in words for users; it is empty if the store is healthy.
 func (m *Monitor) Issues() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

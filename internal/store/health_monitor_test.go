@@ -37,7 +37,7 @@ func (d *disk) Valid() error {
 	return nil
 }
 
-// told is what a monitor has told of.
+// told records the reports of a monitor.
 type told struct {
 	mu   sync.Mutex
 	list []string
@@ -166,8 +166,7 @@ func TestALostStoreIsToldOnce(t *testing.T) {
 	})
 }
 
-// Who is told when files were removed does not look for that, so an idle process
-// sleeps.
+// With notifications of removed files the monitor does not poll, so an idle process sleeps.
 func TestWhenItIsLookedWhetherTheStoreIsStillThere(t *testing.T) {
 	t.Run("told", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

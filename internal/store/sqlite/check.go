@@ -38,8 +38,8 @@ func Check(ctx context.Context, path string) error {
 	return nil
 }
 
-// openToRead opens the user's own database at path, whoever else uses it, and
-// changes nothing. It is nil, without an error, if there is none.
+// openToRead opens the user's own database at path read-only, whoever else uses it. It returns nil
+// without an error if none exists.
 func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err error) {
 	if err := checkHeader(path); err != nil {
 		return nil, 0, err
@@ -133,9 +133,9 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 	}
 }
 
-// What follows is what the operating system says of the files of an SQLite
-// database: whether one can be opened, whether it is still the one that was opened,
-// who has it locked, and how much room is left. SQLite is not asked.
+// This file asks the operating system about the files of an SQLite database: whether one can be
+// opened, whether it is still the opened one, which process locks it, and how much space is left.
+// It does not use SQLite.
 
 // A damagedError says why a file cannot be a whole database.
 type damagedError struct{ Problem string }
@@ -171,9 +171,9 @@ func fileVersion(path string) (int, error) {
 	return int(binary.BigEndian.Uint32(head[60:])), nil
 }
 
-// checkSize finds a database that was cut off, which SQLite does only when it
-// needs a page that is missing. With a log beside it that cannot be told: it
-// may hold the rest. https://sqlite.org/fileformat2.html#in_header_database_size
+// checkSize detects a truncated database, which SQLite notices only when it needs a missing page.
+// With a write-ahead log it cannot, because the log may hold the rest.
+// https://sqlite.org/fileformat2.html#in_header_database_size
 func checkSize(f *os.File, head []byte) error {
 	if wal, err := os.Stat(f.Name() + "-wal"); err == nil && wal.Size() > 0 {
 		return nil
@@ -235,8 +235,8 @@ func lookAt(path string) (file, error) {
 	return file{path, info}, err
 }
 
-// CheckDatabase gives an error if there is no database any more where it was, or
-// another one. It is cheap, and where nobody knows it gives none.
+// CheckDatabase returns an error if the database was removed or replaced. It is cheap, and returns
+// nil if the state is unknown.
 func (i *fileIdentity) CheckDatabase() error { return i.database.check() }
 
 // CheckLog is CheckDatabase for the write-ahead log and its index.
@@ -252,7 +252,7 @@ func (i *fileIdentity) CheckLog() error {
 func (f file) check() error {
 	now, err := os.Stat(f.path)
 	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist): // nobody knows
+	case err != nil && !errors.Is(err, os.ErrNotExist): // unknown
 	case err != nil, !os.SameFile(f.info, now):
 		return fmt.Errorf("%s is not the file that was opened", f.path)
 	}

@@ -199,8 +199,8 @@ func (r usageRow) value() domain.Usage {
 	}
 }
 
-// What a run waited for people is taken from its time. Tokens that were read from a
-// cache, or written to it, are told beside the others, as agents tell them.
+// Time that a run waited for people is subtracted. Cache reads and writes are counted separately,
+// as agents report them.
 const sums = `count(*),
 	coalesce(sum(used ->> '$.input'), 0), coalesce(sum(used ->> '$.output'), 0),
 	coalesce(sum(used ->> '$.cache_read'), 0), coalesce(sum(used ->> '$.cache_write'), 0),

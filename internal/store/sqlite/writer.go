@@ -38,7 +38,7 @@ type writer struct {
 	rolledBack func()
 	log        string // where SQLite's write-ahead log is
 
-	valid         func() error // an error if what is written is lost
+	valid         func() error // returns an error if writes are lost
 	databaseValid func() error // the same of the database alone, without its log
 
 	last      time.Time // when a commit ended
@@ -157,13 +157,13 @@ func (w *writer) next() []*operation {
 	return batch
 }
 
-// gatherFor is how far apart commits are, unless somebody waits for one: each
-// writes several pages whatever it holds, and what comes meanwhile shares it.
-// The first after a silence is made at once.
+// gatherFor is the interval between commits, unless a caller waits for one: each commit writes
+// several pages whatever it holds, and later changes share it. The first commit after a pause is
+// immediate.
 const gatherFor = 1500 * time.Microsecond
 
-// gather lets more come, if a commit was just made and nobody waits for the
-// next. mu is held, and released meanwhile.
+// gather waits for more operations, if a commit was just made and no caller waits for the next. mu
+// is held, and released meanwhile.
 func (w *writer) gather() {
 	left := gatherFor - time.Since(w.last)
 	if left <= 0 || w.stopped || len(w.queue) >= maxBatch {
@@ -204,8 +204,8 @@ func (w *writer) loop() {
 	w.conn.Close()
 }
 
-// follow has what is in memory follow a commit, and announces it. err is the commit's,
-// and so that of each operation.
+// follow updates the state in memory after a commit, and announces it. err is the commit's, and so
+// that of each operation.
 func (w *writer) follow(batch []*operation, err error) {
 	var events []domain.Event
 	for _, op := range batch {
@@ -234,8 +234,8 @@ func (w *writer) requestPragma(pragma string) {
 	w.wake.Signal()
 }
 
-// maintain runs what the checkpointer has requested, and wakes the indexer and the
-// checkpointer where there is work for them. It runs between transactions.
+// maintain runs the requests of the checkpointer, and wakes the indexer and the checkpointer if
+// they have work. It runs between transactions.
 func (w *writer) maintain() {
 	w.mu.Lock()
 	pragma := w.pragma
@@ -267,9 +267,9 @@ func (w *writer) maintain() {
 	}
 }
 
-// commit runs the operations in one transaction. An operation that fails is
-// undone alone; an error of commit means that nothing was changed, or, a
-// *store.LostError, that nobody will find what was. The gate may be shut afterwards.
+// commit runs the operations in one transaction. A failed operation is rolled back alone. An error
+// of commit means that nothing has changed, or, with a *store.LostError, that the change cannot be
+// found again. The gate may be closed afterwards.
 func (w *writer) commit(batch []*operation) (err error) {
 	ctx := context.Background()
 	if err := w.valid(); err != nil {
@@ -316,8 +316,8 @@ func (w *writer) commit(batch []*operation) (err error) {
 	return nil
 }
 
-// apply runs one operation inside a savepoint. Its own failure is kept in op;
-// what apply returns is the end of the transaction.
+// apply runs one operation inside a savepoint. It stores the operation's own error in op; an error
+// that it returns ends the transaction.
 func (w *writer) apply(ctx context.Context, op *operation) error {
 	t := w.tx
 	t.now = time.Now()
