@@ -7,28 +7,25 @@ import (
 )
 
 const (
-	// checkpointAfter is after how many changed rows the checkpointer goes to
-	// work.
+	// checkpointAfter is the number of changed rows after which the checkpointer runs.
 	checkpointAfter = 1000
-	// checkpointPause is between its passes, which each wait for the disk twice.
+	// checkpointPause is the interval between its passes, each of which syncs the disk twice.
 	checkpointPause = 3 * time.Second
-	// pageSize is SQLite's, in bytes (https://sqlite.org/pragma.html#pragma_page_size).
+	// pageSize is SQLite's page size, in bytes (https://sqlite.org/pragma.html#pragma_page_size).
 	pageSize = 4096
-	// walMost is the length of SQLite's write-ahead log, in pages, from
-	// which on the writer makes a pass itself, and walAgain is when that is tried
-	// again, if readers were in the way.
+	// walMost is the length of the write-ahead log, in pages, from which the writer itself makes a
+	// pass. walAgain is when it retries if readers were in the way.
 	walMost  = 4 << 10
 	walAgain = 100 * time.Millisecond
-	// restAfter is the silence after which what the work took is given back.
+	// restAfter is the pause after which the memory of the work is freed.
 	restAfter = time.Second
 )
 
-// A checkpointer brings what was committed from SQLite's write-ahead log into
-// the database, beside the writer: SQLite would do it in a commit, which then
-// takes ten times as long and everybody waits for. Only the writer can begin
-// the log anew, and only once nothing of it is missing in the database and nobody
-// reads in it. While it writes without a pause that has to be asked for, each time
-// the log has grown to walMost (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+// checkpointer copies commits from SQLite's write-ahead log into the database, concurrently with
+// the writer. SQLite itself would do it within a commit, which then takes ten times as long for
+// every caller. Only the writer can restart the log, once the log is fully copied and has no
+// reader. During continuous writes it must do so each time the log has grown to walMost
+// (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
 type checkpointer struct {
 	db     *sql.DB
 	writer *writer
@@ -88,9 +85,8 @@ func (c *checkpointer) bring() time.Duration {
 	return walAgain
 }
 
-// pass brings into the database what can be brought without waiting for
-// anybody, and returns how long the log is. What fails is done by a later
-// pass, or by whoever opens the database next.
+// pass copies what it can into the database without waiting, and returns the length of the log. A
+// later pass, or the next process that opens the database, makes up for a failed one.
 func (c *checkpointer) pass() (frames int) {
 	var busy, done int
 	if err := c.db.QueryRowContext(context.Background(), passive).Scan(&busy, &frames, &done); err != nil {

@@ -268,8 +268,8 @@ const (
 )
 
 const (
-	// indexAtOnce is how many items are indexed in one go: it takes about a
-	// millisecond. Where somebody waits for all, there are more in one.
+	// indexAtOnce is the number of items indexed at a time, which takes about a millisecond. If a
+	// caller waits for all items, the batches are larger.
 	indexAtOnce  = 32
 	indexWaiting = 512
 	// indexAfter is the silence after which the indexer goes to work, and

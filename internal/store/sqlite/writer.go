@@ -92,7 +92,7 @@ func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*w
 	return w, nil
 }
 
-// Write is as of [store.Store].
+// Write implements [store.Store].
 func (s *Store) Write(ctx context.Context, change func(store.Tx) error) error {
 	return s.await(ctx, &operation{change: change, durable: true})
 }
@@ -110,7 +110,7 @@ func (s *Store) await(ctx context.Context, op *operation) error {
 	}
 }
 
-// Enqueue is as of [store.Store].
+// Enqueue implements [store.Store].
 func (s *Store) Enqueue(change func(store.Tx) error, done func(error)) {
 	s.writer.add(&operation{change: change, done: done})
 }
