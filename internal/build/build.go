@@ -254,8 +254,8 @@ func (r *Result) count(d domain.Diagnostic) {
 	}
 }
 
-// told returns the diagnostics for an event.
-func (r *Result) told() []domain.Diagnostic {
+// eventDiagnostics returns the diagnostics for an event.
+func (r *Result) eventDiagnostics() []domain.Diagnostic {
 	text := 0
 	for i, d := range r.Diagnostics {
 		if text += len(d.File) + len(d.Message); i == mostTold || text > toldText {
@@ -269,7 +269,7 @@ func (r *Result) told() []domain.Diagnostic {
 func (r *Result) event(err error, reason string) domain.BuildProgressed {
 	e := domain.BuildProgressed{
 		BuildID: r.ID, Name: r.Target.Name, Stage: domain.BuildSucceeded, Command: r.Target.Text(), Duration: r.Duration,
-		Diagnostics: r.told(), Errors: r.Errors, Warnings: r.Warnings, Reason: reason,
+		Diagnostics: r.eventDiagnostics(), Errors: r.Errors, Warnings: r.Warnings, Reason: reason,
 	}
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

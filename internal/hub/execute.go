@@ -48,7 +48,7 @@ func (h *Hub) execute(live *liveRun) {
 	defer h.tokens.Revoke(run.ID)
 	h.limit(live)
 	result, agent, err := h.attempt(run, live)
-	h.tellOfSignIn(agent, result, err)
+	h.reportSignIn(agent, result, err)
 	live.reports.Finish()
 	close(live.answered)
 	if h.ctx.Err() != nil {
@@ -161,8 +161,8 @@ func metaFor(run domain.Run) json.RawMessage {
 	return of.Meta
 }
 
-// tellOfSignIn reports what a result or failure says about the agent's sign-in.
-func (h *Hub) tellOfSignIn(agent config.Agent, result catalog.ExecutePromptResult, err error) {
+// reportSignIn reports what a result or failure says about the agent's sign-in.
+func (h *Hub) reportSignIn(agent config.Agent, result catalog.ExecutePromptResult, err error) {
 	wanted := result.Error != nil && result.Error.Code == codeAuthRequired
 	if h.opts.AgentTold == nil || err != nil || agent.Driver != config.DriverACP || result.Status != catalog.StatusCompleted && !wanted {
 		return

@@ -199,8 +199,8 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	return h
 }
 
-// toldOfRemoval disables polling for a removed database, for tests that let days pass.
-func toldOfRemoval(o *Options) { o.Removed = make(chan struct{}) }
+// withoutPolling disables polling for a removed database, for tests that let days pass.
+func withoutPolling(o *Options) { o.Removed = make(chan struct{}) }
 
 // migrated returns an empty migrated database. Copying it is faster than migrating one for each
 // test.

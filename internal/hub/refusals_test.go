@@ -28,7 +28,7 @@ func TestAQuestionMayWaitForADay(t *testing.T) {
 			x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "call-" + x.p.TaskID, Status: "completed", Result: json.RawMessage(`"done"`)})
 			x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "b"})))
 			return completed
-		}, toldOfRemoval)
+		}, withoutPolling)
 		s := launch(t, h, "p")
 		for range 2 {
 			a := pendingOf(t, h, 1)[0]

@@ -178,7 +178,7 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 			time.Sleep(40 * time.Second)
 			x.ask(ctx, "Write", nil)
 			return hang(ctx, x)
-		}, toldOfRemoval)
+		}, withoutPolling)
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Timeout: time.Minute})
 		require.NoError(t, err)
 		time.Sleep(41 * time.Second)

@@ -173,7 +173,7 @@ type Servers struct {
 	mu    sync.Mutex // guards the fields below
 	works *recent[mcpserversDefinition]
 	tried map[mcpserversDefinition][]asker // runs that wait for the result
-	told  *recent[toldOf]
+	told  *recent[noticeKey]
 }
 
 // mcpserversDefinition is a hash of a server definition with its environment and directory, which
@@ -186,8 +186,8 @@ type asker struct {
 	server      string
 }
 
-// toldOf identifies a notice to a conversation.
-type toldOf struct {
+// noticeKey identifies a notice to a conversation.
+type noticeKey struct {
 	thread int64
 	server mcpserversDefinition
 }
@@ -196,7 +196,7 @@ type toldOf struct {
 func NewServers(ctx context.Context, opts ServersOptions) *Servers {
 	s := &Servers{
 		opts: opts, room: make(chan struct{}, atOnce),
-		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker), told: newRecent[toldOf](remembered),
+		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker), told: newRecent[noticeKey](remembered),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
@@ -226,7 +226,7 @@ func (s *Servers) Try(g Gets) {
 	for _, server := range g.Servers {
 		d, err := hash(server, g)
 		waiting, isTried := s.tried[d]
-		if err != nil || s.works.has(d) || s.told.has(toldOf{g.Thread, d}) || !isTried && len(s.tried) >= most {
+		if err != nil || s.works.has(d) || s.told.has(noticeKey{g.Thread, d}) || !isTried && len(s.tried) >= most {
 			continue
 		}
 		s.tried[d] = append(waiting, asker{g.Run, g.Thread, server.Name})
@@ -289,7 +289,7 @@ func (s *Servers) tells(d mcpserversDefinition, works, tell bool) (askers []aske
 		s.works.add(d)
 	}
 	for _, who := range waited {
-		if key := (toldOf{who.thread, d}); tell && !s.told.has(key) {
+		if key := (noticeKey{who.thread, d}); tell && !s.told.has(key) {
 			s.told.add(key)
 			askers = append(askers, who)
 		}
