@@ -18,13 +18,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// unconfirmedPatience is how long an executor that somebody else wrote waits at
-// most, less a moment: the executor catalog gives it 30 s.
+// unconfirmedPatience is how long a third-party executor waits for an answer. It is just under the
+// 30 s of the executor catalog.
 const unconfirmedPatience = 29 * time.Second
 
-// Ask asks, by the policy first and then a person, whether a tool of a run may
-// run, and waits for the answer. It gives up when ctx ends: the agent asks no
-// more. p is without keys that the agent was given.
+// Ask decides whether a tool of a run may run: the policy first, then a person. It waits for the
+// answer until ctx ends, because the agent then asks no more. p has no secrets of the agent.
 func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	if p.Elicitation != nil {
 		if err := checkElicitation(domain.Elicitation(*p.Elicitation), p.Title); err != nil {
@@ -58,7 +57,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	})
 	switch {
 	case err != nil:
-		if ctx.Err() != nil { // it may have been asked nevertheless, and nobody waits
+		if ctx.Err() != nil { // the question may be stored although no agent waits
 			in.abandon(run, a.ID)
 		}
 		return catalog.RequestPermissionResult{}, err
@@ -72,16 +71,16 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	return in.awaitAnswer(ctx, a, answered)
 }
 
-// An answer is what is known to a question when it is asked. The zero value is
-// nothing: a person is asked.
+// answer is what is already known about a question. The zero value means that a person must be
+// asked.
 type answer struct {
-	ended   bool             // its run asks nothing any more
-	ruling  Ruling           // the policy's
-	carried *domain.Approval // what a person has answered before
+	ended   bool             // the run may ask nothing more
+	ruling  Ruling           // the policy's ruling
+	carried *domain.Approval // a person's earlier answer
 }
 
-// answerOrAsk finds the answer to a question of a run, or keeps the question and
-// has its resolution sent to answered.
+// answerOrAsk finds the answer to a question of a run. Without one, it stores the question and
+// sends its resolution to answered.
 func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resolution) (answer, error) {
 	run, err := t.Run(in.ctx, a.Run)
 	if err != nil {
@@ -117,12 +116,12 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 	return answer{}, in.askReplacing(t, a, &run)
 }
 
-// canAsk reports whether the agent of a run may still ask something.
+// canAsk reports whether the agent of a run may still ask.
 func canAsk(run domain.Run) bool { return run.State.Active() && run.State != domain.Interrupting }
 
-// CheckUnasked tells whether the policy denies what an agent has an executor do
-// without having asked, under each of the names of tools that p.Unasked has. Nobody
-// is asked now, but a denial is shown where others are.
+// CheckUnasked reports whether the policy denies a tool call that an agent runs without asking. It
+// judges the call under each tool name in p.Unasked. It asks no person, but a denial is recorded
+// like any other.
 func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	a := approvalOf(p)
 	var result catalog.RequestPermissionResult
@@ -156,33 +155,33 @@ func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestP
 	return result, err
 }
 
-// A Place is where a client's question is asked.
+// Place is the conversation, and possibly the run, in which a client's question is asked.
 type Place struct {
-	Thread domain.Thread // what is asked is judged by its settings and rules; not kept yet where its ID is 0
-	Run    domain.Run    // of an agent, which waits with the client; the zero value: there is none, and one is made for the question
+	Thread domain.Thread // its settings and rules judge the question; not stored yet if its ID is 0
+	Run    domain.Run    // an agent's run that waits with the client; zero: the question gets its own run
 }
 
-// An Inquiry is what a client asks, and waits for itself.
+// Inquiry is a question of a client that waits for the answer itself.
 type Inquiry struct {
-	Spec // Run is any id of a run that works, or the client's own name for a conversation; "": that of all who name none
+	Spec // Run is any id of an active run, or the client's name for a conversation; "": the conversation shared by all unnamed clients
 	CWD  string
-	// Confirmed says that a person has allowed it where it is asked: nobody is asked
-	// here, but the policy may deny it.
+	// Confirmed says that a person has already agreed in the client. No person is asked again, but
+	// the policy may deny it.
 	Confirmed bool
-	// Keep reports, when the client waits no longer, whether its question stays open
-	// nevertheless: who asks the same again in the same conversation gets the answer.
+	// Keep reports, when the client stops waiting, whether its question stays open. The same
+	// question in the same conversation then gets the answer.
 	Keep func() bool
 }
 
-// Consult asks, by the policy first and then a person, on behalf of a client, and
-// waits for the answer, which is approved or responded to. If it is not, the error
-// is of domain.KindPermissionDenied. It is of domain.KindTaskCancelled if somebody
-// has ended the question or its run, and that of ctx when the client asks no more.
+// Consult asks on behalf of a client, the policy first and then a person, and waits for the answer.
+// It returns an approval that is approved or responded to. Otherwise the error is of
+// domain.KindPermissionDenied, or of domain.KindTaskCancelled if the question or its run was ended.
+// If ctx ends, the error is that of ctx.
 func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error) {
 	a := q.approval()
 	answered := make(chan resolution, 1)
 	var place Place
-	var settled, asked bool // without anybody being asked; in the store
+	var settled, asked bool // settled: answered without a person; asked: stored
 	defer in.forget(a.ID)
 	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
 		settled, asked = false, false
@@ -209,7 +208,7 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 	})
 	switch {
 	case err != nil:
-		if asked && ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
+		if asked && ctx.Err() != nil && in.ctx.Err() == nil { // the question may be stored although no client waits
 			in.takeBack(a, place.Run, q)
 		}
 		return domain.Approval{}, err
@@ -219,10 +218,10 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 	return in.awaitAnswerFor(ctx, q, a, place.Run, answered)
 }
 
-// answerKept is how long an answer waits for a client that went before it came.
+// answerKept is how long an answer waits for a client that left before it came.
 const answerKept = time.Hour
 
-// approval is an inquiry as a row.
+// approval returns an inquiry as an approval.
 func (q Inquiry) approval() domain.Approval {
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: q.Type, CallID: q.CallID, Tool: q.Tool, Input: q.Input, Title: q.Title, Subject: q.Subject,
@@ -236,8 +235,8 @@ func (q Inquiry) approval() domain.Approval {
 	return a
 }
 
-// knownAnswer reports whether the policy has an answer, or a person has given one to
-// the same question of a client that went before it came. It is put into a.
+// knownAnswer puts a known answer into a and reports whether there is one: the policy's, or a
+// person's answer to the same question of a client that left before it came.
 func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *domain.Approval, place Place) (bool, error) {
 	if a.Type == domain.FunctionCall {
 		situation := Situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
@@ -255,7 +254,7 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 		}
 		if ruling := in.policy.Judge(callOf(*a), situation); ruling.IsSettled() {
 			decideBy(a, ruling)
-			if place.Run.ID == 0 { // it has no session in which that could be shown
+			if place.Run.ID == 0 { // no session could show it
 				in.log.Info("a tool was judged for a client", "tool", a.Tool, "status", a.Status, "by", a.DecidedBy)
 				return true, nil
 			}
@@ -276,12 +275,12 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 	if t.Now().Sub(carried.Decided) > answerKept {
 		return false, in.giveUp(t, *carried, givenUpLate)
 	}
-	carried.AwaitedBy = 0 // the client has it with the reply
+	carried.AwaitedBy = 0 // the client gets it with the reply
 	*a = *carried
 	return true, t.UpdateApproval(*carried)
 }
 
-// awaitAnswerFor waits for a human on behalf of a client.
+// awaitAnswerFor waits for a human's answer on behalf of a client.
 func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approval, run domain.Run, answered chan resolution) (domain.Approval, error) {
 	select {
 	case v := <-answered:
@@ -296,8 +295,8 @@ func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approva
 	}
 }
 
-// takeBack takes back what a client has asked that waits for it no longer, or with
-// keep leaves it open for whoever asks the same again.
+// takeBack closes the question of a client that stopped waiting. With Keep it leaves the question
+// open for a client that asks it again.
 func (in *Inbox) takeBack(a domain.Approval, of domain.Run, q Inquiry) {
 	keep := q.Keep != nil && q.Keep()
 	err := in.runs.Write(in.ctx, func(t store.Tx) error {
@@ -328,7 +327,7 @@ func (in *Inbox) takeBack(a domain.Approval, of domain.Run, q Inquiry) {
 	}
 }
 
-// denialOf is why an answer does not let a client go on, or nil.
+// denialOf returns the error of an answer that denies, or nil.
 func denialOf(a domain.Approval) error {
 	switch a.Status {
 	case domain.ApprovalApproved, domain.ApprovalResponded:
@@ -343,8 +342,8 @@ func denialOf(a domain.Approval) error {
 	return domain.Errorf(domain.KindTaskCancelled, "the question was taken back before anybody has answered it")
 }
 
-// checkOption checks that the option of a decision is one of those that were
-// offered, and says the same as the decision: it is what an agent is told.
+// checkOption checks that the option of a decision was offered and means the same as the decision,
+// because the agent gets the option.
 func checkOption(a domain.Approval, d Decision) error {
 	var fit []string
 	for _, o := range a.Options {
@@ -368,8 +367,7 @@ func checkOption(a domain.Approval, d Decision) error {
 	return nil
 }
 
-// fits reports whether an answer that was offered says the same as a decision.
-// Without a kind it says neither.
+// fits reports whether an option means the same as a decision. An option without a kind does not.
 func fits(o domain.Option, decision string) bool {
 	switch {
 	case o.Kind == "" || decision == Respond:
@@ -380,7 +378,7 @@ func fits(o domain.Option, decision string) bool {
 	return decision == Approve
 }
 
-// optionNamed is the option that a human named by its id or its name.
+// optionNamed finds an option by its id or its name.
 func optionNamed(a domain.Approval, named string) (domain.Option, bool) {
 	for _, o := range a.Options {
 		if named != "" && (o.ID == named || strings.EqualFold(o.Name, named)) {
@@ -390,14 +388,14 @@ func optionNamed(a domain.Approval, named string) (domain.Option, bool) {
 	return domain.Option{}, false
 }
 
-// optionID is the id of the option that a human named, or "".
+// optionID returns the id of the named option, or "".
 func optionID(a domain.Approval, named string) string {
 	o, _ := optionNamed(a, named)
 	return cmp.Or(o.ID, o.Name)
 }
 
-// mustChoose is the error for an answer in words, where an agent can be told one
-// of its options alone; nil for any other.
+// mustChoose returns an error for an answer in words if the agent accepts only its options, else
+// nil.
 func mustChoose(a domain.Approval, d Decision) error {
 	given := cmp.Or(d.Option, d.Comment)
 	if d.Decision != Respond || !a.Answers().OptionsOnly || optionID(a, given) != "" {
@@ -410,7 +408,7 @@ func mustChoose(a domain.Approval, d Decision) error {
 	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", given), names...)
 }
 
-// announceQuestion tells of a question that waits now.
+// announceQuestion announces an open question.
 func (in *Inbox) announceQuestion(t store.Tx, run domain.Run, a domain.Approval) error {
 	thread, err := t.Thread(in.ctx, run.Thread)
 	if err != nil {
@@ -425,8 +423,8 @@ func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
 	return err
 }
 
-// RulePreview is what a rule would hold for that is made of a question in a
-// conversation of the directory cwd, nil if none can be made.
+// RulePreview returns the rule that a decision on a question would create in a conversation with
+// directory cwd, or nil if it cannot become a rule.
 func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
 	if rule, ok := rulePreview(a, cwd); ok {
 		return &rule
@@ -434,8 +432,8 @@ func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
 	return nil
 }
 
-// Requested is a question as an event tells of it: without what is too long for
-// one, which the approval has. cwd is the directory of its conversation.
+// Requested returns a question as an event. Data too long for an event is only in the approval. cwd
+// is the conversation's directory.
 func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
 	r := domain.ApprovalRequested{
@@ -463,7 +461,7 @@ func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	return r
 }
 
-// resolvedOf is the end of a question as an event tells of it.
+// resolvedOf returns the end of a question as an event.
 func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	return domain.ApprovalResolved{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
@@ -472,9 +470,9 @@ func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	}
 }
 
-// PendingEvents are the questions that wait for a person, of one run or of all where
-// run is 0, as events of when they were asked. What of them cannot be read is told by
-// a [domain.LogDamaged] among them. The error is the store's own.
+// PendingEvents returns the open questions of one run, or of all if run is 0, as events with the
+// time of asking. A [domain.LogDamaged] event replaces those that cannot be read. The error is the
+// store's own.
 func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, error) {
 	pending, err := in.store.PendingApprovals(ctx, run)
 	var events []domain.Event
@@ -496,7 +494,7 @@ func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, 
 			return nil, err
 		}
 		thread, err := in.store.Thread(ctx, a.Thread)
-		if err != nil && !store.IsDamaged(err) { // then it has no preview of a rule
+		if err != nil && !store.IsDamaged(err) { // without a directory it has no rule preview
 			return nil, err
 		}
 		e := run.Event(Requested(a, thread.CWD))

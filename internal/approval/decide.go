@@ -20,52 +20,51 @@ import (
 
 // Values of Decision.Decision.
 const (
-	Approve = "approve" // a function_call
-	Deny    = "deny"    // a function_call, or a human_contact in which an agent offers options
-	Respond = "respond" // to a human_contact
-	Cancel  = "cancel"  // a form or an address that was asked for: nobody decides
+	Approve = "approve" // for a function_call
+	Deny    = "deny"    // for a function_call, or a human_contact with an agent's options
+	Respond = "respond" // for a human_contact
+	Cancel  = "cancel"  // for a form or an address: closed without a decision
 )
 
 // Values of Decision.Scope.
 const (
 	ScopeOnce    = "once"    // "" too
-	ScopeSession = "session" // it becomes a rule of the conversation
-	ScopeProject = "project" // it becomes a rule of the project
+	ScopeSession = "session" // creates a rule for the conversation
+	ScopeProject = "project" // creates a rule for the project
 )
 
 // Decision answers an approval.
 type Decision struct {
-	ID           string // of the approval, or of the tool call
-	Type         string // what it is taken for, function_call or human_contact; "": whatever it is
+	ID           string // id of the approval or the tool call
+	Type         string // expected type, function_call or human_contact; "": any
 	Decision     string
 	Comment      string          // required to deny, and to respond without an Option
-	Option       string          // an option's id or name, where there are any
-	UpdatedInput json.RawMessage // the tool runs with this object instead; absent: with its own
+	Option       string          // id or name of an offered option
+	UpdatedInput json.RawMessage // replaces the tool's input, an object; absent: unchanged
 	Scope        string
-	Content      json.RawMessage // the values of a form, an object; absent: none
-	Pattern      string          // of the commands or files that a rule is to hold for; "": as narrow as what was asked
-	Tell         bool            // the comment is to reach the agent, as the next prompt if it takes none with a decision
+	Content      json.RawMessage // form values, an object; absent: none
+	Pattern      string          // commands or files that the rule covers; "": the narrowest
+	Tell         bool            // the comment must reach the agent, as the next prompt if the decision cannot carry it
 }
 
-// An Answered is a question that was answered, as it is then.
+// Answered is an approval together with its decision.
 type Answered struct {
 	domain.Approval
-	// Next is the run that gives the comment to the agent; nil where it has it with
-	// the decision, or is not to have it.
+	// Next is the run that sends the comment to the agent. It is nil if the decision carries the
+	// comment, or if it is not to be sent.
 	Next *domain.Run
 }
 
-// Decide answers a question, and returns it as it is then. The first answer
-// wins: for a later one the error is of domain.KindAlreadyDecided, and what is
-// returned is how it was decided. It is of domain.KindApprovalNotFound if there is
-// no such question, and of domain.KindInvalid if that cannot be its answer.
+// Decide answers a question and returns it. The first answer wins: a later one returns the existing
+// decision with an error of domain.KindAlreadyDecided. The error is of domain.KindApprovalNotFound
+// if no such question exists, and of domain.KindInvalid if the answer does not fit.
 func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 	if err := d.Check(); err != nil {
 		return Answered{}, err
 	}
 	var a domain.Approval
 	var next *domain.Run
-	var decided bool // before
+	var decided bool // earlier
 	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
 		decided = false
 		if a, err = find(in.ctx, t, d.ID); err != nil {
@@ -85,7 +84,7 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 		return err
 	})
 	switch {
-	case err != nil: // the change may still be under way, if ctx has ended
+	case err != nil: // the transaction may still run if ctx has ended
 		return Answered{}, err
 	case decided && a.DecidedBy == domain.DecidedByChanged:
 		return Answered{Approval: a}, domain.Errorf(domain.KindAlreadyDecided, "approval %s is closed: the agent changed the tool call; answer the question that replaced it", a.ID)
@@ -95,8 +94,8 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 	return Answered{a, next}, nil
 }
 
-// Check reports what is wrong with a decision whatever it is about, in an error of
-// domain.KindInvalid. Decide does so too.
+// Check validates a decision without its question. Its error is of domain.KindInvalid. Decide calls
+// it.
 func (d Decision) Check() error {
 	if d.ID == "" {
 		return domain.Invalid("approval_id", "the id of an approval", "nothing")
@@ -113,8 +112,7 @@ func (d Decision) Check() error {
 	return domain.Invalid("comment", "a string that is not empty, to "+d.Decision, "nothing")
 }
 
-// checkType reports whether a question of a type can be decided like that at all;
-// "" is any type.
+// checkType checks that a decision fits a type of question; "" is any type.
 func (d Decision) checkType(of string) error {
 	accepted := []string{Approve, Deny, Respond, Cancel}
 	switch of {
@@ -122,7 +120,7 @@ func (d Decision) checkType(of string) error {
 		accepted = []string{Approve, Deny}
 	case domain.HumanContact:
 		accepted = []string{Respond}
-		if d.Decision == Cancel { // whether it fits is known with the question
+		if d.Decision == Cancel { // checked later, with the question
 			return nil
 		}
 	}
@@ -136,8 +134,8 @@ func (d Decision) checkType(of string) error {
 	return domain.Invalid("decision", expected, fmt.Sprintf("%q", d.Decision), accepted...)
 }
 
-// checkedFor is a decision that has passed Check as it counts for an approval, or
-// an error if it cannot be the answer to that.
+// checkedFor validates a decision that has passed Check against its approval, and returns it with
+// defaults filled in.
 func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 	if d.Type != "" && d.Type != a.Type {
 		return d, domain.Invalid("type", a.Type+", which the approval is", fmt.Sprintf("%q", d.Type), a.Type)
@@ -203,16 +201,14 @@ func (d Decision) checkScope(a domain.Approval) error {
 	return nil
 }
 
-// isSameInput reports whether a changed input is the same as the agent's; no
-// input is none other.
+// isSameInput reports whether a changed input equals the agent's. An absent input is equal.
 func isSameInput(changed, input json.RawMessage) bool {
 	return len(changed) == 0 || toolinput.Same(changed, input)
 }
 
-// decide keeps a decision and does what follows from it: it may become a rule,
-// which answers other questions, and where the agent that asked is gone, the
-// conversation is resumed. restrict says that it is by somebody who does not
-// trust the workspace.
+// decide stores a decision and applies its consequences. It may become a rule, which answers other
+// questions. If the agent that asked is gone, the conversation is resumed. restrict says that the
+// deciding client does not trust the workspace.
 func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict bool) error {
 	a.DecidedBy, a.Comment, a.UpdatedInput = domain.DecidedByUser, d.Comment, d.UpdatedInput
 	switch d.Decision {
@@ -246,8 +242,7 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 	return nil
 }
 
-// rulesOf are the rules that a decision on a tool call becomes, where its scope
-// says so.
+// rulesOf returns the rules that a decision on a tool call creates, according to its scope.
 func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Rule, error) {
 	if a.Type != domain.FunctionCall || d.Scope != ScopeSession && d.Scope != ScopeProject {
 		return nil, nil
@@ -273,7 +268,7 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 	return rules, err
 }
 
-// keepRules keeps the rules of a decision, and answers with them what waits.
+// keepRules stores the rules of a decision and answers open questions with them.
 func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []domain.Rule) error {
 	if len(rules) == 0 {
 		return nil
@@ -289,8 +284,8 @@ func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []
 	return in.Reconsider(t, a.Thread)
 }
 
-// tell gives the comment of a decision to the agent as the next prompt, where it is
-// to have it and takes none with the decision.
+// tell sends the comment of a decision to the agent as the next prompt, if requested and if the
+// decision cannot carry it.
 func (in *Inbox) tell(t store.Tx, a domain.Approval, d Decision, restrict bool) (*domain.Run, error) {
 	if !d.Tell || a.TakesComment() {
 		return nil, nil
@@ -306,8 +301,8 @@ func (in *Inbox) tell(t store.Tx, a domain.Approval, d Decision, restrict bool) 
 	return &next, nil
 }
 
-// tellPrompt says what a person has said about a question, with what that was
-// about: other things may have been done since.
+// tellPrompt returns the prompt for a comment. It repeats what the question was about, because the
+// agent may have done other things since.
 func tellPrompt(a domain.Approval, comment string) string {
 	asked := cmp.Or(a.Title, a.Subject, a.Tool)
 	switch {
@@ -323,7 +318,7 @@ func tellPrompt(a domain.Approval, comment string) string {
 	return fmt.Sprintf("You asked for permission (%s) and I gave it: %s", asked, comment)
 }
 
-// Why a question is asked again. The verb is what the answer was: see inWords.
+// Reasons for asking a question again. The verb is the earlier answer: see inWords.
 const (
 	againUnknown  = "%s before, but the agent ended before it was seen to act on the answer; it may have been carried out"
 	againNotTaken = "%s before, but the agent ended its turn without taking the answer"
@@ -332,7 +327,7 @@ const (
 	againEnded    = "%s before, but the agent ended before it asked this again, so it never got the answer"
 )
 
-// Why an answer is given up.
+// Reasons for dropping an answer.
 const (
 	givenUpStopped    = "%s, but the turn was stopped before the agent was seen to act on the answer"
 	givenUpInputFixed = "%s, but the agent that goes on would run the tool with its own input, so the question is asked anew"
@@ -343,21 +338,20 @@ const (
 	givenUpOvertaken  = "%s, but the conversation went on with something else, in which this was not asked again"
 )
 
-// inWords says in a few words what a human did.
+// inWords describes a human's answer in a few words.
 func inWords(a domain.Approval) string {
 	switch {
 	case a.Status == domain.ApprovalResponded:
 		return "answered"
-	case a.UpdatedInput != nil: // the question that is asked again shows the agent's own
+	case a.UpdatedInput != nil: // the repeated question shows the agent's own input
 		return "approved with another input"
 	}
 	return "approved"
 }
 
-// SettleAnswers sees to the answers of a run that has ended: what its agent
-// was given and has not taken, what it was to be given when it asked again, and
-// questions of dead agents that an answer has led past. stopped says that somebody
-// wished it to end, which is later than any answer.
+// SettleAnswers settles the answers of a run that has ended: those that its agent got but has not
+// taken, those that wait for the question to be asked again, and stale questions that an answer has
+// passed. stopped says that a client ended the run, which overrides any answer.
 func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 	if run.State == domain.Completed && run.Source == domain.SourceDecision {
 		if err := in.closeBefore(t, run); err != nil {
@@ -387,15 +381,14 @@ func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 	return in.settleCarried(t, run, stopped)
 }
 
-// settleCarried sees to the answers that waited for a question to be asked
-// again, once nothing of the thread is left that would ask it.
+// settleCarried settles the answers that wait for their question, once no run of the thread is left
+// that could ask it.
 func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 	more, err := t.HasUnfinished(in.ctx, run.Thread, run.ID)
 	if err != nil {
 		return err
 	}
-	// Who stops the turn that an answer began has taken that back, whatever waits
-	// behind it.
+	// Stopping the turn that an answer started takes the answer back, whatever is queued behind it.
 	tookBack := stopped && run.Source == domain.SourceDecision
 	if more && !tookBack && !run.IsQuestion() {
 		return nil
@@ -405,7 +398,7 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 		return err
 	}
 	for _, a := range carried {
-		if run.IsQuestion() { // others may ask in its conversation: it says nothing of what they have asked
+		if run.IsQuestion() { // other clients may ask in its conversation, so its end says nothing about their questions
 			if run.State == domain.Completed && a.Decided.Before(run.Created) {
 				if err := in.giveUp(t, a, givenUpOvertaken); err != nil {
 					return err
@@ -413,7 +406,7 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 			}
 			continue
 		}
-		if more && a.Decided.After(run.Created) { // for another one
+		if more && a.Decided.After(run.Created) { // for another question
 			continue
 		}
 		switch {
@@ -422,10 +415,9 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 		case run.State != domain.Completed:
 			err = in.reopen(t, a, againEnded)
 		default:
-			// An agent may put its question in other words, and one that was told
-			// that a thing may be done already need not ask at all. Who has been
-			// asked twice is not asked for ever. A turn that was not continued for an
-			// answer knows nothing of it.
+			// An agent may ask its question in other words. An agent that learned that its call may
+			// have run need not ask at all. A human who was asked twice is not asked a third time.
+			// A turn that was not started for an answer does not know it.
 			var other bool
 			continued := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
 			overtaken := run.Source != domain.SourceDecision && a.Decided.Before(run.Created)
@@ -446,8 +438,7 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 	return nil
 }
 
-// reopen asks a human again what was answered without anybody knowing that
-// the agent has acted on it.
+// reopen asks a human again when it is unknown whether the agent acted on the answer.
 func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 	run, err := t.Run(in.ctx, a.Run)
 	if err != nil {
@@ -459,7 +450,7 @@ func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
 		Reopens: a.ID, Reopened: fmt.Sprintf(why, inWords(a)), Elicitation: a.Elicitation,
 	}
-	if a.CallID == a.ID { // no call of the agent's
+	if a.CallID == a.ID { // not a tool call of the agent
 		again.CallID = again.ID
 	}
 	a.AwaitedBy, a.Carried, a.ReopenedAs = 0, false, again.ID
@@ -478,7 +469,7 @@ func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 	return in.announceQuestion(t, run, again)
 }
 
-// giveUp gives up an answer that nobody is to act on any more.
+// giveUp drops an answer that no agent will act on.
 func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
 	run, err := t.Run(in.ctx, a.Run)
 	if err != nil {
@@ -491,8 +482,8 @@ func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
 	return in.noteDelivery(t, a, run, fmt.Sprintf(why, inWords(a)))
 }
 
-// noteNotAsked says that the agent went on without asking again. The answer is kept for the run
-// that follows: the agent may go on by itself, and ask then.
+// noteNotAsked notes that the agent continued without asking again. The answer is kept for the
+// following run, in which an agent that continues by itself may ask.
 func (in *Inbox) noteNotAsked(t store.Tx, a domain.Approval) error {
 	run, err := t.Run(in.ctx, a.Run)
 	if err != nil {
@@ -501,18 +492,17 @@ func (in *Inbox) noteNotAsked(t store.Tx, a domain.Approval) error {
 	return in.noteDelivery(t, a, run, fmt.Sprintf(givenUpNotNeeded, inWords(a)))
 }
 
-// noteDelivery keeps in the conversation what became of an answer.
+// noteDelivery records in the conversation what became of an answer.
 func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, run domain.Run, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
 	return in.transcript.NoteApproval(t, run, a.ID, n.Title+" — "+text, n)
 }
 
-// CloseOvertaken closes the questions of dead agents that a conversation leaves
-// behind as a turn begins that somebody wanted since: to approve one must not run
-// a tool whose turn is over for that person. If the agent still wants it, it asks
-// again. A turn that an answer began goes on with the one before, so that leaves
-// other questions open, until it has completed.
+// CloseOvertaken closes stale questions when a later turn begins in their conversation. Approving
+// such a question must not run a tool of a turn that is over for the user. If the agent still needs
+// it, it asks again. A turn started by an answer continues the earlier one, so it leaves other
+// questions open until it has completed.
 func (in *Inbox) CloseOvertaken(t store.Tx, run domain.Run) error {
 	if run.Source == domain.SourceDecision {
 		return nil
@@ -520,19 +510,17 @@ func (in *Inbox) CloseOvertaken(t store.Tx, run domain.Run) error {
 	return in.closeBefore(t, run)
 }
 
-// CloseStale closes the questions of dead agents that a conversation leaves behind as it
-// gets another agent, which has not asked them.
+// CloseStale closes the stale questions of a conversation that gets another agent.
 func (in *Inbox) CloseStale(t store.Tx, thread int64) error {
 	return in.closeStale(t, thread, func(domain.Approval) bool { return true })
 }
 
-// closeBefore closes the questions of dead agents that were there when a run was
-// wanted.
+// closeBefore closes stale questions that are older than a run.
 func (in *Inbox) closeBefore(t store.Tx, run domain.Run) error {
 	return in.closeStale(t, run.Thread, func(a domain.Approval) bool { return isOvertaken(a, run) })
 }
 
-// closeStale closes those questions of dead agents in a conversation that are overtaken.
+// closeStale closes the stale questions of a conversation for which overtaken returns true.
 func (in *Inbox) closeStale(t store.Tx, thread int64, overtaken func(domain.Approval) bool) error {
 	stale, err := t.StaleApprovals(in.ctx, thread)
 	if err != nil {
@@ -550,14 +538,12 @@ func (in *Inbox) closeStale(t store.Tx, thread int64, overtaken func(domain.Appr
 	return nil
 }
 
-// isOvertaken reports whether a run was wanted after a question had been asked, in
-// an earlier one.
+// isOvertaken reports whether a run was launched after a question of an earlier run.
 func isOvertaken(a domain.Approval, run domain.Run) bool {
 	return a.Run < run.ID && a.Created.Before(run.Created)
 }
 
-// Taken notes that the agent of a run was seen to go on from answers. What was
-// not answered to that run is left alone.
+// Taken notes that the agent of a run has acted on answers. Answers to other runs are left alone.
 func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
 	for _, id := range approvals {
 		if err := t.TakeAnswer(id, run); err != nil {
@@ -567,8 +553,8 @@ func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
 	return nil
 }
 
-// handOverCarried hands out a decision that a human made for a dead process. It is
-// used up when the agent has taken it.
+// handOverCarried returns a human's decision for a dead process. It is used up when the agent has
+// taken it.
 func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
 	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
@@ -590,8 +576,8 @@ func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approva
 	return &known, nil
 }
 
-// answeredByPolicy lets go what waited for a question that the policy has
-// answered now: a human's answer to it, and its asking.
+// answeredByPolicy discards what waits for a question that the policy has now answered: a human's
+// answer to it, and its repetition.
 func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
 	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
 	if err == nil {
@@ -604,8 +590,8 @@ func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
 	return err
 }
 
-// asJSON is a value of plain strings, lists and objects as JSON.
+// asJSON encodes plain strings, lists and objects.
 func asJSON(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // it cannot fail for those
+	b, _ := json.Marshal(v) // cannot fail for those
 	return b
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// aPlan is what an agent asks that wants to leave its plan mode.
+// aPlan returns an agent's request to leave plan mode.
 func aPlan() catalog.RequestPermissionParams {
 	return catalog.RequestPermissionParams{
 		ToolName: "ExitPlanMode", ToolKind: "switch_mode", Title: "Ready to code?", ToolUseID: "plan", Plan: "1. write it\n2. test it", InputFixed: true,
@@ -27,7 +27,7 @@ func aPlan() catalog.RequestPermissionParams {
 	}
 }
 
-// problemOf is what is wrong with a decision: the parameter.
+// problemOf returns the invalid parameter of a decision's error.
 func problemOf(t *testing.T, err error) string {
 	t.Helper()
 	var refused *domain.Error
@@ -36,8 +36,7 @@ func problemOf(t *testing.T, err error) string {
 	return refused.Error()
 }
 
-// A plan is agreed to for itself: nothing makes that a rule, and each answer of the
-// agent's can be chosen.
+// Approving a plan creates no rule, and each of the agent's options can be chosen.
 func TestAPlanIsAgreedToForItself(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -66,7 +65,7 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	asked, _ := h.ask(t, run, write("/p/src/a"))
 	assert.Equal(t, domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}, *Requested(asked, "/p").Rule)
 	for _, d := range []Decision{
-		{Decision: Approve, Pattern: "/p/*"}, // no rule is kept
+		{Decision: Approve, Pattern: "/p/*"}, // no rule is created
 		{Decision: Approve, Scope: ScopeSession, Pattern: "/p/other/*"},
 		{Decision: Approve, Scope: ScopeProject, Pattern: "["},
 	} {
@@ -87,7 +86,7 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	h.ask(t, run, write("/q/b"))
 }
 
-// What an agent is not told with a decision is its next prompt, if that is wanted.
+// A comment that a decision cannot carry becomes the next prompt, if requested.
 func TestACommentReachesTheAgent(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -100,7 +99,7 @@ func TestACommentReachesTheAgent(t *testing.T) {
 		{true, true, Deny, "You asked for permission (Write f) and I did not give it: use a branch"},
 		{true, true, Approve, "You asked for permission (Write f) and I gave it: use a branch"},
 		{true, false, Deny, ""},
-		{false, true, Deny, ""}, // it has it with the decision
+		{false, true, Deny, ""}, // the decision carries it
 	} {
 		p := write("f")
 		p.ToolUseID, p.InputFixed = p.ToolUseID+string(rune('a'+i)), c.fixed
@@ -122,7 +121,7 @@ func TestACommentReachesTheAgent(t *testing.T) {
 	assert.Contains(t, problemOf(t, err), "comment", "nothing to tell")
 }
 
-// Whoever looks at a session learns what was not done, who did not let it and why.
+// A session shows each denied tool call, who denied it and why.
 func TestWhatIsRefusedIsExplained(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -145,8 +144,8 @@ func TestWhatIsRefusedIsExplained(t *testing.T) {
 	assert.Empty(t, a.Explanation)
 }
 
-// Who allows something and goes on with something else after that is not asked
-// again for what the later turn did without, and it is not done for them later.
+// If a user allows a call and then continues with another turn, the answer is dropped: the user is
+// not asked again, and the call does not run later.
 func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 	ctx := context.Background()
 	answeredStale := func(t *testing.T) (*harness, domain.Run, domain.Approval) {
@@ -182,8 +181,8 @@ func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 	})
 }
 
-// A decision that does not fit its question is refused with the parameter that is
-// wrong, and the question stays open.
+// A decision that does not fit its question is refused with the invalid parameter, and the question
+// stays open.
 func TestADecisionFitsItsQuestion(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -215,7 +214,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 	for _, c := range []struct {
 		of    domain.Approval
 		d     Decision
-		wrong string // the parameter; "": the decision is accepted
+		wrong string // invalid parameter; "": accepted
 	}{
 		{tool, Decision{}, "decision"},
 		{tool, Decision{Decision: Cancel}, "decision"},
@@ -275,7 +274,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 	}
 }
 
-// The conversation says what a person changed, refused or answered, and no more.
+// The conversation notes an answer only if it changed, refused or said something.
 func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)

@@ -1,20 +1,17 @@
-// Package approval is the inbox of questions that agents and clients ask people:
-// asking, answering, and what becomes of an answer.
+// Package approval is the inbox of approvals: agents and clients ask, people answer, and the inbox
+// delivers the answers.
 //
-// A question belongs to nobody's connection: it is a row. Whoever answers first
-// wins, also after the agent that asked has gone; then the answer is carried until
-// the question is asked again.
+// A question is a stored row and independent of connections. The first answer wins, even after the
+// asking agent is gone. The answer then waits until the question is asked again.
 //
-// The way of an answer that lets an agent go on:
+// The states of an answer that lets an agent continue:
 //
 //	asked     AwaitedBy is the run that waits
-//	answered  the row says what; from here on the agent may have the answer
-//	taken     its executor has seen the agent go on from it: AwaitedBy is 0, Taken is set
+//	answered  the row has the answer; from here on the agent may have it
+//	taken     its executor has seen the agent continue: AwaitedBy is 0, Taken is set
 //
-// Where the run ends before that, nobody knows whether the agent did what it
-// was allowed to do. The answer stays what it was, since an answer is given once;
-// another question asks the person again and says why.
+// If the run ends before "taken", it is unknown whether the agent acted on the answer. The answer
+// is final, so another question asks the person again and says why.
 //
-// What policy has to say without a person is package policy. How runs go on and
-// end is not known here: see [Runs].
+// policy.go decides calls without a person. How runs continue and end is behind [Runs].
 package approval

@@ -29,7 +29,7 @@ func (h *harness) end(t *testing.T, run domain.Run, state domain.State) domain.R
 	return run
 }
 
-// decide answers a question.
+// answer answers a question.
 func (h *harness) answer(t *testing.T, asked domain.Approval, d Decision) {
 	t.Helper()
 	d.ID = asked.ID
@@ -37,7 +37,7 @@ func (h *harness) answer(t *testing.T, asked domain.Approval, d Decision) {
 	require.NoError(t, err)
 }
 
-// carried is stale with an answer that waits until the agent asks again.
+// carried is stale, plus an answer that waits until the agent asks again.
 func (h *harness) carried(t *testing.T, d Decision) domain.Run {
 	t.Helper()
 	run, asked := h.stale(t, write("a"))
@@ -45,7 +45,7 @@ func (h *harness) carried(t *testing.T, d Decision) domain.Run {
 	return run
 }
 
-// given adds a run that was given the answer to its question, and has not taken it.
+// given adds a run that got the answer to its question and has not taken it.
 func (h *harness) given(t *testing.T) domain.Run {
 	t.Helper()
 	run := h.run(t, domain.Running)
@@ -55,7 +55,7 @@ func (h *harness) given(t *testing.T) domain.Run {
 	return run
 }
 
-// reopened is given with an end after which the question is asked again.
+// reopened is given, plus the run's end, after which the question is asked again.
 func (h *harness) reopened(t *testing.T) domain.Run {
 	t.Helper()
 	run := h.end(t, h.given(t), domain.Failed)
@@ -64,13 +64,12 @@ func (h *harness) reopened(t *testing.T) domain.Run {
 	return run
 }
 
-// A change fails as a whole when one call of the store, of the runs or of the
-// transcript fails, whichever that is.
+// A transaction fails as a whole when any call of the store, the runs or the transcript fails.
 func TestNoErrorIsLost(t *testing.T) {
 	deny, allow := config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"}, config.Rule{Effect: config.EffectAllow, Tool: "*", Source: "user"}
 	approve := Decision{Decision: Approve}
 	url := &catalog.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}
-	// change is an action that consists of one change; asks is that of asking p in a run.
+	// change is an action of one transaction; asks returns the action of asking p in a run.
 	type action func() error
 	change := func(h *harness, t *testing.T, f func(store.Tx) error) action {
 		return func() error { return h.Write(t.Context(), f) }

@@ -27,38 +27,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const within = 20 * time.Second
 
-// A harness is an inbox with a store, and with what it needs besides: it is the
-// life of runs, and the transcript.
+// harness is an inbox with a store. It also implements Runs and Transcript.
 type harness struct {
 	*Inbox
 	store   store.Store
-	written testkit.Witness // hears of each change of the store
+	written testkit.Witness // signalled by each transaction
 
 	mu      sync.Mutex // guards the fields below
 	rules   []config.Rule
-	read    map[string]int // approvals that changes have read, by the query
+	read    map[string]int // approvals read in transactions, by query
 	resumed []string       // prompts
 	told    []string       // prompts
 	refused []string       // tool calls
 	notes   []string
 
-	deliveries []string // what notes say became of answers
+	deliveries []string // texts of notes about deliveries
 
-	gone    chan struct{} // of AgentEnded
-	kept    func()        // is called when a change is committed, before whoever made it goes on, if it is not nil
+	gone    chan struct{} // returned by AgentEnded
+	kept    func()        // if not nil, called after a commit, before its caller continues
 	foreign bool
-	place   Place         // of an Inquiry
-	ended   []bool        // of EndQuestion: whether the question was kept
-	later   time.Duration // is added to the time of changes
-	failing int           // the call of a change, counted from 1, that fails; 0: none
-	calls   int           // of changes, since failAt
+	place   Place         // for an Inquiry
+	ended   []bool        // EndQuestion's kept arguments
+	later   time.Duration // added to the time of transactions
+	failing int           // the call, counted from 1, that fails; 0: none
+	calls   int           // calls since failAt
 }
 
-// errBroken is the error of a call that fails because of failAt.
+// errBroken is the error of a call that failAt makes fail.
 var errBroken = errors.New("the store is broken")
 
-// failAt makes the n-th call fail that the inbox makes from now on in a change: of
-// the store, the runs or the transcript.
+// failAt makes the n-th following call of a transaction to the store, the runs or the transcript
+// fail.
 func (h *harness) failAt(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +71,7 @@ func (h *harness) hasFailed() bool {
 	return h.failing > 0 && h.calls >= h.failing
 }
 
-// attempt counts a call, and is its error if it is to fail.
+// attempt counts a call and returns its error if it is to fail.
 func (h *harness) attempt() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,7 +205,7 @@ func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, note do
 	return nil
 }
 
-// countingTx counts the approvals that are read, and fails as failAt says.
+// countingTx counts the approvals that are read, and fails as failAt sets.
 type countingTx struct {
 	store.Tx
 	of *harness
@@ -218,7 +217,7 @@ func (t countingTx) count(query string, n int) {
 	t.of.read[query] += n
 }
 
-// get makes a call that finds a T, unless it is to fail.
+// get makes a call that returns a T, unless it is to fail.
 func get[T any](t countingTx, call func() (T, error)) (found T, err error) {
 	if err := t.of.attempt(); err != nil {
 		return found, err
@@ -226,14 +225,14 @@ func get[T any](t countingTx, call func() (T, error)) (found T, err error) {
 	return call()
 }
 
-// list is get for a query whose approvals count.
+// list is get for a query and counts its approvals.
 func (t countingTx) list(query string, call func() ([]domain.Approval, error)) ([]domain.Approval, error) {
 	list, err := get(t, call)
 	t.count(query, len(list))
 	return list, err
 }
 
-// put makes a call that keeps something, unless it is to fail.
+// put makes a writing call, unless it is to fail.
 func (t countingTx) put(call func() error) error {
 	if err := t.of.attempt(); err != nil {
 		return err
@@ -340,7 +339,7 @@ func (t countingTx) UpdateRun(r domain.Run) error {
 	return t.put(func() error { return t.Tx.UpdateRun(r) })
 }
 
-// reads are how many approvals f reads, by the query, but for none.
+// reads returns how many approvals f reads, by query, without zeros.
 func (h *harness) reads(f func()) map[string]int {
 	h.mu.Lock()
 	clear(h.read)
@@ -375,14 +374,14 @@ func (h *harness) runIn(t *testing.T, thread int64, state domain.State) domain.R
 	return r
 }
 
-// write is what a run's agent asks.
+// write returns an agent's request to write a file.
 func write(file string) catalog.RequestPermissionParams {
 	return catalog.RequestPermissionParams{
 		ToolName: "Write", ToolKind: "edit", Title: "Write " + file, ToolInput: json.RawMessage(fmt.Sprintf(`{"file_path":%q}`, file)), ToolUseID: file,
 	}
 }
 
-// ask has the agent of a run ask, until the test ends, and waits until it has.
+// ask has the agent of a run ask until the test ends, and waits until the question is open.
 func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionParams) (asked domain.Approval, answered chan catalog.RequestPermissionResult) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -409,7 +408,7 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 	return asked, answered
 }
 
-// pending are the ids of what waits in a run.
+// pending returns the ids of the open questions of a run.
 func (h *harness) pending(t *testing.T, run domain.Run) (ids []string) {
 	t.Helper()
 	list, err := h.Pending(context.Background(), run.UUID)

@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An answer to one input never carries over to another one.
+// An answer for one input never applies to another.
 func TestAnAnswerIsForTheInputThatWasShown(t *testing.T) {
 	for _, pair := range [][2]string{
 		{`{"command":"a","command":"b"}`, `{"command":"b"}`},
@@ -28,8 +28,7 @@ func TestAnAnswerIsForTheInputThatWasShown(t *testing.T) {
 	assert.NotEqual(t, inputHash("Bash", nil), inputHash("Read", nil))
 }
 
-// Where an agent tells of a tool call in diffs and paths alone, an answer is for
-// those.
+// If an agent reports a tool call only by diffs and paths, an answer applies to those.
 func TestAQuestionWithoutAnInputIsKnownByWhatItShows(t *testing.T) {
 	text := "x"
 	base := catalog.RequestPermissionParams{ToolName: "Edit", Title: "Edit a", Paths: []string{"a"}, Diffs: []domain.Diff{{Path: "a", OldText: &text, NewText: "y"}}}
@@ -62,8 +61,7 @@ func TestAQuestionWithoutAnInputIsKnownByWhatItShows(t *testing.T) {
 	}
 }
 
-// What a file held before is no part of a question whose input says what is
-// written.
+// Earlier file contents do not identify a question whose input has the new text.
 func TestAQuestionIsKnownAgainWhenTheFileHasChanged(t *testing.T) {
 	before, since := "x", "w"
 	p := catalog.RequestPermissionParams{
@@ -79,7 +77,7 @@ func TestAQuestionIsKnownAgainWhenTheFileHasChanged(t *testing.T) {
 	assert.NotEqual(t, approvalOf(p).Question, approvalOf(again).Question)
 }
 
-// So it is where the diff is made of hunks, which show a part of what is written.
+// The same holds for diffs of hunks, which show only a part of the new text.
 func TestAQuestionIsKnownAgainByItsHunks(t *testing.T) {
 	input := json.RawMessage(`{"file_path":"a","content":"1\n2\n3\n4\n5\nnew\n"}`)
 	question := func(diffs ...string) string {
@@ -112,7 +110,7 @@ func TestWhoIsAskedSeesThatAnInputHasTwoReadings(t *testing.T) {
 	assert.Equal(t, "make test", title)
 }
 
-// What is too long for an event is in the approval.
+// Data too long for an event is in the approval.
 func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	short := domain.Approval{Input: json.RawMessage(`{"a":1}`), Diffs: []domain.Diff{{Path: "/a", NewText: "x"}}, Options: []domain.Option{{ID: "o"}}}
 	told := Requested(short, "/p")
@@ -141,12 +139,11 @@ func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	assert.Equal(t, []any{short.Diffs, true}, []any{told.Diffs, told.Truncated})
 }
 
-// codexInput is the input of a command as codex gives it, in which it says when
-// and why it asks.
+// codexInput is a command's input from codex. It contains when and why codex asks.
 const codexInput = `{"call_id":"call_1","turn_id":"01a2026c-0176","started_at_ms":1795336962508,"command":["/bin/bash","-lc","touch made.txt"],"cwd":"/p",` +
 	`"reason":"the prompt asks for it","proposed_execpolicy_amendment":["touch","made.txt"],"available_decisions":["approved","abort"],"parsed_cmd":[{"type":"unknown","cmd":"touch made.txt"}]}`
 
-// An agent that is started again asks under other ids and at another time.
+// A restarted agent asks with other ids and at another time.
 func TestAQuestionIsKnownAgainByWhatIsDone(t *testing.T) {
 	question := func(call string, changes ...string) string {
 		input := strings.NewReplacer(changes...).Replace(codexInput)
@@ -164,7 +161,7 @@ func TestAQuestionIsKnownAgainByWhatIsDone(t *testing.T) {
 	} {
 		assert.NotEqual(t, first, question("call_1", change...), "%s", change)
 	}
-	// Of another tool these names may mean what is done.
+	// Another tool's members of these names may be part of the action.
 	assert.NotEqual(t, question("1"), question("1", "0176", "0177"))
 	plain := func(command string) string {
 		return approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolUseID: "x", ToolInput: asJSON(map[string]string{"command": command})}).Question

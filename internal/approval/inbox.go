@@ -17,76 +17,69 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Runs is what an [Inbox] asks of the life of runs. Its methods are called by
-// any goroutine; those with a store.Tx by the store's writer.
+// Runs is the inbox's access to runs. Its methods may be called from any goroutine, except that
+// those with a store.Tx belong to the store's writer.
 type Runs interface {
-	// Write makes a change of the store. Its error can be told.
+	// Write runs a transaction. Its error is safe to show to clients.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Find is the run that an id of any kind names. The error is of
-	// domain.KindRunNotFound if there is none.
+	// Find returns the run that an id of any kind names. The error is of domain.KindRunNotFound if
+	// none exists.
 	Find(ctx context.Context, r store.Reader, id string) (domain.Run, error)
-	// AwaitInput makes a running run wait for a person, GoOn lets it go on.
+	// AwaitInput makes a running run wait for a person, and GoOn lets it continue.
 	AwaitInput(t store.Tx, run *domain.Run) error
 	GoOn(t store.Tx, run *domain.Run) error
-	// Resume adds a run that goes on with a prompt where another one was
-	// interrupted, unless its conversation goes on already. restrict says that it
-	// is for somebody who does not trust the workspace.
+	// Resume adds a run that continues an interrupted run with a prompt, unless the conversation
+	// has continued already. restrict says that the client does not trust the workspace.
 	Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error
-	// Tell adds a run that gives a prompt to the conversation of a run, behind what
-	// waits there. restrict is as of Resume.
+	// Tell queues a run with a prompt at the end of a run's conversation. restrict is as in Resume.
 	Tell(t store.Tx, in domain.Run, prompt string, restrict bool) (domain.Run, error)
-	// ConfirmsAnswers reports whether a run's executor tells which answers its
-	// agent has taken. One that somebody else wrote does not.
+	// ConfirmsAnswers reports whether a run's executor reports which answers its agent has taken.
+	// Third-party executors do not.
 	ConfirmsAnswers(run domain.Run) bool
-	// AgentEnded is closed when a run has no agent any more. It is nil if it has
-	// none.
-	AgentEnded(run int64) <-chan struct{}
-	// PlaceOf is where a client asks something. Its error can be told.
-	PlaceOf(ctx context.Context, t store.Tx, q Inquiry) (Place, error)
-	// BeginQuestion makes the run in which a client asks something, for a place that
+	// AgentEnded returns a channel that is closed when a run's agent has ended, or nil if the run
 	// has none.
+	AgentEnded(run int64) <-chan struct{}
+	// PlaceOf returns where a client asks. Its error is safe to show to clients.
+	PlaceOf(ctx context.Context, t store.Tx, q Inquiry) (Place, error)
+	// BeginQuestion creates the run of a client's question, for a place without one.
 	BeginQuestion(ctx context.Context, t store.Tx, in *Place, q Inquiry) error
-	// EndQuestion ends such a run whose question nobody waits for any more; with kept,
-	// the question stays open.
+	// EndQuestion ends such a run when no client waits for it. With kept, the question stays open.
 	EndQuestion(t store.Tx, run *domain.Run, kept bool) error
-	// KeepsQuestions reports whether a run is being ended without anybody's wish,
-	// so that its questions stay open for whoever continues it.
+	// KeepsQuestions reports whether a run is being ended without a client's request, so that its
+	// questions stay open for the run that continues it.
 	KeepsQuestions(run int64) bool
 }
 
-// A Transcript is where questions and answers are shown beside what was said.
+// Transcript shows questions and answers in the conversation.
 type Transcript interface {
-	// CloseMessage ends the message that a run's agent is writing, and changes run
-	// to what is known then.
+	// CloseMessage ends the message that a run's agent is writing, and updates run.
 	CloseMessage(t store.Tx, run *domain.Run) error
-	// BeginTool adds the tool call that an approval is about, of which the agent
-	// has not told yet.
+	// BeginTool adds the tool call of an approval that the agent has not reported yet.
 	BeginTool(t store.Tx, run domain.Run, a domain.Approval) error
-	// RefuseTool notes at the tool call that an approval is about who has not let it
-	// run, and why.
+	// RefuseTool notes at the approval's tool call who denied it and why.
 	RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why string) error
-	// NoteApproval says in the conversation what became of an approval, in the place
-	// of what was said of it before. data is for programs.
+	// NoteApproval notes in the conversation what became of an approval, and replaces its earlier
+	// note. note is for programs.
 	NoteApproval(t store.Tx, run domain.Run, id, text string, note domain.ApprovalNote) error
 }
 
-// Options say what an Inbox stands on. All of them are required.
+// Options configure an Inbox. All of them are required, except Since.
 type Options struct {
 	Store      store.Reader
 	Policy     *Policy
 	Runs       Runs
 	Transcript Transcript
 	Logger     *slog.Logger
-	// Since, if set, returns the time before which answers that wait, and rules that allow
-	// something, do not count; the zero time: all count.
+	// Since, if set, returns a time. Waiting answers and allow rules from before it do not count.
+	// The zero time means that all count.
 	Since func() time.Time
 }
 
-// An Inbox keeps what agents and clients ask people, and sees to the answers. Its
-// methods may be called from any goroutine. Those that take a store.Tx are part of
-// the caller's change, and belong to the store's writer as that does.
+// Inbox stores questions of agents and clients to people, and delivers the answers. Its methods may
+// be called from any goroutine, except that those with a store.Tx are part of the caller's
+// transaction and belong to the store's writer.
 type Inbox struct {
-	ctx        context.Context // ends with the program's work on the store
+	ctx        context.Context // ends with the hub
 	store      store.Reader
 	policy     *Policy
 	runs       Runs
@@ -95,11 +88,11 @@ type Inbox struct {
 	since      func() time.Time
 
 	mu      sync.Mutex                 // guards the fields below
-	waiting map[string]chan resolution // agents that wait in Ask, by approval
+	waiting map[string]chan resolution // agents waiting in Ask, by approval
 	asked   map[int64]map[string]asked // by run and question_id: the latest request
 }
 
-// New makes an inbox. When ctx ends, nobody waits for an answer any more.
+// New returns an inbox. When ctx ends, waiting calls return.
 func New(ctx context.Context, opts Options) *Inbox {
 	return &Inbox{
 		ctx: ctx, store: opts.Store, policy: opts.Policy, runs: opts.Runs, transcript: opts.Transcript, log: opts.Logger, since: opts.Since,
@@ -107,8 +100,8 @@ func New(ctx context.Context, opts Options) *Inbox {
 	}
 }
 
-// Pending lists the questions that wait for a person, the oldest first: of the
-// run that an id of any kind names, or of all where id is "".
+// Pending lists open questions, the oldest first: those of the run that an id of any kind names, or
+// all if id is "".
 func (in *Inbox) Pending(ctx context.Context, id string) ([]domain.Approval, error) {
 	var run int64
 	if id != "" {
@@ -122,19 +115,18 @@ func (in *Inbox) Pending(ctx context.Context, id string) ([]domain.Approval, err
 	return list, store.Explain(err)
 }
 
-// shownID is how much of an approval's id tables and logs show, in bytes.
+// shownID is the length, in bytes, of approval ids in tables and logs.
 const shownID = 8
 
-// Find finds a question by its id, or by its call's, or by a beginning of its id
-// that is at least as long as what is shown of it and that no other one has. The
-// error is of domain.KindApprovalNotFound if there is none, and of
-// domain.KindInvalid if several calls have the id.
+// Find finds a question by its id, by its call's id, or by a unique prefix of its id that is at
+// least as long as the shown one. The error is of domain.KindApprovalNotFound if none exists, and
+// of domain.KindInvalid if several calls have the id.
 func (in *Inbox) Find(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := find(ctx, in.store, id)
 	return a, store.Explain(err)
 }
 
-// find is Find, also inside a change.
+// find is Find, also inside a transaction.
 func find(ctx context.Context, r store.Reader, id string) (domain.Approval, error) {
 	a, err := r.Approval(ctx, id)
 	if errors.Is(err, store.ErrNotFound) && len(id) >= shownID {
@@ -146,32 +138,30 @@ func find(ctx context.Context, r store.Reader, id string) (domain.Approval, erro
 	return a, err
 }
 
-// Spec asks a person something on behalf of a client.
+// Spec describes a client's question to a person.
 type Spec struct {
-	Run     string // any id of the run that waits
+	Run     string // any id of the waiting run
 	Type    string // function_call or human_contact; "": function_call
-	Tool    string // of a function call
+	Tool    string // for a function_call
 	Input   json.RawMessage
-	CallID  string // the agent's own id of the tool call; "": none
-	Title   string // of a human contact: the message
+	CallID  string // the agent's id of the tool call; "": none
+	Title   string // for a human_contact: the message
 	Subject string
-	Options []domain.Option // the answers to choose from; none: any words will do
-	Channel json.RawMessage // is given back
+	Options []domain.Option // possible answers; none: free text
+	Channel json.RawMessage // returned unchanged
 
-	Elicitation domain.Elicitation // of a human contact; zero: none
+	Elicitation domain.Elicitation // for a human_contact; zero: none
 }
 
-// Propose asks a person whether something that is about to be done is wanted, on behalf
-// of the program itself. run is a draft: its question is never answered by a rule, and no
-// agent waits for it.
+// Propose asks a person whether the program itself may do something. run is a draft: no rule
+// answers its question, and no agent waits for it.
 func (in *Inbox) Propose(t store.Tx, run *domain.Run, a domain.Approval) error {
 	a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
 	return in.ask(t, &a, run)
 }
 
-// Create asks a person something on behalf of a client, unless the policy has an
-// answer. The error is of domain.KindRunNotFound or domain.KindBadState if there is
-// no run that could ask.
+// Create stores a client's question to a person, unless the policy answers it. The error is of
+// domain.KindRunNotFound or domain.KindBadState if no run can ask.
 func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error) {
 	spec.Type = cmp.Or(spec.Type, domain.FunctionCall)
 	if spec.Type == domain.FunctionCall && spec.Tool == "" {
@@ -192,7 +182,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 		if err != nil {
 			return err
 		}
-		if run.State.Ended() || run.State == domain.Interrupting { // nobody would ever close it
+		if run.State.Ended() || run.State == domain.Interrupting { // nothing would ever close it
 			return domain.Errorf(domain.KindBadState, "%s is %s: it can ask nothing any more; continue it first", domain.TaskName(run.Task), run.State)
 		}
 		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
@@ -207,13 +197,13 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 		}
 		return in.ask(t, &a, &run)
 	})
-	if err != nil { // the change may still be under way, if ctx has ended
+	if err != nil { // the transaction may still run if ctx has ended
 		return domain.Approval{}, err
 	}
 	return a, nil
 }
 
-// awaitAnswer waits for a human.
+// awaitAnswer waits for a human's answer.
 func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
 	var late <-chan time.Time
 	if !a.Deadline.IsZero() {
@@ -233,8 +223,8 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 		in.closeUnawaited(a.ID, domain.ApprovalExpired, domain.DecidedByTimeout)
 		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
 	case <-in.ctx.Done():
-		// Any answer would be taken for a human's: the agent would go on without
-		// what it asked for, before it is ended.
+		// The agent would take any answer for a human's and continue without permission before it
+		// is ended.
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, domain.ErrEnding
 	case <-ctx.Done():
@@ -243,8 +233,8 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 	}
 }
 
-// abandon closes a question whose agent asks no more. If it has gone, the question is
-// kept with the end of its run.
+// abandon closes a question whose agent stopped asking. If the agent has ended, the end of its run
+// keeps the question.
 func (in *Inbox) abandon(run int64, id string) {
 	in.awaitEnd(run)
 	if in.ctx.Err() == nil {
@@ -252,18 +242,18 @@ func (in *Inbox) abandon(run int64, id string) {
 	}
 }
 
-// forget forgets who waits for the answer to a question.
+// forget removes the waiting call of a question.
 func (in *Inbox) forget(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.waiting, id)
 }
 
-// linkPatience is how long the end of a run may take to be known after its
-// link broke. If the run ends, its question is kept.
+// linkPatience is how long to wait for a run's end after its link broke. If the run ends, its
+// question is kept.
 const linkPatience = time.Second
 
-// awaitEnd waits until a run has no agent any more, but not for long.
+// awaitEnd waits up to linkPatience until a run has no agent.
 func (in *Inbox) awaitEnd(run int64) {
 	ended := in.runs.AgentEnded(run)
 	if ended == nil {
@@ -277,7 +267,7 @@ func (in *Inbox) awaitEnd(run int64) {
 	}
 }
 
-// resultOf is a decision as an executor is told it.
+// resultOf returns a decision as an executor's result.
 func resultOf(a domain.Approval) catalog.RequestPermissionResult {
 	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
 	if mustBeTaken(a) {
@@ -298,7 +288,7 @@ func resultOf(a domain.Approval) catalog.RequestPermissionResult {
 	return r
 }
 
-// closeUnawaited closes a question that nobody waits for any more.
+// closeUnawaited closes a question for which no agent or client waits.
 func (in *Inbox) closeUnawaited(id, status, by string) {
 	err := in.runs.Write(in.ctx, func(t store.Tx) error {
 		a, err := t.Approval(in.ctx, id)
@@ -316,13 +306,13 @@ func (in *Inbox) closeUnawaited(id, status, by string) {
 	}
 }
 
-// cancelled is the result for an agent whose run is ending.
+// cancelled returns the result for an agent whose run is ending.
 func cancelled() catalog.RequestPermissionResult {
 	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
 }
 
-// resume continues the conversation of a question that was answered after its
-// agent had gone. The agent asks again, and is given the answer then.
+// resume continues the conversation of a question that was answered after its agent ended. The
+// agent asks again and then gets the answer.
 func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 	asked, err := t.Run(in.ctx, a.Run)
 	if err != nil {
@@ -335,8 +325,8 @@ func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 	return in.runs.Resume(t, asked, resumePrompt(a, request), restrict)
 }
 
-// request is the prompt that a run works for: its own, or where its agent went on by
-// itself, the one before.
+// request returns the prompt that a run works for: its own, or for an agent-initiated run the one
+// before.
 func (in *Inbox) request(t store.Tx, run domain.Run) (string, error) {
 	for run.Source == domain.SourceAgent && run.Parent != 0 {
 		var err error
@@ -347,11 +337,11 @@ func (in *Inbox) request(t store.Tx, run domain.Run) (string, error) {
 	return run.Prompt, nil
 }
 
-// maxPromptInput is how long an input may be that a prompt repeats, in bytes.
+// maxPromptInput limits, in bytes, the input that a prompt repeats.
 const maxPromptInput = 4096
 
-// resumePrompt asks an agent to go on where it was interrupted. The agent's own
-// session may have lost the turn, so it says what that was about.
+// resumePrompt asks an agent to continue where it was interrupted. It describes the turn, because
+// the agent's own session may have lost it.
 func resumePrompt(a domain.Approval, request string) string {
 	asked := fmt.Sprintf("you asked the user %q, and the user has answered.", cmp.Or(a.Title, a.Tool))
 	if a.Type == domain.FunctionCall {
@@ -370,8 +360,8 @@ func resumePrompt(a domain.Approval, request string) string {
 	return domain.GoOnPrompt(fmt.Sprintf("Before you were interrupted, %s %s", asked, next), domain.RequestOf(request))
 }
 
-// close keeps a question's end, announces it, wakes whoever waits for
-// it, and lets its run go on if that waits for nothing else.
+// close stores a question's end, announces it, wakes the waiting call, and lets its run continue if
+// nothing else blocks it.
 func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	a.Decided = t.Now()
 	if !mustBeTaken(a) {
@@ -401,13 +391,13 @@ func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	return in.runs.GoOn(t, &run)
 }
 
-// noteOf is what the conversation holds of an answer.
+// noteOf returns the conversation's note of an answer.
 func noteOf(a domain.Approval) domain.ApprovalNote {
 	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
 }
 
-// noteAnswer keeps what a human has said in the conversation, where it is more
-// than leave for what a tool call shows already, and what the policy has denied.
+// noteAnswer records an answer in the conversation if it says more than the tool call shows
+// already. It also records denials by the policy.
 func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
@@ -432,8 +422,8 @@ func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error
 	return in.transcript.NoteApproval(t, run, a.ID, text, n)
 }
 
-// CancelQuestions closes what a run has asked that ends, or is about to. What is kept
-// by KeepQuestions stays open.
+// CancelQuestions closes the questions of a run that has ended or is about to. Those kept by
+// KeepQuestions stay open.
 func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
 	pending, err := t.PendingApprovals(in.ctx, run.ID)
 	if err != nil {
@@ -457,8 +447,7 @@ func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
 	return nil
 }
 
-// KeepQuestions marks a run's questions as those of an agent that is gone: they stay open
-// when the run ends.
+// KeepQuestions marks a run's questions as stale: they stay open when the run ends.
 func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
 	pending, err := t.PendingApprovals(in.ctx, run.ID)
 	if err != nil {
@@ -473,13 +462,13 @@ func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
 	return nil
 }
 
-// A resolution is how a question ended.
+// resolution is the end of a question.
 type resolution struct {
 	approval  domain.Approval
-	cancelled bool // the run is ending: nobody decided
+	cancelled bool // the run is ending, without a decision
 }
 
-// wake tells the agent that waits for an approval how that ended.
+// wake passes the end of an approval to the waiting call.
 func (in *Inbox) wake(a domain.Approval) {
 	in.mu.Lock()
 	answered := in.waiting[a.ID]
@@ -490,14 +479,14 @@ func (in *Inbox) wake(a domain.Approval) {
 	}
 }
 
-// mustBeTaken reports whether a question has a human's answer that lets its agent
-// go on, so that it matters whether the agent takes it.
+// mustBeTaken reports whether a question has a human's answer that lets its agent continue, so that
+// delivery to the agent matters.
 func mustBeTaken(a domain.Approval) bool {
 	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }
 
-// Done notes in the conversation that what a person agreed to do at an address is
-// done, as the agent of the run has it. Of what that run did not ask nothing is said.
+// Done notes in the conversation that the action at an address is complete, as the run's agent
+// reports. It ignores questions that the run did not ask.
 func (in *Inbox) Done(t store.Tx, run domain.Run, id string) error {
 	a, err := t.Approval(in.ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Run != run.ID || a.Elicitation.Mode != domain.ElicitURL) {

@@ -19,8 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// What is asked, answered and settled in one conversation reads nothing of what
-// waits in others.
+// Questions and answers of one conversation read nothing from others.
 func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -62,7 +61,7 @@ func TestADecisionReadsItsQuestionOnce(t *testing.T) {
 	assert.True(t, (<-answered).Approved)
 }
 
-// Whoever is too late is told how it was decided, whatever they say.
+// A client that answers too late gets the existing decision, whatever it answered.
 func TestWhoIsTooLateIsToldHowItWasDecided(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -88,8 +87,8 @@ func TestWhoIsTooLateIsToldHowItWasDecided(t *testing.T) {
 	}
 }
 
-// A rule that is new answers what waits, but not what nobody waits for any more:
-// that is answered by a person, or asked again.
+// A new rule answers open questions, except stale ones: a person answers those, or the agent asks
+// again.
 func TestANewRuleAnswersWhatWaits(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -106,7 +105,7 @@ func TestANewRuleAnswersWhatWaits(t *testing.T) {
 	assert.Equal(t, []string{stale.ID}, h.pending(t, second))
 }
 
-// An agent that is gone is resumed by the answer, and given it when it asks again.
+// An answer resumes a dead agent, which gets it when it asks again.
 func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -131,8 +130,8 @@ func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 	assert.False(t, a.Taken.IsZero())
 }
 
-// What a person allowed before the project's directory was replaced does not count until they
-// say so, but what they denied does.
+// Approvals from before the project's directory was replaced do not count until confirmed; denials
+// do.
 func TestOldAnswersDoNotCount(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -173,7 +172,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 	assert.Equal(t, []string{"allow", "deny"}, rules(), "a rule that is made again counts")
 }
 
-// What an agent does not wait for any more is closed, unless its run ends with it.
+// A question that its agent no longer waits for is closed, unless its run ends too.
 func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := newHarness(t)
@@ -196,8 +195,7 @@ func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 	assert.Empty(t, h.waiting)
 }
 
-// An agent that ends in the moment in which its question is kept leaves it open, as one
-// does that ends later.
+// An agent that ends while its question is being stored leaves it open, like one that ends later.
 func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -206,7 +204,7 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 		run := h.run(t, domain.Running)
 		h.kept = func() {
 			cancel()
-			time.Sleep(time.Millisecond) // whoever asked is told of that first
+			time.Sleep(time.Millisecond) // the asking call returns first
 		}
 		done := make(chan error, 1)
 		go func() {
@@ -222,7 +220,7 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 	})
 }
 
-// A rule for all tools answers no question that a client asks a person.
+// A rule for all tools answers no client's question to a person.
 func TestNoRuleAnswersAQuestionToAPerson(t *testing.T) {
 	h := newHarness(t)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
@@ -231,7 +229,7 @@ func TestNoRuleAnswersAQuestionToAPerson(t *testing.T) {
 	assert.Equal(t, domain.ApprovalPending, a.Status)
 }
 
-// A question that no tool call of the agent asks is asked again under an id of its own.
+// A question without a tool call of the agent is asked again under its own id.
 func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
 	h := newHarness(t)
 	for _, call := range []string{"", "call"} {
@@ -254,7 +252,7 @@ func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
 	}
 }
 
-// An executor says that something at an address is done: that is noted if its run asked it.
+// An executor's report that an action at an address is complete is noted if its run asked for it.
 func TestWhatIsDoneIsNoted(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
@@ -273,8 +271,8 @@ func TestWhatIsDoneIsNoted(t *testing.T) {
 	assert.Equal(t, []string{"the agent says that this is done"}, h.deliveries)
 }
 
-// What a client asked that waits no longer is closed with its run, or stays open where
-// the client may ask again.
+// The question of a client that stopped waiting is closed with its run, or stays open if the client
+// may ask again.
 func TestAClientTakesItsQuestionBack(t *testing.T) {
 	for _, c := range []struct {
 		source string
@@ -308,7 +306,7 @@ func TestAClientTakesItsQuestionBack(t *testing.T) {
 	}
 }
 
-// A tool has one input, under one of two names.
+// A tool's input may have either of two names.
 func TestAToolHasOneInput(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
@@ -325,8 +323,8 @@ func TestAToolHasOneInput(t *testing.T) {
 	assert.Contains(t, problemOf(t, err), "tool_name")
 }
 
-// A question that is asked again once more says what it said before, also where the
-// conversation has left it behind; its answer tells the agent to look first.
+// A question asked again repeats its earlier warning, even after the conversation has passed it.
+// Its answer makes the agent look first.
 func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	h := newHarness(t)
 	run := h.reopened(t)
@@ -353,7 +351,7 @@ func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	assert.Contains(t, h.resumed[0], "You were told to go on once before")
 }
 
-// An agent whose run has ended, or is being interrupted, asks nothing any more.
+// An agent whose run has ended or is being interrupted cannot ask.
 func TestARunThatEndsAsksNothing(t *testing.T) {
 	h := newHarness(t)
 	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "*", Source: "user"})
@@ -379,7 +377,7 @@ func TestARunThatEndsAsksNothing(t *testing.T) {
 	}
 }
 
-// A client whose user has said yes already is asked nothing, and a rule may still deny it.
+// A question that the client's user has confirmed asks no person, but a rule may still deny it.
 func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
 	h := newHarness(t)
 	q := Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"/p/a"}`)}, Confirmed: true}
@@ -402,7 +400,7 @@ func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
 	}
 }
 
-// A prompt repeats an input that is not too long.
+// The resume prompt repeats an input that is not too long.
 func TestAResumePromptRepeatsTheInput(t *testing.T) {
 	for n, repeats := range map[int]bool{0: false, 1: true, maxPromptInput - 1: true, maxPromptInput: false} {
 		a := domain.Approval{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(strings.Repeat("7", n))}
@@ -410,8 +408,8 @@ func TestAResumePromptRepeatsTheInput(t *testing.T) {
 	}
 }
 
-// A prompt has the agent's description of a tool call where the agent sent no input, as Kimi
-// Code does in a turn of its own.
+// The resume prompt has the agent's description of a tool call without an input, as Kimi Code sends
+// in its own turns.
 func TestAResumePromptHasTheDescriptionWithoutAnInput(t *testing.T) {
 	a := domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Details: "Running: touch made"}
 	assert.Contains(t, resumePrompt(a, "x"), `You described it as "Running: touch made". Ask the same question again`)
@@ -419,7 +417,7 @@ func TestAResumePromptHasTheDescriptionWithoutAnInput(t *testing.T) {
 	assert.NotContains(t, resumePrompt(a, "x"), "described")
 }
 
-// A question of an executor that tells nothing of answers waits for 29 seconds.
+// A question of an executor that does not confirm answers expires after 29 seconds.
 func TestAQuestionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -440,7 +438,7 @@ func TestAQuestionExpires(t *testing.T) {
 	})
 }
 
-// What an agent did without asking is judged under each name that its tool may have.
+// A tool call made without asking is judged under each name of its tool.
 func TestWhatWasNotAskedIsJudged(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
@@ -463,8 +461,8 @@ func TestWhatWasNotAskedIsJudged(t *testing.T) {
 	assert.Len(t, h.refused, 2)
 }
 
-// A tool call that its agent has changed is asked about again: the earlier question is
-// closed, and takes no answer.
+// If the agent changes a tool call, it is asked again: the earlier question is closed and takes no
+// answer.
 func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
@@ -477,7 +475,7 @@ func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 
 	changed := p
 	changed.Revision, changed.ToolInput = 1, json.RawMessage(`{"file_path":"/etc/passwd"}`)
-	changed.ToolUseID = "a2" // for the harness to know it by
+	changed.ToolUseID = "a2" // lets the harness find it
 	second, answered := h.ask(t, run, changed)
 	assert.Equal(t, catalog.RequestPermissionResult{Cancelled: true, Reason: "cancelled"}, <-cancelled)
 	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
@@ -490,7 +488,7 @@ func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	assert.True(t, late.Cancelled, "a request that was overtaken on its way asks nothing")
 	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
 
-	// The hub gives no agent an approval of an earlier state.
+	// The hub delivers no approval of an earlier version.
 	h.answer(t, second, Decision{Decision: Approve})
 	assert.True(t, (<-answered).Approved)
 	changed.Revision, changed.ToolUseID = 2, "a3"

@@ -17,26 +17,24 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// This file is what modes, rules and lists say of a tool call before
-// anybody is asked: that it may run, that it may not, or nothing.
+// This file decides tool calls by modes, rules and tool lists, before a person is asked: allow,
+// deny, or no ruling.
 //
-// It keeps nothing and asks nobody. What is allowed is looked up at each call,
-// so that a rule that was changed holds for the next one.
+// It stores nothing and asks no person. Each call reads the current rules, so a changed rule
+// applies to the next call.
 //
-// A rule is held against what an agent says that a tool is and gets, never
-// against a text for people. Where a tool's input can be read in more than one
-// way (package toolinput), nothing allows the call, and a deny rule that fits
-// any of the readings denies it.
+// Rules match the tool and input that an agent reports, never a text for people. If programs can
+// read an input in several ways (package toolinput), no rule allows the call, and a deny rule that
+// matches any reading denies it.
 
-// A Policy judges tool calls. Its methods may be called from any goroutine.
+// Policy judges tool calls. Its methods may be called from any goroutine.
 type Policy struct {
 	root  string
 	rules func() []config.Rule
 }
 
-// NewPolicy is the policy of a project, whose root is an absolute path. rules, if not
-// nil, are those of the configuration as it is now; they are asked for at each
-// call, by any goroutine.
+// NewPolicy returns the policy of a project; root is an absolute path. rules, if not nil, returns
+// the currently configured rules. Each call of the policy calls it, from any goroutine.
 func NewPolicy(root string, rules func() []config.Rule) *Policy {
 	if rules == nil {
 		rules = func() []config.Rule { return nil }
@@ -44,29 +42,29 @@ func NewPolicy(root string, rules func() []config.Rule) *Policy {
 	return &Policy{root, rules}
 }
 
-// A Situation is what a call is judged in.
+// Situation is the context in which a call is judged.
 type Situation struct {
 	Thread domain.Thread // the conversation, with its settings
 	Run    domain.Run    // whose agent calls the tool
-	Rules  []domain.Rule // what people have decided for the conversation and the project
+	Rules  []domain.Rule // people's decisions for the conversation and the project
 	Now    time.Time
 
-	AgentModes []string // the IDs of those that the agent has; nil if it has none, or nobody was told
+	AgentModes []string // ids of the agent's modes; nil if it has none or has not reported them
 }
 
-// A Ruling is what the policy says of a call without asking anybody.
+// Ruling is the policy's decision on a call.
 type Ruling struct {
 	Approved bool
-	Reason   string // mode=…, or rule=…; "": the policy says nothing, so somebody is to be asked
+	Reason   string // mode=… or rule=…; "": no ruling, so a person must be asked
 
-	Explanation string // what that mode or rule is, in words
+	Explanation string // the mode or rule in words
 }
 
-// IsSettled reports whether the policy says anything.
+// IsSettled reports whether the policy has decided.
 func (r Ruling) IsSettled() bool { return r.Reason != "" }
 
-// Judge applies the policy in its order (docs/protocol.md, "Questions"): deny rules and the
-// run's list of tools > bypass, until it expires > allow rules > mode > ask.
+// Judge applies the policy in order (docs/protocol.md, "Questions"): deny rules and the run's tool
+// list > bypass, until it expires > allow rules > mode > ask.
 func (p *Policy) Judge(c Call, in Situation) Ruling {
 	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
 	c.inside = insideOf(p.root, in.Thread.CWD)
@@ -96,13 +94,13 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 	return Ruling{}
 }
 
-// isAmong reports whether a list of tools has the call.
+// isAmong reports whether a list of tools contains the call.
 func (c Call) isAmong(tools []string) bool {
-	c.unknown = false // a list that has the whole tool has it whatever its input is
+	c.unknown = false // a list with the whole tool contains every input of it
 	return c.firstMet(config.EffectAllow, c.listedConditions(config.EffectAllow, tools)) != nil
 }
 
-// Holds reports whether rules of an effect say what becomes of a call.
+// Holds reports whether rules of an effect decide a call.
 func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thread) bool {
 	c.files, c.alternatives.files = filesOf(p.root, in.CWD, c.paths), filesOf(p.root, in.CWD, c.alternatives.paths)
 	c.inside = insideOf(p.root, in.CWD)
@@ -115,8 +113,8 @@ func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thr
 	return c.firstMet(effect, conditions) != nil
 }
 
-// couldBeDenied reports whether a tool of which nothing is known could be one
-// that a rule denies. Then no rule for all tools allows it: it is asked.
+// couldBeDenied reports whether an unknown tool could be one that a rule denies. Then no rule for
+// all tools allows it, and a person is asked.
 func (p *Policy) couldBeDenied(c Call, in Situation) bool {
 	if !c.couldBeAny() {
 		return false
@@ -125,7 +123,7 @@ func (p *Policy) couldBeDenied(c Call, in Situation) bool {
 	return p.matchRules(config.EffectDeny, c, in) != nil
 }
 
-// matchRules is the first rule of an effect that fits, or nil.
+// matchRules returns the first matching rule of an effect, or nil.
 func (p *Policy) matchRules(effect string, c Call, in Situation) *condition {
 	listed := in.Thread.Settings.DisallowedTools
 	if effect == config.EffectAllow {
@@ -163,8 +161,8 @@ func (c Call) listedConditions(effect string, list []string) (conditions []condi
 	return conditions
 }
 
-// decided is the condition of a rule that somebody's decision has become. It is
-// not ok if that is for other calls.
+// decided returns the condition of a rule made by a decision. ok is false if the rule is for other
+// calls.
 func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 	if of.reason = "rule=project"; r.Thread != 0 {
 		of.reason = "rule=session"
@@ -177,7 +175,7 @@ func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 		return of, r.Effect == config.EffectDeny
 	}
 	switch {
-	case c.unknown && r.Effect == config.EffectAllow && toolinput.IsEmpty(c.input): // of an earlier version
+	case c.unknown && r.Effect == config.EffectAllow && toolinput.IsEmpty(c.input): // made by an earlier version
 		return of, false
 	case r.Command == "" || c.isInput(r.Effect, r.Command):
 	case r.Pattern:
@@ -190,8 +188,8 @@ func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 	return of, r.Path == "" || c.touches(r.Effect, func(name string) bool { return isInPath(r.Path, name) })
 }
 
-// configured is the condition of a rule of the configuration, whoever's agent
-// makes the call. It is not ok if that is for other calls.
+// configured returns the condition of a configured rule, for any agent. ok is false if the rule is
+// for other calls.
 func (c Call) configured(r config.Rule) (of condition, ok bool) {
 	of.reason, of.explanation = "rule="+r.Source, r.String()
 	if r.File != "" {
@@ -210,12 +208,11 @@ func (c Call) configured(r config.Rule) (of condition, ok bool) {
 	return of, r.Path == "" || c.touches(r.Effect, func(name string) bool { return matches(r.Path, name) })
 }
 
-// mode is the permission mode that a call is judged by (docs/protocol.md, "Modes").
-// It is the one that the agent says it is in, as far as people have asked for it: an
-// agent that leaves plan mode may change files, if it is allowed to, and one that
-// enters it may not; but that edits, or all tools, pass unasked is for people alone
-// to say. A mode that is Duet's own and none of the agent's holds whatever the agent
-// is in.
+// mode returns the permission mode that judges a call (docs/protocol.md, "Modes"). It is the mode
+// that the agent reports, within what people requested. An agent that leaves plan mode with
+// permission may change files, and one that enters it may not. But only people can allow edits, or
+// all tools, to run unasked. A mode of Duet that the agent does not have applies in every mode of
+// the agent.
 func (in Situation) mode() string {
 	asked, is := catalog.ModeName(in.Run.Mode), catalog.ModeName(in.Run.AgentMode)
 	switch {
@@ -229,8 +226,8 @@ func (in Situation) mode() string {
 	return catalog.ModeDefault
 }
 
-// matches reports whether text fits a glob; "" fits everything. Unlike a
-// path's, * also stands for slashes: rm -rf * must fit what it says.
+// matches reports whether text matches a glob; "" matches everything. Unlike in paths, * also
+// matches slashes: rm -rf * must match its arguments.
 func matches(glob, text string) bool {
 	if glob == "" || glob == "*" {
 		return true
@@ -240,10 +237,9 @@ func matches(glob, text string) bool {
 	return ok && err == nil
 }
 
-// isInPath reports whether a file's name fits the pattern of a rule that somebody's
-// decision has become. Unlike in the configuration * stands for no slash there, so
-// that a directory's pattern is for what is in that alone; what is below it is
-// src/**.
+// isInPath reports whether a file name matches the pattern of a rule made by a decision. Unlike in
+// configured rules, * matches no slash: a directory's pattern covers only files directly in it.
+// src/** also covers those below it.
 func isInPath(pattern, name string) bool {
 	pattern = strings.TrimPrefix(pattern, "./")
 	above, all := strings.CutSuffix(pattern, "/**")
@@ -255,7 +251,7 @@ func isInPath(pattern, name string) bool {
 		if ok, err := path.Match(above, dir); ok && err == nil {
 			return true
 		}
-		switch slash := strings.LastIndexByte(dir, '/'); { // path.Dir would read all of it again
+		switch slash := strings.LastIndexByte(dir, '/'); { // path.Dir would read the whole name again
 		case dir == "." || dir == "/":
 			return false
 		case slash < 0:
@@ -266,15 +262,15 @@ func isInPath(pattern, name string) bool {
 	}
 }
 
-// A condition is what a rule says of a call that it is for in all other respects.
+// condition is what remains to check of a rule that otherwise matches a call.
 type condition struct {
-	command *shellcommand.Pattern // of what it runs; nil: whatever that is
-	reason  string                // by which a ruling names the rule
+	command *shellcommand.Pattern // pattern of the command; nil: any command
+	reason  string                // name of the rule in a ruling
 
-	explanation string // what the rule is, in words
+	explanation string // the rule in words
 }
 
-// meets reports whether a call meets a condition by itself.
+// meets reports whether a call meets a condition on its own.
 func (c Call) meets(effect string, of condition) bool {
 	switch {
 	case of.command == nil:
@@ -285,9 +281,8 @@ func (c Call) meets(effect string, of condition) bool {
 	return c.couldRun(*of.command)
 }
 
-// firstMet is the first condition that a call meets, or nil. Of a command with
-// several parts each may be allowed by another rule; then it is the first that is
-// needed.
+// firstMet returns the first condition that a call meets, or nil. Different rules may allow the
+// parts of a compound command; firstMet then returns the first one needed.
 func (c Call) firstMet(effect string, conditions []condition) *condition {
 	for i, of := range conditions {
 		if c.meets(effect, of) {
@@ -312,9 +307,8 @@ func (c Call) firstMet(effect string, conditions []condition) *condition {
 	return &conditions[0]
 }
 
-// listed is the condition of a tool of a list, spelled as agents' own lists are:
-// Bash, Bash(git:*), Bash(make test), mcp__x__*. It is not ok if that is for other
-// calls.
+// listed returns the condition of a tool list entry in the agents' own syntax: Bash, Bash(git:*),
+// Bash(make test), mcp__x__*. ok is false if the entry is for other calls.
 func (c Call) listed(effect, pattern string) (of condition, ok bool) {
 	of.reason = "rule=" + pattern
 	name, inner, _ := strings.Cut(pattern, "(")
@@ -337,12 +331,11 @@ func (c Call) listed(effect, pattern string) (of condition, ok bool) {
 	return of, true
 }
 
-// A file is one that a call touches, by the names that rules may know it by:
-// what it was called, and where the links of that lead.
+// file is a file that a call touches, by every name that rules may use: the called names, and the
+// targets of their links.
 type file struct{ called, target []string }
 
-// filesOf finds the names of paths, relative ones of which are cwd's, in a
-// project with a root.
+// filesOf resolves the names of paths in a project with a root. Relative paths are in cwd.
 func filesOf(root, cwd string, paths []string) []file {
 	if len(paths) == 0 {
 		return nil
@@ -351,7 +344,7 @@ func filesOf(root, cwd string, paths []string) []file {
 	list := make([]file, 0, len(paths))
 	for _, p := range paths {
 		if !filepath.IsAbs(p) {
-			p = cwd + string(filepath.Separator) + p // not joined: link/.. is not here
+			p = cwd + string(filepath.Separator) + p // not joined: link/.. may be another directory
 		}
 		list = append(list, file{
 			called: namesOf(root, root, filepath.Clean(p)), // src/../../etc is not below src
@@ -361,9 +354,8 @@ func filesOf(root, cwd string, paths []string) []file {
 	return list
 }
 
-// namesOf are those of a file: its path, and where it is below base, which is the
-// project's root or where that leads, the one there, in the root's own spelling
-// too.
+// namesOf returns the names of a file: its path, and, if it is below base, the name relative to it,
+// also under the root's own spelling. base is the project's root or its link target.
 func namesOf(root, base, p string) []string {
 	names := []string{filepath.ToSlash(p)}
 	if rel, err := filepath.Rel(base, p); err == nil && filepath.IsLocal(rel) {
@@ -372,8 +364,8 @@ func namesOf(root, base, p string) []string {
 	return names
 }
 
-// insideOf reports of a directory whether it is in the project, or in the
-// session's own, both as it is called and where its links lead.
+// insideOf returns a function that reports whether a directory is in the project or in the
+// session's directory, both by its name and by its link target.
 func insideOf(root, cwd string) func(dir string) bool {
 	return func(dir string) bool {
 		if !filepath.IsAbs(dir) {
@@ -396,9 +388,8 @@ func isBelow(base, p string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// touches reports whether the files of a call fit: for a deny rule one of
-// them by any of its names, for an allow rule all, both as they are called and
-// as what they are.
+// touches reports whether the files of a call match. A deny rule needs one file that matches by any
+// name. An allow rule needs every file to match, by its called name and by its target.
 func (c Call) touches(effect string, fits func(name string) bool) bool {
 	fit := func(f file) bool {
 		called, target := slices.ContainsFunc(f.called, fits), slices.ContainsFunc(f.target, fits)
@@ -413,11 +404,10 @@ func (c Call) touches(effect string, fits func(name string) bool) bool {
 	return !c.pathNotText && len(c.files) > 0 && !slices.ContainsFunc(c.files, func(f file) bool { return !fit(f) })
 }
 
-// maxLinks is how many links are followed for one path, as Linux does.
+// maxLinks limits the links followed for one path, as in Linux.
 const maxLinks = 40
 
-// followLinks is where an absolute path leads, as far as it exists; what does
-// not exist yet stays as it is.
+// followLinks resolves the links of an absolute path as far as it exists, and keeps the rest.
 func followLinks(p string) string {
 	const slash = string(filepath.Separator)
 	volume := filepath.VolumeName(p)
@@ -428,7 +418,7 @@ func followLinks(p string) string {
 		if name == "" || name == "." {
 			continue
 		}
-		next := filepath.Join(at, name) // .. of where a link led, not of the link
+		next := filepath.Join(at, name) // .. of the link's target, not of the link
 		info, err := os.Lstat(next)
 		if err != nil || info.Mode()&os.ModeSymlink == 0 || links == maxLinks {
 			at = next

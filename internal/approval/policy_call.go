@@ -12,30 +12,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// A Call is a tool call as the policy sees it.
+// Call is a tool call as the policy sees it.
 type Call struct {
 	tool       string
-	toolByKind bool            // the agent has not named the tool: tool is made of its kind
-	kind       string          // as the Agent Client Protocol has it: edit, execute, ...; "": not known
-	input      json.RawMessage // what the tool gets
-	hash       string          // by which the question is known again
-	isPlan     bool            // it leaves the agent's plan mode
+	toolByKind bool            // the agent named no tool: tool is derived from kind
+	kind       string          // in the Agent Client Protocol: edit, execute, ...; "": unknown
+	input      json.RawMessage // the tool's input
+	hash       string          // identifies the question when it is asked again
+	isPlan     bool            // leaves the agent's plan mode
 
-	command        shellcommand.Command   // what it runs, where that is a text, or words
-	commandText    string                 // as a rule for it alone says it; "" where none can
-	commandNotText bool                   // it runs something that is neither
-	extended       bool                   // it wants leave for more than to run that
-	readings       []shellcommand.Command // what it may run instead of command: each counts as that does
-	dir            string                 // in which it runs that; "": the session's
-	inside         func(dir string) bool  // reports whether rules for commands are meant to hold there; Judge sets it
-	paths          []string               // what it touches
-	pathNotText    bool                   // it touches something that is not simply one text
-	files          []file                 // paths, by all their names; Judge sets it
+	command        shellcommand.Command   // the command, if the input has a text or words
+	commandText    string                 // spelling of the command in a rule for it alone; "" if none can be made
+	commandNotText bool                   // the input has a command that is neither text nor words
+	extended       bool                   // requests more permissions than to run the command
+	readings       []shellcommand.Command // other readings of command; each must be allowed too
+	dir            string                 // working directory of the command; "": the session's
+	inside         func(dir string) bool  // reports whether command rules apply in a directory; set by Judge
+	paths          []string               // touched paths
+	pathNotText    bool                   // the input has a path that is not one text
+	files          []file                 // paths under all their names; set by Judge
 
-	// ambiguity is why programs may read the input differently, "" if they do not.
+	// ambiguity says why programs may read the input differently; "" if they do not.
 	ambiguity string
-	// alternatives are what else it may run and touch, if a program reads an
-	// ambiguous input in another way. Only deny rules look at them.
+	// alternatives are other commands and paths that a program may read in an ambiguous input. Only
+	// deny rules use them.
 	alternatives struct {
 		commands []shellcommand.Command
 		texts    []string // of commands
@@ -43,15 +43,15 @@ type Call struct {
 		files    []file
 	}
 
-	// unknown says that Duet cannot see what the call would do: an agent asks with an empty
-	// input, or names a tool that runs or edits and does not say what. No allow rule holds
-	// for such a call, and each deny rule of its tool does.
+	// unknown says that Duet cannot see what the call would do: the agent sent an empty input, or
+	// named a tool that runs or edits without saying what. No allow rule matches such a call, and
+	// every deny rule of its tool does.
 	unknown bool
 
-	asAnyTool bool // it counts as each tool that it could be; see couldBeDenied
+	asAnyTool bool // counts as each tool that it could be; see couldBeDenied
 }
 
-// callOf is the tool call that an approval is about.
+// callOf returns the tool call of an approval.
 func callOf(a domain.Approval) Call {
 	in := toolinput.Read(a.Input)
 	c := Call{
@@ -72,8 +72,8 @@ func callOf(a domain.Approval) Call {
 	return c
 }
 
-// saysNothing reports whether neither the input nor the files of a call say what it does. An
-// MCP tool may have no arguments: its agent then sends {} and not nothing at all.
+// saysNothing reports whether neither the input nor the files show what the call does. For an MCP
+// tool without arguments, agents send {}.
 func (c Call) saysNothing() bool {
 	switch {
 	case c.isPlan || len(c.paths) > 0 || c.commandNotText || c.ambiguity != "" || !c.command.IsNothing() || len(c.readings) > 0:
@@ -84,11 +84,11 @@ func (c Call) saysNothing() bool {
 	return c.tool == "Bash" || c.edits()
 }
 
-// IsUnknown reports whether Duet cannot see what the call would do. No rule for good can be
-// made of it.
+// IsUnknown reports whether Duet cannot see what the call would do. No lasting rule can be made of
+// it.
 func (c Call) IsUnknown() bool { return c.unknown }
 
-// readCommand reads what a call runs.
+// readCommand reads the command of a call.
 func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	switch {
 	case in.Ambiguity != "" || in.CommandNotText && in.Words == nil:
@@ -111,7 +111,7 @@ func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	if c.command.IsNothing() && len(c.readings) == 0 {
 		return
 	}
-	members, _ := toolinput.Members(input) // it is an object: it has a command
+	members, _ := toolinput.Members(input) // an object has a command
 	for _, name := range []string{"cwd", "workdir"} {
 		if toolinput.Take(members, name, &c.dir) != nil { // null is no error
 			c.extended = true
@@ -127,8 +127,7 @@ func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	}
 }
 
-// allowedBy reports whether rules for commands with these patterns allow what a
-// call runs.
+// allowedBy reports whether command rules with these patterns allow the call's command.
 func (c Call) allowedBy(patterns ...shellcommand.Pattern) bool {
 	if c.commandNotText || c.extended || c.dir != "" && (c.inside == nil || !c.inside(c.dir)) {
 		return false
@@ -141,25 +140,23 @@ func (c Call) allowedBy(patterns ...shellcommand.Pattern) bool {
 	return c.command.AllowedBy(patterns, c.inside)
 }
 
-// couldRun reports whether what a call runs, or a part of it, could be what a
-// deny rule says, in any of the ways in which it can be read.
+// couldRun reports whether the call's command, or a part of it, could match a deny rule in any
+// reading.
 func (c Call) couldRun(p shellcommand.Pattern) bool {
 	could := func(command shellcommand.Command) bool { return command.CouldRun(p) }
 	return could(c.command) || slices.ContainsFunc(c.readings, could) || slices.ContainsFunc(c.alternatives.commands, could)
 }
 
-// Ambiguity is why programs may read the input differently, "" if they do not.
+// Ambiguity says why programs may read the input differently; "" if they do not.
 func (c Call) Ambiguity() string { return c.ambiguity }
 
-// IsAmbiguous reports whether the input can be read in more than one way. Then
-// no rule allows it, whatever the rule says: it is asked, or denied.
+// IsAmbiguous reports whether the input has several readings. Then no rule allows the call: a
+// person is asked, or it is denied.
 func (c Call) IsAmbiguous() bool { return c.ambiguity != "" }
 
-// isTool reports whether a rule for tools is for the tool of a call. One
-// of which no more is known than its kind may be any tool of that kind, so a
-// deny rule for each of those is for it. Of one that could be any tool at all
-// that can be said only if the rule is narrow, which means that it looks at
-// the command or the files too.
+// isTool reports whether a tool rule matches the call's tool. If only the kind is known, the tool
+// may be any of that kind, so a deny rule for each of those matches. A completely unknown tool
+// matches only a narrow rule, which also checks the command or the files.
 func (c Call) isTool(effect string, narrow bool, fits func(name string) bool) bool {
 	if fits(c.tool) {
 		return true
@@ -170,10 +167,10 @@ func (c Call) isTool(effect string, narrow bool, fits func(name string) bool) bo
 	return c.couldBeAny() && (narrow || c.asAnyTool) || slices.ContainsFunc(catalog.ToolsOfKind(c.kind), fits)
 }
 
-// couldBeAny reports whether nothing is known of the tool.
+// couldBeAny reports whether the tool is completely unknown.
 func (c Call) couldBeAny() bool { return c.toolByKind && len(catalog.ToolsOfKind(c.kind)) == 0 }
 
-// edits reports whether a call changes files, as far as acceptEdits goes.
+// edits reports whether acceptEdits covers the call.
 func (c Call) edits() bool {
 	switch c.tool {
 	case "Edit", "Write", "MultiEdit", "NotebookEdit":
@@ -182,8 +179,8 @@ func (c Call) edits() bool {
 	return c.kind == "edit"
 }
 
-// touchesFiles reports whether what a call does is done to the files that it
-// names, so that a rule for it is for those.
+// touchesFiles reports whether a call acts on the files that it names, so that a rule for it names
+// those files.
 func (c Call) touchesFiles() bool {
 	switch c.kind {
 	case "read", "delete", "move":
@@ -192,8 +189,7 @@ func (c Call) touchesFiles() bool {
 	return c.edits()
 }
 
-// changesSomething reports whether a call does more than to look, so that plan
-// mode denies it.
+// changesSomething reports whether a call does more than read, so that plan mode denies it.
 func (c Call) changesSomething() bool {
 	switch c.kind {
 	case "delete", "move", "execute":
@@ -202,15 +198,13 @@ func (c Call) changesSomething() bool {
 	return c.edits() || c.tool == "Bash"
 }
 
-// ofAsking are the members in which an agent says when and why it asks, beside
-// what is to be done. They are codex's, whose inputs are the events in which it
-// asks; other tools may mean something else by these names.
+// ofAsking are members that say when and why an agent asks, not what it does. They are codex's,
+// whose inputs are its request events. Other tools may use these names differently.
 var ofAsking = []string{"call_id", "turn_id", "approval_id", "started_at_ms", "process_id", "reason", "parsed_cmd"}
 
-// callIdentity is the input of a tool call without what differs when the same is asked
-// again: what says when and why it is asked, and how a command is spaced. call
-// is the agent's own id of the call, by which its inputs of that sort are known.
-// It is for telling questions apart, not for running.
+// callIdentity returns a tool call's input without what changes when the same call is asked again:
+// the members of ofAsking, and the spacing of commands. call is the agent's id of the call, which
+// marks such inputs. The result identifies questions; it is not for running.
 func callIdentity(input json.RawMessage, call string) json.RawMessage {
 	in := toolinput.Read(input)
 	members, err := toolinput.Members(input)

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// rulingOn is what the policy says of a call, "" if it is asked.
+// rulingOn returns the policy's ruling on a call; "" if it asks.
 func rulingOn(p *Policy, a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
 	a.Question = inputHash(a.Tool, a.Input)
 	r := p.Judge(callOf(a), Situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)})
@@ -66,8 +66,8 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 	}
 }
 
-// A command that is told in a text for people may be any of several: each has to be
-// allowed, and one that is denied is enough.
+// A command in a text for people may have several readings: each must be allowed, and one denied
+// reading denies the call.
 func TestACommandWithSeveralReadings(t *testing.T) {
 	rule := func(effect, command string) config.Rule {
 		return config.Rule{Effect: effect, Tool: "Bash", Command: command, Source: "user"}
@@ -121,7 +121,7 @@ func TestACommandWithSeveralReadings(t *testing.T) {
 	}
 }
 
-// A list of words is the command that it runs, and one of anything else is none.
+// A list of words is a command; a list of anything else is not.
 func TestAListIsTheCommandThatItRuns(t *testing.T) {
 	list := []config.Rule{
 		{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"},
@@ -147,7 +147,7 @@ func TestAListIsTheCommandThatItRuns(t *testing.T) {
 		`{"command":["/bin/bash","-lc","rm x"]}`:  "false rule=user",
 		`{"command":["bash","-lc","ls && rm x"]}`: "false rule=user",
 		`{"command":"ls"}`:                        "true rule=user",
-		// as codex says it
+		// as codex spells it
 		`{"command":"/bin/bash -lc 'rm x'"}`:                          "false rule=user",
 		`{"command":"bash -l -c \"cd y && rm x\""}`:                   "false rule=user",
 		`{"command":"cd y; time sh -c 'rm x'"}`:                       "false rule=user",
@@ -233,8 +233,7 @@ func TestAStandingRuleOfAFormerVersionStillDeniesItsInput(t *testing.T) {
 	assert.Empty(t, rulingOn(NewPolicy("", nil), a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
 }
 
-// An identity is the input itself, byte for byte, where nothing in it can differ when the
-// same is asked again.
+// An identity is the input itself, byte for byte, if nothing in it changes when it is asked again.
 func TestAnIdentityLeavesOutWhatDiffersEachTime(t *testing.T) {
 	for _, c := range []struct{ input, call, want string }{
 		{`{ "b":1,"a":"<x>" }`, "1", ""},

@@ -15,29 +15,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// exactInput begins the Command of a rule for a tool that runs something, but
-// does not say what in a member of its own: the hash of the input follows, and
-// the rule holds for that alone.
+// exactInput begins the Command of a rule for a tool that runs something without a command member.
+// The hash of the input follows, and the rule matches only that input.
 const exactInput = "\x00"
 
-// isForExactInput reports whether a rule holds for one input alone. Then its
-// Command is nothing that anybody could read.
+// isForExactInput reports whether a rule matches only one input. Its Command is then not readable.
 func isForExactInput(r domain.Rule) bool { return strings.HasPrefix(r.Command, exactInput) }
 
-// A ruleSpec says which rules are to be made of a decision.
+// ruleSpec describes the rules to make of a decision.
 type ruleSpec struct {
-	Thread  int64  // 0: they are for the project
-	Effect  string // one of config's
-	CWD     string // of the conversation: relative paths are in it
-	Pattern string // of what they are to hold for instead; "": as [rulePreview] has it
+	Thread  int64  // 0: for the project
+	Effect  string // an effect of package config
+	CWD     string // the conversation's directory, for relative paths
+	Pattern string // replaces the pattern; "": that of [rulePreview]
 }
 
-// errNoPattern says that a rule of a question holds for nothing that could be
-// given otherwise.
+// errNoPattern means that a question's rule has no pattern to replace.
 var errNoPattern = errors.New("the rule is for no command and no files")
 
-// rulePreview is what a rule would hold for that is made of a question. It is false if
-// none can be made that allows it.
+// rulePreview returns what a question's rule would match. ok is false if no allow rule can be made
+// of it.
 func rulePreview(a domain.Approval, cwd string) (domain.RulePreview, bool) {
 	if c := callOf(a); a.Type != domain.FunctionCall || c.isPlan || c.IsAmbiguous() || c.unknown && toolinput.IsEmpty(c.input) {
 		return domain.RulePreview{}, false
@@ -49,7 +46,7 @@ func rulePreview(a domain.Approval, cwd string) (domain.RulePreview, bool) {
 	return rulePreviewOf(rules[0]), true
 }
 
-// rulePreviewOf is what a rule holds for.
+// rulePreviewOf returns what a rule matches.
 func rulePreviewOf(r domain.Rule) domain.RulePreview {
 	p := domain.RulePreview{Tool: r.Tool, Covers: domain.CoversTool}
 	switch {
@@ -63,7 +60,7 @@ func rulePreviewOf(r domain.Rule) domain.RulePreview {
 	return p
 }
 
-// explanationOf says in words what a rule that somebody has decided is.
+// explanationOf describes a rule made by a decision.
 func explanationOf(r domain.Rule) string {
 	where := "for the session"
 	if r.Thread == 0 {
@@ -80,13 +77,12 @@ func explanationOf(r domain.Rule) string {
 	return fmt.Sprintf("decided %s on %s: %s %s (rule %d)", where, r.Created.Local().Format(time.DateOnly), r.Effect, what, r.ID)
 }
 
-// rulesFor are the rules that a decision on an approval becomes. They are for the
-// tool, and no wider than what was asked needs: of what runs commands, for this
-// one alone; of what touches files, for those in the same directory; of a tool
-// that the agent has not named, for the same input. Where the input can be read in
-// several ways there is one for each of them; of a command that can, if it is denied.
+// rulesFor returns the rules that a decision on an approval becomes. They match the tool and no
+// more than the question needs: the same command, files in the same directory, or, for an unnamed
+// tool, the same input. An input with several readings gets one rule per reading; a command with
+// several readings does so only if denied.
 //
-// The error is [errNoPattern] where s.Pattern has no use.
+// The error is [errNoPattern] if s.Pattern cannot apply.
 func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {
 	c := callOf(a)
 	rule := domain.Rule{Thread: s.Thread, Effect: s.Effect, Tool: c.tool}
@@ -127,8 +123,8 @@ func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {
 	return rules, nil
 }
 
-// eachRead are the ways to read what a call runs for which there is a rule each, beside
-// the one for just this input: what is denied in one is denied if it is said plainly, too.
+// eachRead returns the readings of a command that each get a rule, beside the rule for the exact
+// input: a denied reading is also denied when written plainly.
 func (c Call) eachRead(s ruleSpec) (texts []string) {
 	switch {
 	case c.IsAmbiguous():
@@ -142,8 +138,8 @@ func (c Call) eachRead(s ruleSpec) (texts []string) {
 	return texts
 }
 
-// patternFor is the pattern of the one directory in which files are, or "" if
-// there is none. Relative paths are in cwd.
+// patternFor returns the pattern of the one directory that contains all files, or "". Relative
+// paths are in cwd.
 func patternFor(cwd string, paths []string) string {
 	dir := ""
 	for _, p := range paths {
@@ -162,30 +158,30 @@ func patternFor(cwd string, paths []string) string {
 	return strings.TrimSuffix(globSigns.Replace(dir), "/") + "/*"
 }
 
-// globSigns writes what stands for others in a pattern as itself.
+// globSigns escapes the special characters of a glob.
 var globSigns = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// isInput reports whether the Command of a rule means the input of a call.
+// isInput reports whether the Command of a rule names the input of a call.
 func (c Call) isInput(effect, command string) bool {
 	return command == exactInput+c.hash || effect == config.EffectDeny &&
 		(command == exactInput+inputHash(c.tool, c.input) || command == exactInput+legacyHash(c.tool, c.input))
 }
 
-// inputHash is the same for the same tool with the same input, however that is
-// spelled, and for nothing else.
+// inputHash returns the same hash for the same tool and input, however spelled, and for nothing
+// else.
 func inputHash(tool string, input json.RawMessage) string {
 	hash := sha256.New()
 	hash.Write([]byte(tool + "\x00" + toolinput.Fingerprint(input)))
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// legacyHash is the Hash of former versions, by which rules may still name an
-// input. Several inputs can have one, so it is for what is denied alone.
+// legacyHash is the hash of earlier versions, which stored rules may contain. Several inputs can
+// share one, so only deny rules use it.
 func legacyHash(tool string, input json.RawMessage) string {
 	var value any
 	canonical := []byte(input)
 	if json.Unmarshal(input, &value) == nil {
-		canonical, _ = json.Marshal(value) // it was JSON
+		canonical, _ = json.Marshal(value) // it was decoded from JSON
 	}
 	hash := sha256.New()
 	hash.Write([]byte(tool + "\x00"))

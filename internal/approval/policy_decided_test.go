@@ -17,7 +17,7 @@ func edit(paths ...string) domain.Approval {
 	return domain.Approval{Type: domain.FunctionCall, Tool: "Write", ToolKind: "edit", Paths: paths, Input: json.RawMessage(`{"content":"x"}`), Question: paths[0]}
 }
 
-// What is decided for good is no wider than what was asked about.
+// A lasting decision covers no more than the question.
 func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 	call := func(tool, kind, input string) domain.Approval {
 		return domain.Approval{Type: domain.FunctionCall, Tool: tool, ToolKind: kind, Input: json.RawMessage(input), Question: "q"}
@@ -77,7 +77,7 @@ func TestARuleForADirectoryIsForNoOther(t *testing.T) {
 	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/b.go"), thread, domain.Run{}, inRoot...))
 	assert.Empty(t, rulingOn(p, edit("/p/src/b.go"), thread, domain.Run{}, inRoot...))
 
-	// A pattern of one's own may be relative to the project, and go deeper.
+	// A custom pattern may be relative to the project and cover subdirectories.
 	for pattern, want := range map[string]string{"./src/**": "true rule=project", "src/**": "true rule=project", "src/*": "", "/p/src/*/*": "true rule=project", "*": ""} {
 		rules, err := rulesFor(edit("/p/src/deep/b.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p", Pattern: pattern})
 		require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []domain.Rule{{Effect: config.EffectDeny, Tool: "Bash", Command: "touch made"}}, denied, "it can be read in one way")
 
-	// Unchanged it is the command, whatever signs that has.
+	// An unchanged pattern is the literal command, with all its special characters.
 	exact, err := rulesFor(bash("rm *.o"), ruleSpec{Effect: config.EffectAllow, Pattern: "rm *.o"})
 	require.NoError(t, err)
 	assert.Equal(t, "true rule=project", rulingOn(p, bash("rm *.o"), domain.Thread{}, domain.Run{}, exact...))
@@ -110,7 +110,7 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 	assert.ErrorIs(t, err, errNoPattern)
 }
 
-// A rule that was made before of leaving the plan mode is heeded no more.
+// An older rule that allows leaving plan mode has no effect.
 func TestNoDecisionLetsAnAgentLeaveItsPlanModeForGood(t *testing.T) {
 	plan := domain.Approval{Type: domain.FunctionCall, Tool: "ExitPlanMode", ToolKind: "switch_mode", Plan: "1. x"}
 	assert.Empty(t, rulingOn(NewPolicy("/p", nil), plan, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "ExitPlanMode"}))
@@ -135,8 +135,7 @@ func TestARulingSaysWhichRuleItIs(t *testing.T) {
 	assert.Equal(t, "decided for the session on 2026-01-02: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Thread{}, domain.Run{}, decided))
 }
 
-// Where the user does not trust the workspace, the project's file allows nothing, and
-// denies what it denies.
+// In an untrusted workspace, the project's file cannot allow anything, but its deny rules apply.
 func TestTheProjectAllowsNothingInARestrictedRun(t *testing.T) {
 	var run domain.Run
 	run.Restricted = true

@@ -21,7 +21,7 @@ import (
 // always is a part of a configuration that does not change.
 func always[T any](part T) func() T { return func() T { return part } }
 
-// What may run, as lists of tools spell it.
+// Allowed tools, in the syntax of tool lists.
 func TestToolPatterns(t *testing.T) {
 	bash := func(command string) Call { return Call{tool: "Bash", command: shellcommand.Read(command)} }
 	fits := func(c Call, pattern string) bool {
@@ -91,7 +91,7 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		tools             []string
 		settings          domain.Settings
 		rules             []domain.Rule
-		want              string // "" is asked
+		want              string // "" means ask
 	}{
 		"nothing is known: ask":                          {tool: "Write"},
 		"a deny rule holds in bypass":                    {tool: "WebFetch", mode: "bypassPermissions", want: "false rule=user"},
@@ -171,8 +171,8 @@ func TestThePolicyInItsOrder(t *testing.T) {
 	}
 }
 
-// An agent that does not say what a tool gets is allowed by no rule and denied by each deny
-// rule of the tool, whatever that says of commands and files.
+// No rule allows a tool without a known input, and every deny rule of the tool denies it, whatever
+// its commands and files.
 func TestUnknownInput(t *testing.T) {
 	rule := func(effect, tool, command, path string) config.Rule {
 		return config.Rule{Effect: effect, Tool: tool, Command: command, Path: path, Source: "user"}
@@ -265,7 +265,7 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 	}))
 	for path, want := range map[string]string{
 		"docs/a": "project", "docs/new/a": "project", "docs/in/a": "project", filepath.Join(root, "docs/a"): "project",
-		filepath.Join(dir, "real/docs/a"): "", // is in docs, but not by this name
+		filepath.Join(dir, "real/docs/a"): "", // in docs, but under another name
 		"docs/alias/k":                    "user", "docs/nowhere": "user", "other/docs/alias/k": "user", "secret/k": "user",
 		"docs/out/a": "", "other/docs/a": "", "docs/out/../a": "", "docs/alias/../docs/a": "project",
 	} {
@@ -279,7 +279,7 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 	assert.Contains(t, r.Reason, "rule=Write(", "lists know links too")
 }
 
-// A directory is inside if it is in the project or in the session's own directory.
+// A directory is inside if it is in the project or in the session's directory.
 func TestADirectoryInside(t *testing.T) {
 	for _, c := range []struct {
 		root, cwd, dir string
@@ -302,7 +302,7 @@ func TestADirectoryInside(t *testing.T) {
 	}
 }
 
-// A name of 16 MB takes a second; it took hours when each directory read all above it.
+// A name of 16 MB takes a second; reading each directory from the start took hours.
 func TestALongNameTakesLinearTime(t *testing.T) {
 	assert.False(t, isInPath("src/**", strings.Repeat("a/", 8<<20)+"x"))
 	for name, want := range map[string]bool{"src/a/b": true, "src/a": true, "src": false, "a/src/b": false, "/src/b": false, "../src/b": false} {

@@ -18,9 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// supersede closes the question of a dead process that is asked again: one
-// question waits for one answer. It returns the last of them that asks again
-// what was answered, or nil.
+// supersede closes the question of a dead process that is asked again, because one question has one
+// answer. It returns the latest of those that repeats an answered question, or nil.
 func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
 	stale, err := t.StaleApprovals(in.ctx, a.Thread)
 	if err != nil {
@@ -41,8 +40,7 @@ func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Appr
 	return reopened, nil
 }
 
-// overtaken is the question, closed as the turn began that asks it now, which asked
-// again what was answered, or nil.
+// overtaken returns the repeated question that the current turn closed when it began, or nil.
 func (in *Inbox) overtaken(t store.Tx, a domain.Approval) (*domain.Approval, error) {
 	old, err := t.OvertakenApproval(in.ctx, a.Thread, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
@@ -52,15 +50,14 @@ func (in *Inbox) overtaken(t store.Tx, a domain.Approval) (*domain.Approval, err
 		return nil, err
 	}
 	answered, err := t.Approval(in.ctx, old.Reopens)
-	if err != nil || answered.ReopenedAs != old.ID { // it was asked, and answered, since
+	if err != nil || answered.ReopenedAs != old.ID { // asked and answered again since
 		return nil, err
 	}
 	return &old, nil
 }
 
-// askReplacing is ask for a question that may have been open already, of a
-// process that is dead. What that said of an earlier answer holds for this one
-// too: it may have been carried out.
+// askReplacing is ask for a question that a dead process may have left open. The warning that the
+// call may have run is kept.
 func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	old, err := in.supersede(t, *a)
 	if err == nil && old == nil {
@@ -83,7 +80,7 @@ func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) e
 	return in.ask(t, a, run)
 }
 
-// ask keeps a question, and makes its run wait.
+// ask stores a question and makes its run wait.
 func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	if err := in.transcript.CloseMessage(t, run); err != nil {
 		return err
@@ -103,8 +100,8 @@ func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	return nil
 }
 
-// linkTool shows a question at its tool call, which begins with it if the
-// agent asks before it tells of the call. Each of the two may know the sub-agent.
+// linkTool connects a question with its tool call, and creates the call if the agent has not
+// reported it yet. Either of them may know the sub-agent.
 func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error {
 	item, err := t.ToolItem(in.ctx, run.ID, a.ToolUseID())
 	switch {
@@ -112,14 +109,14 @@ func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error 
 		item.Approval = a.ID
 		item.ParentID = cmp.Or(item.ParentID, a.ParentID)
 		a.ParentID = item.ParentID
-		if details, ok := item.Data.(domain.ToolDetails); ok { // refused before, perhaps
+		if details, ok := item.Data.(domain.ToolDetails); ok { // perhaps refused before
 			details.RefusedBy, details.Refusal = "", ""
 			item.Data = details
 		}
 		return t.UpdateItem(item)
 	case !errors.Is(err, store.ErrNotFound):
 		return err
-	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
+	case a.Type != domain.FunctionCall || a.CallID == a.ID: // not a tool call of the agent
 		return nil
 	}
 	return in.transcript.BeginTool(t, run, *a)
@@ -128,12 +125,11 @@ func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error 
 // asked is the latest request with a question_id.
 type asked struct {
 	revision int
-	approval string // its ID
+	approval string // approval id
 }
 
-// latest notes that approval id asks the question that p names, and returns the
-// approval that asked it before, "" if none did. It reports false for a request
-// that a later revision has overtaken on its way.
+// latest notes that approval id asks the question that p names, and returns the approval that asked
+// it before, or "". ok is false for a request that a later revision has overtaken.
 func (in *Inbox) latest(run int64, p catalog.RequestPermissionParams, id string) (earlier string, ok bool) {
 	if p.QuestionID == "" {
 		return "", true
@@ -151,16 +147,15 @@ func (in *Inbox) latest(run int64, p catalog.RequestPermissionParams, id string)
 	return before.approval, true
 }
 
-// forgetAsked forgets the question_ids of a run that has ended.
+// forgetAsked drops the question_ids of a run that has ended.
 func (in *Inbox) forgetAsked(run int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.asked, run)
 }
 
-// changed is the question that a asks again because the agent has changed the tool
-// call, or nil if nothing is left to do about it. A human's answer to it was given to
-// another tool call: a says so.
+// changed returns the question that a replaces because the agent has changed the tool call, or nil
+// if it needs no action. If a human answered it, a says that the answer was for another tool call.
 func (in *Inbox) changed(t store.Tx, earlier string, a *domain.Approval) (*domain.Approval, error) {
 	if earlier == "" {
 		return nil, nil
@@ -180,7 +175,7 @@ func (in *Inbox) changed(t store.Tx, earlier string, a *domain.Approval) (*domai
 	return nil, nil
 }
 
-// replace closes the question that a asks again. found is what answers a at once.
+// replace closes the question that a replaces. found is the immediate answer to a.
 func (in *Inbox) replace(t store.Tx, old, a domain.Approval, found answer) error {
 	switch {
 	case old.Status == domain.ApprovalPending:
@@ -193,8 +188,7 @@ func (in *Inbox) replace(t store.Tx, old, a domain.Approval, found answer) error
 	return t.UpdateApproval(old)
 }
 
-// checkElicitation reports what is wrong with an elicitation before anybody is
-// asked, in an error of domain.KindInvalid.
+// checkElicitation validates an elicitation before it is asked. Its error is of domain.KindInvalid.
 func checkElicitation(e domain.Elicitation, message string) error {
 	if strings.TrimSpace(message) == "" {
 		return domain.Invalid("title", "what is asked, in words", "an empty string")
@@ -214,8 +208,8 @@ func checkElicitation(e domain.Elicitation, message string) error {
 	return nil
 }
 
-// elicitationIdentity is by what an elicitation is known when it is asked again. An
-// address is agreed to as it is: another one is another question.
+// elicitationIdentity identifies an elicitation when it is asked again. Consent is for the exact
+// address; another address is another question.
 func elicitationIdentity(a domain.Approval) string {
 	e := a.Elicitation
 	what := e.Schema
@@ -225,7 +219,7 @@ func elicitationIdentity(a domain.Approval) string {
 	return inputHash("elicitation\x00"+e.Mode+"\x00"+a.Title, what)
 }
 
-// checkedForElicitation is checkedFor for a question that has a form, or an address.
+// checkedForElicitation is checkedFor for a form or an address.
 func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
 	switch {
 	case d.Decision != Respond && d.Decision != Deny && d.Decision != Cancel:
@@ -249,10 +243,10 @@ func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
 		return d, nil
 	}
 	f, err := form.Read(a.Elicitation.Schema)
-	if err != nil { // it was read when it was asked
+	if err != nil { // it was parsed when asked
 		return d, domain.Invalid("content", "nothing: "+err.Error(), "values")
 	}
-	if d.Content == nil && len(f.Fields) == 1 { // who knows of no forms has said it in words
+	if d.Content == nil && len(f.Fields) == 1 { // clients without forms answer in words
 		value, err := f.Fields[0].Parse(d.Comment)
 		if err != nil {
 			return d, invalidContent(err)
@@ -273,8 +267,8 @@ func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
 	return d, nil
 }
 
-// invalidContent is the error of a form as a client is told it: with the field, what it
-// takes and what it got.
+// invalidContent returns the error of a form for a client: the field, the accepted type and the
+// received value.
 func invalidContent(err error) error {
 	var wrong *form.Error
 	if !errors.As(err, &wrong) {
@@ -287,7 +281,7 @@ func invalidContent(err error) error {
 	return domain.Invalid(param, wrong.Expected, wrong.Received, wrong.Accepted...)
 }
 
-// approvalOf is what an executor asks, as a row.
+// approvalOf returns an executor's request as an approval.
 func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	input := p.ToolInput
 	if input == nil {
@@ -305,13 +299,13 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	case p.IsQuestion:
 		a.Type = domain.HumanContact
 		a.Question = inputHash(p.ToolName+"\x00"+p.Title, input)
-	case toolinput.IsEmpty(input): // then it is known by what was shown of it
+	case toolinput.IsEmpty(input): // then the shown diffs and paths identify it
 		a.Question = inputHash(p.ToolName+"\x00"+p.Title, asJSON(struct {
 			Paths   []string
 			Diffs   []domain.Diff
 			Details string `json:",omitempty"`
 		}{p.Paths, p.Diffs, p.Details}))
-	default: // an agent's input may name the file alone
+	default: // an agent's input may contain only the file
 		if beyond := diffsBeyondInput(p.Diffs, input); len(beyond) > 0 {
 			a.Question = inputHash(p.ToolName+"\x00"+inputHash("", done), asJSON(beyond))
 		}
@@ -324,11 +318,10 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	return a
 }
 
-// diffsBeyondInput are diffs as far as they say what the input of their tool does not. A
-// text that the input has, too, is written whatever the file held before: that
-// may have changed when the question is asked again, for another conversation
-// wrote to the file meanwhile. A diff may be a hunk, whose lines are some of the input's, and there
-// is none where the file has the text already.
+// diffsBeyondInput returns the parts of diffs that the tool's input does not contain. A text in the
+// input is written whatever the file held before, and that may differ when the question is asked
+// again. A diff may be a hunk with some of the input's lines, and none exists if the file already
+// has the text.
 func diffsBeyondInput(diffs []domain.Diff, input json.RawMessage) []domain.Diff {
 	var said []string
 	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
@@ -353,7 +346,7 @@ func diffsBeyondInput(diffs []domain.Diff, input json.RawMessage) []domain.Diff 
 	return beyond
 }
 
-// hasLines reports whether lines stand in a text, whole and one after the other.
+// hasLines reports whether text contains lines as consecutive whole lines.
 func hasLines(text, lines string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], lines)
@@ -372,9 +365,9 @@ func hasLines(text, lines string) bool {
 	}
 }
 
-// Presented is the title of a question as people are to be shown it, and why
-// programs may read the tool's input differently, "" if they do not. The title
-// says so too: each client shows it, and perhaps but one way to read the input.
+// Presented returns the title of a question for people, and why programs may read the tool's input
+// differently ("" if they do not). The title includes that reason, because a client may show only
+// one reading.
 func Presented(a domain.Approval) (ambiguity, title string) {
 	if a.Type != domain.FunctionCall {
 		return "", a.Title

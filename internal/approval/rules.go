@@ -11,13 +11,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A StandingRule is what a human has decided for all questions like one: for a
-// conversation, or the whole project.
+// StandingRule is a human's decision for all similar questions of a conversation or of the project.
 type StandingRule struct {
 	domain.Rule
-	Command   string        // what the tool runs; "" where any input will do, and where SameInput
-	SameInput bool          // it holds for one input only
-	InProject bool          // else in a conversation, Thread
+	Command   string        // command that the rule covers; "" for any input, and with SameInput
+	SameInput bool          // the rule covers one input only
+	InProject bool          // for the project; else for Thread
 	Thread    domain.Thread // not set if InProject
 }
 
@@ -43,8 +42,8 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	return rules, nil
 }
 
-// ForgetRule takes back a standing rule: from now on what it settled is asked.
-// The error is of KindRuleNotFound if there is none.
+// ForgetRule deletes a standing rule; its calls are asked again. The error is of KindRuleNotFound
+// if none has the id.
 func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 	return in.runs.Write(ctx, func(t store.Tx) error {
 		err := t.DeleteRule(id)
@@ -55,7 +54,7 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 	})
 }
 
-// situationOf is what the policy judges the calls of a run in.
+// situationOf returns the situation for judging the calls of a run.
 func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
 	thread, err := t.Thread(in.ctx, run.Thread)
 	if err != nil {
@@ -73,7 +72,7 @@ func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
 	return situation, err
 }
 
-// standingRules returns the rules of a conversation and of the project that count.
+// standingRules returns the valid rules of a conversation and of the project.
 func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) {
 	rules, err := t.Rules(in.ctx, thread)
 	return slices.DeleteFunc(rules, func(r domain.Rule) bool {
@@ -81,17 +80,17 @@ func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) 
 	}), err
 }
 
-// isOld reports whether what a person decided at a time does not count any more.
+// isOld reports whether a decision of that time no longer counts.
 func (in *Inbox) isOld(decided time.Time) bool {
 	return in.since != nil && decided.Before(in.since())
 }
 
-// decideBy makes a ruling the decision of a question.
+// decideBy stores a ruling in a as the decision.
 func decideBy(a *domain.Approval, r Ruling) {
 	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
 }
 
-// recordRuling keeps and announces a question that the policy has answered.
+// recordRuling stores and announces a question that the policy has answered.
 func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r Ruling) error {
 	decideBy(a, r)
 	a.Decided, a.AwaitedBy = t.Now(), 0
@@ -104,7 +103,7 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 	return in.noteAnswer(t, run, *a)
 }
 
-// statusOf is the status of an approval of which the policy has ruled.
+// statusOf returns the approval status for a ruling.
 func statusOf(r Ruling) string {
 	if r.Approved {
 		return domain.ApprovalApproved
@@ -112,8 +111,8 @@ func statusOf(r Ruling) string {
 	return domain.ApprovalDenied
 }
 
-// Reconsider applies the policy again to what waits in a conversation, after its
-// settings or its rules have changed.
+// Reconsider applies the policy again to the open questions of a conversation whose settings or
+// rules have changed.
 func (in *Inbox) Reconsider(t store.Tx, thread int64) error {
 	pending, err := t.PendingInThread(in.ctx, thread)
 	if err != nil {
@@ -122,8 +121,8 @@ func (in *Inbox) Reconsider(t store.Tx, thread int64) error {
 	return in.reconsider(t, pending)
 }
 
-// ReconsiderAll applies the policy again to everything that waits, after the rules
-// of the project or of the configuration have changed.
+// ReconsiderAll applies the policy again to all open questions, after the project's or configured
+// rules have changed.
 func (in *Inbox) ReconsiderAll(ctx context.Context) error {
 	return in.runs.Write(ctx, in.reconsiderAll)
 }
@@ -136,8 +135,7 @@ func (in *Inbox) reconsiderAll(t store.Tx) error {
 	return in.reconsider(t, pending)
 }
 
-// reconsider closes those of the questions to which the policy has an answer now.
-// What nobody waits for any more is left to people.
+// reconsider closes the questions that the policy can answer now. Stale ones are left to people.
 func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 	situations := make(map[int64]Situation) // by conversation
 	for _, a := range pending {
@@ -148,7 +146,7 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 		if err != nil {
 			return err
 		}
-		if run.State == domain.Draft { // no tool of an agent; see Propose
+		if run.State == domain.Draft { // not an agent's tool; see Propose
 			continue
 		}
 		situation, known := situations[a.Thread]

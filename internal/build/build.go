@@ -1,5 +1,5 @@
-// Package build builds the project with the command that its configuration has for that, or
-// that its files suggest, and finds in the output what is wrong where.
+// Package build builds the project with its configured command, or one that its files suggest, and
+// finds diagnostics in the output.
 package build
 
 import (
@@ -18,48 +18,48 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// Configured is what the configuration has to say of builds now.
+// Configured is the current build configuration.
 type Configured struct {
 	Builds    []config.Build
-	Untrusted bool // the project has a file that waits for its user's trust
+	Untrusted bool // the project has an untrusted file
 }
 
-// Options are what Builds need. All are required.
+// Options configure Builds. All are required.
 type Options struct {
-	Root       string // of the project, absolute
+	Root       string // project root, absolute
 	Configured func() (Configured, error)
 	Getenv     func(string) string
 	Run        func(context.Context, usercommand.Command) (usercommand.Result, error)
-	// Announce keeps an event in the log. What it cannot keep it says itself.
+	// Announce adds an event to the log, and reports its own errors.
 	Announce func(domain.Event)
 }
 
-// Builds builds. Its methods may be called from any goroutine.
+// Builds builds targets. Its methods may be called from any goroutine.
 type Builds struct {
 	opts Options
 
-	mu   sync.Mutex               // guards the field below
-	busy map[string]chan struct{} // by name; has one in it while that is being built
+	mu   sync.Mutex               // guards busy
+	busy map[string]chan struct{} // by name; holds a value during a build
 }
 
-// New makes Builds. Each ends with whoever asked for it.
+// New returns Builds. Each build ends with its caller's context.
 func New(opts Options) *Builds { return &Builds{opts: opts, busy: make(map[string]chan struct{})} }
 
 // A Target is something that can be built.
 type Target struct {
 	config.Build
-	Detected bool // the project's files suggest it; it is not configured
+	Detected bool // suggested by the project's files, not configured
 }
 
-// Targets are what can be built: what is configured, or else what the project's files
-// suggest. The first one is built where nobody names another.
+// Targets returns the configured targets, or else those that the project's files suggest. The first
+// one is the default.
 func (b *Builds) Targets(ctx context.Context) ([]Target, error) {
 	configured, err := b.opts.Configured()
 	if err != nil {
 		return nil, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
-	// What is suggested runs the project's own programs, too, and so does mostly what the
-	// user has configured for all projects.
+	// Suggested commands also run the project's own programs, and so do most commands that the user
+	// has configured for all projects.
 	switch {
 	case clientenv.IsRestricted(ctx):
 		return nil, domain.Errorf(domain.KindNotTrusted, "a build runs programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
@@ -76,13 +76,13 @@ func (b *Builds) Targets(ctx context.Context) ([]Target, error) {
 	return targets, nil
 }
 
-// A Request says what is to be built.
+// Request selects a target.
 type Request struct {
 	Name    string // "" for the first one
-	Backend bool   // the first one of a backend, where no name is given
+	Backend bool   // without a name, the first backend
 }
 
-// choose finds what is to be built.
+// choose finds the requested target.
 func (b *Builds) choose(ctx context.Context, r Request) (Target, error) {
 	targets, err := b.Targets(ctx)
 	if err != nil {
@@ -106,32 +106,32 @@ func (b *Builds) choose(ctx context.Context, r Request) (Target, error) {
 	return Target{}, domain.Errorf(domain.KindNoBuild, "nothing says how this project is built: add [[builds]] to .duet.toml (`duet-rpc config --defaults` shows how)")
 }
 
-// A Listener is told how a build goes on, from one goroutine at a time. Its methods return
-// when ctx ends; while they do not return, the build is held up.
+// Listener receives the progress of a build, from one goroutine at a time. Its methods block the
+// build and must return when ctx ends.
 type Listener interface {
-	// Waits tells that another build of that name has to end first.
+	// Waits reports that another build of that name must end first.
 	Waits(ctx context.Context, id string, t Target)
 	Started(ctx context.Context, id string, t Target)
-	// Printed is called with whole lines; the last one may have no end.
+	// Printed receives whole lines; the last one may have no end.
 	Printed(ctx context.Context, id string, t Target, text string)
 	Found(ctx context.Context, id string, t Target, d domain.Diagnostic)
-	// Ended tells at which stage the build has ended, after all else.
+	// Ended receives the final stage, after all other calls.
 	Ended(ctx context.Context, id string, t Target, stage string)
 }
 
-// A Result is how a build ended.
+// Result is the outcome of a build.
 type Result struct {
 	usercommand.Result
 	ID          string
 	Target      Target
 	Diagnostics []domain.Diagnostic // the first thousand
-	Errors      int                 // in all
+	Errors      int                 // total
 	Warnings    int
 
 	text int // bytes of the diagnostics
 }
 
-// A FailedError is a build that has failed.
+// FailedError is the error of a failed build.
 type FailedError struct {
 	Result
 	Reason string // in words, such as "exit status 2"
@@ -152,9 +152,9 @@ func plural(n int) string {
 	return "s"
 }
 
-// Build builds something, and ends that with its process group when ctx ends; then the error
-// is that of ctx. One build of a name runs at a time: another one waits, since what it is to
-// build may be newer. The error is a *FailedError if the build has failed.
+// Build builds a target. If ctx ends, Build ends its process group and returns the error of ctx.
+// One build per name runs at a time; another one waits, because its sources may be newer. The error
+// is a *FailedError if the build has failed.
 func (b *Builds) Build(ctx context.Context, r Request, listener Listener) (Result, error) {
 	target, err := b.choose(ctx, r)
 	if err != nil {
@@ -176,7 +176,7 @@ func (b *Builds) Build(ctx context.Context, r Request, listener Listener) (Resul
 	return b.run(ctx, id, target, listener)
 }
 
-// place has room for one build of a name.
+// place returns the lock of a name.
 func (b *Builds) place(name string) chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,8 +186,8 @@ func (b *Builds) place(name string) chan struct{} {
 	return b.busy[name]
 }
 
-// mostKept is how many diagnostics a result has, and keptText how long they are together, in
-// bytes; mostTold and toldText are the same of an event.
+// mostKept limits the diagnostics of a result, and keptText their total bytes; mostTold and
+// toldText are the limits of an event.
 const (
 	mostKept = 1000
 	keptText = 512 << 10
@@ -241,7 +241,7 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 	return result, nil
 }
 
-// count takes a diagnostic.
+// count adds a diagnostic.
 func (r *Result) count(d domain.Diagnostic) {
 	switch d.Severity {
 	case domain.SeverityError:
@@ -254,8 +254,8 @@ func (r *Result) count(d domain.Diagnostic) {
 	}
 }
 
-// told are the diagnostics that an event has.
-func (r *Result) told() []domain.Diagnostic {
+// eventDiagnostics returns the diagnostics for an event.
+func (r *Result) eventDiagnostics() []domain.Diagnostic {
 	text := 0
 	for i, d := range r.Diagnostics {
 		if text += len(d.File) + len(d.Message); i == mostTold || text > toldText {
@@ -265,11 +265,11 @@ func (r *Result) told() []domain.Diagnostic {
 	return r.Diagnostics
 }
 
-// event tells how the build ended.
+// event returns the event of the build's end.
 func (r *Result) event(err error, reason string) domain.BuildProgressed {
 	e := domain.BuildProgressed{
 		BuildID: r.ID, Name: r.Target.Name, Stage: domain.BuildSucceeded, Command: r.Target.Text(), Duration: r.Duration,
-		Diagnostics: r.told(), Errors: r.Errors, Warnings: r.Warnings, Reason: reason,
+		Diagnostics: r.eventDiagnostics(), Errors: r.Errors, Warnings: r.Warnings, Reason: reason,
 	}
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -9,16 +9,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// A suggestion is how projects that have a file are mostly built.
+// suggestion is the usual build command of projects with certain files.
 type suggestion struct {
 	name    string
-	files   []string // one of them is there
+	files   []string // one of them exists
 	command []string
 	shell   string
-	page    bool // it builds what a browser shows, so it is no backend
+	page    bool // builds a page for browsers, so it is no backend
 }
 
-// suggestions are looked at in this order.
+// suggestions are checked in this order.
 var suggestions = []suggestion{
 	{name: "go", files: []string{"go.mod", "go.work"}, shell: "go build ./... && go vet ./..."},
 	{name: "cargo", files: []string{"Cargo.toml"}, command: []string{"cargo", "build"}},
@@ -34,8 +34,8 @@ var suggestions = []suggestion{
 	{name: "python", files: []string{"pyproject.toml", "setup.py"}, command: []string{"python3", "-m", "compileall", "-q", "-x", `(^|/)(\..+|node_modules|venv)/`, "."}},
 }
 
-// detect suggests what can be built in a directory. Where there is a page and something
-// else, that is its backend.
+// detect suggests targets for a directory. If it has a page and another target, the other one is
+// the backend.
 func detect(root string) []Target {
 	var targets, backends []Target
 	for _, s := range suggestions {
@@ -60,7 +60,7 @@ func detect(root string) []Target {
 	return targets
 }
 
-// applies reports whether the suggestion is one for a directory.
+// applies reports whether the suggestion matches a directory.
 func (s suggestion) applies(root string) bool {
 	switch s.name {
 	case "npm":
@@ -81,7 +81,7 @@ func (s suggestion) applies(root string) bool {
 	return false
 }
 
-// escape is a directory's name in a pattern of [filepath.Glob].
+// escape escapes a directory's name for [filepath.Glob].
 func escape(name string) string {
 	var out []rune
 	for _, r := range name {
@@ -100,10 +100,10 @@ func isFile(name string) bool {
 
 const mostPackage = 1 << 20
 
-// hasBuildScript reports whether package.json has a script for a build.
+// hasBuildScript reports whether package.json has a build script.
 func hasBuildScript(root string) bool {
 	name := filepath.Join(root, "package.json")
-	if !isFile(name) { // a pipe would keep us waiting
+	if !isFile(name) { // a pipe would block
 		return false
 	}
 	f, err := os.Open(name)
@@ -117,7 +117,7 @@ func hasBuildScript(root string) bool {
 	return json.NewDecoder(io.LimitReader(f, mostPackage)).Decode(&p) == nil && p.Scripts["build"] != ""
 }
 
-// packageManager is the one whose lock file is there.
+// packageManager returns the package manager of the lock file.
 func packageManager(root string) string {
 	for _, m := range []struct{ lock, name string }{{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun"}, {"bun.lockb", "bun"}} {
 		if isFile(filepath.Join(root, m.lock)) {

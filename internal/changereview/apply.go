@@ -12,13 +12,12 @@ type trouble string
 
 const (
 	noTrouble trouble = ""
-	elsewhere trouble = "elsewhere" // its lines are not there any more
-	ambiguous trouble = "ambiguous" // they are there several times, and nobody knows which are meant
+	elsewhere trouble = "elsewhere" // its lines no longer exist
+	ambiguous trouble = "ambiguous" // its lines exist several times, and the right ones are unknown
 )
 
-// apply makes of a file's text now, nil where there is none, what it is when it is decided
-// otherwise: from is what was decided, to has the same hunks with other states. Where that
-// is so already, it is left as it is.
+// apply changes a file's current text, nil if missing, from one set of decisions to another. from
+// and to have the same hunks in different states. Parts that are already changed stay.
 func apply(now *string, from, to File) (*string, trouble) {
 	before, after := from.expected(), to.expected()
 	switch {
@@ -26,7 +25,7 @@ func apply(now *string, from, to File) (*string, trouble) {
 		return after, noTrouble
 	case same(now, after):
 		return now, noTrouble
-	case now == nil || before == nil || after == nil: // it comes and goes as a whole
+	case now == nil || before == nil || after == nil: // created or deleted as a whole
 		return nil, elsewhere
 	}
 	text := lines(*now)
@@ -53,7 +52,7 @@ func same(a, b *string) bool {
 	return *a == *b
 }
 
-// swap puts one side of a hunk into the place of the other.
+// swap replaces one side of a hunk with the other.
 func (f File) swap(text []string, hunk int) ([]string, trouble) {
 	h := f.Hunks[hunk]
 	out, in := lines(h.New), lines(h.Old)
@@ -66,7 +65,7 @@ func (f File) swap(text []string, hunk int) ([]string, trouble) {
 	}
 	at, t := find(text, out, lines(*f.expected()), f.place(hunk))
 	if t != noTrouble {
-		// Somebody may have done it by hand.
+		// A user may have made the change by hand.
 		if _, is := find(text, in, lines(*other.expected()), other.place(hunk)); is == noTrouble {
 			return text, noTrouble
 		}
@@ -74,17 +73,16 @@ func (f File) swap(text []string, hunk int) ([]string, trouble) {
 	}
 	end := at + len(out)
 	if len(in) > 0 && !strings.HasSuffix(in[len(in)-1], "\n") && end < len(text) {
-		return nil, elsewhere // the file goes on where this ends it, in the middle of a line
+		return nil, elsewhere // the file continues in the middle of the line where this ends it
 	}
 	return slices.Concat(text[:at], in, text[end:]), noTrouble
 }
 
-// find tells where in a text lines stand that stand at place in another one, which the text
-// was before somebody else has changed it. Where they stand several times it has to be as
-// often as they did: then it is the same of them; or one of more, where nothing has
-// moved it.
+// find returns where part occurs in text. In was, the text before other edits, it occurred at
+// place. If part occurs several times, the counts in both texts must agree; otherwise its position
+// must be unchanged.
 func find(text, part, was []string, place int) (int, trouble) {
-	if len(part) == 0 { // of a file that was emptied
+	if len(part) == 0 { // of an emptied file
 		if len(text) == 0 {
 			return 0, noTrouble
 		}
@@ -104,7 +102,7 @@ func find(text, part, was []string, place int) (int, trouble) {
 	return 0, ambiguous
 }
 
-// occurrences are the lines, from 0, at which part stands in text.
+// occurrences returns the lines, from 0, at which part occurs in text.
 func occurrences(text, part []string) (list []int) {
 	for at := 0; at+len(part) <= len(text); at++ {
 		if slices.Equal(text[at:at+len(part)], part) {

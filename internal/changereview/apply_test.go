@@ -17,7 +17,7 @@ func changed(before, after *string) File {
 	return fileOf("/", domain.Change{Path: "/a", Before: before, After: after}, nil)
 }
 
-// with is the file where one hunk, or with -1 each, is in a state.
+// with returns the file with one hunk, or with -1 each hunk, in a state.
 func (f File) with(hunk int, state string) File {
 	f.Hunks = slices.Clone(f.Hunks)
 	for i := range f.Hunks {
@@ -33,7 +33,7 @@ func (f File) with(hunk int, state string) File {
 	return f
 }
 
-// numbered are lines of which each is another one, from a number up to another.
+// numbered returns distinct lines with numbers in a range.
 func numbered(from, to int) (text string) {
 	for i := from; i <= to; i++ {
 		text += fmt.Sprintf("line %d\n", i)
@@ -75,7 +75,7 @@ func TestAHunkIsFoundWhereItIsNow(t *testing.T) {
 	assert.Nil(t, got)
 }
 
-// Where the same was changed several times, each is meant by itself.
+// Identical changes in several places are decided separately.
 func TestHunksThatAreTheSame(t *testing.T) {
 	part := "{\n a\n b\n c\n d\n e\n f\n g\n}\n"
 	before := strings.Repeat(part, 4)
@@ -91,7 +91,7 @@ func TestHunksThatAreTheSame(t *testing.T) {
 	got, trouble := apply(&now, f, f.with(2, domain.ChangeReverted))
 	require.Equal(t, noTrouble, trouble)
 	assert.Equal(t, "first\n"+strings.Repeat(strings.Replace(part, " b\n", " B\n", 1), 2)+part+strings.Replace(part, " b\n", " B\n", 1), *got)
-	now = "first\n" + strings.Replace(after, "}\n{\n a\n B\n", "}\n{\n", 1) // one of them is no more
+	now = "first\n" + strings.Replace(after, "}\n{\n a\n B\n", "}\n{\n", 1) // one of them was removed
 	_, trouble = apply(&now, f, f.with(2, domain.ChangeReverted))
 	assert.Equal(t, ambiguous, trouble)
 }
@@ -132,7 +132,7 @@ func TestFilesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// randomText has few different lines, so that the same stand in many places.
+// randomText returns few different lines, so that the same lines occur in many places.
 func randomText(r *rand.Rand) string {
 	ends := []string{"\n", "\n", "\n", "\r\n"}
 	var b strings.Builder
@@ -162,8 +162,8 @@ func edited(r *rand.Rand, text string) string {
 	return strings.Join(list, "")
 }
 
-// FuzzRevertAndReopen takes changes back and makes them again in any order, also where
-// somebody else has written lines at the beginning and the end of the file.
+// FuzzRevertAndReopen reverts and reopens changes in any order, also with other edits at the
+// beginning and end of the file.
 func FuzzRevertAndReopen(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)
@@ -192,7 +192,7 @@ func FuzzRevertAndReopen(f *testing.F) {
 				next := file.with(i, state)
 				got, trouble := apply(&now, file, next)
 				if above+below != "" && trouble != noTrouble && (before == "" || after == "") {
-					return // of what was all of a file nothing is told from what else is there
+					return // a change of the whole file cannot be told apart from other content
 				}
 				require.Equal(t, noTrouble, trouble, "%q, as it was %q, as it was left %q", now, before, after)
 				now, file = *got, next

@@ -12,21 +12,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A Decision is what a person says to a change.
+// Decision is a person's decision on a change.
 type Decision struct {
-	Path     string // as the change has it, or relative to the session's directory
-	Hunk     string // its ID; "": all of the file
+	Path     string // as in the change, or relative to the session's directory
+	Hunk     string // hunk id; "": the whole file
 	Decision string // Accept, Revert or Reopen
 }
 
-// Decide decides about a change of a run, and returns the file as it was decided then. To decide
-// the same again is no error. To accept a whole file leaves alone what of it is reverted.
+// Decide stores a decision on a change of a run, and returns the file with it. Repeating a decision
+// is no error. Accepting a whole file leaves its reverted hunks reverted.
 //
-// The error is a *domain.Error of KindChangeNotFound for what the run has not changed, of
-// KindChangedSince where the file does not hold the lines any more, of KindBadState for a hunk
-// that is to be accepted and is reverted, of KindNotKept for what has no text, of KindOutside for a
-// path that leads out of the project, of KindNotWritable where the system refuses; the file is
-// then as it was.
+// The error is a *domain.Error: KindChangeNotFound if the run has not changed the file,
+// KindChangedSince if the file no longer has the lines, KindBadState for accepting a reverted hunk,
+// KindNotKept if no text is stored, KindOutside for a path outside the project, KindNotWritable if
+// the system refuses. The file is then unchanged.
 func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File, error) {
 	path := d.Path
 	if !filepath.IsAbs(path) {
@@ -55,9 +54,9 @@ func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File
 		if undo, err = r.write(s, from, &to); err != nil {
 			return File{}, err
 		}
-		changed = from.changed(to) // with the mode of what was deleted
+		changed = from.changed(to) // with the mode of a deleted file
 	}
-	// Once the file is changed this is kept, whoever waits for it.
+	// Once the file has changed, the decision is stored even if the caller is gone.
 	err = r.opts.Write(context.WithoutCancel(ctx), func(t store.Tx) error {
 		for _, part := range changed {
 			if err := t.PutChangeDecision(part); err != nil {
@@ -74,7 +73,7 @@ func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File
 	return to, nil
 }
 
-// decided is the file as it is when that is decided.
+// decided returns the file with a decision applied.
 func (f File) decided(d Decision) (File, error) {
 	to := f
 	to.Hunks = slices.Clone(f.Hunks)
@@ -103,7 +102,7 @@ func (f File) decided(d Decision) (File, error) {
 	return to, nil
 }
 
-// after is the state of what was in a state when that is decided.
+// after returns the state that follows a state after a decision.
 func after(state, decision string) string {
 	switch decision {
 	case Accept:
@@ -117,7 +116,7 @@ func after(state, decision string) string {
 	return domain.ChangeOpen
 }
 
-// changed are the parts whose states are others in to.
+// changed returns the parts whose states differ in to.
 func (f File) changed(to File) (list []domain.ChangeDecision) {
 	if len(f.Hunks) == 0 && f.State != to.State {
 		list = append(list, domain.ChangeDecision{Run: f.Run, Part: f.whole.id, State: to.State, Mode: to.whole.mode})
@@ -130,7 +129,7 @@ func (f File) changed(to File) (list []domain.ChangeDecision) {
 	return list
 }
 
-// writes reports whether the file on the disk is another one in to.
+// writes reports whether to requires a change on disk.
 func (f File) writes(to File) bool {
 	if len(f.Hunks) == 0 {
 		return (f.State == domain.ChangeReverted) != (to.State == domain.ChangeReverted)
@@ -143,8 +142,8 @@ func (f File) writes(to File) bool {
 	return false
 }
 
-// write changes the file on the disk. undo makes it what it was, as far as nobody else has
-// changed it meanwhile.
+// write changes the file on disk. undo restores it, unless another program has changed it
+// meanwhile.
 func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err error) {
 	w := workspace.New(r.opts.Root, s.Thread.CWD, r.opts.StateDir)
 	now, err := w.ReadExact(from.Path)
@@ -176,12 +175,12 @@ func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err 
 	}
 	return func() {
 		if is, err := w.ReadExact(from.Path); err == nil && is.Exists == (result != nil) && (result == nil || is.Text == *result) {
-			_ = w.Replace(from.Path, is, text, now.Mode) // whoever asked is told of the first error
+			_ = w.Replace(from.Path, is, text, now.Mode) // the caller gets the first error
 		}
 	}, nil
 }
 
-// mode is that of the file that was deleted when all was reverted, or 0.
+// mode returns the mode of the file that a full revert deleted, or 0.
 func (f File) mode() uint32 {
 	if len(f.Hunks) == 1 {
 		return f.Hunks[0].mode
@@ -197,7 +196,7 @@ func (f *File) keepMode(mode uint32) {
 	f.whole.mode = mode
 }
 
-// refused is the error of a file that could not be read or written.
+// refused returns the error of a file that could not be read or written.
 func refused(path string, err error) error {
 	switch {
 	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrState):

@@ -11,41 +11,40 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A File is a file that a run has changed, and what was decided about that.
+// File is a file that a run has changed, with the decisions on it.
 type File struct {
 	domain.Change
-	Diff  string // unified; "" of what is binary
-	Hunks []Hunk // none where it is binary, or an empty file came or went
-	State string // of all of it: that of its hunks where they agree, else open
-	whole part   // what is decided about where there are no hunks
+	Diff  string // unified diff; "" if binary
+	Hunks []Hunk // none for a binary file, or an empty one that was created or deleted
+	State string // state of the whole file: that of its hunks if they agree, else open
+	whole part   // the decision if there are no hunks
 }
 
-// A Hunk is one change of a file.
+// Hunk is one change of a file.
 type Hunk struct {
 	ID string
 	diff.Hunk
 	State string
-	mode  uint32 // of a file that was deleted when this was reverted
+	mode  uint32 // mode of a file that reverting this deleted
 }
 
-// part is what has no hunks, as a whole.
+// part is a change without hunks.
 type part struct {
 	id   string
 	mode uint32
 }
 
-// fileOf is a change with what was decided about its parts. root is the directory of
-// its session.
+// fileOf returns a change with the decisions on its parts. root is the directory of its session.
 func fileOf(root string, c domain.Change, decided map[string]domain.ChangeDecision) File {
 	name := c.Path
 	if rel, err := filepath.Rel(root, c.Path); err == nil && filepath.IsLocal(rel) {
-		name = rel // it stays, when the project is moved
+		name = rel // survives moving the project
 	}
 	f := File{Change: c, whole: part{id: idOf(filepath.ToSlash(name))}}
 	if !c.Binary {
 		f.Diff = diff.Unified(root, c.Path, c.Before, c.After)
 		for _, h := range diff.Hunks(f.Diff) {
-			// Its place is that in the file before the run, which other hunks do not move.
+			// The line is that before the run, which other hunks do not move.
 			id := idOf(filepath.ToSlash(name), strconv.Itoa(h.OldStart), h.Body)
 			f.Hunks = append(f.Hunks, Hunk{ID: id, Hunk: h, State: stateOf(decided[id]), mode: decided[id].Mode})
 		}
@@ -58,7 +57,7 @@ func fileOf(root string, c domain.Change, decided map[string]domain.ChangeDecisi
 	return f
 }
 
-// common is the state of hunks where they agree.
+// common returns the state of hunks if they agree.
 func common(hunks []Hunk) string {
 	for _, h := range hunks {
 		if h.State != hunks[0].State {
@@ -75,16 +74,16 @@ func stateOf(d domain.ChangeDecision) string {
 	return d.State
 }
 
-// idOf names a part of a change in a few letters.
+// idOf returns a short id of a part of a change.
 func idOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
-// expected is what the file holds if nobody but the run and this review has changed
-// it; nil: there is none.
+// expected returns the file's content if only the run and this review have changed it; nil: no
+// file.
 func (f File) expected() *string {
-	if f.Before == nil || f.After == nil { // it comes and goes as a whole
+	if f.Before == nil || f.After == nil { // created or deleted as a whole
 		if f.State == domain.ChangeReverted {
 			return f.Before
 		}
@@ -108,7 +107,7 @@ func (f File) expected() *string {
 	return &s
 }
 
-// place is the line, from 0, where a hunk begins in what is expected.
+// place returns the line, from 0, where a hunk begins in the expected text.
 func (f File) place(hunk int) int {
 	at := max(f.Hunks[hunk].NewStart-1, 0)
 	for _, h := range f.Hunks[:hunk] {
@@ -125,7 +124,7 @@ func write(b *strings.Builder, lines []string) {
 	}
 }
 
-// lines are those of a text, with their ends.
+// lines splits a text into lines with their ends.
 func lines(text string) (list []string) {
 	for line := range strings.Lines(text) {
 		list = append(list, line)

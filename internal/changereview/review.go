@@ -1,7 +1,6 @@
-// Package changereview has people accept or revert what runs have changed in files, hunk by
-// hunk. What is accepted stays as it is; what is reverted is taken back in the file; both can
-// be taken back again. A file that somebody else has changed since is left alone where that is
-// in the way.
+// Package changereview lets people accept or revert, hunk by hunk, the files that runs have
+// changed. Accepted hunks stay; reverted hunks are undone in the file; both can be reopened. If
+// later edits by others conflict, the file is left alone.
 package changereview
 
 import (
@@ -15,31 +14,31 @@ import (
 
 // Decisions about changes.
 const (
-	Accept = "accept" // it was seen, and stays
-	Revert = "revert" // it is taken back, in the file
-	Reopen = "reopen" // nothing is decided any more; what was taken back is there again
+	Accept = "accept" // reviewed, stays
+	Revert = "revert" // undone in the file
+	Reopen = "reopen" // undecided again; an undone change is redone
 )
 
-// Options are what a Review needs. All are required but StateDir.
+// Options configure a Review. All but StateDir are required.
 type Options struct {
-	Root     string // of the project, absolute
-	StateDir string // of the project, whose files are left alone; "" if there is none
+	Root     string // project root, absolute
+	StateDir string // the project's state directory, whose files are left alone; may be ""
 	Store    store.Reader
 	Write    func(context.Context, func(store.Tx) error) error
 }
 
-// A Review decides about changes. Its methods may be called from any goroutine; decisions about
-// one file are made one after the other.
+// Review stores decisions on changes. Its methods may be called from any goroutine; decisions on
+// one file are serialized.
 type Review struct {
 	opts  Options
-	mu    sync.Mutex // guards the field below
+	mu    sync.Mutex // guards taken
 	taken map[string]*turn
 }
 
-// New makes a Review.
+// New returns a Review.
 func New(opts Options) *Review { return &Review{opts: opts, taken: make(map[string]*turn)} }
 
-// Files are the files that a run has changed, with what was decided.
+// Files returns the files that a run has changed, with the decisions.
 func (r *Review) Files(ctx context.Context, s domain.Session) ([]File, error) {
 	changes, err := r.opts.Store.Changes(ctx, s.Run.ID)
 	if err != nil {
@@ -64,7 +63,7 @@ func (r *Review) filesOf(ctx context.Context, s domain.Session, changes []domain
 	return files, nil
 }
 
-// file is the one of a path.
+// file returns the changed file of a path.
 func (r *Review) file(ctx context.Context, s domain.Session, path string) (File, error) {
 	changes, err := r.opts.Store.Changes(ctx, s.Run.ID)
 	if err != nil {
@@ -81,13 +80,13 @@ func (r *Review) file(ctx context.Context, s domain.Session, path string) (File,
 	return files[0], nil
 }
 
-// A turn is the right to decide about a file, one after the other.
+// turn is the lock for decisions on one file.
 type turn struct {
-	free    chan struct{} // has one in it where nobody has it
-	waiting int           // with whoever has it
+	free    chan struct{} // holds a value while unlocked
+	waiting int           // waiters, including the holder
 }
 
-// take waits for the turn of a file; done gives it back.
+// take locks a file; done unlocks it.
 func (r *Review) take(ctx context.Context, path string) (done func(), err error) {
 	r.mu.Lock()
 	t := r.taken[path]

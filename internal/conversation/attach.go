@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Attach keeps the bytes of content.
+// Attach stores the bytes of content.
 func Attach(t store.Tx, list []domain.Content) error {
 	for _, c := range list {
 		if c.Attachment == "" {
@@ -21,7 +21,7 @@ func Attach(t store.Tx, list []domain.Content) error {
 	return nil
 }
 
-// PromptContent is what goes with a run's prompt, with its bytes, for an executor.
+// PromptContent returns the attachments of a run's prompt with their bytes, for an executor.
 func PromptContent(ctx context.Context, r store.Reader, run domain.Run) ([]catalog.ContentBlock, error) {
 	var blocks []catalog.ContentBlock
 	for _, b := range run.Content {

@@ -15,25 +15,23 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// This file reads content blocks: images, sounds, resources and links to
-// some, as the Agent Client Protocol spells them. What comes from a client or an
-// agent is not trusted: each block is bounded, its bytes are decoded, and it is
-// told which part of it is wrong.
+// This file reads content blocks of the Agent Client Protocol: images, sounds, resources and links
+// to resources. Blocks from clients and agents are untrusted: each is limited in size and decoded,
+// and an error names its invalid member.
 
-// The most that is taken.
+// Limits of content.
 const (
 	MaxBlock  = 10 << 20 // bytes of a block
 	maxPrompt = 20 << 20 // bytes of all blocks of a prompt
-	MaxBlocks = 100      // of a prompt, of a message or of a tool call
+	MaxBlocks = 100      // per prompt, message or tool call
 
 	maxURI   = 4 << 10
 	maxName  = 1 << 10
-	maxText  = 4 << 10 // of a title or a description
-	maxExtra = 8 << 10 // of annotations, and of _meta
+	maxText  = 4 << 10 // title or description
+	maxExtra = 8 << 10 // annotations, and _meta
 )
 
-// An contentError says what is wrong with a block. It has nothing of the block's own
-// that is not bounded and readable.
+// contentError describes an invalid block. It repeats only limited, readable parts of the block.
 type contentError struct {
 	Member   string // such as data or resource.uri
 	Expected string
@@ -45,8 +43,8 @@ func (e *contentError) Error() string {
 	return fmt.Sprintf("%s of a content block: expected %s, got %s", e.Member, e.Expected, e.Received)
 }
 
-// ReadContent is a block with its bytes. The error is an [*contentError]. A text is none: it has
-// its own place.
+// ReadContent decodes a block. The error is a [*contentError]. A text block is refused, because
+// text is stored separately.
 func ReadContent(b catalog.ContentBlock) (domain.Content, error) {
 	c := domain.Content{Block: domain.Block{
 		Type: b.Type, MIMEType: b.MIMEType, Name: b.Name, Title: b.Title, Description: b.Description, URI: b.URI,
@@ -94,12 +92,12 @@ func ReadContent(b catalog.ContentBlock) (domain.Content, error) {
 	return c, check(c.Block)
 }
 
-// Seal names a block's bytes, after they have changed.
+// Seal sets a block's name and size after its bytes have changed.
 func Seal(c *domain.Content) {
 	c.Attachment, c.Size = domain.AttachmentID(c.Data), int64(len(c.Data))
 }
 
-// mimeType is a type and a subtype, with parameters.
+// mimeType matches a type and a subtype, with parameters.
 var mimeType = lazyregexp.New(`^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[ -~]*)?$`)
 
 func check(b domain.Block) error {
@@ -120,12 +118,12 @@ func check(b domain.Block) error {
 	return nil
 }
 
-// decode is the bytes of base64.
+// decode decodes base64.
 func decode(member, text string) ([]byte, error) {
 	if text == "" {
 		return nil, &contentError{member, "bytes in base64", "none"}
 	}
-	if n := base64.RawStdEncoding.DecodedLen(len(text)); n > MaxBlock+3 { // padding, at most
+	if n := base64.RawStdEncoding.DecodedLen(len(text)); n > MaxBlock+3 { // up to 3 bytes of padding
 		return nil, tooLong(member, n)
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
@@ -147,7 +145,7 @@ func tooLong(member string, n int) *contentError {
 	return &contentError{member, fmt.Sprintf("at most %d bytes", MaxBlock), fmt.Sprintf("%d bytes", n)}
 }
 
-// shown is the beginning of a text, with what could not be read written out.
+// shown returns the beginning of a text, with unreadable characters escaped.
 func shown(text string) string {
 	const most = 60
 	if len(text) > most {
@@ -156,7 +154,7 @@ func shown(text string) string {
 	return fmt.Sprintf("%+q", text)
 }
 
-// bounded is JSON that is not too long, or nothing.
+// bounded returns raw JSON, or nil if it is too long.
 func bounded(raw json.RawMessage) json.RawMessage {
 	if len(raw) > maxExtra || len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -164,7 +162,7 @@ func bounded(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// base is the last part of a URI, which is what it is called if nobody says.
+// base returns the last part of a URI, the default name.
 func base(uri string) string {
 	uri, _, _ = strings.Cut(uri, "?")
 	name := path.Base(strings.TrimSuffix(uri, "/"))
@@ -174,7 +172,7 @@ func base(uri string) string {
 	return name
 }
 
-// writeContent spells a block for an executor.
+// writeContent encodes a block for an executor.
 func writeContent(c domain.Content) catalog.ContentBlock {
 	b := catalog.ContentBlock{
 		Type: c.Type, MIMEType: c.MIMEType, Name: c.Name, Title: c.Title, Description: c.Description, URI: c.URI,
@@ -198,14 +196,14 @@ func writeContent(c domain.Content) catalog.ContentBlock {
 	return b
 }
 
-// A PromptError says which block of a prompt is wrong.
+// PromptError names the invalid block of a prompt.
 type PromptError struct {
-	Index int // from 0; -1: all of them together are
+	Index int // from 0; -1: all blocks together
 	contentError
 }
 
-// ReadPrompt reads the blocks that go with a prompt. texts are those that are
-// text, which belong to the prompt's own.
+// ReadPrompt reads the blocks of a prompt. texts joins the text blocks, which belong to the
+// prompt's own text.
 func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts string, wrong *PromptError) {
 	if len(blocks) > MaxBlocks {
 		return nil, "", &PromptError{-1, contentError{Expected: fmt.Sprintf("at most %d blocks", MaxBlocks), Received: fmt.Sprint(len(blocks))}}
@@ -229,8 +227,7 @@ func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts str
 	return list, strings.Join(said, "\n\n"), nil
 }
 
-// label stands for a block where only text can be shown, such as
-// [image image/png 12 KB].
+// label describes a block where only text can be shown, such as [image image/png 12 KB].
 func label(b domain.Block) string {
 	parts := []string{strings.ReplaceAll(b.Type, "_", " ")}
 	for _, part := range []string{b.Name, b.MIMEType} {
@@ -247,7 +244,7 @@ func label(b domain.Block) string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-// labels are those of blocks, a line each.
+// labels returns the labels of blocks, one per line.
 func labels(blocks []domain.Block) string {
 	lines := make([]string, len(blocks))
 	for i, b := range blocks {
@@ -263,7 +260,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// contentSize is so many bytes for people, such as 12 KB.
+// contentSize formats a number of bytes for people, such as 12 KB.
 func contentSize(n int64) string {
 	switch {
 	case n < 1000:

@@ -43,7 +43,7 @@ func TestWhatIsWrongWithABlock(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		block catalog.ContentBlock
-		want  string // the member; empty: nothing is wrong
+		want  string // the invalid member; empty: none
 	}{
 		"the longest":         {image("image/png", encoded(MaxBlock)), ""},
 		"one byte more":       {image("image/png", encoded(MaxBlock+1)), "data"},

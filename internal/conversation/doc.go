@@ -1,7 +1,6 @@
-// Package conversation writes down what is said and done in runs: the message that
-// an agent is writing, tool calls, and notes such as a plan or an answer. Each is
-// kept as an item of the conversation and announced as an event of the log, in one
-// change of the store.
+// Package conversation writes the messages and tool calls of runs: the agent's current message,
+// tool calls, and notes such as a plan or an answer. One store transaction stores each as an item
+// of the conversation and announces it as an event of the log.
 //
-// Where it is read again is not here.
+// Package query reads conversations.
 package conversation

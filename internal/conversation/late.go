@@ -8,11 +8,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Late adds text that an agent sends after the end of its run. The text is added to the last
-// message of the run, or the last thought, if the run ended with it; the log then has the whole
-// message again, under its key. Else the text is another message at the end of the run. While
-// the run has not ended, Late is Delta. clean takes keys out of a text: one may be cut in two
-// between the message and the late text.
+// Late adds text that an agent sends after the end of its run. If the run ended with a message or
+// thought, the text is added to it; the log then has the whole message again, under its key.
+// Otherwise the text becomes another message at the end of the run. While the run has not ended,
+// Late is Delta. clean redacts a text, because a secret may be split between the message and the
+// late text.
 func (w *Writer) Late(t store.Tx, run domain.Run, d catalog.ContentDelta, thought bool, clean func(string) string) error {
 	d.Delta.Text = clean(d.Delta.Text)
 	if !run.State.Ended() {

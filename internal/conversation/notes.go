@@ -11,13 +11,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// NoteApproval says in a run's conversation what became of an approval, in the
-// place of what was said of it before. note is for programs.
+// NoteApproval notes in a run's conversation what became of an approval, and replaces its earlier
+// note. note is for programs.
 func (w *Writer) NoteApproval(t store.Tx, run domain.Run, id, text string, note domain.ApprovalNote) error {
 	return w.note(t, run, domain.ItemApproval, id, text, note)
 }
 
-// Plan keeps and announces the plan of a run's agent, which changes the run.
+// Plan stores and announces the plan of a run's agent. It changes the run.
 func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
 	whole := domain.Plan{Entries: plan.Entries}
 	if whole.Entries == nil {
@@ -30,13 +30,13 @@ func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
 		return err
 	}
 	members := map[string]json.RawMessage{}
-	_ = json.Unmarshal(run.Metadata, &members) // absent, or ours
+	_ = json.Unmarshal(run.Metadata, &members) // absent, or written by the hub
 	members["plan"] = encode(whole.Entries)
 	run.Metadata = encode(members)
 	return t.UpdateRun(run)
 }
 
-// planText is a plan as text: for clients that show nothing else, and for search.
+// planText returns a plan as text, for search and for clients that show only text.
 func planText(plan domain.Plan) string {
 	var b strings.Builder
 	for _, e := range plan.Entries {
@@ -49,14 +49,14 @@ func planText(plan domain.Plan) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// A FileChange is a file that a run changed, with its unified diff.
+// FileChange is a file that a run changed, with its unified diff.
 type FileChange struct {
 	catalog.FileChange
 	Diff           string
 	Added, Removed int // lines
 }
 
-// File keeps and announces that a run has changed a file.
+// File stores and announces a file that a run has changed.
 func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
 	change := domain.Change{Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now()}
 	if err := t.PutChange(change); err != nil {
@@ -73,8 +73,8 @@ func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
 	return w.note(t, run, domain.ItemFile, c.Path, c.Path, domain.FileNote{Path: c.Path, Added: c.Added, Removed: c.Removed, Binary: c.Binary})
 }
 
-// note keeps in a run's conversation what was just announced: where it is new
-// at its end, else where it stands.
+// note stores the note of the last announced event in a run's conversation: a new note at its end,
+// an existing one in its place.
 func (w *Writer) note(t store.Tx, run domain.Run, kind, key, text string, data domain.ItemData) error {
 	item, err := t.NotedItem(w.ctx, run.ID, kind, key)
 	isNew := errors.Is(err, store.ErrNotFound)

@@ -12,38 +12,37 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// maxMessage is how long a message may get in bytes, give or take a piece: what an
-// agent says beyond it becomes another message, so that one is never too long to be
-// held, sent and found.
+// maxMessage is the length in bytes, plus at most one piece, at which a message ends and the rest
+// becomes another one. It limits the memory and size of a message.
 const maxMessage = 1 << 20
 
-// An openMessage is the message that a run's agent is writing: what the pieces in
-// the log have added up to, and no item holds yet.
+// openMessage is the message that a run's agent is writing: the pieces in the log that no item
+// holds yet.
 type openMessage struct {
 	isOpen  bool
 	thought bool
-	key     string // our id of the message
-	agentID string // the agent's id of it
-	parent  string // the tool call of the sub-agent that writes it
+	key     string // Duet's id of the message
+	agentID string // the agent's id of the message
+	parent  string // the tool call of the writing sub-agent
 	text    strings.Builder
-	meta    json.RawMessage // of its pieces together, see patched
-	said    json.RawMessage // of the last piece that had some
-	length  int             // of text, as of [domain.MessageDelta]
+	meta    json.RawMessage // merged _meta of its pieces, see patched
+	said    json.RawMessage // _meta of the last piece that had one
+	length  int             // length of text, see [domain.MessageDelta]
 }
 
-// add puts a piece at the end of the text.
+// add appends a piece to the text.
 func (m *openMessage) add(text string, meta json.RawMessage) {
 	m.text.WriteString(text)
 	m.length += unitsOf(text)
-	if meta != nil && !bytes.Equal(meta, m.said) { // each piece may repeat it
+	if meta != nil && !bytes.Equal(meta, m.said) { // pieces may repeat it
 		m.meta, m.said = patched(m.meta, meta), meta
 	}
 }
 
-// data is what the message has beside its text, or nil.
+// data returns the data of the message besides its text, or nil.
 func (m *openMessage) data() domain.ItemData { return withMeta(nil, m.meta) }
 
-// withMeta is the data of a message with the agent's _meta, nil if there is nothing.
+// withMeta returns the data of a message with the agent's _meta, or nil if there is none.
 func withMeta(data domain.ItemData, meta json.RawMessage) domain.ItemData {
 	c, _ := data.(domain.MessageContent)
 	if c.Meta = meta; c.Meta == nil && c.Blocks == nil {
@@ -52,13 +51,13 @@ func withMeta(data domain.ItemData, meta json.RawMessage) domain.ItemData {
 	return c
 }
 
-// metaOf is the agent's _meta of a message.
+// metaOf returns the agent's _meta of a message.
 func metaOf(data domain.ItemData) json.RawMessage {
 	c, _ := data.(domain.MessageContent)
 	return c.Meta
 }
 
-// unitsOf is how many UTF-16 code units a text takes.
+// unitsOf returns the length of a text in UTF-16 code units.
 func unitsOf(text string) int {
 	n := 0
 	for _, r := range text {
@@ -67,7 +66,7 @@ func unitsOf(text string) int {
 	return n
 }
 
-// kind is the kind of the item that it becomes.
+// kind returns the kind of its item.
 func (m *openMessage) kind() string {
 	if m.thought {
 		return domain.ItemThinking
@@ -81,21 +80,20 @@ func (m *openMessage) goesOn(d catalog.ContentDelta, thought bool) bool {
 	return m.thought == thought && m.parent == d.ParentID && m.text.Len() < maxMessage && !other
 }
 
-// openMessages are the open messages of runs. They are used by the change that is
-// under way, and by no two at once. When a change was undone they are forgotten, and
-// made again from the log.
+// openMessages holds the open messages of runs. Only the current transaction uses it. A rollback
+// clears it, and it is read from the log again.
 type openMessages struct {
 	ctx   context.Context
 	byRun map[int64]*openMessage
 }
 
-// has reports whether it is known whether a run has a message that is open.
+// has reports whether the open message of a run is in memory.
 func (o *openMessages) has(_ store.Tx, run int64) bool { return o.byRun[run] != nil }
 
-// drop forgets the open message of a run.
+// drop removes the open message of a run from memory.
 func (o *openMessages) drop(_ store.Tx, run int64) { delete(o.byRun, run) }
 
-// of is the open message of a run, from the log if it is not in memory.
+// of returns the open message of a run, from the log if it is not in memory.
 func (o *openMessages) of(t store.Tx, run int64) (*openMessage, error) {
 	if m := o.byRun[run]; m != nil {
 		return m, nil
@@ -109,8 +107,7 @@ func (o *openMessages) of(t store.Tx, run int64) (*openMessage, error) {
 	return m, nil
 }
 
-// Open is the message of a run that is being written, as the item that it will
-// become, or nil.
+// Open returns the unfinished message of a run as the item that it will become, or nil.
 func Open(ctx context.Context, r store.Reader, run int64) (*domain.Item, error) {
 	pieces, err := r.OpenDeltas(ctx, run)
 	if err != nil || len(pieces) == 0 {
@@ -124,15 +121,15 @@ func Open(ctx context.Context, r store.Reader, run int64) (*domain.Item, error) 
 	}, nil
 }
 
-// messageOf is what pieces in the log add up to.
+// messageOf returns the message that consists of pieces in the log.
 func messageOf(pieces []domain.Event) *openMessage {
 	m := &openMessage{}
 	for _, e := range pieces {
 		d, ok := e.Payload.(domain.MessageDelta)
-		if !ok { // it could not be read
+		if !ok { // unreadable
 			continue
 		}
-		if d.Key != m.key { // cannot be: the one before was closed
+		if d.Key != m.key { // cannot happen: the previous message was closed
 			m.text.Reset()
 			m.length, m.meta, m.said = 0, nil, nil
 		}

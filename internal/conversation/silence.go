@@ -10,13 +10,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// longSilence is from when on a silence of an agent is worth a note though it did not
-// complain of anything: a model that thinks may be silent, too.
+// longSilence is the duration from which a silence without a complaint gets a note. Shorter ones
+// may be a thinking model.
 const longSilence = time.Minute
 
-// Silence notes that a run's agent was silent, once it is so no more: what it
-// complained of, such as an API that it tried again, explains the pause to whoever
-// reads the conversation later. A message that is open goes on behind it.
+// Silence notes that a run's agent was silent, after the silence has ended. A complaint, such as a
+// retried API call, explains the pause to a later reader. An open message continues after it.
 func (w *Writer) Silence(t store.Tx, run domain.Run, s catalog.Silence) error {
 	took := t.Now().Sub(time.UnixMilli(s.SinceMS))
 	complaint := strings.TrimPrefix(strings.TrimPrefix(s.Note, catalog.Starting), "\n")

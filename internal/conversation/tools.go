@@ -11,9 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Tool adds what a report says of a tool call, behind the message that is open, and
-// changes run to what is known then. list is what it gave back that is no text, nil
-// if that was not told; ended says that it tells of the result.
+// Tool stores a reported tool call after the open message, and updates run. list is its output
+// besides text, or nil if not reported. ended says that the report contains the result.
 func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, list []domain.Content, ended bool) error {
 	if err := w.CloseMessage(t, run); err != nil {
 		return err
@@ -21,7 +20,7 @@ func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, list [
 	if err := Attach(t, list); err != nil {
 		return err
 	}
-	call.ToolID = cmp.Or(call.ToolID, call.Tool) // executors of the catalog's first edition name the tool alone
+	call.ToolID = cmp.Or(call.ToolID, call.Tool) // executors of the catalog's first edition send only the tool's name
 	item, err := t.ToolItem(w.ctx, run.ID, call.ToolID)
 	isNew := errors.Is(err, store.ErrNotFound)
 	if err != nil && !isNew {
@@ -44,8 +43,7 @@ func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, list [
 	return t.InsertItem(&item)
 }
 
-// BeginTool adds the tool call that an approval is about, of which the agent has
-// not told yet.
+// BeginTool adds the tool call of an approval that the agent has not reported yet.
 func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
 	item := newTool(t, run, a.ToolUseID())
 	item.Tool, item.Title, item.ToolKind, item.Input, item.ParentID, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ParentID, a.ID
@@ -57,8 +55,8 @@ func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error 
 	return t.InsertItem(&item)
 }
 
-// RefuseTool notes at the tool call that an approval is about who has not let it
-// run, and why. Of one that the agent has not told of yet this is the beginning.
+// RefuseTool notes at the tool call of an approval who denied it and why. It creates a tool call
+// that the agent has not reported yet.
 func (w *Writer) RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why string) error {
 	item, err := t.ToolItem(w.ctx, run.ID, a.ToolUseID())
 	if errors.Is(err, store.ErrNotFound) && a.CallID != a.ID {
@@ -66,7 +64,7 @@ func (w *Writer) RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why s
 			item, err = t.ToolItem(w.ctx, run.ID, a.ToolUseID())
 		}
 	}
-	if errors.Is(err, store.ErrNotFound) { // no call of the agent's
+	if errors.Is(err, store.ErrNotFound) { // not a tool call of the agent
 		return nil
 	}
 	if err != nil {
@@ -79,8 +77,8 @@ func (w *Writer) RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why s
 	return w.changeTool(t, run, before, item, false)
 }
 
-// failTools fails the tool calls of a run that have not ended. Those of a completed run that
-// its agent goes on with in the background stay open.
+// failTools fails the unfinished tool calls of a run. Those that the agent of a completed run
+// continues in the background stay open.
 func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 	open, err := t.OpenTools(w.ctx, run.ID)
 	if err != nil || len(open) == 0 {
@@ -107,7 +105,7 @@ func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 	return nil
 }
 
-// failTool fails a tool call that has not ended.
+// failTool fails an unfinished tool call.
 func (w *Writer) failTool(t store.Tx, run domain.Run, item domain.Item, why string) error {
 	item.Status = "failed"
 	if item.Result == "" {
@@ -119,8 +117,8 @@ func (w *Writer) failTool(t store.Tx, run domain.Run, item domain.Item, why stri
 	return w.changeTool(t, run, item, item, true)
 }
 
-// failBackground fails the tool calls that an agent had open in the background when it ended.
-// run is the last run of the agent; the tool calls may be of earlier ones.
+// failBackground fails the tool calls that an agent had open in the background when it ended. run
+// is the last run of the agent; the tool calls may be of earlier ones.
 func (w *Writer) failBackground(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
 	for _, task := range tasks {
 		if task.Kind != domain.BackgroundToolCall {
@@ -151,12 +149,12 @@ func (w *Writer) failBackground(t store.Tx, run domain.Run, tasks []domain.Backg
 	return nil
 }
 
-// newTool is a tool call of which nothing is known yet.
+// newTool returns a tool call without details.
 func newTool(t store.Tx, run domain.Run, id string) domain.Item {
 	return newItem(t, run, domain.Item{Kind: domain.ItemTool, Key: id, Role: "assistant", Status: "pending"})
 }
 
-// changeTool announces and keeps a tool call that has changed.
+// changeTool announces and stores a changed tool call.
 func (w *Writer) changeTool(t store.Tx, run domain.Run, before, item domain.Item, ended bool) error {
 	var err error
 	item.Updated = t.Now()
@@ -166,7 +164,7 @@ func (w *Writer) changeTool(t store.Tx, run domain.Run, before, item domain.Item
 	return t.UpdateItem(item)
 }
 
-// merge takes into an item what a report says of it.
+// merge updates an item with a report.
 func merge(item *domain.Item, call catalog.ToolCall, blocks []domain.Block) {
 	set := func(field *string, value string) {
 		if value != "" {
@@ -205,8 +203,8 @@ func merge(item *domain.Item, call catalog.ToolCall, blocks []domain.Block) {
 	item.Data = details
 }
 
-// patched is _meta with the members of a patch, in which null removes one. What would be more
-// than is kept changes nothing.
+// patched merges a patch into _meta; null removes a member. A result above the limit changes
+// nothing.
 func patched(meta, patch json.RawMessage) json.RawMessage {
 	var all, news map[string]json.RawMessage
 	if json.Unmarshal(patch, &news) != nil || len(news) == 0 {
@@ -230,7 +228,7 @@ func patched(meta, patch json.RawMessage) json.RawMessage {
 	return now
 }
 
-// TextOf is a JSON string's text, or the JSON of anything else.
+// TextOf returns the text of a JSON string, or the JSON of any other value.
 func TextOf(v json.RawMessage) string {
 	var text string
 	if json.Unmarshal(v, &text) == nil {
@@ -239,8 +237,8 @@ func TextOf(v json.RawMessage) string {
 	return string(v)
 }
 
-// announceTool tells of a tool call. Its end tells again what it gets and does
-// only where that is another thing than before.
+// announceTool announces a tool call. The event of its end repeats input and details only if they
+// have changed.
 func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.Item, ended bool) (int64, error) {
 	changed := domain.ToolCallChanged{
 		NativeSession: w.nativeSession(run, ""), ID: item.Key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind,
@@ -262,8 +260,8 @@ func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.It
 	return announce(t, run, changed)
 }
 
-// End closes what is open in a run that ends: its message, and tool calls, which have failed
-// unless the agent goes on with them in the background.
+// End closes the open items of an ending run: its message, and its tool calls. They fail unless the
+// agent continues them in the background.
 func (w *Writer) End(t store.Tx, run *domain.Run) error {
 	defer w.open.drop(t, run.ID)
 	if err := w.CloseMessage(t, run); err != nil {
@@ -272,7 +270,7 @@ func (w *Writer) End(t store.Tx, run *domain.Run) error {
 	return w.failTools(t, *run)
 }
 
-// detailsOf are what a tool call touches, nil if that was never told.
+// detailsOf returns what a tool call touches, or nil if that was never reported.
 func detailsOf(item domain.Item) *domain.ToolDetails {
 	if details, ok := item.Data.(domain.ToolDetails); ok {
 		return &details

@@ -5,15 +5,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Transcript is what was said and done, as an agent can be told it: messages, and
-// which tools were used.
+// Transcript returns the messages and the used tools of a conversation, for an agent.
 func Transcript(items []domain.Item) []catalog.Message {
 	var list []catalog.Message
 	for _, i := range items {
 		switch i.Kind {
 		case domain.ItemMessage:
 			text := i.Content
-			if more, ok := i.Data.(domain.MessageContent); ok && i.Role == "user" && len(more.Blocks) > 0 { // an agent's is its text
+			if more, ok := i.Data.(domain.MessageContent); ok && i.Role == "user" && len(more.Blocks) > 0 { // an agent's content is already in its text
 				text += "\n" + labels(more.Blocks)
 			}
 			list = append(list, catalog.Message{Role: i.Role, Content: text, Type: "message"})

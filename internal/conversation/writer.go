@@ -12,27 +12,25 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A Writer writes conversations. Its methods take the change of the store that
-// they belong to, of which only one is under way at a time: that is what guards the
-// messages that are open.
+// Writer writes conversations. Its methods take the current store transaction. Transactions do not
+// overlap, which guards the open messages.
 type Writer struct {
 	ctx   context.Context // ends with the hub
 	known func(run int64) (domain.Session, bool)
 	open  openMessages
 }
 
-// New makes a Writer whose reads end with ctx. known is a session that is at hand
-// without asking the store, which is asked for every piece of a message.
+// New returns a Writer whose reads end with ctx. known returns a cached session; it saves a store
+// read for every piece of a message.
 func New(ctx context.Context, known func(run int64) (domain.Session, bool)) *Writer {
 	return &Writer{ctx: ctx, known: known, open: openMessages{ctx: ctx, byRun: make(map[int64]*openMessage)}}
 }
 
-// RolledBack is to be told that a change was undone, as of [store.Options]: what
-// is remembered of open messages may not be so.
+// RolledBack clears the open messages in memory after a rollback; see [store.Options].
 func (w *Writer) RolledBack() { clear(w.open.byRun) }
 
-// Delta adds a piece to the message that a run's agent is writing, or begins
-// another one. A run that has ended adds nothing.
+// Delta adds a piece to the message that a run's agent is writing, or begins another message. It
+// ignores a run that has ended.
 func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bool) error {
 	text := d.Delta.Text
 	if text == "" {
@@ -74,22 +72,21 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 	return nil
 }
 
-// CloseMessage ends the message that a run's agent is writing, if there is one,
-// and changes run to what is known then.
+// CloseMessage ends the current message of a run's agent, if any, and updates run.
 func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
 	m, err := w.open.of(t, run.ID)
 	if err != nil || !m.isOpen {
 		return err
 	}
 	kind, key, parent, text, data := m.kind(), m.key, m.parent, m.text.String(), m.data()
-	w.open.drop(t, run.ID) // what fails below leaves it open in the log
+	w.open.drop(t, run.ID) // if a later step fails, the message stays open in the log
 	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, ParentID: parent, Role: "assistant", Text: text, Meta: m.meta})
 	if err != nil {
 		return err
 	}
 	if kind == domain.ItemMessage {
 		run.Messages++
-		if parent == "" { // what a sub-agent says is not the answer
+		if parent == "" { // a sub-agent's message is not the answer
 			run.Result = text
 		}
 		if err := t.UpdateRun(*run); err != nil {
@@ -102,12 +99,11 @@ func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
 	return t.InsertItem(&item)
 }
 
-// Drop forgets the message that is open in a run, which the log still has. It is
-// for who could not write something down that has to do with it, and goes on
-// with the change nevertheless.
+// Drop removes a run's open message from memory; the log still has it. It is for callers that
+// failed to write a related item and continue the transaction.
 func (w *Writer) Drop(t store.Tx, run int64) { w.open.drop(t, run) }
 
-// Prompt adds what the user said.
+// Prompt adds the user's prompt.
 func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error {
 	_, err := w.add(t, run, domain.MessageAdded{
 		NativeSession: thread.NativeSession, Type: domain.ItemMessage, Role: "user", Text: run.Prompt, Blocks: run.Content,
@@ -115,8 +111,8 @@ func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error 
 	return err
 }
 
-// EditPrompt changes the prompt with which a queued run begins, and returns the text as an
-// event carries it.
+// EditPrompt changes the prompt with which a queued run begins, and returns the text as an event
+// carries it.
 func (w *Writer) EditPrompt(t store.Tx, run domain.Run) (text string, truncated bool, err error) {
 	items, err := t.ItemsOfRun(w.ctx, run.ID)
 	if err != nil {
@@ -137,7 +133,7 @@ func (w *Writer) EditPrompt(t store.Tx, run domain.Run) (text string, truncated 
 	return text, truncated, nil
 }
 
-// Said adds what the user said in the middle of a run. No message is to be open.
+// Said adds a user message in the middle of a run. No message may be open.
 func (w *Writer) Said(t store.Tx, run domain.Run, text string, list []domain.Content) error {
 	if err := Attach(t, list); err != nil {
 		return err
@@ -146,21 +142,20 @@ func (w *Writer) Said(t store.Tx, run domain.Run, text string, list []domain.Con
 	return err
 }
 
-// Steered adds a user message that the agent received in the middle of its turn. It closes the
-// open message first, and updates run.
+// Steered adds a user message that the agent received in the middle of its turn. It closes the open
+// message first, and updates run.
 func (w *Writer) Steered(t store.Tx, run *domain.Run, text string) error {
 	_, err := w.Message(t, run, "user", text, "steered")
 	return err
 }
 
-// Adopted notes what is missing of a conversation that was begun elsewhere.
+// Adopted notes the missing parts of an imported conversation.
 func (w *Writer) Adopted(t store.Tx, run domain.Run, note string) error {
 	return w.say(t, run, "adopted", note)
 }
 
-// Content adds what a run's agent says that is no text, as a message of its own
-// behind the one that is open, or what it thinks, as a thought of its own, and changes
-// run to what is known then. parent is the tool call of the sub-agent that says it, or "".
+// Content adds an agent's non-text output as a separate message, or thought, after the open one,
+// and updates run. parent is the tool call of the sub-agent, or "".
 func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []domain.Content, thought bool) error {
 	if err := w.CloseMessage(t, run); err != nil {
 		return err
@@ -177,7 +172,7 @@ func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []doma
 		return err
 	}
 	run.Messages++
-	if run.Result == "" && parent == "" { // else a text stays the answer
+	if run.Result == "" && parent == "" { // otherwise the text remains the answer
 		run.Result = text
 	}
 	if err := t.UpdateRun(*run); err != nil {
@@ -187,8 +182,8 @@ func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []doma
 	return err
 }
 
-// Message adds a whole message, behind the one that is open, and changes run to
-// what is known then. kind is the caller's name for what it is.
+// Message adds a whole message after the open one, and updates run. kind is the caller's name for
+// its type.
 func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (domain.Item, error) {
 	if err := w.CloseMessage(t, run); err != nil {
 		return domain.Item{}, err
@@ -214,7 +209,7 @@ func (w *Writer) BackgroundCut(t store.Tx, run domain.Run, tasks []domain.Backgr
 	return w.say(t, run, "background_cut", "The agent has ended, and with it what it did in the background: "+strings.Join(titles, "; "))
 }
 
-// Notice adds what the agent tells the user beside its messages.
+// Notice adds an agent's notice to the user.
 func (w *Writer) Notice(t store.Tx, run domain.Run, n catalog.Notice) error {
 	text := n.Title
 	switch n.Severity {
@@ -229,7 +224,7 @@ func (w *Writer) Notice(t store.Tx, run domain.Run, n catalog.Notice) error {
 	return w.say(t, run, "notice", text)
 }
 
-// Compacted adds that the agent has made its context shorter, or has failed to.
+// Compacted notes that the agent has compacted its context, or has failed to.
 func (w *Writer) Compacted(t store.Tx, run domain.Run, c catalog.Compaction) error {
 	switch c.Status {
 	case "completed":
@@ -240,22 +235,20 @@ func (w *Writer) Compacted(t store.Tx, run domain.Run, c catalog.Compaction) err
 	return nil
 }
 
-// SessionReplaced notes that a run's agent had lost its own session.
+// SessionReplaced notes that a run's agent has lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")
 }
 
-// Codes of errors that end no run and are part of the conversation, see
-// [Writer.ErrorReported].
+// Codes of errors that end no run and are part of the conversation, see [Writer.ErrorReported].
 const (
-	MCPServerFailed = "MCP_SERVER_FAILED" // an MCP server of the agent does not work
+	MCPServerFailed = "MCP_SERVER_FAILED" // an MCP server of the agent fails
 	ContentRefused  = "CONTENT_REFUSED"   // content of the agent was left out
-	RulesNotAsked   = "RULES_NOT_ASKED"   // the agent may act without asking in the mode that it is in
-	SettingIgnored  = "SETTING_IGNORED"   // the agent has no way to be set to what was asked for
+	RulesNotAsked   = "RULES_NOT_ASKED"   // the agent's mode lets it act without asking
+	SettingIgnored  = "SETTING_IGNORED"   // the agent does not support a requested setting
 )
 
-// ErrorReported notes an error that ends no run, if its code says that the conversation
-// would not be whole without it.
+// ErrorReported notes an error that ends no run, if its code belongs in the conversation.
 func (w *Writer) ErrorReported(t store.Tx, run domain.Run, code, text string) error {
 	switch code {
 	case MCPServerFailed:
@@ -270,29 +263,28 @@ func (w *Writer) ErrorReported(t store.Tx, run domain.Run, code, text string) er
 	return nil
 }
 
-// BudgetNear notes that a run, its conversation or the day has used most of what it may.
+// BudgetNear notes that a run, its conversation or the day has nearly used its budget.
 func (w *Writer) BudgetNear(t store.Tx, run domain.Run, text string) error {
 	return w.say(t, run, "budget_near", text)
 }
 
-// GatesChecked notes what came of the gates of a run.
+// GatesChecked notes the result of a run's gates.
 func (w *Writer) GatesChecked(t store.Tx, run domain.Run, text string) error {
 	return w.say(t, run, "gates", text)
 }
 
-// AnotherAgent notes that another agent than the one before works on a run.
+// AnotherAgent notes that a run has another agent than the previous run.
 func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
 	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))
 }
 
-// ForkedLater notes that a run's agent made a fork of its own session when that had
-// gone on already.
+// ForkedLater notes that a run's agent forked its own session after that had already continued.
 func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "forked_later", "The conversation that this is a fork of went on meanwhile: the agent may know more of it than stands here.")
 }
 
-// DenialEndedTurn notes, behind the message that is open, that a run's agent ended
-// its turn because it was denied permission. It changes run to what is known then.
+// DenialEndedTurn notes, after the open message, that a run's agent ended its turn because
+// permission was denied. It updates run.
 func (w *Writer) DenialEndedTurn(t store.Tx, run *domain.Run) error {
 	if err := w.CloseMessage(t, run); err != nil {
 		return err
@@ -300,14 +292,14 @@ func (w *Writer) DenialEndedTurn(t store.Tx, run *domain.Run) error {
 	return w.say(t, *run, "denial_ended_turn", "The denial ended the turn: the agent waits to be told what to do instead.")
 }
 
-// say adds what the hub has to say.
+// say adds a message of the hub.
 func (w *Writer) say(t store.Tx, run domain.Run, subtype, text string) error {
 	m := domain.MessageAdded{Type: domain.ItemSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Text: text, Subtype: subtype}
 	_, err := w.add(t, run, m)
 	return err
 }
 
-// add announces and keeps a whole message, under a key of ours unless it has one.
+// add announces and stores a whole message. It generates a key if the message has none.
 func (w *Writer) add(t store.Tx, run domain.Run, m domain.MessageAdded) (domain.Item, error) {
 	if m.Key == "" {
 		m.Key = messageKey(t)
@@ -323,16 +315,16 @@ func (w *Writer) add(t store.Tx, run domain.Run, m domain.MessageAdded) (domain.
 	return item, t.InsertItem(&item)
 }
 
-// messageKey is the id of a message whose first event comes next.
+// messageKey returns the id of the message that begins with the next event.
 func messageKey(t store.Tx) string { return fmt.Sprintf("msg-%d", t.Seq()+1) }
 
-// newItem is an item of a run that begins now.
+// newItem returns an item of a run that begins now.
 func newItem(t store.Tx, run domain.Run, item domain.Item) domain.Item {
 	item.Thread, item.Run, item.Created, item.Updated = run.Thread, run.ID, t.Now(), t.Now()
 	return item
 }
 
-// announceMessage adds a message to the log, cut to what an event carries.
+// announceMessage adds a message to the log, truncated to the limit of an event.
 func (w *Writer) announceMessage(t store.Tx, run domain.Run, m domain.MessageAdded) (int64, error) {
 	m.NativeSession = w.nativeSession(run, m.NativeSession)
 	m.Truncated = cutText(&m.Text)
@@ -344,8 +336,7 @@ func announce(t store.Tx, run domain.Run, p domain.Payload) (int64, error) {
 	return t.Append(run.Event(p))
 }
 
-// nativeSession is the agent's own session that a run is in, as far as that is
-// known, or else the one given.
+// nativeSession returns the known id of the agent's own session of a run, or unless.
 func (w *Writer) nativeSession(run domain.Run, unless string) string {
 	if s, ok := w.known(run.ID); ok {
 		return s.Thread.NativeSession
@@ -353,7 +344,7 @@ func (w *Writer) nativeSession(run domain.Run, unless string) string {
 	return unless
 }
 
-// threadOf is the thread of a run.
+// threadOf returns the thread of a run.
 func (w *Writer) threadOf(t store.Tx, run int64) (int64, error) {
 	if s, ok := w.known(run); ok {
 		return s.Run.Thread, nil
@@ -362,7 +353,7 @@ func (w *Writer) threadOf(t store.Tx, run int64) (int64, error) {
 	return r.Thread, err
 }
 
-// cutText cuts a text to what an event carries, and reports whether it did.
+// cutText truncates a text to the limit of an event, and reports whether it did.
 func cutText(text *string) bool {
 	if len(*text) <= domain.MaxEventText {
 		return false
@@ -371,10 +362,10 @@ func cutText(text *string) bool {
 	return true
 }
 
-// encode is a value of ours as JSON.
+// encode returns v as JSON.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
-	if err != nil { // a json.RawMessage from outside that is none
+	if err != nil { // an invalid json.RawMessage from outside
 		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
 	}
 	return b

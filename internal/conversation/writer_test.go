@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// A book is a writer, its store, and a run that it writes down.
+// book is a writer, its store, and one run.
 type book struct {
 	*conversation.Writer
 	store store.Store
@@ -46,7 +46,7 @@ func newBook(t *testing.T) *book {
 	return b
 }
 
-// reopen makes another writer, which remembers nothing.
+// reopen replaces the writer by one with an empty cache.
 func (b *book) reopen() {
 	b.Writer = conversation.New(context.Background(), func(int64) (domain.Session, bool) { return domain.Session{}, false })
 }
@@ -56,7 +56,7 @@ func (b *book) write(t *testing.T, change func(store.Tx) error) {
 	require.NoError(t, b.store.Write(t.Context(), change))
 }
 
-// say adds a piece of a message of the agent's.
+// say adds a piece of the agent's message.
 func (b *book) say(t *testing.T, message, text string, thought bool) {
 	t.Helper()
 	b.write(t, func(tx store.Tx) error {
@@ -64,7 +64,7 @@ func (b *book) say(t *testing.T, message, text string, thought bool) {
 	})
 }
 
-// end ends the run's message, and is the run then.
+// end ends the run's message and returns the run.
 func (b *book) end(t *testing.T) domain.Run {
 	t.Helper()
 	var run domain.Run
@@ -77,7 +77,7 @@ func (b *book) end(t *testing.T) domain.Run {
 	return run
 }
 
-// items are the kinds and texts of what the run's conversation holds.
+// items returns the kinds and texts of the run's items.
 func (b *book) items(t *testing.T) (list []string) {
 	t.Helper()
 	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
@@ -88,7 +88,7 @@ func (b *book) items(t *testing.T) (list []string) {
 	return list
 }
 
-// payloads are what the log tells of the run.
+// payloads returns the run's events in the log.
 func (b *book) payloads(t *testing.T) (list []domain.Payload) {
 	t.Helper()
 	events, err := b.store.Events(t.Context(), 0, 1000)
@@ -143,7 +143,7 @@ func TestPiecesBecomeMessages(t *testing.T) {
 	}
 }
 
-// What a sub-agent says are messages of their own below its call, and not the answer.
+// A sub-agent's messages are separate, below its tool call, and not the answer.
 func TestASubAgentsWordsStandBelowItsCall(t *testing.T) {
 	b := newBook(t)
 	for i, parent := range []string{"", "call", "call", ""} {
@@ -181,8 +181,8 @@ func TestASubAgentsWordsStandBelowItsCall(t *testing.T) {
 	assert.Equal(t, []string{"0 ", "= 0 ", "1 call", "2 call", "= 12 call", "3 ", "= 3 ", "hm call", "= hm call"}, told)
 }
 
-// A change that would have ended a message, and failed for another reason, leaves
-// the message open with all of its text.
+// If a transaction that ends a message fails for another reason, the message stays open with all of
+// its text.
 func TestAMessageStaysOpenWhenTheChangeThatWouldEndItFails(t *testing.T) {
 	b := newBook(t)
 	b.say(t, "", "before, ", false)
@@ -268,8 +268,7 @@ func TestNotesStandOnceInAConversation(t *testing.T) {
 	assert.Len(t, changes, 1)
 }
 
-// An event carries no more than domain.MaxEventText of a text; the item has all
-// of it.
+// An event carries at most domain.MaxEventText of a text; the item has all of it.
 func TestEventsAreCut(t *testing.T) {
 	b := newBook(t)
 	for _, c := range []struct {
@@ -324,8 +323,8 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 	}
 }
 
-// A tool call that the agent of a completed run goes on with in the background stays open, and
-// fails when the agent ends, also after another run.
+// A background tool call of a completed run stays open, and fails when the agent ends, also after
+// another run.
 func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 	b := newBook(t)
 	left := []domain.BackgroundTask{{ID: "left", Kind: domain.BackgroundToolCall, Title: "sleep 5"}}
@@ -358,7 +357,7 @@ func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 	assert.Equal(t, "failed the agent ended before this did", status("left"))
 }
 
-// The _meta of a tool call is kept, member by member, up to its limit.
+// The _meta of a tool call is merged member by member, up to its limit.
 func TestMetaOfToolCalls(t *testing.T) {
 	b := newBook(t)
 	for _, meta := range []string{`{"a":1,"b":{"c":2}}`, `{"a":null,"d":3}`, `{"e":"` + strings.Repeat("x", catalog.MaxMeta) + `"}`} {
@@ -373,8 +372,8 @@ func TestMetaOfToolCalls(t *testing.T) {
 	})
 }
 
-// Late text is added to the message with which its run has ended, or else becomes a message of
-// its own. A run that goes on takes it as any other.
+// Late text is added to the last message of an ended run, or else becomes a separate message. An
+// active run takes it like any other text.
 func TestLateTextAfterARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*testing.T, *book)
@@ -428,8 +427,8 @@ func TestLateTextAfterARun(t *testing.T) {
 	assert.Equal(t, []string{"message: one, TWO"}, b.items(t))
 }
 
-// The item of a message has the _meta of its pieces together, up to a limit, also while the
-// message is open, after a restart, and with late text.
+// The item of a message has the merged _meta of its pieces, up to a limit: also while the message
+// is open, after a restart, and with late text.
 func TestMetaOfAMessageIsKept(t *testing.T) {
 	b := newBook(t)
 	piece := func(meta string, thought bool) {

@@ -1,9 +1,7 @@
-// Package credential keeps what executors are trusted with: the session tokens by
-// which they speak for runs ([Tokens]), and the API keys that their agents are
-// given ([Keys]).
+// Package credential manages the credentials of executors: session tokens, with which they act for
+// runs ([Tokens]), and API keys for their agents ([Keys]).
 //
-// Both are in memory alone. A token is known by its hash, and is good until its
-// run ends. A key is known as long as there may be an agent that has it, so that it
-// can be taken out of what that agent says; that somebody asked for it is noted in
-// the database, the key itself never is.
+// Both are kept in memory only. A token is stored as a hash, and is valid until its run ends. A key
+// is remembered as long as an agent may have it, to redact it from that agent's output. The
+// database records requests for keys, never the keys.
 package credential

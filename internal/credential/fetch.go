@@ -14,20 +14,18 @@ import (
 )
 
 const (
-	// askFor is how long a person has to give a key that was asked for.
+	// askFor limits how long a person may take to provide a requested key.
 	askFor = 25 * time.Second
-	// comeWithin is how long after the creation of a run a request for a key waits for a
-	// subscriber: a client that begins a session subscribes to its events only then.
+	// comeWithin is how long after the creation of a run a key request waits for a subscriber: a
+	// client that starts a session subscribes only afterwards.
 	comeWithin = 2 * time.Second
 )
 
-// GetAPIKey gets the key of a service for the agent that a session token speaks
-// for: from where the configuration says, else from the variable SERVICE_API_KEY of
-// the environment, else from a person ([Keys.Provide]). Each call is noted in the
-// database with its outcome; without that no key is handed out.
+// GetAPIKey returns the key of a service for the agent of a session token: from the configured
+// source, else from the environment variable SERVICE_API_KEY, else from a person ([Keys.Provide]).
+// Each call is recorded in the database with its outcome; if that fails, no key is returned.
 //
-// Errors are of [domain.KindNoAPIKey], where there is no key, of KindInvalidToken
-// and of KindInvalid.
+// Errors are of [domain.KindNoAPIKey] without a key, of KindInvalidToken and of KindInvalid.
 func (k *Keys) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
 	var result catalog.GetAPIKeyResult
 	token, err := k.opts.Tokens.Find(p.SessionToken)
@@ -50,8 +48,7 @@ func (k *Keys) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalo
 	return result, nil
 }
 
-// fetch returns a key, or "", and in words where it came from, or why there is
-// none.
+// fetch returns a key, or "", and describes its source, or why none was found.
 func (k *Keys) fetch(ctx context.Context, run int64, service string) (key, outcome string) {
 	session, err := k.opts.Runs.SessionOf(ctx, run)
 	if err != nil {
@@ -107,8 +104,8 @@ func (k *Keys) ask(ctx context.Context, session domain.Session, service string) 
 	}
 }
 
-// waitForClient waits until a subscriber has the request of a run. It returns why none
-// has it, or "".
+// waitForClient waits until a subscriber has the request of a run. It returns why none has it, or
+// "".
 func waitForClient(ctx context.Context, heard <-chan struct{}, created time.Time) (outcome string) {
 	patience := time.NewTimer(min(comeWithin, comeWithin-time.Since(created))) // the clock may have been set back
 	defer patience.Stop()
@@ -122,7 +119,7 @@ func waitForClient(ctx context.Context, heard <-chan struct{}, created time.Time
 	}
 }
 
-// requestEvent asks clients for a key.
+// requestEvent returns the event that requests a key from clients.
 func requestEvent(session domain.Session, request, service string) domain.Event {
 	run := session.Run
 	return domain.Event{
@@ -131,9 +128,8 @@ func requestEvent(session domain.Session, request, service string) domain.Event 
 	}
 }
 
-// Provide answers a request for a key, which the event named; "" refuses it. The
-// first answer counts: where no such request waits the error is of
-// [domain.KindInvalid].
+// Provide answers the key request of an event; "" refuses it. The first answer counts. If no such
+// request is open, the error is of [domain.KindInvalid].
 func (k *Keys) Provide(request, key string) error {
 	k.mu.Lock()
 	provided := k.requests[request]

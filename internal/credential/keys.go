@@ -14,61 +14,59 @@ import (
 )
 
 const (
-	// keepIdle is how long the keys of a thread are known after anything was
-	// heard of it: far longer than an agent lives that has nothing to do.
+	// keepIdle is how long the keys of an idle thread are remembered: far longer than an idle agent
+	// lives.
 	keepIdle = 15 * time.Minute
-	// mostIdle is of how many threads that have nothing to do keys are known.
+	// mostIdle limits the idle threads with remembered keys.
 	mostIdle = 1000
 )
 
 // Runs finds runs.
 type Runs interface {
-	// SessionOf is a run by its row.
+	// SessionOf returns a run by its row.
 	SessionOf(ctx context.Context, run int64) (domain.Session, error)
 }
 
-// An Asker asks subscribers.
+// Asker sends requests to subscribers.
 type Asker interface {
-	// Ask tells subscribers an event that the log does not keep, those that come before it is
-	// withdrawn, too. heard is closed when the first one is told.
+	// Ask sends an event that the log does not store to current subscribers, and to those that
+	// arrive before it is withdrawn. heard is closed when the first subscriber gets it.
 	Ask(domain.Event) (heard <-chan struct{}, withdraw func())
 }
 
-// Options are what Keys need. All but Logger are required.
+// Options configure Keys. All but Logger are required.
 type Options struct {
 	Tokens *Tokens
 	Runs   Runs
 	Events Asker
-	// Configured are the keys that the configuration has for a run, by service.
+	// Configured returns the configured keys for a run, by service.
 	Configured func(domain.Run) map[string]config.Key
 	Getenv     func(string) string
-	// NoteAccess keeps that the key of a service was asked for. outcome is in
-	// words, and never has the key.
+	// NoteAccess records a request for a service's key. outcome is text and never contains the key.
 	NoteAccess func(ctx context.Context, run int64, service, outcome string) error
 	Logger     *slog.Logger
 }
 
-// Keys gets API keys for agents, and knows those that it has handed out, by
-// thread: an agent lives longer than a run. Its methods may be called from any
-// goroutine.
+// Keys provides API keys for agents, and remembers them by thread, because an agent outlives a run.
+// Its methods may be called from any goroutine.
 type Keys struct {
 	opts Options
 
 	mu       sync.Mutex // guards the fields below
 	threads  map[int64]*threadKeys
-	expiry   *time.Timer            // calls expire; nil while nothing waits for it
-	requests map[string]chan string // for keys, that wait for a person
+	expiry   *time.Timer            // calls expire; nil if none is due
+	requests map[string]chan string // open requests to people
 	closed   bool
 }
 
-// threadKeys are those that agents of a thread were given.
+// threadKeys are the keys of a thread's agents.
 type threadKeys struct {
 	secrets *redact.Secrets
-	runs    int // that are live
+	runs    int // active runs
 	used    time.Time
 }
 
-// NewKeys makes an owner of keys, to be ended by Close.
+// NewKeys returns Keys; end them with Close.
 func NewKeys(opts Options) *Keys {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -76,7 +74,7 @@ func NewKeys(opts Options) *Keys {
 	return &Keys{opts: opts, threads: make(map[int64]*threadKeys), requests: make(map[string]chan string)}
 }
 
-// Close ends what goes on by itself: keys that are known stay so.
+// Close stops the expiry; remembered keys stay.
 func (k *Keys) Close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,8 +84,8 @@ func (k *Keys) Close() {
 	}
 }
 
-// Hold is Of for a run of the thread, which calls Release when it has ended and
-// all that it reported was taken in: until then its keys are known.
+// Hold is Of for a run of the thread, and keeps its keys remembered. The caller must call Release
+// when the run has ended and all its reports are handled.
 func (k *Keys) Hold(thread int64) *redact.Secrets {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +94,7 @@ func (k *Keys) Hold(thread int64) *redact.Secrets {
 	return keys.secrets
 }
 
-// Release is the end of a Hold.
+// Release ends a Hold.
 func (k *Keys) Release(thread int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +109,7 @@ func (k *Keys) Release(thread int64) {
 	}
 }
 
-// add notes that an agent of a thread was given a key.
+// add remembers a key of a thread's agent.
 func (k *Keys) add(thread int64, key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,8 +120,7 @@ func (k *Keys) add(thread int64, key string) {
 	}
 }
 
-// Of are the keys that agents of a thread were given. Those that they are given
-// later are added to it while a run holds them.
+// Of returns the keys of a thread's agents. Later keys are added to it while a run holds them.
 func (k *Keys) Of(thread int64) *redact.Secrets {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,7 +131,7 @@ func (k *Keys) Of(thread int64) *redact.Secrets {
 	return &redact.Secrets{}
 }
 
-// entry is a thread's, which is made if need be; k.mu is held.
+// entry returns a thread's entry, and creates it if necessary; k.mu is held.
 func (k *Keys) entry(thread int64) *threadKeys {
 	keys := k.threads[thread]
 	if keys == nil {
@@ -145,9 +142,8 @@ func (k *Keys) entry(thread int64) *threadKeys {
 	return keys
 }
 
-// expire forgets the keys of threads that have had nothing to do for long, or
-// longer than many others, and sees to it that it is called when the next are due;
-// k.mu is held.
+// expire drops the keys of threads that have been idle too long, or beyond the limit, and schedules
+// the next expiry; k.mu is held.
 func (k *Keys) expire(now time.Time) {
 	var idle []int64
 	for thread, keys := range k.threads {
@@ -181,8 +177,7 @@ func (k *Keys) expire(now time.Time) {
 	}
 }
 
-// WithoutKeys is a question without the keys that agents of the thread were
-// given.
+// WithoutKeys redacts the keys of the thread's agents in a question.
 func (k *Keys) WithoutKeys(p catalog.RequestPermissionParams, thread int64) catalog.RequestPermissionParams {
 	s := k.Of(thread)
 	if s.None() {

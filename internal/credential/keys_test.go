@@ -19,12 +19,11 @@ import (
 
 const secret = "sk-0123456789abcdef"
 
-// world is what keys stand on in a test: one run, and subscribers that do what the
-// test says.
+// world fakes what Keys uses: one run, and scripted subscribers.
 type world struct {
 	keys      *Keys
 	subscribe func(domain.Event)
-	created   time.Time // the run
+	created   time.Time // of the run
 	withdrawn int
 	noted     []string
 	noteFails error
@@ -70,12 +69,12 @@ func newWorld(t *testing.T) (w *world, token string) {
 	return w, tokens.Issue(committed{}, domain.Run{ID: 3, Thread: 7})
 }
 
-// committed is a change that was kept.
+// committed is a committed transaction.
 type committed struct{}
 
 func (committed) AfterCommit(f func()) { f() }
 
-// kindOf is the kind of a refusal.
+// kindOf returns the kind of a refusal.
 func kindOf(t *testing.T, err error) string {
 	t.Helper()
 	var e *domain.Error
@@ -105,7 +104,7 @@ func TestATokenIsGoodFromTheCommitOnUntilItIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// later is a change that is still to be kept.
+// later is a transaction that has not committed.
 type later []func()
 
 func (l *later) AfterCommit(f func()) { *l = append(*l, f) }
@@ -204,8 +203,8 @@ func TestAPersonIsNotWaitedForTooLong(t *testing.T) {
 	})
 }
 
-// A client that begins a session subscribes to it a moment later. Only for that moment does
-// a key wait for a client to ask.
+// A client that starts a session subscribes a moment later. A key request waits for a client only
+// that long.
 func TestAKeyWaitsForTheClientThatBeginsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, token := newWorld(t)
@@ -232,7 +231,7 @@ func TestAKeyWaitsForTheClientThatBeginsTheSession(t *testing.T) {
 
 		w.subscribe = func(domain.Event) {}
 		w.created = time.Time{}
-		for range 100 { // who is there is asked, however old the run is
+		for range 100 { // a present subscriber is asked, however old the run is
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := w.keys.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
 			assert.ErrorContains(t, err, "cancelled")
@@ -241,8 +240,7 @@ func TestAKeyWaitsForTheClientThatBeginsTheSession(t *testing.T) {
 	})
 }
 
-// A key is known as long as there may be an agent that has it, and no longer;
-// nothing wakes a process in which no key is known.
+// A key is remembered as long as an agent may have it. Without keys, no timer wakes the process.
 func TestKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := NewKeys(Options{})
@@ -254,9 +252,9 @@ func TestKeysAreForgotten(t *testing.T) {
 				k.add(thread, secret)
 				assert.Equal(t, "[secret]", s.Text(secret))
 				k.Release(thread)
-			case 2: // it is live
+			case 2: // active
 				k.add(thread, secret)
-			default: // it has none
+			default: // without keys
 				k.Release(thread)
 			}
 		}

@@ -12,16 +12,15 @@ import (
 
 var errInvalidToken = domain.Errorf(domain.KindInvalidToken, "the session token is unknown, or its run has ended")
 
-// A Token is what a session token stands for.
+// Token is what a session token authorizes.
 type Token struct {
 	Thread int64
 	Run    int64
 	Task   string // the run's id for executors
 }
 
-// Tokens are the session tokens that are good. Its methods may be called from any
-// goroutine. They are not kept in the database: executors end with the process
-// that started them, so nobody has a token of an earlier one.
+// Tokens holds the valid session tokens. Its methods may be called from any goroutine. They are not
+// stored, because executors end with their process, so no token of an earlier process is in use.
 type Tokens struct {
 	mu     sync.Mutex // guards byHash
 	byHash map[[sha256.Size]byte]Token
@@ -30,14 +29,13 @@ type Tokens struct {
 // NewTokens makes an empty set.
 func NewTokens() *Tokens { return &Tokens{byHash: make(map[[sha256.Size]byte]Token)} }
 
-// A Commit calls functions after a change was kept; a store.Tx does.
+// Commit calls functions after a commit, as store.Tx does.
 type Commit interface {
 	AfterCommit(func())
 }
 
-// Issue makes the token by which an executor speaks for a run: 256 random bits in
-// hexadecimal digits. It is good from the commit on until the run is revoked,
-// however long the run waits for a person.
+// Issue returns a new token for a run: 256 random bits in hexadecimal. It is valid from the commit
+// until the run is revoked, however long the run waits for a person.
 func (t *Tokens) Issue(change Commit, run domain.Run) string {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -50,16 +48,15 @@ func (t *Tokens) Issue(change Commit, run domain.Run) string {
 	return text
 }
 
-// Revoke makes the tokens of a run worth nothing.
+// Revoke invalidates the tokens of a run.
 func (t *Tokens) Revoke(run int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.byHash, func(_ [sha256.Size]byte, token Token) bool { return token.Run == run })
 }
 
-// Find is what a token stands for. One that is not good is an error of
-// [domain.KindInvalidToken]. Tokens are found by their hashes, so the time that
-// this takes tells nothing about them.
+// Find returns what a token authorizes. An invalid one is an error of [domain.KindInvalidToken].
+// Tokens are found by hash, so the time reveals nothing about them.
 func (t *Tokens) Find(text string) (Token, error) {
 	hash := sha256.Sum256([]byte(text))
 	t.mu.Lock()

@@ -11,10 +11,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// take delivers an event, or merges it with others.
+// take delivers an event or merges it with waiting deltas.
 func (s *Subscription) take(e domain.Event) error {
 	s.cursor = e.Seq
-	if e.Unreadable() { // nobody knows whose it was
+	if e.Unreadable() { // its run is unknown
 		return s.tellDamage(e.Seq, e.Seq)
 	}
 	if !s.wants(e) {
@@ -34,11 +34,10 @@ func (s *Subscription) take(e domain.Event) error {
 	return s.send(Notice{Event: e})
 }
 
-// takeDelta merges a delta with those that wait, if its run is one whose deltas
-// are sent.
+// takeDelta merges a delta with the waiting ones, if its run sends deltas.
 func (s *Subscription) takeDelta(e domain.Event, delta domain.MessageDelta) error {
 	run, err := s.deltaRun(e.Run)
-	if store.IsDamaged(err) { // once: all its deltas are lost
+	if store.IsDamaged(err) { // reported once: all its deltas are lost
 		return s.tellDamage(e.Seq, e.Seq)
 	}
 	if err != nil || run.quiet {
@@ -47,7 +46,7 @@ func (s *Subscription) takeDelta(e domain.Event, delta domain.MessageDelta) erro
 	return s.merge(e, delta, run)
 }
 
-// A span is a row of sequence numbers, both ends included; its zero value is none.
+// span is a range of sequence numbers, both ends included; its zero value is empty.
 type span struct{ from, to int64 }
 
 func (p *span) add(seq int64) {
@@ -57,7 +56,7 @@ func (p *span) add(seq int64) {
 	p.to = seq
 }
 
-// lagged tells which deltas were left out, if any were.
+// lagged reports the range of left-out deltas, if any.
 func (s *Subscription) lagged(left *span) error {
 	if left.from == 0 {
 		return nil
@@ -67,7 +66,7 @@ func (s *Subscription) lagged(left *span) error {
 	return s.send(Notice{Event: domain.Event{Seq: gap.to, Time: time.Now(), Payload: domain.Lagged{From: gap.from, To: gap.to}}})
 }
 
-// skipTo goes on behind what of the log cannot be read; 0: there is none.
+// skipTo continues after an unreadable part of the log; 0 means none.
 func (s *Subscription) skipTo(seq int64) error {
 	if seq <= s.cursor {
 		return nil
@@ -77,7 +76,7 @@ func (s *Subscription) skipTo(seq int64) error {
 	return s.tellDamage(from, seq)
 }
 
-// tellDamage tells that a part of the log cannot be read, whatever is wanted.
+// tellDamage reports an unreadable part of the log to the subscriber, whatever it subscribed to.
 func (s *Subscription) tellDamage(from, to int64) error {
 	if err := s.flush(); err != nil { // numbers only rise
 		return err
@@ -86,7 +85,7 @@ func (s *Subscription) tellDamage(from, to int64) error {
 	return s.send(Notice{Event: domain.Event{Seq: to, Time: time.Now(), Payload: damaged}})
 }
 
-// replay brings what is in the log already, and what waits for a human.
+// replay delivers the stored log and the open questions.
 func (s *Subscription) replay() error {
 	if s.since >= 0 {
 		s.announced = make(map[string]bool)
@@ -119,8 +118,8 @@ func (s *Subscription) replay() error {
 	return s.showPending(seen)
 }
 
-// showPending brings the questions that wait for a human, but those that were seen,
-// and those that the log will bring: what was said before them is there, too.
+// showPending delivers the open questions, except those in seen and those that the log will
+// deliver. Everything said before a question is delivered first.
 func (s *Subscription) showPending(seen map[string]bool) error {
 	pending, err := s.log.opts.Questions.Pending(s.ctx, s.run)
 	if err != nil {
@@ -153,8 +152,8 @@ func (s *Subscription) showPending(seen map[string]bool) error {
 	return nil
 }
 
-// questionsAfter are the approvals whose questions the store's log has after a seq: of
-// those, too, that were committed and are not announced yet.
+// questionsAfter returns the approvals requested in the store's log after a seq, including
+// committed events that are not announced yet.
 func (l *Log) questionsAfter(ctx context.Context, seq int64) (map[string]bool, error) {
 	asked := make(map[string]bool)
 	for {
@@ -174,14 +173,14 @@ func (l *Log) questionsAfter(ctx context.Context, seq int64) (map[string]bool, e
 	}
 }
 
-// catchUp reads from the store what the memory does not hold any more. Deltas
-// among it are left out, and one event says so.
+// catchUp reads events that the memory no longer holds from the store. It leaves out deltas and
+// reports that with one event.
 func (s *Subscription) catchUp() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
 	var left span
-	for range 64 { // then look whether the memory has the rest
+	for range 64 { // then check whether the memory has the rest
 		p, err := s.log.readOn(s.ctx, s.cursor)
 		if err != nil {
 			return err
@@ -218,24 +217,22 @@ func (s *Subscription) catchUp() error {
 	return s.lagged(&left)
 }
 
-// pageSize is how many events are read at once.
+// pageSize is the number of events per read.
 const pageSize = 256
 
-// A page is a part of the log, and what of it could not be read.
+// page is a part of the log, with the range that could not be read.
 type page struct {
 	events []domain.Event
-	// lostTo, if it is not 0, is the last of those behind events that cannot be
-	// read.
+	// lostTo, if not 0, is the last unreadable event after events.
 	lostTo int64
-	// end: there is nothing more.
+	// end reports the end of the log.
 	end bool
 }
 
-// read reads the log of the store from after a seq on. Where it is damaged the
-// page ends, and says where it goes on: the log has no gaps, so what is missing
-// in it is damage, too.
+// read reads the store's log after a seq. At damage the page ends and says where the log continues.
+// The log has no gaps, so missing numbers are damage too.
 func (l *Log) read(ctx context.Context, after int64) (page, error) {
-	last := l.Last() // was committed, and so is there
+	last := l.Last() // committed, so it must exist
 	events, err := l.store.Events(ctx, after, pageSize)
 	if err != nil && !store.IsDamaged(err) {
 		return page{}, err
@@ -259,12 +256,11 @@ func (l *Log) read(ctx context.Context, after int64) (page, error) {
 	return page{events: events, end: end}, nil
 }
 
-// readAgainAfter is when a log is read again that could not be for a reason that
-// may pass, such as too many open files.
+// readAgainAfter is the delay before a read is retried after a temporary error, such as too many
+// open files.
 const readAgainAfter = time.Second
 
-// readOn is read for whoever has no other way to learn what happened: it is tried
-// for as long as ctx lasts.
+// readOn is read with retries until ctx ends, for callers without another source.
 func (l *Log) readOn(ctx context.Context, after int64) (page, error) {
 	for warned := false; ; warned = true {
 		p, err := l.read(ctx, after)
@@ -281,9 +277,8 @@ func (l *Log) readOn(ctx context.Context, after int64) (page, error) {
 	}
 }
 
-// behindDamage finds where the log can be read again behind at. Damage is of
-// pages of the database, which hold some dozens of events each, so it looks
-// further and further ahead, and then back between what it has seen.
+// behindDamage finds where the log is readable again after at. Damage covers database pages, which
+// hold some dozens of events each. So the search goes ahead in growing steps, then bisects.
 func (l *Log) behindDamage(ctx context.Context, events []domain.Event, at int64) (page, error) {
 	last := l.Last()
 	if at >= last {

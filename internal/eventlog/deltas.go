@@ -12,13 +12,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// mergeMost is how much text deltas are merged into one.
+// mergeMost limits the bytes of a merged delta.
 const mergeMost = 64 << 10
 
-// runsKept is of how many runs a subscription knows what their deltas need.
+// runsKept limits the runs whose delta settings a subscription remembers.
 const runsKept = 256
 
-// deltas are what a subscription has of messages that are being written.
+// deltas is a subscription's state of unfinished messages.
 type deltas struct {
 	pace    time.Duration
 	runs    map[int64]*deltaRun
@@ -26,28 +26,28 @@ type deltas struct {
 	flushed time.Time
 }
 
-// A deltaRun is what the deltas of a run need. It holds none of the run's texts.
+// deltaRun is what a subscription needs to know of a run for its deltas. It holds no text.
 type deltaRun struct {
 	ref   domain.RunRef
 	quiet bool   // its deltas are not sent
-	key   string // of the message that is being written
+	key   string // of the current message
 }
 
-// merged are deltas of one message that wait to go out together.
+// merged is a group of deltas of one message that wait for delivery.
 type merged struct {
-	event domain.Event // the first, with the seq of the last
+	event domain.Event // the first delta, with the seq of the last
 	delta domain.MessageDelta
-	first int64 // the seq of the first
+	first int64 // seq of the first delta
 	text  []byte
 }
 
-// due is how long the deltas that wait are still to wait, if there are any.
+// due returns how long the waiting deltas must still wait. waiting is false if none wait.
 func (d *deltas) due() (left time.Duration, waiting bool) {
 	return d.pace - time.Since(d.flushed), len(d.pending) > 0
 }
 
-// merge keeps a delta until it is due. The first of a message is at once: it
-// shows that the agent has begun to write.
+// merge keeps a delta until it is due. The first delta of a message is due at once, to show that
+// the agent has begun to write.
 func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, run *deltaRun) error {
 	d := &s.deltas
 	isFirst := run.key != delta.Key
@@ -74,8 +74,8 @@ func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, run *del
 	return nil
 }
 
-// deltaRun is the run of a delta. A replay may ask for it a million times. That a
-// run cannot be read is reported once; after that its deltas are left out.
+// deltaRun returns the run of a delta; a replay may call it a million times. An unreadable run is
+// reported once, and its deltas are left out.
 func (s *Subscription) deltaRun(id int64) (*deltaRun, error) {
 	d := &s.deltas
 	if run, ok := d.runs[id]; ok {
@@ -88,7 +88,7 @@ func (s *Subscription) deltaRun(id int64) (*deltaRun, error) {
 		run.ref = session.Ref()
 	case store.IsDamaged(err):
 		run.quiet = true
-	case errors.Is(err, store.ErrNotFound): // it was deleted
+	case errors.Is(err, store.ErrNotFound): // deleted
 		run.quiet, err = true, nil
 	default:
 		return run, err
@@ -100,11 +100,10 @@ func (s *Subscription) deltaRun(id int64) (*deltaRun, error) {
 	return run, err
 }
 
-// flush delivers the deltas that wait. Each is numbered with its last seq, as
-// long as nothing before that is still to come: whoever resumes after a number
-// misses nothing, even if the hub dies between two deltas. Where messages are
-// written at the same time some text would come again then, so their deltas
-// are to go out together.
+// flush delivers the waiting deltas. Each has the seq of its last delta, unless an earlier event is
+// still to come. So a subscriber that resumes after any number misses nothing, even if the hub
+// crashes between two deltas. For messages written concurrently some text would come again, so More
+// marks their deltas as one group.
 func (s *Subscription) flush() error {
 	pending := s.deltas.pending
 	if len(pending) == 0 {
@@ -113,7 +112,7 @@ func (s *Subscription) flush() error {
 	s.deltas.pending = nil
 	s.deltas.flushed = time.Now()
 	last := int64(0)
-	for i, m := range pending { // in the order of their first
+	for i, m := range pending { // ordered by their first
 		last = max(last, m.event.Seq)
 		seq := last
 		if i+1 < len(pending) {
@@ -129,20 +128,20 @@ func (s *Subscription) flush() error {
 	return nil
 }
 
-// A progress is how far somebody has come in the log, for those who wait for that.
+// progress is a position in the log that other goroutines can wait for.
 type progress struct {
 	mu      sync.Mutex // guards the fields below
 	reached int64
 	waiting []awaited
 }
 
-// An awaited is somebody who waits until a seq is reached.
+// awaited is a waiter for a seq.
 type awaited struct {
 	seq     int64
 	reached chan struct{}
 }
 
-// reach lets those go on who wait for seq, or for less.
+// reach wakes the waiters for seq or less.
 func (p *progress) reach(seq int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,8 +155,7 @@ func (p *progress) reach(seq int64) {
 	})
 }
 
-// await waits until seq is reached, or nothing will be any more. The error is that of
-// ctx if it ends first.
+// await waits until seq is reached, or ended is closed. The error is that of ctx if it ends first.
 func (p *progress) await(ctx context.Context, seq int64, ended <-chan struct{}) error {
 	a := awaited{seq, make(chan struct{})}
 	p.mu.Lock()

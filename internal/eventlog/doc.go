@@ -1,12 +1,11 @@
-// Package eventlog brings what happened to whoever wants to hear of it. The log
-// itself is kept by the store; its end is here in memory too.
+// Package eventlog delivers events to subscribers and watchers. The store keeps the log; its most
+// recent part is in memory too.
 //
-//   - log.go takes what was committed, and publishes what is not kept.
-//   - subscription.go brings events to one subscriber, at its own pace.
-//   - deltas.go merges the pieces of a message that is being written.
-//   - replay.go goes through what is in the log already.
+//   - log.go takes committed events, and publishes events that are not stored.
+//   - subscribe.go delivers events to one subscriber, at its own pace.
+//   - deltas.go merges the pieces of an unfinished message.
+//   - delivery.go replays the stored log, and reads around damage.
 //   - watch.go calls a function of the program with each event.
-//   - page.go reads the log of the store, around what of it is damaged.
 //
-// Nothing here is done by the store's writer but to add to the memory.
+// The store's writer only adds events to the memory.
 package eventlog

@@ -10,69 +10,66 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Store keeps the log.
+// Store stores the log.
 type Store interface {
-	// Events lists the log from after seq on, at most limit entries. With an error
-	// it returns those before what could not be read.
+	// Events lists the log after seq, at most limit entries. With an error it returns the entries
+	// before the unreadable one.
 	Events(ctx context.Context, after int64, limit int) ([]domain.Event, error)
-	// LastSeq is the number of the last event, or 0.
+	// LastSeq returns the number of the last event, or 0.
 	LastSeq(ctx context.Context) (int64, error)
 }
 
-// Runs knows whose an event is.
+// Runs resolves the session of an event.
 type Runs interface {
-	// SessionOf is a run by its row, as it is now.
+	// SessionOf returns the current session of a run, by row id.
 	SessionOf(ctx context.Context, run int64) (domain.Session, error)
-	// Scope is what an id of any kind chooses: a run, or else a whole thread. Its
-	// errors can be told.
+	// Scope resolves an id of any kind to a run, or else to a thread. Its errors are safe to show
+	// to clients.
 	Scope(ctx context.Context, id string) (run, thread int64, err error)
 }
 
-// Questions knows what waits for a human.
+// Questions knows the open questions.
 type Questions interface {
-	// Pending are the questions that wait for a human, of one run or of all where
-	// run is 0, as events of when they were asked. What of them cannot be read is
-	// told by a [domain.LogDamaged] among them.
+	// Pending returns the open questions of one run, or of all if run is 0, as events with the time
+	// of asking. A [domain.LogDamaged] event replaces those that cannot be read.
 	Pending(ctx context.Context, run int64) ([]domain.Event, error)
 }
 
-// Options say what a Log stands on.
+// Options configure a Log.
 type Options struct {
 	Runs      Runs
 	Questions Questions
-	// Damaged is called with what shows that the log is damaged, beside the errors
-	// of the store. It must not block.
+	// Damaged is called with signs of a damaged log, besides the store's errors. It must not block.
 	Damaged func(error)
-	// Issue is what subscribers are told of a log that is damaged.
+	// Issue is the text for subscribers about a damaged log.
 	Issue  string
 	Logger *slog.Logger
 }
 
-// A Log brings events to subscribers and watchers. Its methods may be called from
-// any goroutine.
+// Log delivers events to subscribers and watchers. Its methods may be called from any goroutine.
 type Log struct {
 	opts   Options
 	ctx    context.Context // ends with the log
 	cancel context.CancelFunc
-	group  background.Group // of subscriptions and watchers
+	group  background.Group // subscriptions and watchers
 
-	mu     sync.Mutex // guards the fields below; nothing is called while it is held
+	mu     sync.Mutex // guards the fields below; held during no call
 	store  Store
 	began  int64
-	last   int64 // seq of the last event that was announced
+	last   int64 // seq of the last announced event
 	memory memory
-	wakes  map[wake]struct{} // of whoever waits for more
+	wakes  map[wake]struct{} // of goroutines that wait for events
 	open   map[*Subscription]struct{}
-	asked  map[*ask]struct{} // of subscribers, and not answered yet
+	asked  map[*ask]struct{} // open requests to subscribers
 }
 
-// An ask is something that the log does not keep, and that subscribers are to answer.
+// ask is a request to subscribers that the log does not store.
 type ask struct {
 	event domain.Event
-	heard chan struct{} // closed once a subscriber is told
+	heard chan struct{} // closed when a subscriber gets it
 }
 
-// A wake is a wake-up call that somebody waits for: at most one is outstanding.
+// wake wakes one waiting goroutine. It holds at most one signal.
 type wake chan struct{}
 
 func (w wake) up() {
@@ -82,15 +79,15 @@ func (w wake) up() {
 	}
 }
 
-// New is a log that ends with ctx.
+// New returns a log that ends with ctx.
 func New(ctx context.Context, opts Options) *Log {
 	l := &Log{opts: opts, wakes: make(map[wake]struct{}), open: make(map[*Subscription]struct{}), asked: make(map[*ask]struct{})}
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	return l
 }
 
-// Open says where the log is kept, and so where it ends. It is called once,
-// before anything else but Append.
+// Open sets the store and the end of its log. It is called once, before any other method except
+// Append.
 func (l *Log) Open(ctx context.Context, s Store) error {
 	last, err := s.LastSeq(ctx)
 	if err != nil {
@@ -102,30 +99,29 @@ func (l *Log) Open(ctx context.Context, s Store) error {
 	return nil
 }
 
-// Close ends all subscriptions and watchers, and waits until what they call has
-// returned. The error is that of ctx if it ends first.
+// Close ends all subscriptions and watchers, and waits for their callbacks. The error is that of
+// ctx if it ends first.
 func (l *Log) Close(ctx context.Context) error {
 	l.cancel()
 	return l.group.Close(ctx)
 }
 
-// Began is the number of the last event that the process before this one
-// announced: what it left behind is dealt with after it.
+// Began returns the number of the last event of the previous process. Later events include the
+// recovery.
 func (l *Log) Began() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.began
 }
 
-// Last is the number of the last event that was announced.
+// Last returns the number of the last announced event.
 func (l *Log) Last() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last
 }
 
-// Append takes events that were committed, in order. It is for the store's
-// writer, and waits for nobody.
+// Append adds committed events in order. The store's writer calls it; it never blocks.
 func (l *Log) Append(events []domain.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,9 +134,8 @@ func (l *Log) Append(events []domain.Event) {
 	}
 }
 
-// Publish tells subscribers something that is not kept in the log, such as what
-// a terminal printed. One that does not keep up misses it. It returns how many
-// will get it.
+// Publish sends subscribers an event that the log does not store, such as terminal output. A slow
+// subscriber misses it. It returns the number of recipients.
 func (l *Log) Publish(e domain.Event) (recipients int) {
 	e.Time = time.Now()
 	l.mu.Lock()
@@ -154,15 +149,15 @@ func (l *Log) Publish(e domain.Event) (recipients int) {
 	return recipients
 }
 
-// Forget forgets what nobody who keeps up needs any more, and its memory.
+// Forget drops events from memory that all current subscribers have read.
 func (l *Log) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.memory = memory{}
 }
 
-// recent is what came after a seq, at most limit events; ok is false if some of
-// that is in the store alone. Who waits for more holds nothing meanwhile.
+// recent returns at most limit events after a seq. ok is false if the memory does not hold all of
+// them. A waiting caller holds no lock.
 func (l *Log) recent(seq int64, limit int) (events []domain.Event, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +171,7 @@ func (l *Log) recent(seq int64, limit int) (events []domain.Event, ok bool) {
 	return l.memory.end(int(behind), limit), true
 }
 
-// wakeUp has w called whenever there is more, until stop is called.
+// wakeUp signals w with each new event until stop is called.
 func (l *Log) wakeUp(w wake) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,7 +183,7 @@ func (l *Log) wakeUp(w wake) (stop func()) {
 	}
 }
 
-// ask tells a subscription what is asked. The log is locked.
+// ask sends a request to a subscription. The log is locked.
 func (l *Log) ask(a *ask, s *Subscription) {
 	if !s.wants(a.event) || !s.unkept.put(a.event) {
 		return
@@ -201,7 +196,7 @@ func (l *Log) ask(a *ask, s *Subscription) {
 	}
 }
 
-// admit lets a subscription hear of what is published, and of what is asked just now.
+// admit adds a subscription for published events and open requests.
 func (l *Log) admit(s *Subscription) (remove func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,24 +211,23 @@ func (l *Log) admit(s *Subscription) (remove func()) {
 	}
 }
 
-// How much of the log is kept in memory for subscribers. One that falls further
-// behind reads from the store.
+// Limits of the log in memory. A subscriber further behind reads from the store.
 const (
 	keepEvents = 8192
 	keepBytes  = 4 << 20
 )
 
-// A memory is the end of the log: a ring.
+// memory is the end of the log, a ring buffer.
 type memory struct {
 	ring  []domain.Event
-	first int // where the oldest is
+	first int // index of the oldest event
 	count int
 	bytes int
 }
 
 func size(e domain.Event) int { return e.Payload.Size() + 64 }
 
-// add takes an event, and forgets the oldest where there is no room for it.
+// add adds an event and drops the oldest ones above the limits.
 func (m *memory) add(e domain.Event) {
 	if m.ring == nil {
 		m.ring = make([]domain.Event, keepEvents)
@@ -249,8 +243,8 @@ func (m *memory) add(e domain.Event) {
 	m.bytes += size(e)
 }
 
-// end copies the last of all, at most limit of those from the one on that has
-// behind events behind it or fewer.
+// end copies at most limit of the last events, beginning with the one that has behind events after
+// it.
 func (m *memory) end(behind, limit int) []domain.Event {
 	events := make([]domain.Event, min(behind, limit))
 	for i := range events {
@@ -259,17 +253,16 @@ func (m *memory) end(behind, limit int) []domain.Event {
 	return events
 }
 
-// unkeptMost is how many events that are not in the log wait for a subscriber.
+// unkeptMost limits the unstored events that wait for a subscriber.
 const unkeptMost = 100
 
-// An unkept is where a subscriber's events wait that are not in the log. It
-// takes no room while there are none.
+// unkept is a subscriber's queue of unstored events. It uses no memory while empty.
 type unkept struct {
 	mu    sync.Mutex // guards queue
 	queue []domain.Event
 }
 
-// put queues an event, and reports whether there was room for it.
+// put queues an event and reports whether the queue had room.
 func (u *unkept) put(e domain.Event) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -280,7 +273,7 @@ func (u *unkept) put(e domain.Event) bool {
 	return true
 }
 
-// take takes all that wait.
+// take returns the waiting events and empties the queue.
 func (u *unkept) take() []domain.Event {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -22,24 +22,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is what a log of a test stands on: its events, and runs that are known by
-// their number alone.
+// world fakes the store, the runs and the questions of a log.
 type world struct {
 	log *Log
 
 	mu      sync.Mutex
 	kept    []domain.Event
 	pending []domain.Event
-	asked   func(run int64) // is called when a session is asked for; may be nil
-	looked  func()          // is called when somebody asks what waits for a human; may be nil
+	asked   func(run int64) // if not nil, called with each SessionOf
+	looked  func()          // if not nil, called with each Pending
 
-	damaged  func(seq int64) bool // reports which events cannot be read; may be nil
-	hidden   func(seq int64) bool // reports which events the store has lost; may be nil
-	broken   error                // of reading events, once
-	sound    int                  // how often they can be read before that
-	reported int                  // how often Damaged was called
-	lost     map[int64]error      // why sessions of runs cannot be read
-	quiet    map[int64]bool       // runs whose deltas are not wanted
+	damaged  func(seq int64) bool // if not nil, reports unreadable events
+	hidden   func(seq int64) bool // if not nil, reports lost events
+	broken   error                // error of one read
+	sound    int                  // successful reads before broken
+	reported int                  // calls of Damaged
+	lost     map[int64]error      // errors of SessionOf
+	quiet    map[int64]bool       // runs without deltas
 }
 
 func open(t *testing.T) *world {
@@ -100,7 +99,7 @@ func (w *world) Pending(context.Context, int64) ([]domain.Event, error) {
 	return w.pending, nil
 }
 
-// commit keeps events and announces them.
+// commit stores events and announces them.
 func (w *world) commit(events ...domain.Event) {
 	w.mu.Lock()
 	for i := range events {
@@ -119,7 +118,7 @@ func whole(run int64, key string) domain.Event {
 	return domain.Event{Thread: run, Run: run, Payload: domain.MessageAdded{Type: "message", Key: key}}
 }
 
-// A heard is what a subscriber was told, and when since it began.
+// heard is what a subscriber received, with the time since its start.
 type heard struct {
 	began time.Time
 
@@ -177,8 +176,7 @@ func (w *world) subscribe(t *testing.T, want Subscribing) *heard {
 	return h
 }
 
-// Who looks at a screen sees at once that an agent has begun to write, and then
-// what it writes at a pace that was asked for.
+// A subscriber gets the first delta of a message at once, and later ones at its pace.
 func TestTheFirstDeltaOfAMessageIsToldAtOnceAndLaterOnesAtThePace(t *testing.T) {
 	for pace, want := range map[time.Duration][]string{
 		0: {"0s m1 of session 1: a", "50ms m1 of session 1: bcdef", "57ms m1 of session 1: g", "57ms m1 is whole", "57ms m2 of session 1: x", "107ms m2 of session 1: yz"},
@@ -211,8 +209,7 @@ func TestTheFirstDeltaOfAMessageIsToldAtOnceAndLaterOnesAtThePace(t *testing.T) 
 	}
 }
 
-// A message that begins while another one is being written does not wait for
-// that one's pace.
+// The first delta of a message does not wait for the pace of another message.
 func TestTheFirstDeltaIsToldAtOnceBesideAnotherMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -231,8 +228,8 @@ func TestTheFirstDeltaIsToldAtOnceBesideAnotherMessage(t *testing.T) {
 	})
 }
 
-// What an agent says before it asks comes before its question, also to somebody who begins
-// to listen in that moment, and is told what waits.
+// What an agent says before a question arrives before the question, also for a new subscriber that
+// gets the open questions.
 func TestAQuestionThatIsAskedMeanwhileComesAfterWhatWasSaidBeforeIt(t *testing.T) {
 	question := func(id string) domain.Event {
 		return domain.Event{Thread: 1, Run: 1, Payload: domain.ApprovalRequested{ApprovalID: id}}
@@ -259,12 +256,12 @@ func TestAQuestionThatIsAskedMeanwhileComesAfterWhatWasSaidBeforeIt(t *testing.T
 	}
 }
 
-// Whoever commits waits for no watcher, nor for what a watcher needs to know.
+// A commit waits for no watcher, nor for its lookups.
 func TestAWatcherHoldsUpNobodyAndMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
-		w.asked = func(int64) { time.Sleep(time.Second) } // as a database may take that is written to
+		w.asked = func(int64) { time.Sleep(time.Second) } // as slow as a busy database
 		var seen []int64
 		watch := w.log.Watch(func(e domain.Event, s domain.Session) {
 			assert.Equal(t, e.Run, s.Run.ID)
@@ -275,7 +272,7 @@ func TestAWatcherHoldsUpNobodyAndMissesNothing(t *testing.T) {
 			w.commit(whole(1, "a"), whole(2, "b"))
 		}
 		assert.Zero(t, time.Since(began))
-		w.log.Forget() // what it has not read yet is in the store
+		w.log.Forget() // the watcher must read the rest from the store
 		require.NoError(t, watch.CatchUp(t.Context()))
 		assert.Equal(t, 6*time.Second, time.Since(began))
 		assert.Equal(t, []int64{1, 2, 3, 4, 5, 6}, seen)
@@ -288,14 +285,14 @@ func TestAWatcherHoldsUpNobodyAndMissesNothing(t *testing.T) {
 	})
 }
 
-// A process that ends waits until its subscribers know what it did to their runs.
+// A process that ends can wait until its subscribers have the last events.
 func TestASubscriptionSaysWhenAllWasDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
 		var seen []int64
 		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: -1}, func(_ context.Context, n Notice) error {
-			time.Sleep(time.Second) // a peer that reads slowly
+			time.Sleep(time.Second) // a slow reader
 			seen = append(seen, n.Event.Seq)
 			return nil
 		})
@@ -403,7 +400,7 @@ func TestAClosedLogStartsNothing(t *testing.T) {
 	w.log.Watch(func(domain.Event, domain.Session) {}).Stop()
 }
 
-// The memory holds the end of the log: so many events, and so many bytes of them.
+// The memory holds the end of the log, limited in number and bytes.
 func TestTheMemoryHoldsTheEnd(t *testing.T) {
 	event := func(n, size int) domain.Event {
 		return domain.Event{Seq: int64(n), Payload: domain.MessageAdded{Text: strings.Repeat("x", size)}}
@@ -453,7 +450,7 @@ func TestTheMemoryHoldsTheEnd(t *testing.T) {
 	assert.Empty(t, events)
 }
 
-// What of the log cannot be read is told by its numbers, and everything else is there.
+// An unreadable part of the log is reported by its numbers, and everything else is delivered.
 func TestEverythingButTheDamageIsTold(t *testing.T) {
 	for _, c := range []struct{ events, from, to int64 }{
 		{1, 1, 1},
@@ -518,8 +515,7 @@ func TestEverythingButTheDamageIsTold(t *testing.T) {
 	}
 }
 
-// A subscriber that has fallen behind learns which deltas it misses, and nothing else
-// is left out.
+// A slow subscriber misses only deltas, and gets their range.
 func TestWhoFallsBehindMissesDeltasAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -529,7 +525,7 @@ func TestWhoFallsBehindMissesDeltasAlone(t *testing.T) {
 		synctest.Wait()
 		w.damaged = func(seq int64) bool { return seq == 8 }
 		w.commit(delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), delta(2, "m3", "c"), delta(1, "m2", "d"), whole(1, "m2"), delta(1, "m4", "e"), whole(1, "m4"), delta(2, "m5", "f"))
-		w.log.Forget() // before the subscribers have seen them
+		w.log.Forget() // before the subscribers have read them
 		synctest.Wait()
 		assert.Equal(t, []string{
 			"0s lagged from 1 to 1", "0s m1 is whole", "0s lagged from 3 to 5", "0s m2 is whole", "0s lagged from 7 to 7", "0s damaged from 8 to 8", "0s lagged from 9 to 9",
@@ -542,8 +538,7 @@ func TestWhoFallsBehindMissesDeltasAlone(t *testing.T) {
 	})
 }
 
-// A log that cannot be read for a moment is read again a second later; one that is
-// closed is not.
+// A failed read is retried after a second; a closed log is not.
 func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -557,7 +552,7 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		h.take()
 		w.damaged = func(seq int64) bool { return seq == 2 }
-		w.broken, w.sound = errors.New("too many open files"), 1 // as the end of the damage is looked for
+		w.broken, w.sound = errors.New("too many open files"), 1 // during the search for the end of the damage
 		h = w.subscribe(t, Subscribing{})
 		time.Sleep(2 * time.Second)
 		assert.Equal(t, []string{"1s a is whole", "1s damaged from 2 to 2", "1s c is whole"}, h.take())
@@ -574,7 +569,7 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// The deltas of a run whose session cannot be read are left out. Damage is told once.
+// The deltas of a run with an unreadable session are left out. Damage is reported once.
 func TestDeltasOfARunThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -597,11 +592,11 @@ func TestDeltasOfARunThatCannotBeRead(t *testing.T) {
 		require.NoError(t, err)
 		s.Start()
 		w.commit(delta(1, "m", "a"))
-		<-s.Done() // so that it misses nothing: it resumes
+		<-s.Done() // ended, so that it can resume and miss nothing
 	})
 }
 
-// Much text goes out at once, whatever the pace is.
+// Much text is sent at once, whatever the pace.
 func TestMuchTextDoesNotWaitForThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -620,7 +615,7 @@ func TestMuchTextDoesNotWaitForThePace(t *testing.T) {
 	})
 }
 
-// Of what is not kept, only so much waits for a subscriber that does not read.
+// The queue of unstored events for a slow subscriber is limited.
 func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -657,7 +652,7 @@ func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
 	})
 }
 
-// A subscriber to a conversation or a run hears of nothing else, in the log or beside it.
+// A subscriber to a conversation or a run gets no other events, stored or not.
 func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
 	question := func(thread, run int64, id string) domain.Event {
 		return domain.Event{Thread: thread, Run: run, Payload: domain.ApprovalRequested{ApprovalID: id}}
@@ -674,7 +669,7 @@ func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
 			defer w.close(t)
 			w.pending = []domain.Event{question(1, 11, "a"), question(1, 12, "b"), question(2, 21, "c")}
 			for i := range w.pending {
-				w.pending[i].Seq = 7 // of no log
+				w.pending[i].Seq = 7 // another log's number
 			}
 			h := w.subscribe(t, *want)
 			synctest.Wait()
@@ -707,8 +702,8 @@ func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
 	}
 }
 
-// A replay brings the events of the wanted kinds between two numbers, and ends when its
-// function says so.
+// A replay returns the events of the wanted kinds between two numbers, and ends when its function
+// returns false.
 func TestAReplayIsOfAPartOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -743,7 +738,7 @@ func TestAReplayIsOfAPartOfTheLog(t *testing.T) {
 	})
 }
 
-// A log that is opened goes on behind the last event of the store.
+// An opened log continues after the store's last event.
 func TestALogGoesOnBehindItsLastEvent(t *testing.T) {
 	synctest.Test(t, testLastEvent)
 }
@@ -758,7 +753,7 @@ func testLastEvent(t *testing.T) {
 	assert.NoError(t, w.log.Watch(func(domain.Event, domain.Session) {}).CatchUp(t.Context()), "a watch begins there")
 }
 
-// Whoever closes a subscription knows that nothing is being delivered any more.
+// After Close of a subscription, no delivery is running.
 func TestCloseWaitsForADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
@@ -779,7 +774,7 @@ func TestCloseWaitsForADelivery(t *testing.T) {
 	})
 }
 
-// Who waits for a number goes on when it is reached, or when nothing more will be.
+// A waiter continues when its number is reached, or never will be.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p progress
@@ -807,14 +802,14 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// A subscription ends with the first delivery that fails, whatever that is of.
+// A subscription ends with its first failed delivery.
 func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
 	question := domain.Event{Thread: 1, Run: 1, Payload: domain.ApprovalRequested{ApprovalID: "a"}}
 	history := []domain.Event{delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), whole(1, "x"), whole(1, "m2"), delta(1, "m3", "c")}
 	for name, c := range map[string]struct {
 		since int64
-		after func(w *world) // the subscription has begun
-		most  int            // deliveries
+		after func(w *world) // run after the subscription has begun
+		most  int            // limit of deliveries
 	}{
 		"as it falls behind": {-1, func(w *world) {
 			w.commit(history...)
@@ -867,7 +862,7 @@ func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
 	}
 }
 
-// Pieces with another _meta are sent on their own, in order.
+// Pieces with a different _meta are sent separately, in order.
 func TestDeltasOfOneMetaAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)

@@ -11,13 +11,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Subscribe makes a subscription: those events that are wanted, first what is in
-// the log after Since, then what happens. Questions that wait for a human are
-// delivered too, as events without a number, unless the replay brings them.
+// Subscribe creates a subscription for the wanted events: first the stored log after Since, then
+// new events. Open questions are delivered too, as events without a number, unless the replay
+// delivers them.
 //
-// Nothing is delivered before Start. deliver is called by one goroutine and may
-// block; the subscription ends with ctx, with the log, when deliver returns an
-// error, or by Close. The error is a [*domain.Error].
+// Nothing is delivered before Start. One goroutine calls deliver, which may block. The subscription
+// ends with ctx, with the log, when deliver returns an error, or by Close. The error is a
+// [*domain.Error].
 func (l *Log) Subscribe(ctx context.Context, want Subscribing, deliver func(context.Context, Notice) error) (*Subscription, error) {
 	s := &Subscription{
 		ID: "sub_" + uuid.NewString(), log: l, since: want.Since, deliver: deliver, wake: make(wake, 1), ended: make(chan struct{}),
@@ -47,7 +47,7 @@ func (l *Log) Subscribe(ctx context.Context, want Subscribing, deliver func(cont
 	return s, nil
 }
 
-// Start begins to deliver.
+// Start begins delivery.
 func (s *Subscription) Start() {
 	if !s.started.CompareAndSwap(false, true) {
 		return
@@ -63,13 +63,13 @@ func (s *Subscription) serve() {
 	defer s.cancel()
 	defer s.log.wakeUp(s.wake)()
 	defer s.log.admit(s)()
-	defer context.AfterFunc(s.log.ctx, s.cancel)() // a subscriber that does not read holds up nothing
+	defer context.AfterFunc(s.log.ctx, s.cancel)() // a subscriber that does not read must not block the end of the log
 	if err := s.loop(); s.ctx.Err() == nil {
 		s.log.opts.Logger.Debug("a subscription ended", "id", s.ID, "err", err)
 	}
 }
 
-// loop delivers until something ends it, and returns what.
+// loop delivers until an error ends it, and returns the error.
 func (s *Subscription) loop() error {
 	if err := s.replay(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *Subscription) loop() error {
 	}
 }
 
-// wait waits for more, or until merged deltas are due.
+// wait waits for new events, or until merged deltas are due.
 func (s *Subscription) wait() error {
 	var due <-chan time.Time
 	if left, waiting := s.deltas.due(); waiting {
@@ -124,40 +124,37 @@ func (s *Subscription) wait() error {
 	}
 }
 
-// CatchUp waits until all that is in the log now was delivered, or the subscription has
-// ended. The error is that of ctx if it ends first.
+// CatchUp waits until everything now in the log has been delivered, or the subscription has ended.
+// The error is that of ctx if it ends first.
 func (s *Subscription) CatchUp(ctx context.Context) error {
 	return s.delivered.await(ctx, s.log.Last(), s.ended)
 }
 
-// How far apart the deltas of a message are, unless a subscriber asks for
-// another pace: at most 20 a second, of which an editor may spend a
-// third of a millisecond each.
+// The interval between deltas of a message, unless a subscriber sets its own pace: at most 20 a
+// second. An editor may spend a third of a millisecond on each.
 const (
 	DefaultPace  = 50 * time.Millisecond
-	ShortestPace = 16 * time.Millisecond // a frame of a screen
+	ShortestPace = 16 * time.Millisecond // one screen frame
 	LongestPace  = time.Second
 )
 
-// A Notice is an event as it goes out to a subscriber: deltas may have been
-// merged into one, and then Seq is that of the last. Deltas say of which run
-// they are, too.
+// Notice is an event for a subscriber. A delta may contain several; its Seq is then that of the
+// last. Deltas also name their run.
 type Notice struct {
 	domain.Event
-	More bool // the next one belongs with it: whoever gets one should get both
+	More bool // the next notice belongs to the same group; a subscriber should apply both
 }
 
-// Subscribing says what a subscriber wants to be told.
+// Subscribing selects the events of a subscription.
 type Subscribing struct {
 	Kinds []domain.EventKind // nil: all
-	Run   string             // any id: only that run, or that thread; "": all
-	Since int64              // first what is in the log after that; below 0: nothing of it
+	Run   string             // any id: that run or thread only; "": all
+	Since int64              // replay after this number; below 0: no replay
 	Pace  time.Duration      // between deltas of a message; 0: DefaultPace
 }
 
-// A Subscription brings events to one subscriber, in the order of their
-// numbers. It holds no queue: it reads the log at the subscriber's pace, from
-// memory while it keeps up, else from the store.
+// Subscription delivers events to one subscriber in the order of their numbers. It has no queue: it
+// reads the log at the subscriber's pace, from memory, or from the store if it falls behind.
 type Subscription struct {
 	ID string
 
@@ -166,7 +163,7 @@ type Subscription struct {
 	run     int64                     // 0: all
 	thread  int64                     // 0: all
 	since   int64                     // below 0: no replay
-	cursor  int64                     // the last event that was looked at
+	cursor  int64                     // last event read
 	deliver func(context.Context, Notice) error
 	wake    wake
 	unkept  unkept
@@ -178,11 +175,11 @@ type Subscription struct {
 
 	delivered progress
 
-	announced map[string]bool // approvals that a replay brought; nil afterwards
+	announced map[string]bool // approvals delivered by the replay; nil afterwards
 }
 
-// From is the number of the last event that will not be delivered, for it was
-// there before. It may be asked before Start.
+// From returns the number of the last event before the subscription, which it does not deliver. It
+// may be called before Start.
 func (s *Subscription) From() int64 { return s.cursor }
 
 // Close ends the subscription and waits until deliver has returned.
@@ -196,7 +193,7 @@ func (s *Subscription) Close() {
 // Done is closed when nothing more will be delivered.
 func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
-// wants reports whether the subscriber wants an event.
+// wants reports whether the subscription selects an event.
 func (s *Subscription) wants(e domain.Event) bool {
 	return !e.Erased() && (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.kinds == nil || s.kinds[e.Payload.Kind()])
 }
@@ -208,9 +205,9 @@ func (s *Subscription) send(n Notice) error {
 	return s.deliver(s.ctx, n)
 }
 
-// Ask tells subscribers something that is not kept in the log and that one of them is to
-// answer: those that are there, and those that come before it is withdrawn, each once. heard
-// is closed when the first one is told.
+// Ask sends subscribers a request that the log does not store and that one of them answers. Current
+// subscribers get it, and those that arrive before it is withdrawn, each once. heard is closed when
+// the first subscriber gets it.
 func (l *Log) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) {
 	e.Time = time.Now()
 	a := &ask{e, make(chan struct{})}

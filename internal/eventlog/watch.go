@@ -8,22 +8,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A Watch has a function called with every event.
+// Watch calls a function with every event.
 type Watch struct {
 	log    *Log
 	call   func(domain.Event, domain.Session)
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  chan struct{}
-	cursor int64 // the last event that call was called with
+	cursor int64 // last event passed to call
 
-	progress progress // cursor, for others
+	progress progress // cursor, for waiters
 }
 
-// Watch calls f with every event from now on, in order, with the session that it
-// belongs to, as it is then: the zero Session if there is none, or if it cannot be
-// read. f is called by one goroutine and may take its time. It is told what of the
-// log can be read. The watch ends with the log, or by Stop.
+// Watch calls f with every new event in order, with the event's session at that time. The Session
+// is zero if none applies or it cannot be read. One goroutine calls f, which may block. f gets only
+// the readable part of the log. The watch ends with the log, or by Stop.
 func (l *Log) Watch(f func(domain.Event, domain.Session)) *Watch {
 	w := &Watch{log: l, call: f, ended: make(chan struct{}), cursor: l.Last()}
 	w.progress.reach(w.cursor)
@@ -48,7 +47,7 @@ func (l *Log) Watch(f func(domain.Event, domain.Session)) *Watch {
 	return w
 }
 
-// next calls the function with all that there is.
+// next calls the function with all new events.
 func (w *Watch) next() error {
 	for {
 		events, ok := w.log.recent(w.cursor, pageSize)
@@ -79,23 +78,21 @@ func (w *Watch) next() error {
 	}
 }
 
-// CatchUp waits until the function has been called with all that is in the log
-// now, or the watch has ended. The error is that of ctx if it ends first.
+// CatchUp waits until the function has been called with everything now in the log, or the watch has
+// ended. The error is that of ctx if it ends first.
 func (w *Watch) CatchUp(ctx context.Context) error {
 	return w.progress.await(ctx, w.log.Last(), w.ended)
 }
 
-// Stop ends the watch, and waits until the function has returned. The function
-// must not call it.
+// Stop ends the watch and waits until the function has returned. The function must not call Stop.
 func (w *Watch) Stop() {
 	w.cancel()
 	<-w.ended
 }
 
-// Replay calls f with the events of some kinds that came after since, up to one,
-// each with the session it belongs to, as it is now; it ends when f returns
-// false. Unlike Watch it does so in the caller's goroutine. What of the log is
-// damaged it leaves out.
+// Replay calls f with the events of some kinds after since, up to upTo, each with its current
+// session. It ends when f returns false. It runs in the caller's goroutine and skips damaged parts
+// of the log.
 func (l *Log) Replay(ctx context.Context, kinds []domain.EventKind, since, upTo int64, f func(domain.Event, domain.Session) bool) error {
 	for since < upTo {
 		p, err := l.read(ctx, since)
@@ -110,7 +107,7 @@ func (l *Log) Replay(ctx context.Context, kinds []domain.EventKind, since, upTo 
 				continue
 			}
 			s, err := l.opts.Runs.SessionOf(ctx, e.Run)
-			if store.IsDamaged(err) { // the next one may not be
+			if store.IsDamaged(err) { // the next one may be readable
 				continue
 			}
 			if err != nil {

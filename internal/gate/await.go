@@ -7,8 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Await waits until the loop of a run is over, or ctx. has is false where the run belongs to
-// none.
+// Await waits until the loop of a run has ended, or ctx ends. has is false if the run has no loop.
 func (e *Engine) Await(ctx context.Context, run int64) (l domain.GateLoop, has bool, err error) {
 	if l, has, err = e.Of(ctx, run); err != nil || !has {
 		return l, has, err
@@ -18,7 +17,7 @@ func (e *Engine) Await(ctx context.Context, run int64) (l domain.GateLoop, has b
 	e.awaiting[l.ID] = append(e.awaiting[l.ID], over)
 	e.mu.Unlock()
 	defer e.stopAwaiting(l.ID, over)
-	// It may have ended before the waiter was there.
+	// The loop may have ended before the waiter was registered.
 	if l, has, err = e.Of(ctx, run); err != nil || !has || l.IsOver() {
 		return l, has, err
 	}
@@ -32,7 +31,7 @@ func (e *Engine) Await(ctx context.Context, run int64) (l domain.GateLoop, has b
 	}
 }
 
-// stopAwaiting forgets a waiter.
+// stopAwaiting removes a waiter.
 func (e *Engine) stopAwaiting(loop int64, waiter chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

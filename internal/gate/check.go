@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// start has the gates of a run checked, unless that is under way, or to be left to the next
-// hub.
+// start checks the gates of a run, unless a check is running or the hub is closing. The next hub
+// then makes the check.
 func (e *Engine) start(run int64) {
 	if e.opts.Runs.Resting() {
 		return
@@ -33,7 +33,7 @@ func (e *Engine) start(run int64) {
 	}
 }
 
-// cancel ends the check of a run.
+// cancel stops the check of a run.
 func (e *Engine) cancel(run int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -42,7 +42,7 @@ func (e *Engine) cancel(run int64) {
 	}
 }
 
-// check checks the gates of a run, and goes on as they say.
+// check checks the gates of a run and continues the loop with the result.
 func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, run int64) {
 	defer cancel()
 	results, err := e.checkAll(ctx, run)
@@ -57,7 +57,7 @@ func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, run int64
 	}
 }
 
-// forget notes that a run is not checked any more.
+// forget removes a finished check of a run.
 func (e *Engine) forget(run int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,7 +88,7 @@ func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, e
 			return results, err
 		}
 		results = append(results, r)
-		if i == len(l.Gates)-1 { // what follows of all is told with it
+		if i == len(l.Gates)-1 { // the result of the loop includes the last gate
 			break
 		}
 		if err := e.tell(ctx, run, checked(l, r)); err != nil {
@@ -106,8 +106,8 @@ func (e *Engine) tell(ctx context.Context, run domain.Run, p domain.Payload) err
 	return e.keep(ctx, func(t store.Tx) error { return announce(t, run, p) })
 }
 
-// keep keeps a change; where there is no room for it, as soon as there is. Nothing else
-// would go on with a loop whose gates have been checked.
+// keep runs a transaction, and retries it while the disk is full. No other event would continue a
+// loop whose gates have been checked.
 func (e *Engine) keep(ctx context.Context, change func(store.Tx) error) error {
 	for {
 		err := e.opts.Runs.Write(ctx, change)
@@ -120,10 +120,10 @@ func (e *Engine) keep(ctx context.Context, change func(store.Tx) error) error {
 	}
 }
 
-// keptOutput is how much of what a gate prints is looked at when it has failed, in bytes.
+// keptOutput limits, in bytes, the output that is examined when a gate fails.
 const keptOutput = 64 << 10
 
-// checkOne runs a gate where an agent works. The error means that it could not be tried.
+// checkOne runs a gate in an agent's directory. The error means that the gate could not run.
 func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domain.GateResult, error) {
 	c := config.ShellGate(g.Name)
 	if g.Configured {
@@ -132,15 +132,15 @@ func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domai
 			return domain.GateResult{}, err
 		}
 		var is bool
-		if c, is = configured.named(g.Name); !is { // what may run is looked up when it is to
+		if c, is = configured.named(g.Name); !is { // the configuration is read when the gate runs
 			return domain.GateResult{Gate: g.Name, Reason: "no gate of the configuration has that name any more"}, nil
 		}
 	}
 	return e.run(ctx, c, cwd, nil)
 }
 
-// run runs a gate in a directory. printed, unless it is nil, gets whole lines of what it
-// prints. The error means that it could not be tried.
+// run runs a gate in a directory. printed, unless nil, gets whole lines of its output. The error
+// means that the gate could not run.
 func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed func(context.Context, string)) (domain.GateResult, error) {
 	directory := c.Directory
 	if !filepath.IsAbs(directory) {
@@ -177,7 +177,7 @@ func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed fun
 	return r, nil
 }
 
-// mostFindings is how many diagnostics a result has.
+// mostFindings limits the diagnostics of a result.
 const mostFindings = 50
 
 func count(r *domain.GateResult, d domain.Diagnostic) {
@@ -192,7 +192,7 @@ func count(r *domain.GateResult, d domain.Diagnostic) {
 	}
 }
 
-// settle goes on with a loop after its gates were checked, or could not be.
+// settle continues a loop with the results of its gates, or with the error of checking them.
 func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failure error) error {
 	l, has, err := found(t.GateLoop(e.ctx, id))
 	if err != nil || !has || l.State != domain.LoopChecking || l.Run != id {
@@ -203,7 +203,7 @@ func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failu
 		return err
 	}
 	l.Results = results
-	e.opts.Runs.MayStart(t) // of what waits in the thread
+	e.opts.Runs.MayStart(t) // queued runs of the thread may start
 	if failure != nil {
 		return e.end(t, l, run, domain.LoopStopped, "the gates could not be checked: "+failure.Error())
 	}
@@ -236,7 +236,7 @@ func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failu
 	return t.UpdateGateLoop(l)
 }
 
-// givesUp is why nothing more is tried with a loop whose gates fail; "": it goes on.
+// givesUp returns why a loop with failed gates ends, or "" if it continues.
 func (e *Engine) givesUp(t store.Tx, l domain.GateLoop, run domain.Run) (string, error) {
 	if l.Iteration >= l.MaxIterations {
 		return fmt.Sprintf("they still fail after %s", turns(l.Iteration)), nil

@@ -1,9 +1,8 @@
-// Package gate keeps agents at work until commands pass: its gates are checked after each
-// run that completes, and what has failed is the next prompt of the conversation, until all
-// pass or as many runs have been as there may be.
+// Package gate keeps agents working until commands pass. Gates are checked after each completed
+// run. The failures become the next prompt of the conversation, until all gates pass or the limit
+// of runs is reached.
 //
-// Such work is a [domain.GateLoop]. Where it stands is in the store, and changes together
-// with the states of its runs: a hub that dies leaves a loop that waits for its checks, which
-// the next hub makes again from the first gate on, or one whose run was interrupted, which
-// goes on when that run is continued.
+// A [domain.GateLoop] is stored, and changes in the same transactions as the states of its runs.
+// After a crash, the next hub repeats a pending check from the first gate. A loop whose run was
+// interrupted continues when the run is continued.
 package gate

@@ -15,50 +15,50 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// Runs is the life of runs as gates need it.
+// Runs is the engine's access to runs.
 type Runs interface {
-	// Write keeps a change.
+	// Write runs a transaction.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Next queues a run behind all others of a thread that may do what run might. Where that is
-	// refused the error is a *domain.Error, and nothing was changed.
+	// Next queues a run at the end of a thread, with the permissions of run. If it is refused, the
+	// error is a *domain.Error and nothing has changed.
 	Next(t store.Tx, run domain.Run, prompt string) (domain.Run, error)
-	// MayStart has what waits in the queue looked at at the end of the change.
+	// MayStart makes the hub start queued runs at the end of the transaction.
 	MayStart(t store.Tx)
-	// Say notes something in the conversation of a run.
+	// Say adds a note to the conversation of a run.
 	Say(t store.Tx, run domain.Run, text string) error
-	// Environment is that of the client that launched a run, or nil.
+	// Environment returns the environment of the client that launched a run, or nil.
 	Environment(run int64) clientenv.Environment
-	// Resting reports whether nothing new is to be started.
+	// Resting reports whether the hub starts nothing new.
 	Resting() bool
-	// Rested tells that a check has ended.
+	// Rested signals the end of a check.
 	Rested()
 }
 
-// Options say what an Engine stands on. All of them but Logger are required.
+// Options configure an Engine. All but Logger are required.
 type Options struct {
 	Store      store.Reader
 	Runs       Runs
-	Configured func() (Configured, error) // as it is now
+	Configured func() (Configured, error) // current configuration
 	Run        func(context.Context, usercommand.Command) (usercommand.Result, error)
-	AwaitRoom  func(context.Context) error // waits until there may be room on the disk again
-	Root       string                      // of the project, absolute
+	AwaitRoom  func(context.Context) error // waits until the disk may have space again
+	Root       string                      // project root, absolute
 	Getenv     func(string) string
 	Logger     *slog.Logger
 }
 
-// An Engine has the gates of runs checked. Its methods may be called from any goroutine;
-// those that are given a change belong to the store's writer.
+// Engine checks the gates of runs. Its methods may be called from any goroutine, except that those
+// with a transaction belong to the store's writer.
 type Engine struct {
 	opts  Options
 	ctx   context.Context // ends with the engine
 	tasks background.Group
 
 	mu       sync.Mutex                   // guards the fields below
-	checking map[int64]context.CancelFunc // by the run that is checked
-	awaiting map[int64][]chan struct{}    // by loop; closed when it is over
+	checking map[int64]context.CancelFunc // by checked run
+	awaiting map[int64][]chan struct{}    // by loop; closed at its end
 }
 
-// New makes an Engine whose checks end when ctx does.
+// New returns an Engine whose checks end with ctx.
 func New(ctx context.Context, opts Options) *Engine {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -66,30 +66,30 @@ func New(ctx context.Context, opts Options) *Engine {
 	return &Engine{opts: opts, ctx: ctx, checking: make(map[int64]context.CancelFunc), awaiting: make(map[int64][]chan struct{})}
 }
 
-// Close waits until no check runs; the context of the engine has to be over. The error is
-// that of ctx if it ends first.
+// Close waits until no check runs. The engine's context must have ended. The error is that of ctx
+// if it ends first.
 func (e *Engine) Close(ctx context.Context) error { return e.tasks.Close(ctx) }
 
-// Busy reports whether gates are checked.
+// Busy reports whether any gates are being checked.
 func (e *Engine) Busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.checking) > 0
 }
 
-// Checks reports whether the gates of a run are checked now.
+// Checks reports whether the gates of a run are being checked.
 func (e *Engine) Checks(run int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.checking[run] != nil
 }
 
-// Of is the loop that a run belongs to, if it belongs to one.
+// Of returns the loop of a run. has is false if the run has none.
 func (e *Engine) Of(ctx context.Context, run int64) (l domain.GateLoop, has bool, err error) {
 	return found(e.opts.Store.GateLoop(ctx, run))
 }
 
-// OfAll are the loops of those of some runs that belong to one, by run.
+// OfAll returns the loops of runs, by run.
 func (e *Engine) OfAll(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error) {
 	return e.opts.Store.GateLoops(ctx, runs)
 }
@@ -101,13 +101,13 @@ func found(l domain.GateLoop, err error) (domain.GateLoop, bool, error) {
 	return l, err == nil, err
 }
 
-// Configured is what the configuration says of gates.
+// Configured holds the configured gates.
 type Configured struct {
 	Gates   []config.Gate
-	Waiting []string // the names of those in files that wait for the user's trust
+	Waiting []string // names of gates in untrusted files
 }
 
-// configured is what the configuration says now.
+// configured returns the current configuration.
 func (e *Engine) configured() (Configured, error) {
 	c, err := e.opts.Configured()
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *Engine) configured() (Configured, error) {
 	return c, nil
 }
 
-// trusted is the gate of a name, if the configuration has it. It is refused, as a
-// *domain.Error, if that waits for its user's trust.
+// trusted finds a configured gate by name. It returns a *domain.Error if the user has not trusted
+// the gate's file.
 func (c Configured) trusted(name string) (config.Gate, bool, error) {
 	g, is := c.named(name)
 	if !is && slices.Contains(c.Waiting, name) {
@@ -126,7 +126,7 @@ func (c Configured) trusted(name string) (config.Gate, bool, error) {
 	return g, is, nil
 }
 
-// named is the gate of a name.
+// named finds a gate by name.
 func (c Configured) named(name string) (config.Gate, bool) {
 	for _, g := range c.Gates {
 		if g.Name == name {
@@ -155,7 +155,7 @@ func announce(t store.Tx, run domain.Run, p domain.Payload) error {
 	return err
 }
 
-// wake tells who waits that a loop is over.
+// wake wakes the waiters for the end of a loop.
 func (e *Engine) wake(loop int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Resume makes the checks again that a process which has died did not get to the end of.
+// Resume repeats the checks that a dead process did not finish.
 func (e *Engine) Resume(ctx context.Context) error {
 	loops, err := e.opts.Store.CheckedLoops(ctx)
 	for _, l := range loops {
@@ -17,7 +17,7 @@ func (e *Engine) Resume(ctx context.Context) error {
 	return err
 }
 
-// Begin gives a run gates, in the place of those that it may have. Spec was checked.
+// Begin gives a run gates and replaces its existing ones. The caller has checked spec.
 func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
 	if len(spec.Gates) == 0 {
 		return nil
@@ -47,8 +47,8 @@ func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
 	return t.InsertGateLoop(&l)
 }
 
-// Follow has a run that is new go on with the work of the one before it in its conversation,
-// if that was cut short and has gates.
+// Follow adds a new run to the loop of the previous run in its conversation, if that was
+// interrupted.
 func (e *Engine) Follow(t store.Tx, run domain.Run) error {
 	if run.Parent == 0 || run.Restricted {
 		return nil
@@ -65,7 +65,7 @@ func (e *Engine) Follow(t store.Tx, run domain.Run) error {
 	return t.UpdateGateLoop(l)
 }
 
-// Changed follows a run into a state: its work is to be checked when it has completed.
+// Changed handles a state change of a run: the gates are checked when it has completed.
 func (e *Engine) Changed(t store.Tx, run domain.Run) error {
 	if run.State != domain.Starting && !run.State.Ended() {
 		return nil
@@ -85,9 +85,8 @@ func (e *Engine) Changed(t store.Tx, run domain.Run) error {
 	return e.end(t, l, run, domain.LoopStopped, cmp.Or(run.Error, "the run is "+string(run.State)))
 }
 
-// Stop ends the work of a loop to which a run belongs that has ended: a check is stopped. Where
-// a later run of the loop is at work, that is to be ended, and is current; 0: there is nothing to
-// end any more.
+// Stop ends the loop of an ended run and stops its check. If a later run of the loop is active,
+// current is its id and the caller must end it; otherwise current is 0.
 func (e *Engine) Stop(t store.Tx, run domain.Run, reason string) (stopped bool, current int64, err error) {
 	l, has, err := found(t.GateLoop(e.ctx, run.ID))
 	if err != nil || !has {

@@ -8,8 +8,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// List is what the configuration says of gates now. It is refused, as a *domain.Error, to
-// whoever does not trust the workspace.
+// List returns the configured gates. It returns a *domain.Error to callers that do not trust the
+// workspace.
 func (e *Engine) List(ctx context.Context) (Configured, error) {
 	if clientenv.IsRestricted(ctx) {
 		return Configured{}, untrusted()
@@ -17,10 +17,10 @@ func (e *Engine) List(ctx context.Context) (Configured, error) {
 	return e.configured()
 }
 
-// CheckNow runs a gate in the project's directory because somebody asks, whatever agents do
-// meanwhile: one of the configuration by its name, or a line for the shell. printed gets whole
-// lines of what it prints, from one goroutine at a time; the gate is held up until it returns.
-// The gate ends with ctx, and then that is the error. A gate that does not pass is none.
+// CheckNow runs a gate in the project's directory on request, whatever the agents are doing. gate
+// is a configured name or a shell line. printed gets whole lines of output, from one goroutine at a
+// time, and blocks the gate until it returns. If ctx ends, the gate ends and the error is that of
+// ctx. A failing gate is not an error.
 func (e *Engine) CheckNow(ctx context.Context, gate string, printed func(context.Context, string)) (domain.GateResult, error) {
 	if err := (Spec{Gates: []string{gate}}).Check(ctx); err != nil {
 		return domain.GateResult{}, err

@@ -11,8 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// How much of what a gate has printed an agent is told: lines of the beginning and of the end,
-// and bytes of a line.
+// Limits of the gate output in an agent's prompt: first and last lines, and bytes per line.
 const (
 	firstLines  = 20
 	lastLines   = 80
@@ -20,7 +19,7 @@ const (
 	mostTold    = 20 // findings
 )
 
-// excerpt is an output cut: its first and its last lines, without what only terminals want.
+// excerpt returns the first and last lines of an output, without terminal control sequences.
 func excerpt(output string) string {
 	output = strings.ToValidUTF8(strings.TrimRight(output, "\n \t\r"), "\uFFFD")
 	if output == "" {
@@ -37,7 +36,7 @@ func excerpt(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// cut is a line that is not too long.
+// cut truncates a long line.
 func cut(line string) string {
 	if len(line) <= longestLine {
 		return line
@@ -49,7 +48,7 @@ func cut(line string) string {
 	return line[:end] + " [...]"
 }
 
-// prompt is what an agent is told of the gates that failed.
+// prompt returns the agent's prompt about the failed gates.
 func prompt(l domain.GateLoop) string {
 	var b strings.Builder
 	failing := l.Failing()
@@ -81,7 +80,7 @@ func prompt(l domain.GateLoop) string {
 	return b.String()
 }
 
-// finding is a diagnostic as compilers print it.
+// finding formats a diagnostic as compilers do.
 func finding(d domain.Diagnostic) string {
 	place := d.File
 	if d.Line > 0 {
@@ -93,7 +92,7 @@ func finding(d domain.Diagnostic) string {
 	return fmt.Sprintf("%s: %s: %s", place, d.Severity, d.Message)
 }
 
-// summary is what the conversation has of a check.
+// summary returns the conversation's note of a check.
 func summary(l domain.GateLoop) string {
 	lines := make([]string, 0, len(l.Results))
 	for _, r := range l.Results {

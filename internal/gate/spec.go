@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// The limits of a [Spec].
+// Limits of a [Spec].
 const (
 	MostGates         = 20
 	MostIterations    = 100
@@ -18,16 +18,15 @@ const (
 	longestCommand    = 4096 // bytes
 )
 
-// A Spec asks for gates. The zero value asks for none.
+// Spec requests gates. The zero value requests none.
 type Spec struct {
-	// Gates are the names of gates of the configuration, or lines for the shell.
+	// Gates are configured names or shell lines.
 	Gates []string
-	// MaxIterations is how many runs there may be, the first one included; 0: DefaultIterations.
+	// MaxIterations limits the number of runs, including the first; 0 means DefaultIterations.
 	MaxIterations int
 }
 
-// Check looks for what is wrong with a Spec, and whether whoever asks may ask for it. The error
-// is a *domain.Error.
+// Check validates a Spec and the caller's permission. The error is a *domain.Error.
 func (s Spec) Check(ctx context.Context) error {
 	switch {
 	case len(s.Gates) > 0 && clientenv.IsRestricted(ctx):
@@ -52,7 +51,7 @@ func (s Spec) Check(ctx context.Context) error {
 	return nil
 }
 
-// untrusted is the error for an editor that does not trust the workspace.
+// untrusted returns the error for an editor that does not trust the workspace.
 func untrusted() error {
 	return domain.Errorf(domain.KindNotTrusted, "gates run programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Adoption takes in conversations that were begun elsewhere.
+// Adoption returns the adopter, which imports conversations that started outside Duet.
 func (h *Hub) Adoption() *Adopter { return h.adoption }
 
 func (h *Hub) newAdoption() *Adopter {
@@ -30,53 +30,53 @@ func (h *Hub) newAdoption() *Adopter {
 	})
 }
 
-// What follows takes in conversations that an agent has had without Duet.
+// This file imports conversations that an agent held without Duet.
 
-// adoptOptions say whom an Adoption works with. All are needed.
+// adoptOptions configure an [Adopter]. All fields are required.
 type adoptOptions struct {
 	Store        store.Store
 	Query        *query.Queries
 	Conversation *conversation.Writer
 	Intake       *intake.Intake
-	Root         string // of the project
-	// Write makes a change, with errors for users; Note is told how another one went.
+	Root         string // project root
+	// Write runs a transaction. Its errors are safe to show to users.
 	Write func(ctx context.Context, change func(store.Tx) error) error
 	Note  func(error) error
-	// Directory is the directory that a caller means, absolute.
+	// Directory resolves the directory that a caller names to an absolute path.
 	Directory func(path string) (string, error)
-	// Begin keeps a new conversation, and Complete ends a run that nobody has started.
+	// Begin stores a new conversation. Complete ends a run that no executor has started.
 	Begin    func(store.Tx, *domain.Thread) error
 	Complete func(store.Tx, *domain.Run) error
 }
 
-// An Adopter takes conversations in. Its methods may be called from any goroutine.
+// Adopter imports conversations. Its methods may be called from any goroutine.
 type Adopter struct {
 	opts adoptOptions
 }
 
-// newAdopter makes an Adoption.
+// newAdopter returns an Adopter.
 func newAdopter(opts adoptOptions) *Adopter { return &Adopter{opts: opts} }
 
-// A Session is one that an agent keeps itself.
+// Session is a session that an agent stores itself.
 type Session struct {
-	Agent  string // its name in the configuration
-	Native string // the agent's id of it
+	Agent  string // configured name
+	Native string // the agent's session id
 	Title  string
-	Dir    string // in which it works
-	// Parts are what was said and done in it. HasHistory says that the agent has told that,
-	// and LeftOut how many of the first parts are missing.
+	Dir    string // working directory
+	// Parts are the messages and tool calls of the session. HasHistory reports whether the agent
+	// has replayed its history. LeftOut counts the parts that are missing at the beginning.
 	Parts      []catalog.Retold
 	HasHistory bool
 	LeftOut    int
-	Secrets    *redact.Secrets // taken out of all of it; nil: none
+	Secrets    *redact.Secrets // redacted from all parts; may be nil
 }
 
-// Directory is the directory that a caller means, absolute: that of the project for "".
-// The error is for users.
+// Directory returns the absolute path of the directory that a caller names; "" is the project root.
+// Its error is safe to show to users.
 func (a *Adopter) Directory(path string) (string, error) { return a.opts.Directory(path) }
 
-// Find is the last run of the conversation that has an agent's session; ok tells that
-// there is one.
+// Find returns the last run of the conversation that uses an agent's session. ok reports whether
+// one exists.
 func (a *Adopter) Find(ctx context.Context, agent, native string) (s domain.Session, ok bool, err error) {
 	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
@@ -91,8 +91,8 @@ func (a *Adopter) Find(ctx context.Context, agent, native string) (s domain.Sess
 	return s, err == nil, a.opts.Note(err)
 }
 
-// Unfinished is a run that uses an agent's session, or is about to; ok tells that there
-// is one.
+// Unfinished returns an active or queued run that uses an agent's session. ok reports whether one
+// exists.
 func (a *Adopter) Unfinished(ctx context.Context, agent, native string) (domain.Run, bool, error) {
 	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
@@ -110,9 +110,8 @@ func (a *Adopter) Unfinished(ctx context.Context, agent, native string) (domain.
 	return domain.Run{}, false, a.opts.Note(err)
 }
 
-// Adopt makes a conversation of an agent's session: one run, which has all that was
-// said and done in it and has completed. A session that has a conversation is left as it
-// is, which fresh tells.
+// Adopt makes a conversation of an agent's session: one completed run that holds the whole history.
+// If the session already has a conversation, Adopt returns it unchanged and fresh is false.
 func (a *Adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, fresh bool, err error) {
 	parts := a.opts.Intake.ReadHistory(s.Parts, s.Secrets)
 	title := s.Secrets.Text(s.Title)
@@ -176,7 +175,7 @@ func (a *Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string
 	return run.ID, a.opts.Complete(t, &run)
 }
 
-// note is what is missing of the history, in words.
+// note describes the missing part of the history.
 func (s Session) note() string {
 	switch {
 	case !s.HasHistory:

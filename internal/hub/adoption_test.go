@@ -20,12 +20,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// adoptionWorld is an adoption with a store, and the life of runs.
+// adoptionWorld is an Adopter with a store and a fake of the run functions.
 type adoptionWorld struct {
 	*Adopter
 	store    store.Store
 	query    *query.Queries
-	complete error // of runs
+	complete error // error of completing a run
 }
 
 func newAdoptionWorld(t *testing.T) *adoptionWorld {
@@ -53,7 +53,7 @@ func newAdoptionWorld(t *testing.T) *adoptionWorld {
 
 var session = Session{Agent: "fake", Native: "n", Title: "title", Dir: "/p", HasHistory: true, Secrets: new(redact.Secrets), Parts: []catalog.Retold{{Role: "user", Text: "hello"}}}
 
-// A session becomes one completed run with what was said in it, once: then it is found.
+// A session becomes one completed run with its history. A second adoption finds that run.
 func TestAdoptOnce(t *testing.T) {
 	w := newAdoptionWorld(t)
 	_, ok, err := w.Find(t.Context(), "fake", "n")
@@ -78,8 +78,8 @@ func TestAdoptOnce(t *testing.T) {
 	assert.True(t, fresh, "another agent's ids are its own")
 }
 
-// What is missing of a history is said in the conversation, and a title stands for a
-// prompt that nobody tells.
+// The conversation notes the missing history, and the title replaces a prompt that the agent does
+// not report.
 func TestAdoptWithoutHistory(t *testing.T) {
 	w := newAdoptionWorld(t)
 	for native, c := range map[string]struct {
@@ -100,7 +100,7 @@ func TestAdoptWithoutHistory(t *testing.T) {
 	}
 }
 
-// A session of which not all can be kept leaves nothing, so that it can be tried again.
+// A failed adoption stores nothing, so it can be retried.
 func TestAdoptWholeOrNotAtAll(t *testing.T) {
 	w := newAdoptionWorld(t)
 	w.complete = errors.New("it cannot end")
@@ -112,7 +112,7 @@ func TestAdoptWholeOrNotAtAll(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A draft does not use an agent's session; what waits to be started is about to.
+// A draft does not use an agent's session; a queued run does.
 func TestUnfinished(t *testing.T) {
 	w := newAdoptionWorld(t)
 	s, _, err := w.Adopt(t.Context(), session)

@@ -16,13 +16,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// A conversation goes on with another agent: it begins a session of its own, is told what
-// was said, and may do nothing that was accepted for the one before.
+// A conversation continues with another agent. The new agent starts its own session, gets the
+// transcript, and inherits no accepted permissions.
 func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})
 	var daemon catalog.Daemon
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards said
 	told := map[string][]string{}
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
@@ -58,7 +58,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	assert.False(t, changed.Thread.Settings.SkipPermissions)
 	assert.False(t, changed.Thread.Settings.AutoAcceptEdits)
 
-	// What the one before says of its session is nobody's concern any more.
+	// Late session updates of the previous agent have no effect.
 	mu.Lock()
 	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Commands: []domain.AgentCommand{{Name: "late"}}}}))
 	mu.Unlock()
@@ -86,14 +86,14 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 		assert.Empty(t, e.Payload.(domain.AgentSessionChanged).Commands)
 	}
 
-	// The agent that it has already is no change.
+	// Setting the current agent again is no change.
 	same, _, err := h.Settings().SetAgent(t.Context(), next.UUID, threadsettings.Change{Agent: &other})
 	require.NoError(t, err)
 	assert.Equal(t, "of new", same.Thread.NativeSession)
 }
 
-// While something of a conversation runs or waits, it keeps its agent; what an agent left
-// open that is gone is not asked for the next one.
+// A conversation keeps its agent while a run is active or queued. Approvals that a dead agent left
+// open do not carry over to the next agent.
 func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})
@@ -115,7 +115,7 @@ func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, asking, withNames)
-	pendingOf(t, h, 1) // it outlives its agent
+	pendingOf(t, h, 1) // the question outlives its agent
 	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
 	require.NoError(t, err)
 	pendingOf(t, h, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// in tells that an agent is in one of its modes.
+// in reports the agent's current mode and the modes that it has.
 func (x *turn) in(mode string, has ...string) {
 	m := &catalog.Selection{Current: mode}
 	for _, id := range has {
@@ -25,7 +25,7 @@ func (x *turn) in(mode string, has ...string) {
 	x.report(catalog.EventMode, catalog.Mode{Current: mode, Available: has})
 }
 
-// choosy is an agent that has modes, a model and an option of its own.
+// choosy is an agent with modes, a model and an option of its own.
 func choosy(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	x.report(catalog.EventSession, catalog.Session{
 		Mode:    &catalog.Selection{Current: "ask", Choices: []domain.Choice{{ID: "ask"}, {ID: "code"}}},
@@ -36,8 +36,8 @@ func choosy(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	return completed
 }
 
-// An agent that was allowed to leave plan mode may change files again, and the next
-// run goes on where it was.
+// An agent that was allowed to leave plan mode may change files again. The next run continues in
+// the new mode.
 func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 	claude := []string{"default", "acceptEdits", "plan", "bypassPermissions"}
 	path := database(t)
@@ -112,7 +112,7 @@ func TestAQuestionIsAnsweredWhenTheAgentConfirmsItsMode(t *testing.T) {
 	mode := catalog.ModeAcceptEdits
 	_, err := h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
-	pendingOf(t, h, 1) // what was asked for is not what the agent is in
+	pendingOf(t, h, 1) // the agent has not entered the requested mode
 	close(confirm)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, s).Result)
 }
@@ -267,9 +267,9 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	assert.Len(t, calls, 3)
 }
 
-// Whoever reads that a run is at work sets what its agent is to have, and who reads that
-// it has ended what the next prompt is to have, and is told that nothing is at work:
-// however early that is read.
+// A client that reads an active run can set its agent. A client that reads an ended run sets the
+// next prompt, and learns that no agent is running. Both hold immediately after the state becomes
+// readable.
 func TestWhoReadsAStateFindsAllAsItSays(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := launch(t, h, "p")
@@ -299,7 +299,7 @@ func TestWhoReadsAStateFindsAllAsItSays(t *testing.T) {
 	<-asked
 }
 
-// What an agent is known not to take in prompts is refused before anything is kept.
+// Content that the agent is known not to accept is refused before anything is stored.
 func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventSession, catalog.Session{Takes: &domain.PromptTakes{Audio: true}})

@@ -79,7 +79,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			assert.Equal(t, domain.KindRunNotFound, kindOf(t, err), name)
 		}
 	}
-	// Those that change the run: each alias of a run of its own.
+	// These change the run: each has an alias of its own run.
 	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
 		s := fresh()
 		id := aliases(s)[kind]
@@ -210,7 +210,7 @@ func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
 	close(release)
 	await(t, h, d)
 	assert.Equal(t, []string{"a", "after a", "after a", "after after a"}, given.all())
-	fork, err := follow(a, false) // an earlier one, and it is known how it ended
+	fork, err := follow(a, false) // an earlier run that has ended
 	require.NoError(t, err)
 	assert.NotEqual(t, a.Thread.ID, fork.Thread.ID)
 	await(t, h, fork)
@@ -228,12 +228,12 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 			assert.Equal(t, []string{domain.KindInvalid, param}, []string{e.Kind, e.Param})
 		}
 	}
-	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // which are none of ours
+	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // ids that Duet did not make
 	require.NoError(t, err)
 	next := launchIn(t, h, domain.TaskName(first.Task), "it goes on there")
 	assert.Equal(t, first.Thread.ID, next.Thread.ID)
 
-	// Earlier versions took such ids.
+	// Earlier versions accepted such ids.
 	const theirs = "task-0003"
 	require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
 	third := launch(t, h, "p")

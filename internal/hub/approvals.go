@@ -19,17 +19,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Approvals are the questions that wait for people, and their answers.
+// Approvals returns the inbox of open approvals and their decisions.
 func (h *Hub) Approvals() *approval.Inbox { return h.approvals }
 
-// newInbox makes the hub's inbox. The store is open.
+// newInbox returns the hub's inbox. The store must be open.
 func (h *Hub) newInbox() *approval.Inbox {
 	return approval.New(h.ctx, approval.Options{
 		Store: h.store, Policy: approval.NewPolicy(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Replaced,
 	})
 }
 
-// runsOfHub is the life of runs as the inbox needs it.
+// runsOfHub gives the inbox access to runs.
 type runsOfHub struct{ hub *Hub }
 
 func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error {
@@ -52,7 +52,7 @@ func (r runsOfHub) GoOn(t store.Tx, run *domain.Run) error {
 }
 
 func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error {
-	if interrupted.IsQuestion() { // who asked it takes the answer when it asks again
+	if interrupted.IsQuestion() { // the caller gets the answer when it asks again
 		return nil
 	}
 	last, err := t.LastRun(r.hub.ctx, interrupted.Thread)
@@ -71,7 +71,7 @@ func (r runsOfHub) Tell(t store.Tx, in domain.Run, prompt string, restrict bool)
 	return r.goOn(t, last, last, domain.SourceSession, prompt, restrict)
 }
 
-// goOn adds a run behind the last one of a thread, which may do what from might.
+// goOn adds a run after the last run of a thread, with the permissions of from.
 func (r runsOfHub) goOn(t store.Tx, from, last domain.Run, source, prompt string, restrict bool) (domain.Run, error) {
 	thread, err := t.Thread(r.hub.ctx, from.Thread)
 	if err != nil {
@@ -104,14 +104,14 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 
 func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.cutShort.Has(run) }
 
-// questionsThread is the name of the conversation of clients that give none.
+// questionsThread is the alias of the conversation for clients that name none.
 const questionsThread = "duet:questions"
 
-// questionGone says why a question's run has ended without an answer.
+// questionGone is the reason for ending the run of a question whose client has gone.
 const questionGone = "who asked this has gone"
 
-// PlaceOf finds the run that works, or the conversation in which only questions are
-// asked. One that is new is made by BeginQuestion.
+// PlaceOf finds the active run, or the conversation for standalone questions. BeginQuestion creates
+// a conversation that does not exist yet.
 func (r runsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry) (approval.Place, error) {
 	h := r.hub
 	cwd, err := h.directory(q.CWD)
@@ -140,8 +140,8 @@ func (r runsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry) 
 	return approval.Place{Thread: thread, Run: run}, err
 }
 
-// BeginQuestion makes a run that is one question: it has no agent, holds no slot, and
-// ends with its answer.
+// BeginQuestion creates a run that consists of one question. The run has no agent, holds no slot,
+// and ends with its answer.
 func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.Place, q approval.Inquiry) error {
 	h := r.hub
 	if in.Thread.ID == 0 {
@@ -172,8 +172,8 @@ func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.P
 	return h.transition(t, &in.Run, domain.Running, outcome{})
 }
 
-// askerName is who asks, as lists show it: the name that it has given its conversation,
-// without what says of which kind that is. An id of a run names nobody.
+// askerName returns the name that lists show for the client of a question: the conversation's alias
+// without its kind prefix. It returns "" if the alias is the id of a run.
 func askerName(conversation string) string {
 	if _, err := uuid.Parse(conversation); err == nil || domain.IsTaskName(conversation) {
 		return ""
@@ -181,12 +181,12 @@ func askerName(conversation string) string {
 	return strings.TrimPrefix(conversation, "mcp:")
 }
 
-// EndQuestion ends the run of a question whose caller has gone.
+// EndQuestion ends the run of a question whose client has gone.
 func (r runsOfHub) EndQuestion(t store.Tx, run *domain.Run, kept bool) error {
 	return r.hub.transition(t, run, domain.Interrupted, outcome{reason: "caller_gone", message: questionGone, leaveApprovals: kept})
 }
 
-// questionTitle is the first of a text as one line.
+// questionTitle returns the beginning of a text as one line.
 func questionTitle(text string) string {
 	const most = 80
 	text = strings.Join(strings.Fields(text), " ")

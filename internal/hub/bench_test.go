@@ -15,8 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// benchmarkReports measures what a report costs from ReportMessage until it is
-// committed and a subscriber has it.
+// benchmarkReports measures the time from ReportMessage to commit and delivery to a subscriber.
 func benchmarkReports(b *testing.B, report func(*turn)) {
 	begin, end := make(chan struct{}), make(chan struct{})
 	x := &executors{stops: make(map[string]context.CancelFunc), play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {

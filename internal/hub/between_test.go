@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
-// What an agent tells of its session while no prompt runs is kept and told as in a turn.
+// Session updates that an agent sends between two turns are stored and announced as in a turn.
 func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	const secret = "sk-very-secret-0123456789"
 	var daemon catalog.Daemon
@@ -49,7 +49,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []any{domain.Completed, "code"}, []any{after.State, after.AgentMode}, "the next run goes on in it")
 
-	// Nothing counts that is told of another conversation, or of a run that is not the last.
+	// Updates for another conversation, or for a run that is not the last, are ignored.
 	other := await(t, h, launch(t, h, "p"))
 	next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	assert.Equal(t, "It has [secret]", seen.Info.Title)
 }
 
-// What an agent tells after a run counts for that run: what it has used, and notices.
+// Usage and notices that an agent reports after a run count for that run.
 func TestWhatAnAgentTellsLateIsBookedOnItsRun(t *testing.T) {
 	var daemon catalog.Daemon
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -93,9 +93,8 @@ func TestWhatAnAgentTellsLateIsBookedOnItsRun(t *testing.T) {
 	assert.Equal(t, []any{domain.Completed, 0.75, int64(12)}, []any{now.State, now.Tokens.CostUSD, now.Tokens.ContextUsed})
 }
 
-// Text that an agent sends after the end of its run is part of the run's last message, with keys
-// taken out, also of one that was cut in two by the end. Clients get the whole message again,
-// under its key.
+// Text that an agent sends after the end of its run joins the run's last message. Secrets are
+// redacted, also one that the end has split. Clients get the whole message again, under its key.
 func TestLateTextIsPartOfItsMessage(t *testing.T) {
 	const secret = "sk-very-secret-0123456789"
 	var daemon catalog.Daemon

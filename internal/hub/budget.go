@@ -14,10 +14,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// forBudget is the life of runs as what they use is held against their budgets.
+// forBudget implements [budgetRuns].
 type forBudget struct{ hub *Hub }
 
-// Interrupt is as of [budgetRuns].
+// Interrupt implements [budgetRuns].
 func (f forBudget) Interrupt(t store.Tx, run domain.Run, code, message string) error {
 	now, err := t.Run(f.hub.ctx, run.ID)
 	if err != nil || now.State.Ended() || now.State == domain.Interrupting {
@@ -26,12 +26,12 @@ func (f forBudget) Interrupt(t store.Tx, run domain.Run, code, message string) e
 	return f.hub.transition(t, &now, domain.Interrupting, outcome{reason: "budget_reached", code: code, message: message})
 }
 
-// Warn is as of [budgetRuns].
+// Warn implements [budgetRuns].
 func (f forBudget) Warn(t store.Tx, run domain.Run, message string) error {
 	return f.hub.conversation.BudgetNear(t, run, message)
 }
 
-// budgets are the limits of the configuration as they are now.
+// budgets returns the currently configured limits.
 func (h *Hub) budgets() config.Budget {
 	if h.opts.Budget == nil {
 		return config.Budget{}
@@ -39,8 +39,7 @@ func (h *Hub) budgets() config.Budget {
 	return h.opts.Budget()
 }
 
-// spend holds what a run has used against its budgets, and has that done again when a
-// budget of time is near or used up.
+// spend checks a run's usage against its budgets and schedules the next check of its time budget.
 func (h *Hub) spend(t store.Tx, live *liveRun) error {
 	run, err := t.Run(h.ctx, live.run.ID)
 	if err != nil || run.State.Ended() {
@@ -67,7 +66,7 @@ func (h *Hub) spend(t store.Tx, live *liveRun) error {
 	return nil
 }
 
-// timeUsed looks at what a run has used when that is due.
+// timeUsed checks a run's usage when its timer fires.
 func (h *Hub) timeUsed(live *liveRun) {
 	err := h.write(h.ctx, func(t store.Tx) error { return h.spend(t, live) })
 	if err != nil && h.ctx.Err() == nil {
@@ -75,31 +74,31 @@ func (h *Hub) timeUsed(live *liveRun) {
 	}
 }
 
-// What follows ends runs that have used what they may: it holds what agents tell of
-// themselves against the limits of the configuration, for the run, its conversation and
-// the day, warns before one is reached, and has the run interrupted when one is.
+// This file interrupts runs that exceed a budget. It compares the usage that agents report with the
+// limits of the run, its conversation and the day. It warns before a limit is reached and
+// interrupts the run when it is.
 //
-// A run that was interrupted for that can be continued: with the new run a new account
-// begins for the run and for the conversation. The account of a day begins at midnight.
+// An interrupted run can be continued: the new run starts new accounts for the run and the
+// conversation. The account of a day starts at midnight.
 
-// budgetRuns is what a [budgetGuard] asks of the life of runs. Its methods are called inside changes.
+// budgetRuns is the access of a [budgetGuard] to runs. Its methods are called inside transactions.
 type budgetRuns interface {
-	// Interrupt ends a run, with a code and a message for people. One that has ended, or
-	// is ending, is left alone.
+	// Interrupt ends a run with a code and a message for people. It ignores a run that has ended or
+	// is ending.
 	Interrupt(t store.Tx, run domain.Run, code, message string) error
-	// Warn tells the conversation of a run what is near.
+	// Warn adds a warning to the conversation of a run.
 	Warn(t store.Tx, run domain.Run, message string) error
 }
 
-// budgetOptions say what a Guard stands on. All of them are required.
+// budgetOptions configure a [budgetGuard]. All fields are required.
 type budgetOptions struct {
-	// Limits are those of the configuration as it is now. It is asked often.
+	// Limits returns the currently configured limits. It is called often.
 	Limits func() config.Budget
 	Runs   budgetRuns
 }
 
-// A budgetGuard watches what runs use. Its methods may be called from any goroutine; those
-// that are given a change belong to the store's writer.
+// budgetGuard checks the usage of runs. Its methods may be called from any goroutine, except that
+// those with a transaction belong to the store's writer.
 type budgetGuard struct {
 	ctx  context.Context
 	opts budgetOptions
@@ -108,22 +107,22 @@ type budgetGuard struct {
 	accounts map[int64]*account
 }
 
-// An account is what is known of a run that is at work, and in no row.
+// account holds what the guard knows of an active run and the store does not.
 type account struct {
-	asked   *domain.Settings // of its conversation when the account began
+	asked   *domain.Settings // the conversation's settings when the account was opened
 	turns   int
 	between bool   // a tool call has ended since the last one began
-	call    string // the last tool call that ended, as what it was
-	repeats int    // how often it came, one after the other
+	call    string // fingerprint of the last tool call that ended
+	repeats int    // its consecutive repetitions
 	warned  map[string]bool
 }
 
-// newBudgetGuard makes a Guard. ctx is that of what it reads.
+// newBudgetGuard returns a guard. ctx is the context of its reads.
 func newBudgetGuard(ctx context.Context, opts budgetOptions) *budgetGuard {
 	return &budgetGuard{ctx: ctx, opts: opts, accounts: make(map[int64]*account)}
 }
 
-// Close forgets a run, which has ended.
+// Close drops the account of a run that has ended.
 func (g *budgetGuard) Close(run int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,8 +140,7 @@ func (g *budgetGuard) account(run int64) *account {
 	return a
 }
 
-// Admit refuses to begin anything when the day's budget is used up. The error can be
-// told.
+// Admit returns an error if the day's budget is used up. The error is safe to show to users.
 func (g *budgetGuard) Admit(t store.Tx) error {
 	day := g.opts.Limits().Day
 	if day == (config.BudgetLimits{}) {
@@ -157,7 +155,7 @@ func (g *budgetGuard) Admit(t store.Tx) error {
 			return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] %s is raised", l.reached("the runs of this day have"), l.key)
 		}
 	}
-	if day.Turns != nil && used.Runs >= *day.Turns { // this one would be one more
+	if day.Turns != nil && used.Runs >= *day.Turns { // the new run would exceed it
 		return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] turns is raised",
 			limit{key: "turns", text: count(used.Runs, "prompt"), most: count(*day.Turns, "prompt")}.reached("the runs of this day have"))
 	}
@@ -177,14 +175,13 @@ func (g *budgetGuard) Called(t store.Tx, run domain.Run) error {
 		return nil
 	}
 	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
-		key: "turns", part: float64(a.turns-1) / float64(*turns), // the one that begins is one more
+		key: "turns", part: float64(a.turns-1) / float64(*turns), // counts the beginning call
 		text: count(a.turns-1, "round") + " of tool calls", most: count(*turns, "round"),
 	})
 }
 
-// CallEnded looks whether the tool call that has ended is the same as those before it:
-// what it was is told by a tool's name and its input. Calls whose input the agent does not
-// tell are all different: nobody knows.
+// CallEnded counts a tool call that has ended if it repeats the previous ones. Calls are equal if
+// their tools and inputs are. Calls without a reported input are all different.
 func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 	a := g.account(run.ID)
 	a.between = true
@@ -212,7 +209,7 @@ func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 	})
 }
 
-// Used holds what a run has used so far, which is in its row, against all limits.
+// Used compares a run's stored usage with all limits.
 func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
 	limits := g.opts.Limits()
 	limits.Run = g.ofRun(t, run)
@@ -248,8 +245,8 @@ func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
 	return g.judgeAll(t, run, domain.CodeDayBudget, "day", "the runs of this day have", limits.Day, today)
 }
 
-// TimeLeft is how long a run that works may go on until a budget of time is near or used
-// up; limited is false where there is none.
+// TimeLeft returns how long an active run may continue until a time budget is nearly or fully used.
+// limited is false if no time budget applies.
 func (g *budgetGuard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, limited bool, err error) {
 	limits := g.opts.Limits()
 	limits.Run = g.ofRun(t, run)
@@ -283,7 +280,7 @@ func (g *budgetGuard) judgeAll(t store.Tx, run domain.Run, code, scope, who stri
 	all := spend(limits, used)
 	if limits.Turns != nil {
 		all = append(all, limit{
-			key: "turns", part: float64(used.Runs-1) / float64(*limits.Turns), // this one is among them
+			key: "turns", part: float64(used.Runs-1) / float64(*limits.Turns), // the run itself is counted
 			text: count(used.Runs-1, "prompt"), most: count(*limits.Turns, "prompt"),
 		})
 	}
@@ -295,7 +292,7 @@ func (g *budgetGuard) judgeAll(t store.Tx, run domain.Run, code, scope, who stri
 	return nil
 }
 
-// judge interrupts a run that has reached a limit, and warns of one that is near.
+// judge interrupts a run that has reached a limit and warns of one that is near.
 func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string, l limit) error {
 	where := "[budget." + scope + "] " + l.key
 	more := "raise " + where
@@ -318,8 +315,8 @@ func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string,
 	return g.opts.Runs.Warn(t, run, strings.ToUpper(text[:1])+text[1:])
 }
 
-// ofRun are the limits of a run: those of the configuration, and lower ones that were
-// asked for with its conversation.
+// ofRun returns the limits of a run: the configured ones, and lower ones that its conversation
+// sets.
 func (g *budgetGuard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
 	limits := g.opts.Limits().Run
 	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
@@ -336,7 +333,7 @@ func (g *budgetGuard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
 	return asked(*a.asked, limits)
 }
 
-// asked is limits with what was asked for in their place.
+// asked returns limits, replaced where the conversation's settings set their own.
 func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
 	b := s.Budget
 	if turns := cmp.Or(b.Turns, s.MaxTurns); turns > 0 {
@@ -357,16 +354,16 @@ func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
 	return limits
 }
 
-// leastPause is between two looks at the time: rows have it as it was when it was written.
+// leastPause is the minimum time between two checks: rows hold the time of their last write.
 const leastPause = 100 * time.Millisecond
 
-// usedByRun is what a run has used. Those that wait behind it have used nothing.
+// usedByRun returns the usage of a run. Queued runs behind it have used nothing.
 func (g *budgetGuard) usedByRun(r store.Reader, run domain.Run) (domain.Usage, error) {
 	return r.Usage(g.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, time.Now())
 }
 
-// usedByThread is what the runs of a conversation have used since one of them was
-// interrupted for that.
+// usedByThread returns the usage of a conversation's runs after the last one that exceeded a
+// budget.
 func (g *budgetGuard) usedByThread(r store.Reader, thread int64) (domain.Usage, error) {
 	last, err := r.LastWith(g.ctx, thread, domain.CodeThreadBudget)
 	if err != nil {
@@ -375,21 +372,21 @@ func (g *budgetGuard) usedByThread(r store.Reader, thread int64) (domain.Usage, 
 	return r.Usage(g.ctx, domain.UsageFilter{Thread: thread, After: last}, time.Now())
 }
 
-// usedToday is what the runs have used that were asked for since midnight.
+// usedToday returns the usage of the runs launched since midnight.
 func (g *budgetGuard) usedToday(r store.Reader) (domain.Usage, error) {
 	now := time.Now()
 	y, m, d := now.Date()
 	return r.Usage(g.ctx, domain.UsageFilter{Since: time.Date(y, m, d, 0, 0, 0, 0, now.Location())}, now)
 }
 
-// near is the part of a limit at which people are warned.
+// near is the part of a limit at which the guard warns.
 const near = 0.8
 
-// A limit is one limit, and how much of it is used.
+// limit is one limit and its used part.
 type limit struct {
-	key        string  // in the configuration
-	part       float64 // of it that is used
-	text, most string  // what is used, and what may be
+	key        string  // configuration key
+	part       float64 // used part, from 0
+	text, most string  // usage and limit, in words
 }
 
 func (l limit) isReached() bool { return l.part >= 1 }
@@ -402,8 +399,8 @@ func (l limit) isNear(who string) string {
 	return fmt.Sprintf("%s %s of %s", who, l.phrase(), l.most)
 }
 
-// isOf reports whether what was asked for with a conversation has this limit, so that
-// raising it in the configuration would change nothing.
+// isOf reports whether the conversation itself set this limit, so that raising the configured one
+// changes nothing.
 func (l limit) isOf(s *domain.Settings) bool {
 	if s == nil {
 		return false
@@ -423,15 +420,15 @@ func (l limit) isOf(s *domain.Settings) bool {
 	return false
 }
 
-// option is what a limit is asked for with.
+// option returns the command-line option that sets the limit.
 func (l limit) option() string {
-	if l.key == "repeats" { // editors alone ask for that
+	if l.key == "repeats" { // only editors set this
 		return "budget.repeats"
 	}
 	return "prompt --max-" + l.key
 }
 
-// phrase is what is used, with its verb.
+// phrase returns the used amount with its verb.
 func (l limit) phrase() string {
 	switch l.key {
 	case "repeats":
@@ -446,7 +443,7 @@ func (l limit) phrase() string {
 	return "had " + l.text
 }
 
-// spend holds time, tokens and cost against their limits.
+// spend compares time, tokens and cost with their limits.
 func spend(limits config.BudgetLimits, u domain.Usage) (out []limit) {
 	if most := limits.Time; most != nil {
 		out = append(out, limit{
@@ -454,7 +451,7 @@ func spend(limits config.BudgetLimits, u domain.Usage) (out []limit) {
 		})
 	}
 	if most := limits.Tokens; most != nil {
-		// What was read from a cache is told beside the others, and costs, too.
+		// Agents report cache reads separately; they cost too.
 		n := u.Tokens.Input + u.Tokens.Output + u.Tokens.CacheRead + u.Tokens.CacheWrite
 		out = append(out, limit{key: "tokens", part: float64(n) / float64(*most), text: count(int(n), "token"), most: thousands(*most)})
 	}
@@ -471,7 +468,7 @@ func count(n int, what string) string {
 	return thousands(n) + " " + what
 }
 
-// thousands writes 1234567 as 1,234,567.
+// thousands formats 1234567 as 1,234,567.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -487,8 +484,8 @@ func dollars(usd float64) string {
 	return "$" + strconv.FormatFloat(usd, 'f', 2, 64)
 }
 
-// inWords is a time without the parts that are none: 2h, 90s as 1m30s, and fractions of
-// a second only where it is short.
+// inWords formats a duration without zero parts: 2h, 1m30s. Only short durations keep fractions of
+// a second.
 func inWords(d time.Duration) string {
 	unit := time.Second
 	if d < 10*time.Second {

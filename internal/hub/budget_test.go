@@ -19,11 +19,12 @@ import (
 func limited(b config.Budget) func(*Options) {
 	return func(o *Options) {
 		o.Budget = func() config.Budget { return b }
-		o.Removed = make(chan struct{}) // else it is looked for every second of days that pass here
+		o.Removed = make(chan struct{}) // otherwise the hub polls each second of the days that pass here
 	}
 }
 
-// uses reports that a turn has cost so much, and waits to be ended where that is too much.
+// uses reports the cost and tokens of a turn, and waits to be interrupted if they exceed the
+// budget.
 func uses(ctx context.Context, x *turn, dollars float64, input, output int64) catalog.ExecutePromptResult {
 	x.report(catalog.EventUsage, catalog.Usage{TokenUsage: catalog.TokenUsage{InputTokens: input, OutputTokens: output}, CostUSD: dollars})
 	if strings.Contains(x.p.Prompt, "too much") {
@@ -33,7 +34,7 @@ func uses(ctx context.Context, x *turn, dollars float64, input, output int64) ca
 	return completed
 }
 
-// warnings are what the conversation of a run says beside its agent and people.
+// warnings returns the notices in the conversation of a run.
 func warnings(t *testing.T, h *Hub, s domain.Session) (list []string) {
 	t.Helper()
 	items, err := h.store.ItemsOfRun(t.Context(), s.Run.ID)
@@ -84,7 +85,7 @@ func TestTheBudgetOfAConversation(t *testing.T) {
 	s = goOn("too much")
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeThreadBudget}, []any{s.State, s.ErrorCode})
 	assert.Equal(t, "this conversation has used 135 tokens, of 100 that there may be; raise [budget.thread] tokens, or continue it: then a new account begins", s.Error)
-	s = goOn("four") // the third is not counted any more
+	s = goOn("four") // the third no longer counts
 	assert.Equal(t, domain.Completed, s.State)
 	assert.Equal(t, domain.Completed, other.State)
 }
@@ -114,7 +115,7 @@ func TestARunMayTakeSoManyRounds(t *testing.T) {
 	var begun int
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		for round := range 5 {
-			for _, call := range []string{"a", "b"} { // two at once are one round
+			for _, call := range []string{"a", "b"} { // two concurrent calls are one round
 				x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: call + string(rune('0'+round)), Tool: "Read", Input: encode(round)})
 			}
 			begun = round + 1
@@ -166,7 +167,7 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "other calls between them")).State)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "calls whose input is untold")).State)
 
-	// Where nothing is said, only what nobody asked for is held to a number.
+	// Without a configured budget, only runs without a client are limited in number.
 	h = openHub(t, database(t), agent, limited(config.Budget{}))
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "p")).State)
 	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "for ever", Source: domain.SourceTrigger})
@@ -174,7 +175,7 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 	assert.Contains(t, await(t, h, s).Error, "the same call of Bash 50 times")
 }
 
-// The time that a run waits for a person is not its own.
+// Time spent waiting for a human does not count.
 func TestTheTimeOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := 10 * time.Minute
@@ -191,7 +192,7 @@ func TestTheTimeOfARun(t *testing.T) {
 		}, limited(config.Budget{Run: config.BudgetLimits{Time: &most}}))
 		began := time.Now()
 		s := launch(t, h, "p")
-		time.Sleep(2 * time.Hour) // nobody answers
+		time.Sleep(2 * time.Hour) // the approval stays open
 		synctest.Wait()
 		now, err := h.query.Session(t.Context(), s.UUID)
 		require.NoError(t, err)

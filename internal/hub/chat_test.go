@@ -86,7 +86,7 @@ func TestADatabaseKeepsTheChatThatAnEarlierVersionHad(t *testing.T) {
 	}
 }
 
-// named are agents that there are; the first is the default one.
+// named is a set of agents; the first is the default.
 type named struct{ names *atomic.Pointer[[]string] }
 
 func (n named) Resolve(name string) (config.Agent, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// asks is what codex asks before it runs a script: its input is the event in which
-// it asks, with an id and a time of its own.
+// asks returns codex's permission request for a script. Its input is the event itself, with its own
+// id and time.
 func asks(x *turn, n int64, script string) catalog.RequestPermissionParams {
 	call := fmt.Sprintf("call_%d", n)
 	return catalog.RequestPermissionParams{
@@ -30,7 +30,7 @@ func asks(x *turn, n int64, script string) catalog.RequestPermissionParams {
 	}
 }
 
-// Rules are held against what runs, however an agent spells it.
+// Rules match the command that runs, however an agent spells it.
 func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 	rules := []config.Rule{
 		{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"},
@@ -76,8 +76,7 @@ func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 	}
 }
 
-// An agent that is started again asks the same under another id and at another
-// time: the answer is for it.
+// A restarted agent asks the same question with another id and time. The answer applies to it.
 func TestAnAnswerIsForWhatIsDoneNotForWhenItWasAsked(t *testing.T) {
 	path := database(t)
 	var n atomic.Int64
@@ -101,8 +100,7 @@ func TestAnAnswerIsForWhatIsDoneNotForWhenItWasAsked(t *testing.T) {
 	pendingOf(t, h, 0)
 }
 
-// What a human decides for good about a script is a rule for that script, and
-// says which one it is.
+// A lasting decision about a script becomes a rule for that script and names it.
 func TestADecisionAboutAScriptBecomesARuleForIt(t *testing.T) {
 	var n atomic.Int64
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -127,7 +125,7 @@ func TestADecisionAboutAScriptBecomesARuleForIt(t *testing.T) {
 	assert.Equal(t, "yes user_approved", await(t, h, other).Result)
 }
 
-// Leave for more than to run a command is not what a rule for commands gives.
+// A rule for commands grants no permission beyond running the command.
 func TestARuleForCommandsGivesNoFurtherPermissions(t *testing.T) {
 	for name, value := range map[string]any{
 		"additional_permissions": map[string]any{"network": true}, "network_approval_context": map[string]string{"host": "example.org"}, "cwd": filepath.Dir(t.TempDir()), "workdir": 7,

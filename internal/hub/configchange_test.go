@@ -21,14 +21,14 @@ type changing struct {
 	rules      []config.Rule
 	generation uint64
 	revoked    bool
-	looked     uint64   // the generation that was looked at last
-	killed     []string // marks
+	looked     uint64   // the generation that was read last
+	killed     []string // markers
 	told       chan struct{}
 }
 
 func newChanging() *changing { return &changing{told: make(chan struct{}, 1)} }
 
-// set changes it, and tells that.
+// set changes the configuration and signals the change.
 func (c *changing) set(change func()) {
 	c.Lock()
 	defer c.Unlock()
@@ -50,8 +50,7 @@ func (c *changing) Generation() (generation uint64) {
 
 func (c *changing) Watch() (changed <-chan struct{}, stop func()) { return c.told, func() {} }
 
-// follow waits until a change was followed, which it is when the next one is
-// looked at.
+// follow waits until a change has been handled, which shows when the next one is read.
 func (c *changing) follow(t *testing.T) {
 	t.Helper()
 	for range 2 {
@@ -96,7 +95,7 @@ func (c *changing) deny(tool string) {
 	c.set(func() { c.rules = []config.Rule{{Effect: "deny", Tool: tool, Source: "user"}} })
 }
 
-// A rule that is new counts for the next question, and for those that are open.
+// A new rule applies to the next question and to the open ones.
 func TestANewRuleCountsAtOnce(t *testing.T) {
 	c := newChanging()
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -109,7 +108,7 @@ func TestANewRuleCountsAtOnce(t *testing.T) {
 	c.deny("Edit")
 	next, err := h.Launch(context.Background(), LaunchSpec{Prompt: "b"})
 	require.NoError(t, err)
-	pendingOf(t, h, 2) // of no concern
+	pendingOf(t, h, 2) // unrelated
 	c.deny("Write")
 	later, err := h.Launch(context.Background(), LaunchSpec{Prompt: "c"})
 	require.NoError(t, err)
@@ -126,7 +125,7 @@ func TestANewRuleCountsAtOnce(t *testing.T) {
 	await(t, h, last)
 }
 
-// killable are executors that count which of them are killed.
+// killable counts which executors are killed.
 type killable struct {
 	Executors
 	kills atomic.Int64
@@ -144,7 +143,7 @@ type killableLease struct {
 
 func (l *killableLease) Kill() { l.kills.Add(1) }
 
-// projects are agents that the project's file defines, but for one.
+// projects are agents that the project's file defines, except one.
 type projects struct{}
 
 func (projects) Resolve(name string) (config.Agent, error) {
@@ -155,8 +154,7 @@ func (projects) Resolve(name string) (config.Agent, error) {
 	return config.Agent{Name: name, Driver: driver, Command: []string{name}, FromProject: name != "mine"}, nil
 }
 
-// Whoever takes the trust back ends what the project's file has started, at work
-// or idle, and nothing else.
+// Revoking trust ends the agents that the project's file started, active or idle, and no others.
 func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	c := newChanging()
 	x := &killable{}
@@ -191,7 +189,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	asked := pendingOf(t, h, 1)[0]
 	inState(t, h, works, domain.Running)
 	inState(t, h, mine, domain.Running)
-	for range 5 { // the two that were idle, and these
+	for range 5 { // the two idle ones, and these
 		<-reported
 	}
 
@@ -214,7 +212,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	assert.ElementsMatch(t, []string{"mark of idle", "mark of ask", "mark of work"}, c.marksKilled())
 	assert.EqualValues(t, 1, x.kills.Load(), "the executor that is an agent itself")
 
-	// One that was begun just before the look is ended as well.
+	// A run that started just before the check is ended too.
 	assert.Equal(t, codeRevoked, await(t, h, launch("late", "theirs")).ErrorCode)
 	_, err = h.Interrupt(context.Background(), mine.UUID, "")
 	require.NoError(t, err)

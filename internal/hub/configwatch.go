@@ -13,103 +13,96 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file follows changes of the configuration while agents are
-// there: questions that wait meet the new rules, and where the user takes back the
-// trust in the project's file, the agents that it defines are ended.
+// This file follows configuration changes while agents are running. Open questions are matched
+// against new rules. If the user revokes trust in the project's file, the hub ends the agents that
+// it defines.
 //
-// Who asks or starts something meets the configuration as it is at that moment;
-// this is for what was asked or started before. The system tells of changes, where
-// it can; nothing is looked at while there is no agent.
+// New questions and runs read the current configuration anyway; this is for earlier ones. The
+// system notifies the hub of changes where it can. Without agents, the hub checks nothing.
 
-// ConfigChanges tell whether the configuration has changed, see config.Live.
+// ConfigChanges reports changes of the configuration, see config.Live.
 type ConfigChanges interface {
-	// Generation is a number that is another one when anything may have changed.
+	// Generation returns a number that differs whenever the configuration may have changed.
 	Generation() uint64
-	// Revoked reports whether the user does not trust the project's file any
-	// more, in no form.
+	// Revoked reports whether the user no longer trusts any version of the project's file.
 	Revoked() bool
-	// Watch tells on changed, until stop is called, when either may have become
-	// another. It is closed when the system cannot tell any more, and nil where it
-	// never could.
+	// Watch signals changed whenever Generation or Revoked may have changed, until stop is called.
+	// changed is closed when the system can no longer notify, and nil if it never could.
 	Watch() (changed <-chan struct{}, stop func())
 }
 
-// configWatchOptions say what a Watch looks at, and what it does. All but Logger are
-// required; the functions are called by one goroutine.
+// configWatchOptions configure a [configWatch]. All but Logger are required. One goroutine calls
+// the functions.
 type configWatchOptions struct {
 	Changes ConfigChanges
-	// HasExecutors reports whether there is any executor. Where there is one, an
-	// agent may outlast its runs: one whose programs run in terminals is not ended
-	// for being idle.
+	// HasExecutors reports whether any executor is running. An agent may then outlast its runs: one
+	// with programs in terminals is not ended for being idle.
 	HasExecutors func() bool
-	// RulesChanged is called when the configuration has changed, and again after a
-	// moment if it fails.
+	// RulesChanged is called after the configuration has changed. If it fails, it is retried after
+	// a moment.
 	RulesChanged func(context.Context) error
-	// TrustRevoked ends the agents that the project's file defines, at work or
-	// idle. It is called again after a moment if it fails.
+	// TrustRevoked ends the agents that the project's file defines, active or idle. If it fails, it
+	// is retried after a moment.
 	TrustRevoked func(context.Context, []changedAgent) error
 	Logger       *slog.Logger
 }
 
-// An changedAgent is one that the project's file defines.
+// changedAgent is an agent that the project's file defines.
 type changedAgent struct {
-	Run  int64  // its last
-	Kill func() // ends it at once, where it is an executor itself; else nil
+	Run  int64  // its last run
+	Kill func() // ends it at once if it is itself an executor; else nil
 }
 
 const (
-	// lookEvery is how often the configuration is looked at where nothing tells of
-	// changes, and how soon one that could not be followed is tried again.
+	// lookEvery is the polling interval without change notifications, and the delay before a failed
+	// change is retried.
 	lookEvery = 500 * time.Millisecond
-	// lookStill is how often it is looked at all the same where changes are told:
-	// on an overlay, a file that is copied up is another one without a word, and
-	// nothing is told of what is written through memory, or mounted over it. It is
-	// also how soon it is noticed that there is no agent any more.
+	// lookStill is the polling interval with change notifications. They miss some changes: a
+	// copy-up on an overlay, writes through mapped memory, and new mounts. It also bounds how soon
+	// the watch notices that no agent is left.
 	lookStill = 10 * time.Second
-	// mayIdle is how long an agent may be there after its last run while no
-	// executor is known of.
+	// mayIdle is how long an agent may outlive its last run while no executor is known.
 	mayIdle = 2 * time.Minute
 )
 
-// A configWatch looks at the configuration while there are agents. Its methods may be
-// called from any goroutine.
+// configWatch checks the configuration while agents are running. Its methods may be called from any
+// goroutine.
 type configWatch struct {
 	opts  configWatchOptions
 	ctx   context.Context // ends with the watch
 	end   context.CancelFunc
-	tasks background.Group // the goroutine that looks
-	wake  chan struct{}    // has the goroutine look at once
+	tasks background.Group // the polling goroutine
+	wake  chan struct{}    // makes the goroutine check at once
 
 	mu         sync.Mutex     // guards the fields below
-	active     map[int64]bool // runs that last, with whether the project's file defines their agent
+	active     map[int64]bool // active runs; true if the project's file defines the agent
 	ofProject  map[int64]projectRun
-	generation uint64 // that was seen last
-	looking    bool   // there is a goroutine that looks
+	generation uint64 // last seen
+	looking    bool   // the goroutine is running
 }
 
-// A projectRun is a run whose agent the project's file defines.
+// projectRun is a run whose agent the project's file defines.
 type projectRun struct {
 	changedAgent
-	ended time.Time // zero while it lasts
+	ended time.Time // zero while the run is active
 }
 
-// newConfigWatch makes a watch, to be ended by Close.
+// newConfigWatch returns a watch; end it with Close.
 func newConfigWatch(ctx context.Context, opts configWatchOptions) *configWatch {
 	w := &configWatch{opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool), ofProject: make(map[int64]projectRun), generation: opts.Changes.Generation()}
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
 }
 
-// Close ends the watch. The error is that of ctx if a change that it follows at
-// this moment lasts longer.
+// Close ends the watch. It returns ctx's error if a change is still being handled when ctx ends.
 func (w *configWatch) Close(ctx context.Context) error {
 	w.end()
 	return w.tasks.Close(ctx)
 }
 
-// RunStarted notes that a run has an agent, or is about to. fromProject says that
-// the project's file defines the agent: then the watch looks at once, since the user may
-// have revoked the trust between the caller's check and this call.
+// RunStarted notes that a run has an agent or is about to. fromProject says that the project's file
+// defines the agent. The watch then checks at once: the user may have revoked trust between the
+// caller's check and this call.
 func (w *configWatch) RunStarted(run int64, fromProject bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +127,7 @@ func (w *configWatch) AgentIsExecutor(run int64, kill func()) {
 	}
 }
 
-// lookNow wakes the goroutine that looks. It does not block.
+// lookNow wakes the polling goroutine. It does not block.
 func (w *configWatch) lookNow() {
 	select {
 	case w.wake <- struct{}{}:
@@ -142,7 +135,7 @@ func (w *configWatch) lookNow() {
 	}
 }
 
-// RunEnded notes that a run has ended. Its agent may still be there.
+// RunEnded notes that a run has ended. Its agent may still be running.
 func (w *configWatch) RunEnded(run int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,8 +146,8 @@ func (w *configWatch) RunEnded(run int64) {
 	}
 }
 
-// look looks until there is no agent any more. It begins at once: the trust may
-// have been taken back between the look at an agent and its start.
+// look polls until no agent is left. It begins at once: trust may have been revoked between the
+// check of an agent and its start.
 func (w *configWatch) look() {
 	changed, stop := w.opts.Changes.Watch()
 	defer stop()
@@ -185,7 +178,7 @@ func (w *configWatch) look() {
 	}
 }
 
-// isNeeded reports whether there may be an agent, and notes it where not.
+// isNeeded reports whether an agent may be running. If not, it marks the goroutine as ended.
 func (w *configWatch) isNeeded() bool {
 	none := !w.opts.HasExecutors()
 	w.mu.Lock()
@@ -197,7 +190,7 @@ func (w *configWatch) isNeeded() bool {
 	return w.looking
 }
 
-// follow follows the changes that there were since it was called last.
+// follow handles the changes since its last call.
 func (w *configWatch) follow() error {
 	now := w.opts.Changes.Generation()
 	w.mu.Lock()
@@ -229,8 +222,7 @@ func (w *configWatch) follow() error {
 	return nil
 }
 
-// watchConfig makes the watch of the configuration, or nil where that does not
-// change.
+// watchConfig returns the configuration watch, or nil if the configuration is fixed.
 func (h *Hub) watchConfig() *configWatch {
 	if h.opts.Changes == nil {
 		return nil
@@ -244,8 +236,8 @@ func (h *Hub) watchConfig() *configWatch {
 	})
 }
 
-// endUntrusted ends agents that the project's file has defined, at work or idle.
-// They are not asked to end: nobody trusts them.
+// endUntrusted ends agents that the project's file defines, active or idle. It kills them without a
+// request to end, because they are untrusted.
 func (h *Hub) endUntrusted(ctx context.Context, agents []changedAgent) error {
 	h.log.Warn("the project's file is not trusted any more; the agents that it defines are ended")
 	err := h.write(ctx, func(t store.Tx) error {

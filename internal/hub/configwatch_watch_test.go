@@ -13,17 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watched is a configuration that a test changes, and what is done about it.
+// watched is a configuration that a test changes, with a record of the reactions.
 type watched struct {
 	mu         sync.Mutex // guards the fields below
 	generation uint64
 	revoked    bool
 	executors  bool
-	failure    error         // of what is done next
-	tells      chan struct{} // nil: nothing tells of changes
+	failure    error         // returned by the next reaction
+	tells      chan struct{} // nil: no change notifications
 
-	looks      int // at the generation
-	watches    int // that have not been stopped
+	looks      int // calls of Generation
+	watches    int // not yet stopped
 	reconsider int
 	ended      []changedAgent
 }
@@ -76,14 +76,14 @@ func (c *watched) set(change func()) {
 	change()
 }
 
-// now is what was done until now.
+// now returns the reactions so far.
 func (c *watched) now() (looks, reconsider int, ended []changedAgent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.looks, c.reconsider, slices.Clone(c.ended)
 }
 
-// start makes a watch that is closed when the test ends.
+// start returns a watch that is closed when the test ends.
 func start(t *testing.T) (*watched, *configWatch) {
 	c := &watched{}
 	w := newConfigWatch(context.Background(), configWatchOptions{Changes: c, HasExecutors: c.hasExecutors, RulesChanged: c.rulesChanged, TrustRevoked: c.trustRevoked})
@@ -91,8 +91,8 @@ func start(t *testing.T) (*watched, *configWatch) {
 	return c, w
 }
 
-// wait lets time pass, which is never that of a look, so that it is over when a
-// test goes on.
+// wait lets time pass. It never ends at the time of a poll, so that a poll is over when the test
+// continues.
 func wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -210,8 +210,8 @@ func TestWhoTakesTheTrustBackEndsTheProjectsAgents(t *testing.T) {
 	})
 }
 
-// A running look does not wait for its next turn: an agent that starts just before a
-// revocation, or just behind it, ends at once, though nothing tells of a change.
+// An agent that starts just before or after a revocation ends at once: the poll does not wait for
+// its next interval, and needs no change notification.
 func TestAnAgentThatStartsWakesTheLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := start(t)

@@ -11,17 +11,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// following is a run after another one of a thread that may do what that one might.
+// following returns a run after another run of a thread, with the same permissions.
 func following(thread domain.Thread, from domain.Run, prompt, agent string) domain.Run {
 	run := newRun(LaunchSpec{Prompt: prompt, Mode: thread.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
 	run.Parent, run.AgentMode = from.ID, thread.AgentModeAfter(from)
 	return run
 }
 
-// Continue makes a run that follows another one: in its thread if that is the
-// thread's last run or has not ended, where it queues behind what is there,
-// else in a fork of the thread, as with Fork. A draft is launched: it has
-// nothing that could be followed.
+// Continue creates a run that follows another one. If that is the thread's last run or has not
+// ended, the new run is queued in the thread. Otherwise it starts a fork of the thread, as with
+// Fork. A draft has no history to follow, so Continue launches it.
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
 	if err := spec.Gates.Check(ctx); err != nil {
 		return domain.Session{}, err
@@ -48,7 +47,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if from.State == domain.Discarded {
 			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State)
 		}
-		if spec.Fork && !from.State.Ended() { // what it will have said is not known yet
+		if spec.Fork && !from.State.Ended() { // its output is not known yet
 			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State)
 		}
 		thread, err := t.Thread(h.ctx, from.Thread)
@@ -59,7 +58,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err != nil {
 			return err
 		}
-		thread.Agent = agent.Name // of a history that was taken over it is not known before
+		thread.Agent = agent.Name // an imported history may not name its agent
 		last, err := t.LastRun(h.ctx, thread.ID)
 		if err != nil {
 			return err
@@ -72,7 +71,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			return err
 		}
 		if !spec.Fork && (isLast || !from.State.Ended()) {
-			from = last // others may wait behind what was named
+			from = last // others may be queued behind the named run
 			err = t.UpdateThread(thread)
 		} else {
 			thread, err = h.fork(t, thread, from, spec.ThreadUUID)
@@ -104,7 +103,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 	return h.query.ByRun(ctx, run.ID)
 }
 
-// launchDraft queues a draft, with what spec changes of it.
+// launchDraft queues a draft, with the changes in spec.
 func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec ContinueSpec) error {
 	if spec.Fork {
 		return domain.Errorf(domain.KindBadState, "%s is a draft: there is nothing to fork", domain.TaskName(run.Task))
@@ -125,7 +124,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if spec.Settings != nil {
 		turns := thread.Settings.MaxTurns
 		spec.Settings(&thread.Settings)
-		if thread.Settings.MaxTurns == 0 { // it is still the draft's own session
+		if thread.Settings.MaxTurns == 0 { // still the draft's own session
 			thread.Settings.MaxTurns = turns
 		}
 		run.Tools = thread.Settings.AllowedTools

@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
-// Reading a conversation page by page costs in proportion to its length, also with an
-// approval for each tool call.
+// Reading a conversation page by page costs in proportion to its length, also with an approval for
+// each tool call.
 func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	ctx := context.Background()
@@ -37,7 +37,7 @@ func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 		require.Equal(t, 2*entries, offset)
 		return after.Mallocs - before.Mallocs
 	}
-	cost(100) // what is prepared once
+	cost(100) // warms caches
 	short, long := cost(500), cost(2000)
 	t.Logf("%d allocations for 1,000 events, %d for 4,000: %.2f times as many", short, long, float64(long)/float64(short))
 	assert.Less(t, float64(long), 5*float64(short))

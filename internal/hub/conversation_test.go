@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// events are an entry's, as clients see them.
+// events returns the events of entries, as clients see them.
 func events(list []query.Entry) (names []string) {
 	for _, e := range list {
 		names = append(names, fmt.Sprintf("%s %s", e.Kind, e.Key))
@@ -25,8 +25,8 @@ func events(list []query.Entry) (names []string) {
 	return names
 }
 
-// Whatever page is asked for is that part of the whole, with notes and without
-// them, while runs change between one page and the next.
+// Every page is the matching part of the whole conversation, with and without notes, while runs
+// change between pages.
 func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	ctx := context.Background()

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// A countingStore counts what changes ask of the store.
+// countingStore counts the store calls of transactions.
 type countingStore struct {
 	store.Store
 
@@ -25,7 +25,7 @@ type countingStore struct {
 	calls map[string]int
 }
 
-// countCalls has a hub use a store that counts.
+// countCalls opens the hub on a counting store.
 func countCalls(o *Options) (count func(name string) int) {
 	c := &countingStore{calls: map[string]int{}}
 	open := o.OpenStore
@@ -163,7 +163,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	assert.Equal(t, 1, closed())
 	c := cutShort()
 	end(c)
-	end(b) // which is older
+	end(b) // the older one
 	assert.Equal(t, 2, closed(), "what was closed before is not looked at again")
 	assert.Zero(t, closed())
 	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.SetMeta("unsettled", "1") }))
@@ -219,7 +219,7 @@ func (c *countingStore) add(name string, n int) {
 	c.calls[name] += n
 }
 
-// insertQuestions inserts a run with tool calls and an approval for each.
+// insertQuestions inserts a run with n tool calls and an approval for each.
 func insertQuestions(t *testing.T, h *Hub, n int) domain.Run {
 	t.Helper()
 	r := insert(t, h, domain.Completed)
@@ -240,7 +240,7 @@ func insertQuestions(t *testing.T, h *Hub, n int) domain.Run {
 	return r
 }
 
-// A page reads its own entries and their approvals, wherever in the conversation it is.
+// A page reads only its own entries and their approvals, wherever it is in the conversation.
 func TestAPageReadsItsOwnEntriesOnly(t *testing.T) {
 	var count func(string) int
 	h := openHub(t, database(t), hang, func(o *Options) { count = countCalls(o) })

@@ -138,8 +138,8 @@ func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 	assert.Empty(t, rules, "an answer is no rule")
 }
 
-// An agent that lets a human choose can be told nothing but a choice; a wrong
-// one must not be made of other words.
+// If an agent offers a choice, the decision must be one of its options. A wrong option must not be
+// made from other words.
 func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	options := []catalog.PermissionOption{{OptionID: "a", Name: "Red", Kind: "allow_once"}, {OptionID: "b", Name: "Blue", Kind: "allow_once"}, {OptionID: "c", Name: "Neither", Kind: "reject_once"}}
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -179,7 +179,7 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	assert.Equal(t, "/dark red", await(t, h, s).Result, "the words go beside the only answer")
 }
 
-// The agent is told the option: one that says the opposite would be done.
+// The option sent to the agent must match the decision, because the agent acts on the option.
 func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
@@ -195,7 +195,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask   approval.Spec
 		d     approval.Decision
-		param string // that is wrong; "": none
+		param string // the invalid parameter; "": none
 	}{
 		"allowing what is denied":     {call(both...), approval.Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
 		"rejecting what is approved":  {call(both...), approval.Decision{Decision: "approve", Option: "no"}, "option"},
@@ -225,7 +225,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	}
 }
 
-// Most agents run a tool with their own input, whatever they are told.
+// Most agents run a tool with their own input, whatever the answer contains.
 func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	path := database(t)
 	fixed := true
@@ -253,8 +253,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	require.NoError(t, err, "the same is no other one")
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 
-	// One that was changed for an agent that would have heeded it is asked again
-	// by one that does not.
+	// An input changed for an agent that accepts changes is asked again by an agent that does not.
 	fixed = false
 	launchIn(t, h, "a", "p")
 	a = pendingOf(t, h, 1)[0]
@@ -294,7 +293,7 @@ func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 	}
 }
 
-// crash makes a hub that died while its runs asked.
+// crash leaves the database of a hub that died while its runs were asking.
 func crash(t *testing.T, path string, play play, threads ...string) {
 	t.Helper()
 	h := openHub(t, path, play)
@@ -317,7 +316,7 @@ func TestARunThatHasEndedAsksNothing(t *testing.T) {
 	pendingOf(t, h, 0)
 }
 
-// Whoever gives up on a question while it is being asked leaves none.
+// A client that cancels its question while it is being stored leaves no question.
 func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
 	synctest.Test(t, testGivenUp)
 }
@@ -327,7 +326,7 @@ func testGivenUp(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		given, cancel := context.WithCancel(ctx)
 		cancel()
-		x.ask(given, "Write", nil) // the change is on its way already
+		x.ask(given, "Write", nil) // the transaction is already on its way
 		close(gaveUp)
 		return hang(ctx, x)
 	})
@@ -338,7 +337,7 @@ func testGivenUp(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for range 20 { // -race sees who reads what the writer writes
+	for range 20 { // lets -race see concurrent reads and writes
 		_, _ = h.Approvals().Create(ctx, approval.Spec{Run: s.RunID, Tool: "Write"})
 		_, _ = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 		_, _ = h.Approvals().Decide(ctx, approval.Decision{ID: "call", Decision: "approve"})

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
-// turns are what an agent does in its first turn, in its second one, and so on.
+// turns plays one function for each turn in order.
 func turns(each ...play) play {
 	var n atomic.Int64
 	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -25,8 +25,8 @@ func turns(each ...play) play {
 	}
 }
 
-// hears asks to write, is given the answer, and then does what then says: its
-// executor has not seen that it took the answer.
+// hears asks to write, gets the answer, and continues with then. Its executor does not report that
+// it took the answer.
 func hears(then play) play {
 	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
@@ -43,7 +43,7 @@ func ends(result catalog.ExecutePromptResult) play {
 	return func(context.Context, *turn) catalog.ExecutePromptResult { return result }
 }
 
-// says says what it was answered when it asked to write.
+// says asks to write and says the answer.
 func says(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
 	return completed
@@ -51,7 +51,7 @@ func says(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 
 var exited = catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: codeAgentExited, Message: "it ended"}}
 
-// approval is a question as it is now.
+// approvalNow returns the current state of a question.
 func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 	t.Helper()
 	a, err := h.Approvals().Find(context.Background(), id)
@@ -59,7 +59,7 @@ func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 	return a
 }
 
-// notes are what the conversation of a run says of answers.
+// notes returns the notices about answers in the conversation of a run.
 func notes(t *testing.T, h *Hub, run string) (list []string) {
 	t.Helper()
 	c, err := h.query.Conversation(context.Background(), run, query.Page{})
@@ -72,7 +72,7 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 	return list
 }
 
-// lastOf is the last run of a conversation, when it has ended.
+// lastOf waits for the last run of a conversation to end and returns it.
 func lastOf(t *testing.T, h *Hub, thread string, source string) (s domain.Session) {
 	t.Helper()
 	until(t, h, func() bool {
@@ -83,8 +83,8 @@ func lastOf(t *testing.T, h *Hub, thread string, source string) (s domain.Sessio
 	return s
 }
 
-// However an agent ends that was given an answer and is not known to have acted
-// on it, the human is asked again, and the answer stays what it was.
+// If an agent ends without having acted on an answer, the human is asked again, however the agent
+// ended. The first answer is kept.
 func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    play
@@ -151,7 +151,7 @@ func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
 	assert.Empty(t, notes(t, h, s.UUID))
 }
 
-// A denial lets nothing be done, so it need not be carried out.
+// A denial permits nothing, so it need not be delivered.
 func TestADenialIsNotAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launch(t, h, "p")
@@ -161,7 +161,7 @@ func TestADenialIsNotAskedAgain(t *testing.T) {
 	pendingOf(t, h, 0)
 }
 
-// Whoever stops a turn after an answer takes the answer back.
+// Stopping a turn after an answer takes the answer back.
 func TestAStopTakesAnAnswerBack(t *testing.T) {
 	h := openHub(t, database(t), hears(hang))
 	s := launch(t, h, "p")
@@ -177,7 +177,7 @@ func TestAStopTakesAnAnswerBack(t *testing.T) {
 	assert.Contains(t, said[0], "approved, but the turn was stopped")
 }
 
-// What takes too long was not stopped by anybody who knew of the answer.
+// A timeout says nothing about the answer, so it keeps it.
 func TestATimeoutTakesNoAnswerBack(t *testing.T) {
 	h := openHub(t, database(t), hears(hang))
 	s := launch(t, h, "p")
@@ -188,8 +188,7 @@ func TestATimeoutTakesNoAnswerBack(t *testing.T) {
 	assert.NotEmpty(t, pendingOf(t, h, 1)[0].Reopened)
 }
 
-// An answer for an agent that had gone is not used up by another agent that
-// goes as well.
+// An answer for a dead agent stays valid if the agent resumed for it dies too.
 func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		second play
@@ -221,7 +220,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 	}
 }
 
-// An agent that was told that a thing may be done already may find that it is.
+// An agent that learns that its call may already have run can find that it has.
 func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed)))
 	launchIn(t, h, "a", "p")
@@ -238,7 +237,8 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	assert.Contains(t, said[1], "approved, but the agent went on without asking this again")
 }
 
-// An agent whose turn has ended early may go on by itself: what it asks then was answered.
+// An agent whose turn ended early may continue by itself. Its next question has already been
+// answered.
 func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
 	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed), says))
 	launchIn(t, h, "a", "p")
@@ -252,7 +252,7 @@ func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
 	pendingOf(t, h, 0)
 }
 
-// An agent that puts its question in other words has asked it.
+// An agent that repeats its question in other words has asked it.
 func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
 	path := database(t)
 	play := turns(hears(hang), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -270,7 +270,7 @@ func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
 	pendingOf(t, h, 0)
 }
 
-// A rule that was kept with an answer answers the question when it comes again.
+// A rule stored with an answer answers the question when it is asked again.
 func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
 	path := database(t)
 	play := turns(hears(hang), says)
@@ -285,8 +285,7 @@ func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
 	assert.False(t, approvalNow(t, h, first.ID).Carried)
 }
 
-// asksAndEnds asks to write, and its agent exits before anybody has answered, once
-// it may.
+// asksAndEnds asks to write, and its agent exits before an answer, once may is closed.
 func asksAndEnds(may <-chan struct{}) play {
 	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		go hears(hang)(ctx, x)
@@ -295,9 +294,9 @@ func asksAndEnds(may <-chan struct{}) play {
 	}
 }
 
-// A question of a dead agent stays open until somebody goes on with another turn:
-// as that begins it is closed, however the turn ends, and whichever way it was asked
-// for. To approve it then runs nothing.
+// A question of a dead agent stays open until a client starts another turn. Its start closes the
+// question, however the turn was launched and however it ends. Approving the question then runs
+// nothing.
 func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 	inThread := func(source string) func(*Hub, string) (domain.Session, error) {
 		return func(h *Hub, thread string) (domain.Session, error) {
@@ -361,7 +360,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 	}
 }
 
-// A turn that was wanted before the question was there knows nothing of it.
+// A turn that was queued before the question does not supersede it.
 func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
 	path := database(t)
 	waits := make(chan struct{})
@@ -381,8 +380,8 @@ func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
 	assert.Equal(t, first.ID, pendingOf(t, h, 1)[0].ID)
 }
 
-// An executor that somebody else wrote tells nothing of answers: what it
-// reports next shows that it went on.
+// A third-party executor does not report deliveries of answers. Its next report shows that the
+// agent continued.
 func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 	foreign := func(o *Options) { o.Agents = agents{"executor"} }
 	h := openHub(t, database(t), turns(
@@ -398,8 +397,8 @@ func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 	}
 }
 
-// reopened is a question that was approved, and is open again since its agent
-// ended before it was known to have acted on that.
+// reopened returns a question that was approved and is open again, because its agent ended before
+// it was known to have acted on the answer.
 func reopened(t *testing.T, h *Hub, thread string) (first, again domain.Approval) {
 	t.Helper()
 	await(t, h, launchAndApprove(t, h, thread, &first))
@@ -414,8 +413,8 @@ func launchAndApprove(t *testing.T, h *Hub, thread string, first *domain.Approva
 	return s
 }
 
-// Whoever continues a conversation in which a question is open again has its
-// agent ask it: that it may have been carried out is still said.
+// If continuing a conversation makes the agent repeat a reopened question, the question still warns
+// that the call may have run.
 func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T) {
 	path := database(t)
 	play := turns(hears(ends(exited)), hears(hang), hears(ends(completed)))
@@ -442,8 +441,7 @@ func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T
 	assert.Equal(t, []any{asked.ID, first.ID, again.Reopened}, []any{kept.ID, kept.Reopens, kept.Reopened})
 }
 
-// A turn that was at work already when an answer came has not been told of it,
-// whatever else it asked for.
+// A turn that was already running when an answer came has not seen it, whatever else it asked.
 func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 	asks := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.ask(ctx, "Write", map[string]string{"file_path": "another"})
@@ -464,7 +462,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 			}, asks, says)
 			h := openHub(t, path, play)
 			launchIn(t, h, "a", "p")
-			at := launchIn(t, h, "a", "something else") // before the question is there: it does not overtake it
+			at := launchIn(t, h, "a", "something else") // launched before the question, so it does not supersede it
 			close(may)
 			open := pendingOf(t, h, 1)[0]
 			if c.stale {
@@ -496,8 +494,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 	}
 }
 
-// A question that is open again shows the agent's own input; that the human
-// approved another one is said.
+// A reopened question shows the agent's own input and notes that the human approved another input.
 func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launchIn(t, h, "a", "p")

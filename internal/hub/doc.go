@@ -1,6 +1,5 @@
-// Package hub is the life of runs: launching, the one function that changes their
-// state, which of them starts next, how one is executed, and what becomes of those
-// that a dead process left behind. It puts the owners of all other state together
-// (see docs/architecture.md) and hands them out: the log, the inbox of questions,
-// terminals, keys. It knows nothing of connections.
+// Package hub runs the life cycle of runs: launch, state transitions, scheduling, execution, and
+// recovery after a crash. One function, transition, makes every state change. The hub also
+// constructs the owners of all other state and hands them out: the event log, the approval inbox,
+// terminals, keys; see docs/architecture.md. It does not depend on connections.
 package hub

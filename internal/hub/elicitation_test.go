@@ -16,7 +16,7 @@ import (
 
 const portForm = `{"type":"object","properties":{"port":{"type":"integer","minimum":1024},"log":{"type":"boolean"}},"required":["port"]}`
 
-// elicits asks for a form, or for what else e is, and says what it is told.
+// elicits requests a form, or what else e contains, and says the answer.
 func elicits(e catalog.Elicitation) play {
 	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		r, err := x.request(ctx, catalog.RequestPermissionParams{SessionToken: x.p.SessionToken, Title: "Where to?", Elicitation: &e})
@@ -107,7 +107,7 @@ func TestAnAddressIsAgreedToWithoutValues(t *testing.T) {
 	assert.Equal(t, []string{"Sign in — the agent says that this is done"}, notes(t, h, s.UUID), "in the place of the answer")
 }
 
-// A form outlives the process that asked: its values wait until the agent asks again.
+// A form outlives the process that requested it: its values wait until the agent asks again.
 func TestAFormThatIsAnsweredAfterAKillIsGivenItsValues(t *testing.T) {
 	path := database(t)
 	crash(t, path, elicits(asForm), "a")
@@ -134,12 +134,11 @@ func TestAFormThatIsDismissedAfterAKillResumesNothing(t *testing.T) {
 	assert.False(t, approvalNow(t, h, a.ID).Carried)
 }
 
-// Values that cannot be handed over are not lost without a word: the form is shown
-// again, and says why.
+// Values that cannot be delivered are not lost silently: the form is shown again with the reason.
 func TestValuesThatTheAgentNeverGotAreSaidSo(t *testing.T) {
 	path := database(t)
 	crash(t, path, elicits(asForm), "a")
-	h := openHub(t, path, ends(completed)) // it goes on without asking again
+	h := openHub(t, path, ends(completed)) // the agent continues without asking again
 	a := pendingOf(t, h, 1)[0]
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
 	require.NoError(t, err)
@@ -150,7 +149,7 @@ func TestValuesThatTheAgentNeverGotAreSaidSo(t *testing.T) {
 	assert.Contains(t, again.Reopened, "it never got the answer")
 }
 
-// Another address is another question, whatever was agreed to before.
+// Consent is for one address; another address is another question.
 func TestAnAgreementIsForOneAddress(t *testing.T) {
 	path := database(t)
 	crash(t, path, elicits(asURL), "a")

@@ -15,12 +15,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 )
 
-// clientOf is the context of a client that has sent a DISPLAY.
+// clientOf returns the context of a client that sent a DISPLAY.
 func clientOf(t *testing.T, display string) context.Context {
 	return clientenv.Context(t.Context(), clientenv.Environment{"DISPLAY": display})
 }
 
-// started notes with which DISPLAY agents are started, by prompt.
+// started records the DISPLAY with which agents start, by prompt.
 type started struct {
 	mu       sync.Mutex
 	displays map[string]string
@@ -130,7 +130,7 @@ func TestAResumedRunHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	assert.Equal(t, []string{"b", "c"}, displays)
 }
 
-// The run after failed gates works for the same client.
+// A run that follows failed gates uses the environment of the same client.
 func TestGatesGoOnWithTheEnvironmentOfTheClient(t *testing.T) {
 	var mu sync.Mutex
 	var displays []string

@@ -16,8 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// executeStarted gives each run that was started a goroutine of its own, until the
-// hub ends.
+// executeStarted runs each started run in its own goroutine until the hub ends.
 func (h *Hub) executeStarted() {
 	for {
 		select {
@@ -31,7 +30,7 @@ func (h *Hub) executeStarted() {
 	}
 }
 
-// limit ends a run when it has taken as long as it may.
+// limit ends a run when its time limit is reached.
 func (h *Hub) limit(live *liveRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +48,7 @@ func (h *Hub) execute(live *liveRun) {
 	defer h.tokens.Revoke(run.ID)
 	h.limit(live)
 	result, agent, err := h.attempt(run, live)
-	h.tellOfSignIn(agent, result, err)
+	h.reportSignIn(agent, result, err)
 	live.reports.Finish()
 	close(live.answered)
 	if h.ctx.Err() != nil {
@@ -57,7 +56,7 @@ func (h *Hub) execute(live *liveRun) {
 	}
 	for full := false; ; full = true {
 		werr := h.write(h.ctx, func(t store.Tx) error {
-			if full { // what came with the end is lost
+			if full { // output at the end is lost
 				return h.finishFull(t, run.ID)
 			}
 			return h.finish(t, run.ID, live.reports.Judge(result), err)
@@ -74,7 +73,7 @@ func (h *Hub) execute(live *liveRun) {
 	}
 }
 
-// finishFull ends a run whose end could not be kept at first.
+// finishFull ends a run whose end could not be stored at first.
 func (h *Hub) finishFull(t store.Tx, id int64) error {
 	run, err := t.Run(h.ctx, id)
 	if err != nil || run.State.Ended() {
@@ -83,8 +82,8 @@ func (h *Hub) finishFull(t store.Tx, id int64) error {
 	return h.cutShort.Fail(t, run)
 }
 
-// attempt runs a prompt of a thread with an executor of its agent. An error means that
-// there was none, or that it has gone.
+// attempt runs a prompt with an executor of the thread's agent. It returns an error if no executor
+// could be started, or if it was lost.
 func (h *Hub) attempt(run domain.Run, live *liveRun) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
 	thread, err := h.store.Thread(live.ctx, run.Thread)
 	if err == nil {
@@ -96,7 +95,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (result catalog.ExecuteProm
 	return result, agent, err
 }
 
-// attemptWith is attempt with the agent of a thread.
+// attemptWith is attempt with a given agent.
 func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, agent config.Agent) (result catalog.ExecutePromptResult, err error) {
 	if h.configs != nil {
 		h.configs.RunStarted(run.ID, agent.FromProject)
@@ -108,12 +107,12 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	}
 	defer lease.Release()
 	defer h.intake.Join(lease)()
-	if h.configs != nil && agent.Driver == config.DriverExecutor { // one of ours runs agents of others, too, and is no agent
+	if h.configs != nil && agent.Driver == config.DriverExecutor { // Duet's executors also run other agents and are not agents themselves
 		h.configs.AgentIsExecutor(run.ID, lease.Kill)
 	}
 	err = h.write(live.ctx, func(t store.Tx) error {
 		var err error
-		if run, err = t.Run(h.ctx, run.ID); err != nil { // its mode may be another one by now
+		if run, err = t.Run(h.ctx, run.ID); err != nil { // its mode may have changed
 			return err
 		}
 		t.AfterCommit(func() {
@@ -162,8 +161,8 @@ func metaFor(run domain.Run) json.RawMessage {
 	return of.Meta
 }
 
-// tellOfSignIn tells what an answer, or a failure, says of who is signed in to an agent.
-func (h *Hub) tellOfSignIn(agent config.Agent, result catalog.ExecutePromptResult, err error) {
+// reportSignIn reports what a result or failure says about the agent's sign-in.
+func (h *Hub) reportSignIn(agent config.Agent, result catalog.ExecutePromptResult, err error) {
 	wanted := result.Error != nil && result.Error.Code == codeAuthRequired
 	if h.opts.AgentTold == nil || err != nil || agent.Driver != config.DriverACP || result.Status != catalog.StatusCompleted && !wanted {
 		return
@@ -171,7 +170,7 @@ func (h *Hub) tellOfSignIn(agent config.Agent, result catalog.ExecutePromptResul
 	h.opts.AgentTold(agent, !wanted)
 }
 
-// finish brings a run to the end that its executor reported.
+// finish moves a run to the end state that its executor reported.
 func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, failure error) error {
 	run, err := t.Run(h.ctx, id)
 	if err != nil {
@@ -180,7 +179,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if run.State.Ended() {
 		return nil
 	}
-	if h.cutShort.Ends(run) { // its agent was ended by us
+	if h.cutShort.Ends(run) { // the hub ended its agent
 		return h.cutShort.Fail(t, run)
 	}
 	if result.TokenUsage != nil {
@@ -193,8 +192,8 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 		why.code, why.message, why.signIn = e.Code, e.Message, e.AuthMethods
 	}
 	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
-		// It did not take its question back: that stays, and its answer resumes
-		// the run.
+		// The agent did not withdraw its question: the question stays, and its answer resumes the
+		// run.
 		if err := h.approvals.KeepQuestions(t, run); err != nil {
 			return err
 		}
@@ -217,7 +216,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	return h.transition(t, &run, domain.Failed, why)
 }
 
-// finishWithout ends a run whose executor could not be had, or has gone.
+// finishWithout ends a run whose executor could not be started or was lost.
 func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
 	var known *domain.Error
 	switch {
@@ -234,13 +233,13 @@ func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
 	return h.transition(t, &run, domain.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
 }
 
-// leaseFor is what is asked of the executors for an agent of a thread.
+// leaseFor returns the executor request for an agent of a thread.
 func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
 	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
-// launchOf says to an executor of ours how an agent is started for a client; one that
-// another program has written knows it itself.
+// launchOf returns how a Duet executor starts an agent for a client. A third-party executor starts
+// its agent itself.
 func (h *Hub) launchOf(a config.Agent, client clientenv.Environment) *catalog.AgentLaunch {
 	if a.Driver == config.DriverExecutor {
 		return nil
@@ -260,19 +259,19 @@ func programFor(a config.Agent, client clientenv.Environment) string {
 	return a.ProgramOn(client["PATH"])
 }
 
-// runEnvironments has the environments of the clients that launched the runs that have not
-// ended. They are in memory alone. Its methods may be called from any goroutine.
+// runEnvironments holds the client environments of the runs that have not ended. They are kept in
+// memory only. Its methods may be called from any goroutine.
 type runEnvironments struct {
 	mu    sync.Mutex
 	byRun map[int64]clientenv.Environment
-	ended map[int64]struct{} // these are kept for the run that follows when their gates fail
+	ended map[int64]struct{} // kept for the run that follows failed gates
 }
 
 func newRunEnvironments() *runEnvironments {
 	return &runEnvironments{byRun: make(map[int64]clientenv.Environment), ended: make(map[int64]struct{})}
 }
 
-// keep gives a run the environment of a client, nil for none, when t is committed.
+// keep gives a run a client's environment when t commits. nil means none.
 func (r *runEnvironments) keep(t store.Tx, run int64, e clientenv.Environment) {
 	if e == nil {
 		return

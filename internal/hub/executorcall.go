@@ -15,58 +15,57 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file answers executors that ask something of the hub for the run that
-// their session token stands for: what the run stands on, leave for a tool, a message
-// for its conversation.
+// This file answers executor calls. The session token of a call names its run: the executor gets
+// the run's context, asks for permissions, or adds a message.
 
-// callAgents knows the configured agents.
+// callAgents looks up configured agents.
 type callAgents interface {
-	// AgentFor is the agent of a name for somebody who may be restricted. Its error can
-	// be told.
+	// AgentFor returns a named agent, for a caller that may be restricted. Its error is safe to
+	// show to clients.
 	AgentFor(restricted bool, name string) (config.Agent, error)
-	// ConfirmsAnswers reports whether the executor of an agent tells which answers the
-	// agent has taken.
+	// ConfirmsAnswers reports whether an agent's executor confirms that the agent has taken an
+	// answer.
 	ConfirmsAnswers(agent string) bool
 }
 
-// callReports are what agents say, as it is taken in.
+// callReports receives what agents say.
 type callReports interface {
-	// EndMessage ends the message that a run's agent is writing: what was said before is
-	// on its way to the store when it returns.
+	// EndMessage ends the message that a run's agent is writing. When it returns, earlier text is
+	// on its way to the store.
 	EndMessage(ctx context.Context, run int64)
-	// Answered notes that the agent of a run has an answer, which counts as taken when
-	// the agent goes on.
+	// Answered notes that the agent of a run has an answer. The answer counts as taken when the
+	// agent continues.
 	Answered(run int64, approval string)
 }
 
-// executorCallOptions say what Calls stand on. All but the last are required.
+// executorCallOptions configure [ExecutorCalls]. All but the last are required.
 type executorCallOptions struct {
 	Store        store.Reader
 	Query        *query.Queries
-	Write        func(ctx context.Context, change func(store.Tx) error) error // its error can be told
+	Write        func(ctx context.Context, change func(store.Tx) error) error // its error is safe to show to clients
 	Tokens       *credential.Tokens
 	Keys         *credential.Keys
 	Conversation *conversation.Writer
 	Approvals    *approval.Inbox
 	Reports      callReports
 	Agents       callAgents
-	// GetsServers, if set, is told which MCP servers the agent of a run gets. It must not block.
+	// GetsServers, if set, gets the MCP servers of a run's agent. It must not block.
 	GetsServers func(s domain.Session, agent config.Agent, servers []catalog.MCPServer)
 }
 
-// ExecutorCalls answers executors. Its methods may be called from any goroutine; their errors
-// can be told.
+// ExecutorCalls answers executors. Its methods may be called from any goroutine. Their errors are
+// safe to show to clients.
 type ExecutorCalls struct {
 	opts executorCallOptions
 	ctx  context.Context
 }
 
-// newExecutorCalls makes Calls. When ctx ends, nothing is written any more.
+// newExecutorCalls returns ExecutorCalls. It writes nothing after ctx ends.
 func newExecutorCalls(ctx context.Context, opts executorCallOptions) *ExecutorCalls {
 	return &ExecutorCalls{opts: opts, ctx: ctx}
 }
 
-// GetExecutionContext tells an executor what a run stands on.
+// GetExecutionContext returns the context that an executor needs for a run.
 func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	var result catalog.GetExecutionContextResult
 	token, err := c.opts.Tokens.Find(p.SessionToken)
@@ -103,9 +102,8 @@ func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 	return result, err
 }
 
-// forkedSession is the agent's own session of which a run begins a fork, or "" where
-// that session has other things in it than what the fork shares: then the agent is told
-// the transcript.
+// forkedSession returns the agent's own session from which a run forks. It returns "" if that
+// session contains more than the fork shares; the agent then gets the transcript.
 func (c *ExecutorCalls) forkedSession(ctx context.Context, s domain.Session) (string, error) {
 	if s.Thread.Parent == 0 || s.Thread.NativeSession != "" || s.Run.Parent != s.Thread.ForkRun {
 		return "", nil
@@ -135,11 +133,11 @@ func joinPrompts(s domain.Settings) string {
 	return text
 }
 
-// maxTranscript is how much of a conversation an agent is told, in bytes, give
-// or take a run: the end of it.
+// maxTranscript limits, in bytes, how much of a conversation's end an agent gets. The limit may be
+// exceeded by one run.
 const maxTranscript = 1 << 20
 
-// transcript is the conversation before a run, as an agent can be told it.
+// transcript returns the conversation before a run, for its agent.
 func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
 	chain, err := c.opts.Query.Chain(ctx, s)
 	if err != nil {
@@ -148,7 +146,7 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]cat
 	chain = chain[:len(chain)-1] // without the run itself
 	list, size := []catalog.Message{}, 0
 	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
-		if chain[n].State == domain.Cancelled { // it was taken back before an agent has seen it
+		if chain[n].State == domain.Cancelled { // it was cancelled before an agent saw it
 			continue
 		}
 		items, err := c.opts.Query.Items(ctx, chain[n].ID)
@@ -164,8 +162,7 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]cat
 	return list, nil
 }
 
-// CreateMessage puts a message of an executor into the conversation that its
-// token is good for.
+// CreateMessage adds an executor's message to the conversation that its token permits.
 func (c *ExecutorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	token, err := c.opts.Tokens.Find(p.SessionToken)
 	if err != nil {
@@ -179,7 +176,7 @@ func (c *ExecutorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessa
 	return c.writeMessage(ctx, p)
 }
 
-// AddMessage is CreateMessage for clients of our own user, who need no token.
+// AddMessage is CreateMessage for clients of the same user, which need no token.
 func (c *ExecutorCalls) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	if err := c.checkMessage(ctx, p); err != nil {
 		return catalog.CreateMessageResult{}, err
@@ -187,7 +184,7 @@ func (c *ExecutorCalls) AddMessage(ctx context.Context, p catalog.CreateMessageP
 	return c.writeMessage(ctx, p)
 }
 
-// checkMessage refuses a message before anything is changed for it.
+// checkMessage validates a message before any change.
 func (c *ExecutorCalls) checkMessage(ctx context.Context, p catalog.CreateMessageParams) error {
 	if err := c.CheckTokenOf(ctx, p.SessionToken, p.TaskID); err != nil {
 		return err
@@ -208,14 +205,14 @@ func (c *ExecutorCalls) writeMessage(ctx context.Context, p catalog.CreateMessag
 		item, err = c.opts.Conversation.Message(t, &run, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
 		return err
 	})
-	if err != nil { // the change may still be under way, if ctx has ended
+	if err != nil { // the transaction may still run if ctx has ended
 		return catalog.CreateMessageResult{}, err
 	}
 	return catalog.CreateMessageResult{MessageID: item.Key, CreatedAt: item.Created.UTC().Format(time.RFC3339Nano)}, nil
 }
 
-// RequestPermission asks, by the policy first and then a person, whether a tool of
-// the run may run that the token is for.
+// RequestPermission decides whether a tool of the token's run may run: the policy first, then a
+// person.
 func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	token, err := c.TokenOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
@@ -230,7 +227,7 @@ func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.Request
 	if err != nil || result.ApprovalID == "" {
 		return result, err
 	}
-	// Should the run not be found, its answers count as taken when it completes.
+	// If the run is not found, its answers count as taken when it completes.
 	if run, err := c.opts.Store.Run(ctx, token.Run); err == nil && !c.opts.Agents.ConfirmsAnswers(run.Agent) {
 		c.opts.Reports.Answered(token.Run, result.ApprovalID)
 	}
@@ -239,12 +236,11 @@ func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.Request
 
 var errOthersToken = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation, or of another task in it")
 
-// TokenOf is what a session token stands for. It is refused for the task of another
-// run: task is any id of one, or "" where none is named. Errors are of
-// [domain.KindInvalidToken].
+// TokenOf parses a session token. task is any id of the token's run, or "" if the request names
+// none. Errors are of [domain.KindInvalidToken].
 func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credential.Token, error) {
 	token, err := c.opts.Tokens.Find(text)
-	if err != nil || task == "" || task == token.Task { // nearly always
+	if err != nil || task == "" || task == token.Task { // the usual case
 		return token, err
 	}
 	id, err := c.opts.Store.Find(ctx, task)
@@ -257,8 +253,8 @@ func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credent
 	return token, nil
 }
 
-// CheckTokenOf reports whether a token that a client sent is good for the
-// conversation of a run or thread, which any of its ids names. "" is, for all.
+// CheckTokenOf checks that a client's token permits the conversation that id names; id may be any
+// id of a run or thread. "" permits every conversation.
 func (c *ExecutorCalls) CheckTokenOf(ctx context.Context, token, id string) error {
 	if token == "" {
 		return nil
@@ -274,8 +270,7 @@ func (c *ExecutorCalls) CheckTokenOf(ctx context.Context, token, id string) erro
 	return err
 }
 
-// CheckToken reports whether a token that a client sent is good. Clients of
-// our own user need none: "" is.
+// CheckToken checks a client's token. "" is valid, because clients of the same user need no token.
 func (c *ExecutorCalls) CheckToken(token string) error {
 	if token == "" {
 		return nil

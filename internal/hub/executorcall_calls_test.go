@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// world has calls with a store, and is the agents, what they report, and the events.
+// world is ExecutorCalls with a store. It also fakes the agents, their reports, and the events.
 type world struct {
 	*ExecutorCalls
 	store  store.Store
@@ -65,7 +65,7 @@ func (w *world) AgentFor(_ bool, name string) (config.Agent, error) {
 	return config.Agent{Name: name, MCPServers: []catalog.MCPServer{{Name: "of the agent"}}}, nil
 }
 
-// run adds a run, and a conversation for it where thread has none, with its token.
+// run adds a run with its token, and a conversation if thread has none.
 func (w *world) run(t *testing.T, thread *domain.Thread, r domain.Run) (run domain.Run, token string) {
 	t.Helper()
 	require.NoError(t, w.store.Write(t.Context(), func(tx store.Tx) error {
@@ -96,8 +96,7 @@ func message(token, task, role, text string) catalog.CreateMessageParams {
 	return catalog.CreateMessageParams{SessionToken: token, TaskID: task, Message: catalog.CreateMessage{Role: role, Content: content}}
 }
 
-// A token is good for its run, by any of that one's ids, and for no other, not even of
-// the same conversation.
+// A token is valid for its own run, by any id of it, and for no other run of the conversation.
 func TestTokenOf(t *testing.T) {
 	w := newWorld(t)
 	thread := &domain.Thread{Agent: "fake"}
@@ -122,7 +121,7 @@ func TestTokenOf(t *testing.T) {
 	assert.NoError(t, w.CheckToken(""), "clients of our own user need none")
 }
 
-// Who has a token may name all of its conversation, and nothing else.
+// A token holder may name anything in its conversation and nothing else.
 func TestCheckTokenOf(t *testing.T) {
 	w := newWorld(t)
 	thread := &domain.Thread{Agent: "fake"}
@@ -138,8 +137,7 @@ func TestCheckTokenOf(t *testing.T) {
 	assert.Equal(t, domain.KindRunNotFound, callKindOf(t, w.CheckTokenOf(t.Context(), token, "nothing")))
 }
 
-// A message of an executor stands behind what its agent was writing, without the keys
-// that the agent was given.
+// An executor's message follows what its agent was writing, with the agent's secrets redacted.
 func TestCreateMessage(t *testing.T) {
 	w := newWorld(t)
 	run, token := w.run(t, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Running})
@@ -155,7 +153,7 @@ func TestCreateMessage(t *testing.T) {
 	assert.Equal(t, []catalog.Message{{Role: "assistant", Content: "it is [secret]", Type: "message"}}, conversation.Transcript(items))
 }
 
-// A message that is refused leaves that which the agent is writing in one piece.
+// A refused message does not split the agent's current message.
 func TestRefusedMessage(t *testing.T) {
 	w := newWorld(t)
 	run, token := w.run(t, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Running})
@@ -171,7 +169,7 @@ func TestRefusedMessage(t *testing.T) {
 	assert.NoError(t, err, "our own user does not")
 }
 
-// An agent is told what its conversation stands on, without what was taken back.
+// An agent gets the context of its conversation without cancelled prompts.
 func TestExecutionContext(t *testing.T) {
 	w := newWorld(t)
 	thread := &domain.Thread{Agent: "fake", Model: "large", NativeSession: "native", Settings: domain.Settings{
@@ -197,7 +195,7 @@ func TestExecutionContext(t *testing.T) {
 	assert.EqualError(t, err, "the agent is not configured any more")
 }
 
-// A fork begins with its parent's own session only while that has nothing more in it.
+// A fork uses its parent's own session only while that has no further content.
 func TestForkedSession(t *testing.T) {
 	w := newWorld(t)
 	parent := &domain.Thread{Agent: "fake", NativeSession: "native"}

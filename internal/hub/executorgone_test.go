@@ -17,11 +17,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// crashing is an executor whose connection breaks, or that cannot be had.
+// crashing is an executor whose connection breaks, or that cannot be started.
 type crashing struct {
 	*executors
 	refuse error
-	held   chan struct{} // Acquire waits for it, if it is set
+	held   chan struct{} // if set, Acquire waits for it
 	killed atomic.Int64
 }
 
@@ -107,7 +107,7 @@ func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
 		c := &crashing{}
 		release := make(chan struct{})
 		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult {
-			<-release // whatever it is told
+			<-release // despite cancellation
 			return completed
 		}, withExecutors(c))
 		s := inState(t, h, launch(t, h, "p"), domain.Running)
@@ -156,7 +156,7 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 	})
 }
 
-// A process that is killed leaves its runs as they were.
+// A killed process leaves its runs in their states.
 func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 	path := database(t)
 	h := openHub(t, path, hang)

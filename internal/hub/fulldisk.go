@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// forFullDisk is the life of runs as a full disk needs it, as of [fullDiskRuns].
+// forFullDisk implements [fullDiskRuns].
 type forFullDisk struct{ hub *Hub }
 
 func (f forFullDisk) Change(ctx context.Context, change func(store.Tx) error) error {
@@ -53,8 +53,8 @@ func (f forFullDisk) AnnounceFull(run domain.Run) {
 	f.hub.endAwaiting(run.ID)
 }
 
-// unstored gives a session the state failed where a full disk has ended it, and that is
-// not stored yet.
+// unstored returns an overlay that marks a session as failed if a full disk has ended it and the
+// end is not stored yet.
 func (f forFullDisk) unstored() (overlay func(*domain.Session)) {
 	runs := f.hub.cutShort.Runs()
 	if len(runs) == 0 {
@@ -67,52 +67,50 @@ func (f forFullDisk) unstored() (overlay func(*domain.Session)) {
 	}
 }
 
-// What follows ends runs that cannot go on since the disk is full, and closes what
-// they left open when there is room again.
+// This file ends runs that cannot continue because the disk is full. When space is free again, it
+// closes what they left open.
 
-// fullDiskRuns is what [cutShortByFullDisk] asks of the life of runs. Its methods may be called from any
+// fullDiskRuns is the access of [cutShortByFullDisk] to runs. Its methods may be called from any
 // goroutine; those with a store.Tx belong to the store's writer.
 type fullDiskRuns interface {
-	// Change makes a change in which runs may change their state. Its error is the
-	// store's own.
+	// Change runs a transaction that may change the states of runs. Its error is the store's own.
 	Change(ctx context.Context, change func(store.Tx) error) error
-	// Live are the runs that have an agent.
+	// Live returns the runs that have an agent.
 	Live() []int64
-	// StopperOf stops the agent that a run has now, without waiting for that.
+	// StopperOf returns a function that stops the current agent of a run without waiting.
 	StopperOf(run int64) (stop func())
-	// FailFull makes a run failed because the disk is full, and writes as little as
-	// can be.
+	// FailFull fails a run because the disk is full, with as few bytes as possible.
 	FailFull(t store.Tx, run domain.Run) error
-	// AnnounceFull tells clients that a run has failed because the disk is full, before
-	// that can be stored.
+	// AnnounceFull informs clients that a run has failed because the disk is full, before that can
+	// be stored.
 	AnnounceFull(run domain.Run)
 }
 
-// fullDiskQuestions are those of runs to people, and their answers.
+// fullDiskQuestions holds the approvals of runs and their answers.
 type fullDiskQuestions interface {
-	// KeepQuestions keeps those of a run that ends for whoever continues it.
+	// KeepQuestions keeps the open questions of an ending run for the run that continues it.
 	KeepQuestions(t store.Tx, run domain.Run) error
-	// SettleAnswers says what became of the answers of a run that has ended.
+	// SettleAnswers records what became of the answers of a run that has ended.
 	SettleAnswers(t store.Tx, run domain.Run, stopped bool) error
 }
 
-// fullDiskConversation is what is said and done in runs.
+// fullDiskConversation holds the messages and tool calls of runs.
 type fullDiskConversation interface {
-	// End closes what is open in a run.
+	// End closes the open items of a run.
 	End(t store.Tx, run *domain.Run) error
 }
 
-// fullDiskOptions say what CutShort stands on. All of them are required.
+// fullDiskOptions configure [cutShortByFullDisk]. All fields are required.
 type fullDiskOptions struct {
 	Store        store.Store
 	Runs         fullDiskRuns
 	Questions    fullDiskQuestions
 	Conversation fullDiskConversation
-	AwaitRoom    func(context.Context) error // waits until there may be room again
+	AwaitRoom    func(context.Context) error // waits until space may be free again
 	Logger       *slog.Logger
 }
 
-// cutShortByFullDisk are the runs that a full disk has cut short. Its methods may be called from
+// cutShortByFullDisk holds the runs that a full disk has stopped. Its methods may be called from
 // any goroutine; those with a store.Tx belong to the store's writer.
 type cutShortByFullDisk struct {
 	opts    fullDiskOptions
@@ -120,26 +118,25 @@ type cutShortByFullDisk struct {
 	keeping background.Group
 
 	mu      sync.Mutex         // guards the fields below
-	runs    map[int64]struct{} // until it is kept that they have ended
-	keeps   bool               // a goroutine sees to that
+	runs    map[int64]struct{} // stopped, and their end is not stored yet
+	keeps   bool               // a goroutine is storing the ends
 	hadRoom bool               // DiskHasRoom was called meanwhile: too early for these runs
 }
 
-// newFullDisk makes an empty set. When ctx ends, nothing is written any more.
+// newFullDisk returns an empty set. It writes nothing after ctx ends.
 func newFullDisk(ctx context.Context, opts fullDiskOptions) *cutShortByFullDisk {
 	return &cutShortByFullDisk{opts: opts, ctx: ctx, runs: make(map[int64]struct{})}
 }
 
-// Close waits until nothing is being kept any more, or ctx ends. The context of [newFullDisk]
-// ends before.
+// Close waits until pending ends are stored, or ctx ends. The context of [newFullDisk] must have
+// ended.
 func (c *cutShortByFullDisk) Close(ctx context.Context) error { return c.keeping.Close(ctx) }
 
-// DiskIsFull is told that a change found no room. What runs at that moment
-// cannot be kept any more, so it is cut short: at once with what the reserve has
-// room for, else as soon as there is room. What is started later has room.
+// DiskIsFull stops the active runs after a transaction found no space. It ends them at once if the
+// reserve has space, otherwise when space is free. Later runs are not affected.
 func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 	if !c.markAll() {
-		return // it is being dealt with, or nothing runs
+		return // already handled, or no run is active
 	}
 	c.opts.Logger.Error("the disk is full: what runs is ended", "err", cause)
 	if !c.keeping.Go(c.keep) {
@@ -149,8 +146,7 @@ func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 	}
 }
 
-// markAll marks all that runs as cut short, and reports whether somebody has
-// to begin to keep that.
+// markAll marks all active runs as stopped. begin reports whether the caller must start keep.
 func (c *cutShortByFullDisk) markAll() (begin bool) {
 	live := c.opts.Runs.Live()
 	c.mu.Lock()
@@ -163,10 +159,9 @@ func (c *cutShortByFullDisk) markAll() (begin bool) {
 	return begin
 }
 
-// keep keeps the ends of the runs that a full disk has cut short, and
-// returns when there is none any more.
+// keep stores the ends of the stopped runs, and returns when none is left.
 func (c *cutShortByFullDisk) keep() {
-	told := make(map[int64]bool) // the runs that stopAgents has seen to
+	told := make(map[int64]bool) // the runs that stopAgents has handled
 	for {
 		err := c.opts.Runs.Change(c.ctx, c.end)
 		if err != nil && !store.IsFull(err) {
@@ -191,17 +186,17 @@ func (c *cutShortByFullDisk) keep() {
 			}
 			return
 		}
-		if err == nil { // others have come meanwhile
+		if err == nil { // more runs were added meanwhile
 			continue
 		}
-		c.stopAgents(told) // nothing of what they do now would be kept
+		c.stopAgents(told) // their further output would not be stored
 		if c.opts.AwaitRoom(c.ctx) != nil {
 			return
 		}
 	}
 }
 
-// end ends the runs that are cut short, in as few bytes as can be.
+// end ends the stopped runs in as few bytes as possible.
 func (c *cutShortByFullDisk) end(t store.Tx) error {
 	runs := c.Runs()
 	for _, id := range runs {
@@ -212,7 +207,7 @@ func (c *cutShortByFullDisk) end(t store.Tx) error {
 		if !canEndOnFullDisk(run.State) {
 			continue
 		}
-		stop := c.opts.Runs.StopperOf(id) // the agent is forgotten with the commit
+		stop := c.opts.Runs.StopperOf(id) // the commit forgets the agent
 		if err := c.Fail(t, run); err != nil {
 			return err
 		}
@@ -228,14 +223,13 @@ func (c *cutShortByFullDisk) end(t store.Tx) error {
 	return nil
 }
 
-// canEndOnFullDisk reports whether a full disk ends a run in a state. One that is being
+// canEndOnFullDisk reports whether a full disk ends a run in this state. A run that is being
 // interrupted ends by itself.
 func canEndOnFullDisk(s domain.State) bool {
 	return s == domain.Starting || s == domain.Running || s == domain.WaitingInput
 }
 
-// Has reports whether a full disk has cut a run short, and that is not kept
-// yet.
+// Has reports whether a full disk has stopped a run whose end is not stored yet.
 func (c *cutShortByFullDisk) Has(run int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,14 +242,14 @@ func (c *cutShortByFullDisk) Ends(run domain.Run) bool {
 	return canEndOnFullDisk(run.State) && c.Has(run.ID)
 }
 
-// Runs are those that a full disk has cut short, which is not kept yet.
+// Runs returns the stopped runs whose end is not stored yet.
 func (c *cutShortByFullDisk) Runs() []int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.runs))
 }
 
-// Fail ends a run for which there is no room.
+// Fail ends a run for which the disk has no space.
 func (c *cutShortByFullDisk) Fail(t store.Tx, run domain.Run) error {
 	if err := c.noteLeftOpen(t, run.ID); err != nil {
 		return err
@@ -266,8 +260,8 @@ func (c *cutShortByFullDisk) Fail(t store.Tx, run domain.Run) error {
 	return c.opts.Runs.FailFull(t, run)
 }
 
-// stopAgents stops the agents of the runs whose ends cannot be kept yet, and tells
-// clients: they would wait for the ends until there is room. It sees to each run once.
+// stopAgents stops the agents of the runs whose ends cannot be stored yet, and informs clients,
+// which would otherwise wait for free space. It handles each run once.
 func (c *cutShortByFullDisk) stopAgents(told map[int64]bool) {
 	for _, id := range c.Runs() {
 		if told[id] {
@@ -286,12 +280,11 @@ func (c *cutShortByFullDisk) stopAgents(told map[int64]bool) {
 	}
 }
 
-// metaLeftOpen is set while there are runs that were ended without closing
-// what was open in them: to the id of the first of them. Earlier versions set it
-// to 1, which is the id of the first run that there is.
+// metaLeftOpen holds the id of the first run that was ended without closing its open items. Earlier
+// versions set it to 1, the id of the first run.
 const metaLeftOpen = "unsettled"
 
-// noteLeftOpen notes that a run is ended without closing what is open in it.
+// noteLeftOpen records that a run ends without closing its open items.
 func (c *cutShortByFullDisk) noteLeftOpen(t store.Tx, run int64) error {
 	first, err := c.firstLeftOpen(t)
 	if err != nil || first != 0 && first <= run {
@@ -300,7 +293,7 @@ func (c *cutShortByFullDisk) noteLeftOpen(t store.Tx, run int64) error {
 	return t.SetMeta(metaLeftOpen, strconv.FormatInt(run, 10))
 }
 
-// firstLeftOpen is the first run in which something may be left open, or 0.
+// firstLeftOpen returns the first run that may have open items, or 0.
 func (c *cutShortByFullDisk) firstLeftOpen(t store.Tx) (int64, error) {
 	open, err := t.Meta(c.ctx, metaLeftOpen)
 	if err != nil || open == "" {
@@ -308,12 +301,12 @@ func (c *cutShortByFullDisk) firstLeftOpen(t store.Tx) (int64, error) {
 	}
 	run, err := strconv.ParseInt(open, 10, 64)
 	if err != nil {
-		run = 1 // nobody knows: all are looked at
+		run = 1 // unknown: check all runs
 	}
 	return max(run, 1), nil
 }
 
-// CloseLeftOpen closes what was left open in runs when the disk was full.
+// CloseLeftOpen closes the items that runs left open when the disk was full.
 func (c *cutShortByFullDisk) CloseLeftOpen(t store.Tx) error {
 	first, err := c.firstLeftOpen(t)
 	if err != nil || first == 0 {
@@ -334,8 +327,7 @@ func (c *cutShortByFullDisk) CloseLeftOpen(t store.Tx) error {
 	return t.SetMeta(metaLeftOpen, "")
 }
 
-// DiskHasRoom is told that there is room again after the disk was full, and so is
-// a hub that begins: nobody waits for what it does.
+// DiskHasRoom starts the cleanup after a full disk, in the background. A starting hub calls it too.
 func (c *cutShortByFullDisk) DiskHasRoom() {
 	c.mu.Lock()
 	c.hadRoom = c.keeps
@@ -347,7 +339,7 @@ func (c *cutShortByFullDisk) DiskHasRoom() {
 	})
 }
 
-// isEnding reports whether err means that the store is being closed.
+// isEnding reports whether err means that the store is closing.
 func isEnding(err error) bool {
 	return errors.Is(err, domain.ErrEnding) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
 }

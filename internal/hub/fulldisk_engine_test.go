@@ -16,11 +16,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// fulldiskWorld is the life of runs, their questions and conversations, as far as a full disk
-// has to do with them.
+// fulldiskWorld fakes the runs, approvals and conversations that a full disk affects.
 type fulldiskWorld struct {
 	store store.Store
-	room  chan struct{} // something is received as soon as there may be room
+	room  chan struct{} // receives when space may be free
 
 	mu                           sync.Mutex // guards the fields below
 	full                         bool
@@ -84,7 +83,7 @@ func (w *fulldiskWorld) awaitRoom(ctx context.Context) error {
 	}
 }
 
-// add keeps a run in a state, and returns its id.
+// add stores a run in a state and returns its id.
 func (w *fulldiskWorld) add(t *testing.T, state domain.State) int64 {
 	t.Helper()
 	var run domain.Run
@@ -99,15 +98,15 @@ func (w *fulldiskWorld) add(t *testing.T, state domain.State) int64 {
 	return run.ID
 }
 
-// hasRoom tells that there is room again, and returns when what follows is done.
+// hasRoom signals free space and returns when the cleanup is done.
 func (w *fulldiskWorld) hasRoom(t *testing.T, c *cutShortByFullDisk) {
 	t.Helper()
 	c.DiskHasRoom()
-	require.NoError(t, w.store.Write(t.Context(), func(store.Tx) error { return nil })) // behind it
+	require.NoError(t, w.store.Write(t.Context(), func(store.Tx) error { return nil })) // waits for the cleanup
 }
 
-// What runs while the disk is full is stopped, and ended as soon as there is room; what
-// it left open is closed then. What is being interrupted ends by itself.
+// Runs that are active on a full disk are stopped, and ended when space is free; their open items
+// are closed then. A run that is being interrupted ends by itself.
 func TestWhatAFullDiskCutsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "duet.db")
@@ -120,7 +119,7 @@ func TestWhatAFullDiskCutsShort(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newFullDisk(ctx, fullDiskOptions{Store: s, Runs: w, Questions: w, Conversation: w, AwaitRoom: w.awaitRoom, Logger: slog.New(slog.DiscardHandler)})
 		c.DiskIsFull(store.ErrFull)
-		c.DiskIsFull(store.ErrFull) // it is being dealt with
+		c.DiskIsFull(store.ErrFull) // already handled
 		synctest.Wait()
 		assert.True(t, c.Has(runs))
 		assert.Equal(t, []int64{runs}, w.stopped, "before there is room to say so")
@@ -134,7 +133,7 @@ func TestWhatAFullDiskCutsShort(t *testing.T) {
 		w.live = []int64{runs, ending, later}
 		w.mu.Unlock()
 		c.DiskIsFull(store.ErrFull)
-		w.room <- struct{}{} // not enough
+		w.room <- struct{}{} // too little space
 		synctest.Wait()
 		assert.True(t, c.Has(runs))
 		assert.Equal(t, []int64{runs, later}, w.announced, "a run that began meanwhile, too")
@@ -164,8 +163,8 @@ func TestWhatAFullDiskCutsShort(t *testing.T) {
 	})
 }
 
-// What a run left open is closed also where another change found room before the end of
-// the run was stored.
+// The open items of a run are closed even if another transaction finds space before the run's end
+// is stored.
 func TestRoomThatComesBeforeTheEndIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "duet.db"), store.Options{})
@@ -185,7 +184,7 @@ func TestRoomThatComesBeforeTheEndIsStored(t *testing.T) {
 		w.mu.Unlock()
 		w.room <- struct{}{}
 		synctest.Wait()
-		require.NoError(t, s.Write(t.Context(), func(store.Tx) error { return nil })) // behind what closes it
+		require.NoError(t, s.Write(t.Context(), func(store.Tx) error { return nil })) // waits for the cleanup
 		assert.Equal(t, []int64{run}, w.settled)
 		cancel()
 		require.NoError(t, c.Close(t.Context()))

@@ -17,13 +17,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// fullStore is a store whose disk is full when the test says so.
+// fullStore is a store whose disk the test fills.
 type fullStore struct {
 	store.Store
 	full   atomic.Bool
-	writes atomic.Int64 // that found no room
+	writes atomic.Int64 // writes without space
 
-	hasRead func() // if set, runs when sessions have been read, and before they are returned
+	hasRead func() // if set, runs after sessions are read and before they are returned
 }
 
 func (s *fullStore) Session(ctx context.Context, run int64) (domain.Session, error) {
@@ -50,7 +50,7 @@ func (s *fullStore) Write(ctx context.Context, change func(store.Tx) error) erro
 	return s.Store.Write(ctx, change)
 }
 
-// onFullStore has a hub opened on such a store.
+// onFullStore opens the hub on s.
 func onFullStore(s *fullStore) func(*Options) {
 	return func(o *Options) {
 		open := o.OpenStore
@@ -61,8 +61,7 @@ func onFullStore(s *fullStore) func(*Options) {
 	}
 }
 
-// What finds no room when the hub ends, or has ended, starts nothing that
-// outlives it.
+// A transaction that finds no space while or after the hub closes starts no goroutine.
 func TestADiskThatIsFullAtTheEndStartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s fullStore
@@ -97,8 +96,8 @@ func TestADiskThatGetsFullWhileTheHubEnds(t *testing.T) {
 	}
 }
 
-// What came of gates while the disk was full is kept as soon as there is room: what
-// waits in the thread does not wait for the next start.
+// Gate results on a full disk are stored when space is free. Queued runs of the thread do not wait
+// for the next start of the hub.
 func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) {
 	synctest.Test(t, testGatesOutlastAFullDisk)
 }
@@ -117,7 +116,7 @@ func testGatesOutlastAFullDisk(t *testing.T) {
 	assert.Equal(t, []string{"make"}, gates.lines(), "the gate is not run again")
 }
 
-// Clients learn of the end of a run although there is no room to store it.
+// Clients learn of the end of a run even if it cannot be stored.
 func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s fullStore
@@ -155,8 +154,8 @@ func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 	})
 }
 
-// There is no moment in which a run that has failed since the disk is full runs again:
-// not while it is read at the time at which its end is stored, either.
+// A run that failed on a full disk never appears to run again, even if a read overlaps the write of
+// its end.
 func TestTheEndOfARunOnAFullDiskIsToldWhileItIsStored(t *testing.T) {
 	reads := map[string]func(context.Context, *Hub, domain.Session) (domain.Session, error){
 		"one": func(ctx context.Context, h *Hub, s domain.Session) (domain.Session, error) {

@@ -19,12 +19,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// fillDisk makes files of this process grow no more, which the database
-// cannot tell from a full disk, until free is called.
+// fillDisk limits the file size of this process, which looks like a full disk to SQLite, until free
+// is called.
 func fillDisk(t *testing.T, database string) (free func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
-	// What is committed goes there; the database itself may be longer already.
+	// Commits go to the WAL; the database file may already be longer.
 	info, err := os.Stat(database + "-wal")
 	require.NoError(t, err)
 	most := info.Size()
@@ -38,9 +38,8 @@ func fillDisk(t *testing.T, database string) (free func()) {
 	return free
 }
 
-// inOwnProcess runs a test in a process of its own, and reports whether this is
-// that one. What limits its files limits those of the test's own machinery, too:
-// go test notes in a file which files a test has read.
+// inOwnProcess runs a test in a child process, and reports whether this is the child. A file size
+// limit would also break go test itself, which logs the files that a test reads.
 func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	const alone = "DUET_TEST_ALONE"
@@ -55,10 +54,10 @@ func inOwnProcess(t *testing.T) bool {
 	return false
 }
 
-// asLimit is n in the type that a system's limits have.
+// asLimit converts n to the system's limit type.
 func asLimit[T uint64 | int64](_ T, n int64) T { return T(n) }
 
-// awaitReserve waits until a part of the disk is set aside, of which nothing tells.
+// awaitReserve waits until the reserve file is allocated; no event announces it.
 func awaitReserve(t *testing.T, database string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -109,15 +108,15 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err, "what there is can be read")
 	assert.Len(t, list, 2)
-	until(t, h, func() bool { // what is kept is announced a moment later
+	until(t, h, func() bool { // the announcement follows the commit
 		kept, err := h.store.LastSeq(context.Background())
 		return err == nil && kept == h.events.Last()
 	}, "nothing was announced that is not kept")
 
-	<-stopped // agents are ended before there is room to say so
+	<-stopped // agents stop before space allows recording it
 	<-stopped
 	free()
-	later := launch(t, h, "later") // before it is tried again to keep how the others ended
+	later := launch(t, h, "later") // before the ends of the others are retried
 	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
 		assert.Equal(t, domain.Failed, s.State)
@@ -140,9 +139,8 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	}
 }
 
-// Agents that are ended because the disk is full answer; if there is room
-// again just then, what they say is no reason to forget why they were ended,
-// nor the question that they take back.
+// Agents that a full disk stopped may still answer. If space is free by then, the stored reason
+// stays the full disk, and questions that they withdraw stay open.
 func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
@@ -176,7 +174,7 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	<-stopped
 	<-stopped
 	free()
-	close(release) // a second before it is tried again to keep how they ended
+	close(release) // a second before the ends are retried
 	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
 		assert.Equal(t, domain.Failed, s.State)
@@ -187,7 +185,7 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	until(t, h, func() bool { return pendingOf(t, h, 1)[0].Stale }, "it was taken back")
 }
 
-// What a full disk did not let be said of an answer is said when there is room.
+// A note about an answer that a full disk prevented is written when space is free.
 func TestAnAnswerThatAFullDiskLeftOpenIsAskedAgain(t *testing.T) {
 	if !inOwnProcess(t) {
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 )
 
-// A gateRunner is what the gates of a test do: the executor that runs them.
+// gateRunner is an executor that runs gates.
 type gateRunner struct {
 	mu   sync.Mutex
 	ran  []string                                                               // the lines, in order
@@ -52,7 +52,7 @@ func (g *gateRunner) lines() []string {
 	return append([]string{}, g.ran...)
 }
 
-// option is a hub whose executor runs gates so.
+// option makes the hub's executor run gates with g.
 func (g *gateRunner) option(o *Options) {
 	made := o.Executors
 	o.Executors = func(d catalog.Daemon) Executors {
@@ -62,7 +62,7 @@ func (g *gateRunner) option(o *Options) {
 	}
 }
 
-// passes is a gate that passes from the nth time on.
+// passes is a gate that passes from the nth run on.
 func passes(from int) *gateRunner {
 	return &gateRunner{does: func(_ context.Context, _ string, n int) (int, string) {
 		if n >= from {
@@ -72,7 +72,7 @@ func passes(from int) *gateRunner {
 	}}
 }
 
-// works is an agent that does what it is told.
+// works is an agent that completes every prompt.
 func works(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	x.say("done")
 	return completed
@@ -95,7 +95,7 @@ func awaitGates(t *testing.T, h *Hub, s domain.Session) domain.GateLoop {
 	return l
 }
 
-// gates are the events of gates that a subscriber was told, in short.
+// gates returns the received gate events in short form.
 func (c *collected) gates() (list []string) {
 	for _, n := range c.all() {
 		switch p := n.Payload.(type) {
@@ -137,7 +137,7 @@ func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
 	assert.Equal(t, s.SessionID, last.ParentSession)
 	assert.Contains(t, last.Prompt, "2 commands that have to succeed fail")
 	assert.Contains(t, last.Prompt, "## make test: exit status 2\n\n- a.go:3:4: error: undefined: x\n\n```\na.go:3:4: undefined: x\nexit\n```")
-	// Every run of the work knows it.
+	// Each run of the work has its gates.
 	first, has, err := h.Gates().Of(context.Background(), s.Run.ID)
 	require.NoError(t, err)
 	assert.True(t, has)
@@ -171,7 +171,7 @@ func TestGatesThatStillFailEndTheWork(t *testing.T) {
 	}
 }
 
-// Whoever has said no is not asked the same again and again.
+// After a denial, the work ends, so that the same question does not repeat.
 func TestADenialEndsTheWork(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.ask(ctx, "Write", map[string]string{"file_path": "/x"})
@@ -186,7 +186,7 @@ func TestADenialEndsTheWork(t *testing.T) {
 	assert.Equal(t, 1, l.Iteration)
 }
 
-// A turn that fails or is interrupted stops the work; it goes on when it is continued.
+// A failed or interrupted turn pauses the work; continuing the turn resumes it.
 func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	g := passes(1)
 	started := make(chan struct{}, 1)
@@ -211,7 +211,7 @@ func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	assert.Equal(t, domain.LoopPassed, again.State)
 	assert.Equal(t, l.ID, again.ID)
 	assert.Equal(t, 1, again.Iteration)
-	// Work that is done has no gates any more.
+	// Finished work has no gates.
 	after, err := h.Continue(context.Background(), ContinueSpec{From: next.SessionID, Prompt: "more"})
 	require.NoError(t, err)
 	_, has, err := h.Gates().Of(context.Background(), after.Run.ID)
@@ -219,8 +219,8 @@ func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	assert.False(t, has)
 }
 
-// The check of gates can be ended by any session of the work; what waits in the
-// conversation goes on then, and not before.
+// Any session of the work can end its gate check. The conversation's queued runs start then, and
+// not before.
 func TestACheckCanBeEnded(t *testing.T) {
 	checking := make(chan struct{}, 1)
 	g := &gateRunner{does: func(ctx context.Context, _ string, _ int) (int, string) {
@@ -247,7 +247,7 @@ func TestACheckCanBeEnded(t *testing.T) {
 	assert.ErrorContains(t, err, "has ended already")
 }
 
-// Whoever ends the task that was sent ends what works for it now.
+// Ending the first task ends the run that works for it now.
 func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	second := make(chan struct{}, 1)
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -266,7 +266,7 @@ func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	assert.Equal(t, 2, l.Iteration)
 }
 
-// A hub that ends while gates run leaves them to the next one, which runs all of them.
+// If a hub ends while gates run, the next hub runs all of them.
 func TestGatesAreCheckedAgainByTheNextHub(t *testing.T) {
 	file := database(t)
 	checking := make(chan struct{}, 2)
@@ -289,7 +289,7 @@ func TestGatesAreCheckedAgainByTheNextHub(t *testing.T) {
 	assert.Equal(t, []string{"first", "second", "first", "second"}, g.lines())
 }
 
-// What the configuration calls a gate is looked up when it is to run.
+// A configured gate is looked up when it runs.
 func TestGatesOfTheConfiguration(t *testing.T) {
 	var mu sync.Mutex
 	list := []config.Gate{{Definition: config.Definition{Name: "tests", Command: []string{"go", "test"}}}}

@@ -42,18 +42,18 @@ func (a agents) Resolve(name string) (config.Agent, error) {
 	return config.Agent{Name: "fake", Driver: driver, Command: []string{"fake"}}, nil
 }
 
-// executors run prompts in the test's process: play is the agent.
+// executors runs prompts in the test process; play is the agent.
 type executors struct {
 	daemon catalog.Daemon
 	play   func(context.Context, *turn) catalog.ExecutePromptResult
 
-	set func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
+	set func(catalog.SetSessionParams) catalog.SetSessionResult // nil: unsupported
 
 	release func(catalog.ReleaseSessionParams) catalog.ReleaseSessionResult
 
-	yield func(catalog.YieldTurnParams) string // nil: no agent takes a prompt while it works
+	yield func(catalog.YieldTurnParams) string // nil: no agent accepts prompts while it works
 
-	commands func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) // nil: none is run
+	commands func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) // nil: unsupported
 
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
@@ -65,7 +65,7 @@ func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Leas
 func (x *executors) Count() int                        { return 1 }
 func (x *executors) HasRoom(catalog.LeaseRequest) bool { return true }
 
-// leased is the executor that all share.
+// leased is the executor that all agents share.
 type leased struct {
 	catalog.Executor
 	*executors
@@ -95,7 +95,7 @@ func (l *leased) YieldTurn(_ context.Context, p catalog.YieldTurnParams) (catalo
 	return catalog.YieldTurnResult{Outcome: l.yield(p)}, nil
 }
 
-// RunCommand runs a command until it ends, or is stopped.
+// RunCommand runs a command until it ends or is stopped.
 func (l *leased) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +125,7 @@ func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParam
 	return result, nil
 }
 
-// lost is what an agent returns whose executor dies.
+// lost is the result of an agent whose executor dies.
 var lost = catalog.ExecutePromptResult{Status: "lost"}
 
 func (l *leased) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
@@ -139,7 +139,7 @@ func (l *leased) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.
 	return catalog.StopTaskResult{Stopped: true}, nil
 }
 
-// A turn is one prompt, as the agent of a test sees it.
+// turn is one prompt, as the agent of a test sees it.
 type turn struct {
 	p      catalog.ExecutePromptParams
 	daemon catalog.Daemon
@@ -167,7 +167,7 @@ func (x *turn) ask(ctx context.Context, tool string, input any) catalog.RequestP
 	return r
 }
 
-// request asks, and goes on from the answer, which its executor tells.
+// request asks for permission and reports that the agent continues from the answer.
 func (x *turn) request(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	r, err := x.daemon.RequestPermission(ctx, p)
 	if r.ApprovalID != "" {
@@ -199,12 +199,11 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	return h
 }
 
-// toldOfRemoval has the hub not look for its database each second, for tests in which days
-// pass: the system would tell that it is gone.
-func toldOfRemoval(o *Options) { o.Removed = make(chan struct{}) }
+// withoutPolling disables polling for a removed database, for tests that let days pass.
+func withoutPolling(o *Options) { o.Removed = make(chan struct{}) }
 
-// migrated is a database without rows. Most tests begin with a copy of it, which is faster
-// than to make one.
+// migrated returns an empty migrated database. Copying it is faster than migrating one for each
+// test.
 var migrated = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "duet")
 	if err != nil {
@@ -231,7 +230,7 @@ func database(t *testing.T) string {
 	return path
 }
 
-// collected is what a subscriber got.
+// collected is what a subscriber received.
 type collected struct {
 	testkit.Witness // guards list
 	list            []eventlog.Notice
@@ -242,7 +241,7 @@ func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
 	return nil
 }
 
-// until waits until what the subscriber got is enough.
+// until waits until enough returns true.
 func (c *collected) until(t *testing.T, enough func() bool) {
 	t.Helper()
 	c.Await(t, enough, "a subscriber is told")
@@ -285,13 +284,13 @@ func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
 	return s
 }
 
-// hang works until it is told to stop.
+// hang works until it is stopped.
 func hang(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
 	<-ctx.Done()
 	return catalog.ExecutePromptResult{Status: catalog.StatusCancelled, StopReason: "cancelled"}
 }
 
-// askOnce asks to write, and says what it was answered.
+// askOnce asks to write and says the answer.
 func askOnce(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	r := x.ask(ctx, "Write", map[string]string{"file_path": x.p.Prompt})
 	if r.Cancelled || ctx.Err() != nil {
@@ -301,7 +300,7 @@ func askOnce(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	return completed
 }
 
-// always is a part of a configuration that does not change.
+// always returns a constant part of a configuration.
 func always[T any](part T) func() T { return func() T { return part } }
 
 func verdictText(r catalog.RequestPermissionResult) string {
@@ -311,8 +310,7 @@ func verdictText(r catalog.RequestPermissionResult) string {
 	return "no " + r.Reason
 }
 
-// until waits until the store says that something is so, and looks whenever an
-// event was announced.
+// until waits until isSo, and checks after each announced event.
 func until(t *testing.T, h *Hub, isSo func() bool, what string) {
 	t.Helper()
 	var announced testkit.Witness
@@ -320,7 +318,7 @@ func until(t *testing.T, h *Hub, isSo func() bool, what string) {
 	announced.Await(t, isSo, what)
 }
 
-// pendingOf waits until so many questions wait for a human.
+// pendingOf waits until n approvals are open.
 func pendingOf(t *testing.T, h *Hub, n int) (list []domain.Approval) {
 	t.Helper()
 	until(t, h, func() bool {
@@ -347,7 +345,7 @@ func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 	require.NoError(t, err)
 }
 
-// kindOf is the kind of an error of the hub.
+// kindOf returns the kind of a hub error.
 func kindOf(t *testing.T, err error) string {
 	t.Helper()
 	var e *domain.Error
@@ -355,7 +353,7 @@ func kindOf(t *testing.T, err error) string {
 	return e.Kind
 }
 
-// launchIn launches in a conversation of the caller's.
+// launchIn launches a run in a conversation named by alias.
 func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 	t.Helper()
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread})
@@ -369,8 +367,7 @@ func (c *collected) all() []eventlog.Notice {
 	return append([]eventlog.Notice{}, c.list...)
 }
 
-// states are the transitions that a subscriber was told, such as
-// "draft queued".
+// states returns the received transitions, such as "draft queued".
 func (c *collected) states() (list []string) {
 	for _, n := range c.all() {
 		if p, ok := n.Payload.(domain.RunStateChanged); ok {
@@ -380,7 +377,7 @@ func (c *collected) states() (list []string) {
 	return list
 }
 
-// prompts are those that an agent was given, in order.
+// prompts records the prompts that an agent got, in order.
 type prompts struct {
 	mu   sync.Mutex
 	list []string
@@ -398,7 +395,7 @@ func (p *prompts) all() []string {
 	return append([]string{}, p.list...)
 }
 
-// insert puts a run into a state without its history.
+// insert stores a run in a state without its history.
 func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
 	t.Helper()
 	r := newRun(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
@@ -413,7 +410,7 @@ func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
 	return r
 }
 
-// encode is a value as JSON.
+// encode returns v as JSON.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -31,88 +31,88 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// Executors starts executors and finds them again.
+// Executors starts and finds executors.
 type Executors interface {
-	// Acquire returns an executor for a purpose, and starts one if need be. It
-	// waits while there is no room for one.
+	// Acquire returns an executor for a purpose and starts one if necessary. It waits until one is
+	// available.
 	Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error)
-	// HasRoom reports whether Acquire would not have to wait. It is asked again
-	// when a run has ended, whose lease was released before.
+	// HasRoom reports whether Acquire would return without waiting. The hub calls it again when a
+	// run has ended, after releasing its lease.
 	HasRoom(want catalog.LeaseRequest) bool
-	// Count is how many executors there are.
+	// Count returns the number of executors.
 	Count() int
 }
 
 // Options configure a Hub.
 type Options struct {
-	// OpenStore opens the store, with what it is to tell the hub.
+	// OpenStore opens the store with the hub's callbacks.
 	OpenStore func(ctx context.Context, opts store.Options) (store.Store, error)
-	Database  string // the store's path
-	Root      string // of the project
+	Database  string // store path
+	Root      string // project root
 	Agents    config.Agents
-	// Keys and Rules, if set, are those of the configuration as it is now: it
-	// may change while the hub runs. They are asked often.
+	// Keys and Rules, if set, return the current configuration, which may change. They are called
+	// often.
 	Keys  func() map[string]config.Key
 	Rules func() []config.Rule
-	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see package clientenv.
+	// Restricted, if set, returns the configuration for clients that do not trust the workspace;
+	// see package clientenv.
 	Restricted func() (*config.Config, error)
-	// Changes, if set, is looked at while agents are at work: what they stand
-	// on may be taken back.
+	// Changes, if set, reports configuration changes while agents are running; a change may revoke
+	// trust.
 	Changes ConfigChanges
-	// Builds, if set, is what the configuration says of builds now.
+	// Builds, if set, returns the current build configuration.
 	Builds func() (build.Configured, error)
-	// Gates are those of the configuration as it is now; nil: there are none.
+	// Gates returns the currently configured gates; nil means none.
 	Gates func() (gate.Configured, error)
-	// Preview, if set, is what a preview shows now, as it is configured, to who trusts the
-	// workspace or, restricted, to who does not.
+	// Preview, if set, returns the current preview configuration, for clients that trust the
+	// workspace or, with restricted, for those that do not.
 	Preview func(restricted bool) (config.Preview, error)
-	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
-	// that conversations are told which do not work.
+	// TryServers, if set, reports whether to test the MCP servers of agents, so that conversations
+	// show which ones fail.
 	TryServers func() bool
-	// Triggers, if set, are those of the configuration as it is now, without what waits
-	// for trust.
+	// Triggers, if set, returns the currently configured triggers, except untrusted ones.
 	Triggers func() (trigger.Definitions, error)
-	StateDir string // of the project: triggers do not watch it, and no change in there is reverted
-	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
+	StateDir string // state directory of the project: triggers do not watch it, and changes in it are not reverted
+	// Budget, if set, returns the currently configured budgets. It is called often.
 	Budget    func() config.Budget
 	Limits    config.Limits
-	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
+	Executors func(catalog.Daemon) Executors // makes the executors, once
 	Getenv    func(string) string
 	Logger    *slog.Logger
-	// Idle, if set, is called a moment after the last run has ended: a good
-	// time to return memory to the system.
+	// Idle, if set, is called a moment after the last run has ended. It can return memory to the
+	// system.
 	Idle func()
-	// AgentTold, if set, is called when the end of a run has told of who is signed in to
-	// its agent: it has answered, or wants somebody to sign in. The run's own goroutine
-	// calls it, never the store's writer, and the end of the run is kept when it has
-	// returned: who hears of the end can read what was told.
+	// AgentTold, if set, is called when the end of a run shows the agent's sign-in: the agent
+	// answered, or requires a sign-in. The run's own goroutine calls it, not the store's writer.
+	// The end of the run is stored after it returns, so a client that sees the end can read the
+	// sign-in state.
 	AgentTold func(agent config.Agent, answered bool)
-	// KillAgents ends agents that a dead process left behind.
+	// KillAgents ends the agents that a dead process left behind.
 	KillAgents func([]domain.Process)
-	// Valid, if set, tells whether this process is still the project's hub. It
-	// is asked often, and must be cheap.
+	// Valid, if set, returns an error if this process is no longer the project's hub. It is called
+	// often and must be cheap.
 	Valid func() error
-	// Replaced, if set, returns when the project's directory was made anew, or the zero time.
-	// Rules and answers from before do not count.
+	// Replaced, if set, returns when the project's directory was replaced, or the zero time.
+	// Earlier rules and answers do not count.
 	Replaced func() time.Time
 
-	// Removed, if set, has one in it when the database, or what Valid looks at, may
-	// have been removed or replaced. Else that is looked for every second.
+	// Removed, if set, receives a value when the database, or what Valid checks, may have been
+	// removed or replaced. Otherwise the hub polls each second.
 	Removed <-chan struct{}
-	// Lost, if set, is called once if the database was removed or replaced, or
-	// Valid gave an error: nothing is kept any more, and the hub is to be closed,
-	// but not by Lost itself, which must not block.
+	// Lost, if set, is called once if the database was removed or replaced, or if Valid failed.
+	// Nothing is stored any more, and the caller must close the hub, but not from within Lost. Lost
+	// must not block.
 	Lost func(error)
 }
 
-// A Hub keeps the domain. Its methods may be called from any goroutine.
+// Hub owns runs and connects the owners of all other state. Its methods may be called from any
+// goroutine.
 type Hub struct {
 	opts         Options
 	store        store.Store
 	health       *store.Monitor // of the store
 	configured   *config.Configuration
-	configs      *configWatch // nil where the configuration does not change
+	configs      *configWatch // nil if the configuration is fixed
 	events       *eventlog.Log
 	conversation *conversation.Writer
 	intake       *intake.Intake
@@ -121,7 +121,7 @@ type Hub struct {
 	budget       *budgetGuard
 	cutShort     *cutShortByFullDisk
 	calls        *ExecutorCalls
-	servers      *mcp.Servers // nil: none is tried
+	servers      *mcp.Servers // nil: servers are not tested
 	mcp          *mcp.Clients
 	terminals    *terminal.Registry
 	triggers     *trigger.Engine
@@ -144,27 +144,26 @@ type Hub struct {
 	cancel context.CancelFunc
 	active background.Group // goroutines of runs and subscriptions
 
-	mayStart bool // the change under way lets a queued run start; belongs to the store's writer
-	// client is the environment of the client that asks for the change under way, or nil; it
-	// belongs to the store's writer.
+	mayStart bool // the current transaction lets a queued run start; belongs to the store's writer
+	// client is the environment of the client of the current transaction, or nil. It belongs to the
+	// store's writer.
 	client clientenv.Environment
 
 	mu       sync.Mutex // guards the fields below
 	live     map[int64]*liveRun
 	awaiting map[int64][]chan struct{}
 	closing  bool
-	draining bool          // nothing new is started
-	rested   chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
-	calm     *time.Timer   // calls Options.Idle
+	draining bool          // start nothing new
+	rested   chan struct{} // for Drain: closed when a run ends or begins to wait for a human; nil without Drain
+	calm     *time.Timer   // fires Options.Idle
 }
 
-// Open opens the database, picks up what a dead process left behind, and
-// starts the runs that are queued. An error is that of
-// Options.OpenStore, or one of the file system.
+// Open opens the database, recovers from a dead process, and starts the queued runs. Its error is
+// that of Options.OpenStore or of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
 	full := store.IsFull(err) && store.FreeReserve(opts.Database) == nil
-	if full { // what was set aside is room enough to look at what there is
+	if full { // the reserve is large enough for recovery
 		h, err = openOnce(ctx, opts)
 	}
 	if err == nil {
@@ -240,9 +239,8 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	return h, nil
 }
 
-// Close interrupts what runs, so that it can be resumed, and closes the
-// database. Questions that wait for a human go on waiting. It returns within
-// about a second.
+// Close interrupts the active runs, so that they can be resumed, and closes the database. Open
+// questions stay open. It returns within about a second.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	if h.closing {
@@ -284,8 +282,8 @@ func (h *Hub) Close() error {
 	return h.store.Close()
 }
 
-// Abandon interrupts what runs, as Close does at first, and starts nothing more:
-// for whoever is told of that before its connection ends.
+// Abandon interrupts the active runs as Close does and starts nothing more. Clients learn of it
+// before their connections end.
 func (h *Hub) Abandon(ctx context.Context) error {
 	h.mu.Lock()
 	h.draining = true
@@ -300,79 +298,79 @@ func (h *Hub) shutDown(t store.Tx) error {
 	return h.intake.CutBackground(t)
 }
 
-// Health knows what is wrong with the store.
+// Health returns the monitor of the store's problems.
 func (h *Hub) Health() *store.Monitor { return h.health }
 
-// LaunchSpec asks for a run in a new thread, or in the one that ThreadAlias
-// names. Only Prompt is required.
+// LaunchSpec describes a run in a new thread, or in the one that ThreadAlias names. Only Prompt is
+// required.
 type LaunchSpec struct {
 	Prompt   string
-	Content  []domain.Content // what goes with it
+	Content  []domain.Content // attachments
 	Title    string
-	Agent    string // a name of the configuration; "": the default one
-	CWD      string // "": the project's root; ~ is expanded; it must be a directory
+	Agent    string // configured name; "": the default agent
+	CWD      string // "": the project root; ~ is expanded; must be a directory
 	Source   string
 	Model    string
-	Mode     string // of Duet or of the agent; "": the thread's, and of a new one default
+	Mode     string // Duet's or the agent's; "": the thread's, or default in a new one
 	Settings domain.Settings
 	Priority int
-	Timeout  time.Duration // 0: the configured one
+	Timeout  time.Duration // 0: as configured
 	Tools    []string      // allowed; empty: all
 	Quiet    bool          // no deltas
-	Draft    bool          // only kept, not queued
+	Draft    bool          // store only, do not queue
 	Metadata json.RawMessage
 	Gates    gate.Spec
 
-	ThreadUUID  string // of a new thread, as the caller chose it; "": one is made
-	ThreadAlias string // the caller's own id of the conversation; prompts with the same one follow each other
-	CallerID    string // the caller's own id of this run; it must be new
+	ThreadUUID  string // id of a new thread, chosen by the caller; "": generated
+	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
+	CallerID    string // the caller's id of this run; must be new
 
 	chat bool // in the project's chat
 }
 
-// ContinueSpec asks for a run that follows another one: in the same thread if
-// From is its last run or has not ended, else, or with Fork, in a fork of it. Where From is a
-// draft, that run itself is launched.
+// ContinueSpec describes a run that follows another one. It runs in the same thread if From is its
+// last run or has not ended; otherwise, or with Fork, in a fork. If From is a draft, that run
+// itself is launched.
 type ContinueSpec struct {
 	From       string           // any id
-	Prompt     string           // may be empty where From is a draft: its own
-	Content    []domain.Content // what goes with it; of a draft in the place of its own, if there is any
-	Fork       bool             // also from the last run
-	ThreadUUID string           // with Fork: of the new thread, as the caller chose it; "": one is made
+	Prompt     string           // may be empty for a draft, which keeps its own
+	Content    []domain.Content // attachments; for a draft, replaces its own if not empty
+	Fork       bool             // fork even from the last run
+	ThreadUUID string           // with Fork: id of the new thread, chosen by the caller; "": generated
 	Source     string
-	Settings   func(*domain.Settings) // changes what the thread has; nil: nothing
-	Tools      []string               // allowed from now on; empty: as before
-	Timeout    time.Duration          // from now on; 0: as before
+	Settings   func(*domain.Settings) // changes the thread's settings; nil: keeps them
+	Tools      []string               // allowed from now on; empty: unchanged
+	Timeout    time.Duration          // from now on; 0: unchanged
 	Priority   int
 	Metadata   json.RawMessage
-	Gates      gate.Spec // in the place of those that it would go on with
+	Gates      gate.Spec // replaces the inherited gates
 }
 
-// Status is what the hub is doing (AIWG, daemon.status).
+// Status is the hub's current activity (AIWG, daemon.status).
 type Status struct {
 	Started   time.Time
 	MaxRuns   int
 	Counts    domain.Counts
-	Running   []domain.Session // those that have an agent
-	Queued    []domain.Session // in the order in which they will start
+	Running   []domain.Session // runs with an agent
+	Queued    []domain.Session // in starting order
 	Executors int
-	Pending   int // approvals
+	Pending   int // open approvals
 	LastSeq   int64
-	Issues    []string // what is wrong; empty: healthy
+	Issues    []string // current problems; empty: healthy
 	Database  string
 }
 
-// write is change with errors for users.
+// write is change with errors that are safe to show to users.
 func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
 	return h.noteWrite(h.change(ctx, change))
 }
 
-// change is the store's Write for changes in which runs may change their state.
-// Where that lets queued runs start, they start in the same transaction: should
-// the process die between two, nobody would start them.
+// change is the store's Write for transactions that may change the state of runs. If queued runs
+// may then start, they start in the same transaction: a crash between two transactions would leave
+// them unstarted.
 func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
 	return h.store.Write(ctx, func(t store.Tx) error {
-		h.mayStart = false // as a change may have left it that was undone
+		h.mayStart = false // a rolled-back transaction may have left it set
 		h.client = clientenv.From(ctx)
 		if err := change(t); err != nil || !h.mayStart {
 			return err
@@ -381,24 +379,24 @@ func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
 	})
 }
 
-// Delete deletes the conversation that an id names; see package removal.
+// Delete deletes the conversation that an id names; see [RemovedConversation].
 func (h *Hub) Delete(ctx context.Context, id string) (r RemovedConversation, err error) {
 	err = h.write(ctx, removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r))
 	return r, err
 }
 
-// noteWrite notes what the outcome of a write says of the store, and makes an
-// error one for users.
+// noteWrite records what the result of a write shows about the store, and returns an error for
+// users.
 func (h *Hub) noteWrite(err error) error {
 	h.health.Note(err)
 	return stored(err)
 }
 
-// stored makes an error of the store one for users.
+// stored converts a store error to one for users.
 func stored(err error) error { return store.Explain(err) }
 
-// OrEnding returns the error of a request, or, if the end of the hub cut the request short and
-// not its own ctx, why the hub ends.
+// OrEnding returns the error of a request. If the hub's end interrupted the request, and not ctx,
+// it returns why the hub ends.
 func (h *Hub) OrEnding(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil && h.ctx.Err() != nil {
 		err = domain.ErrEnding
@@ -409,23 +407,23 @@ func (h *Hub) OrEnding(ctx context.Context, err error) error {
 	return err
 }
 
-// Events is the log of what happens.
+// Events returns the event log.
 func (h *Hub) Events() *eventlog.Log { return h.events }
 
 func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
 	return eventlog.New(ctx, eventlog.Options{Runs: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: store.TextDamaged, Logger: h.log})
 }
 
-// committed is called by the store's writer after each commit.
+// committed runs after each commit, on the store's writer.
 func (h *Hub) committed(events []domain.Event, now store.Reader) {
 	h.query.Committed(events, now)
 	h.events.Append(events)
-	if h.triggers != nil { // else the hub is being opened
+	if h.triggers != nil { // nil while the hub is opening
 		h.triggers.Committed(events)
 	}
 }
 
-// logged is what the log asks of owners that are made after it.
+// logged gives the log access to owners that are created after it.
 type logged struct{ hub *Hub }
 
 // SessionOf implements eventlog.Runs.
@@ -443,7 +441,7 @@ func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) 
 	return l.hub.approvals.PendingEvents(ctx, run)
 }
 
-// A publisher tells subscribers of events that the log does not keep.
+// publisher sends subscribers the events that the log does not store.
 type publisher struct{ hub *Hub }
 
 func (p publisher) Publish(e domain.Event) int {

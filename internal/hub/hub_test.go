@@ -99,7 +99,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 
 	h = openHub(t, path, play)
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
-	events.until(t, func() bool { return len(events.kinds()) == 1 }) // the question is shown again
+	events.until(t, func() bool { return len(events.kinds()) == 1 }) // the question is announced again
 	pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
@@ -124,7 +124,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 			x.ask(ctx, "Write", nil)
 		}
 		<-ctx.Done()
-		<-seen // it takes an agent some time to end
+		<-seen // agents take some time to end
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled, StopReason: "cancelled"}
 	}, func(o *Options) { o.Limits.MaxRuns = 1 })
 	first := launch(t, h, "work")
@@ -222,7 +222,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 	}
 }
 
-// What a change starts that is under way when somebody drains is waited for, too.
+// Drain also waits for runs started by a transaction that is in progress.
 func TestDrainWaitsForWhatIsJustStarted(t *testing.T) {
 	release := make(chan struct{})
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed })
@@ -254,8 +254,7 @@ func TestDrainWaitsForWhatIsJustStarted(t *testing.T) {
 	assert.Equal(t, domain.Completed, ended.State)
 }
 
-// Whoever drains is told when the last run that works has ended, or waits for a
-// human.
+// Drain returns when the last active run has ended or waits for a human.
 func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// requireIdle waits until the hub is idle, or is not.
+// requireIdle waits until Idle reports want.
 func requireIdle(t *testing.T, h *Hub, want bool, why string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

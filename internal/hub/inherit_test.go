@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// reader asks to read, and then to write.
+// reader asks to read and then to write.
 func reader(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	read, err := x.request(ctx, catalog.RequestPermissionParams{
 		SessionToken: x.p.SessionToken, ToolName: "Read", ToolInput: encode(map[string]string{"file_path": "a"}), ToolKind: "read",
@@ -29,7 +29,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	path := database(t)
 	spec := LaunchSpec{Prompt: "p", Source: domain.SourceExecute, ThreadAlias: "a", Tools: []string{"Read"}, Mode: catalog.ModePlan, Timeout: time.Hour, Quiet: true}
 	h := openHub(t, path, reader)
-	// A thread that has another mode than the run.
+	// The thread has another mode than the run.
 	await(t, h, func() domain.Session {
 		s := launchIn(t, h, "a", "first")
 		approve(t, h, pendingOf(t, h, 1)[0], "")
@@ -59,7 +59,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	assert.Equal(t, "yes user_approved, no rule=tools", await(t, h, next).Result)
 
-	// Unless it is told otherwise.
+	// The default, unless overridden.
 	mode := catalog.ModeDefault
 	_, err = h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 	inState(t, h, busy, domain.Running)
 	launch(t, h, "busy")
 	launch(t, h, "busy")
-	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is taken
+	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is accepted
 	resumed, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	require.Equal(t, domain.SourceDecision, resumed.Source)
@@ -160,7 +160,7 @@ func TestAnAnswerStaysForTheRunThatWillAsk(t *testing.T) {
 	resumed, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	later := launchIn(t, h, "a", "later")
-	_, err = h.Interrupt(context.Background(), later.UUID, "") // another one's end is nothing to it
+	_, err = h.Interrupt(context.Background(), later.UUID, "") // the end of another run does not affect it
 	require.NoError(t, err)
 	close(goOn)
 	assert.Equal(t, "yes user_approved", await(t, h, resumed).Result)

@@ -14,10 +14,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Interrupt ends a run: one that is queued is cancelled, one that runs is
-// interrupted and can be continued. Of one that has gates, what works for them now is
-// ended: a later run, or their check. Of one whose agent has gone on by itself, that is
-// ended; of one whose agent works in the background, the agent is. It returns before the agent has ended.
+// Interrupt ends a run. A queued run is cancelled; an active one is interrupted and can be
+// continued. For a run with gates, Interrupt ends the later run or the gate check that works for it
+// now. For a run whose agent continued by itself, it ends the agent-initiated run, and for one with
+// background work, that work. Interrupt returns before the agent has ended.
 func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
 	reason = cmp.Or(reason, "user_cancelled")
 	var run domain.Run
@@ -31,7 +31,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 			if err != nil || stopped {
 				return err
 			}
-			if current != 0 { // it is another run that works for it now
+			if current != 0 { // another run works for it now
 				if run, err = t.Run(h.ctx, current); err != nil {
 					return err
 				}
@@ -48,13 +48,13 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		case run.State == domain.Queued:
 			return h.transition(t, &run, domain.Cancelled, outcome{reason: reason})
 		case run.State == domain.Interrupting:
-			return nil // it is ending already
+			return nil // already ending
 		case run.State.Ended() && len(h.intake.Background(run.Thread)) > 0:
 			return h.endBackground(t, run)
 		case run.State.Ended():
 			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
 		}
-		if run.IsQuestion() { // no agent has to end
+		if run.IsQuestion() { // it has no agent
 			return h.transition(t, &run, domain.Interrupted, outcome{reason: reason})
 		}
 		return h.transition(t, &run, domain.Interrupting, outcome{reason: reason})
@@ -82,7 +82,7 @@ func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
 			defer cancel()
 			lease, err := h.executors.Acquire(ctx, leaseFor(thread.UUID, agent))
 			if err != nil {
-				return // the executor has ended
+				return // the executor is gone
 			}
 			defer lease.Release()
 			if _, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: thread.UUID, Force: true}); err != nil {
@@ -128,7 +128,7 @@ func (h *Hub) StopBackgroundTask(ctx context.Context, id, task string) (domain.S
 	return s, domain.Errorf(domain.KindNotOffered, "the agent cannot stop one background task; interrupt the session without a task to stop all of them")
 }
 
-// expire ends a run that took too long.
+// expire ends a run whose time limit is reached.
 func (h *Hub) expire(id int64) {
 	err := h.write(h.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, id)
@@ -143,9 +143,8 @@ func (h *Hub) expire(id int64) {
 	}
 }
 
-// recover picks up what a process that is dead left behind: its runs become
-// interrupted and can be continued, its questions stay, its agents are ended.
-// Runs that were queued are started.
+// recover handles what a dead process left: it interrupts the runs, which can be continued, keeps
+// their questions, ends their agents, and starts queued runs.
 func (h *Hub) recover(ctx context.Context) error {
 	if err := h.events.Open(ctx, h.store); err != nil {
 		return err
@@ -154,7 +153,7 @@ func (h *Hub) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Not h.write: Open itself sees to a disk that is full.
+	// Not h.write: Open itself handles a full disk.
 	err = h.change(ctx, func(t store.Tx) error {
 		if err := h.abandon(t, codeOrphaned, "the process that ran this has died; continue it to go on where it was"); err != nil {
 			return err
@@ -167,7 +166,7 @@ func (h *Hub) recover(ctx context.Context) error {
 		if err := h.intake.CutBackground(t); err != nil {
 			return err
 		}
-		h.mayStart = true // what was queued then
+		h.mayStart = true // starts runs that were queued then
 		return h.keepChat(t)
 	})
 	if err == nil && h.opts.KillAgents != nil {
@@ -176,15 +175,15 @@ func (h *Hub) recover(ctx context.Context) error {
 	return err
 }
 
-// abandon interrupts everything that has an agent. Questions stay pending,
-// marked stale: whoever asked them is gone.
+// abandon interrupts every run that has an agent. Their questions stay open and are marked stale,
+// because the agents that asked are gone.
 func (h *Hub) abandon(t store.Tx, code, message string) error {
 	runs, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		if run.Source == domain.SourceQuestion { // its caller has gone with the connection, and does not ask it again
+		if run.Source == domain.SourceQuestion { // its client lost the connection and does not ask again
 			if err := h.transition(t, &run, domain.Interrupted, outcome{code: code, message: questionGone, reason: "orphaned"}); err != nil {
 				return err
 			}

@@ -19,8 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Launch makes a run and starts it as soon as there is a slot. What it
-// returns is the run as it was committed.
+// Launch creates a run and starts it as soon as a slot is free. It returns the run as committed.
 func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
@@ -76,7 +75,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	return h.query.ByRun(ctx, run.ID)
 }
 
-// newRun is a run that is not kept yet.
+// newRun returns a run that is not stored yet.
 func newRun(spec LaunchSpec, agent string) domain.Run {
 	id := uuid.Must(uuid.NewV7())
 	return domain.Run{
@@ -86,7 +85,7 @@ func newRun(spec LaunchSpec, agent string) domain.Run {
 	}
 }
 
-// directory is the directory that a caller means, absolute.
+// directory resolves a caller's directory to an absolute path.
 func (h *Hub) directory(path string) (string, error) {
 	if path == "" {
 		return h.opts.Root, nil
@@ -108,7 +107,7 @@ func (h *Hub) directory(path string) (string, error) {
 	return filepath.Clean(full), nil
 }
 
-// Chat is Launch in the project's one chat.
+// Chat is Launch in the project's single chat.
 func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Session, error) {
 	return h.Launch(ctx, LaunchSpec{
 		Prompt: message, Priority: priority, Source: domain.SourceChat, Title: "Chat", chat: true,
@@ -116,7 +115,7 @@ func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Se
 	})
 }
 
-// threadFor is the thread that spec names, or a new one.
+// threadFor returns the thread that spec names, or a new one.
 func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	if spec.chat {
 		return h.chatThread(t, spec, agent)
@@ -161,20 +160,20 @@ func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 	return t.SetAlias(thread.UUID, 0, thread.ID)
 }
 
-// fork is a new thread that shares another one up to a run. Its agent begins
-// with the transcript: its own session knows more than it should.
+// fork creates a thread that shares the history of another one up to a run. Its agent gets the
+// transcript, because the agent's own session may contain later turns.
 func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id string) (domain.Thread, error) {
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
 	fork.Created, fork.Active = t.Now(), t.Now()
-	// What was accepted for one conversation is not for another.
+	// Permissions of one conversation do not apply to another.
 	fork.Mode = asking(fork.Mode)
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	return fork, h.addThread(t, &fork, "")
 }
 
-// forkMode takes from a run what was accepted for another conversation.
+// forkMode resets a run's mode to one that grants no permission of the other conversation.
 func forkMode(run *domain.Run) {
 	if run.AgentMode != "" && run.AgentMode != catalog.ModePlan {
 		run.AgentMode, run.Mode = "", catalog.ModeDefault
@@ -182,8 +181,8 @@ func forkMode(run *domain.Run) {
 	run.Mode = asking(run.Mode)
 }
 
-// asking is a mode without what passes unasked, which of an agent's own modes
-// nobody knows.
+// asking returns plan for plan, and default for any other mode, which may let tools run unasked. The hub
+// does not know which of an agent's own modes do.
 func asking(mode string) string {
 	if mode == catalog.ModePlan {
 		return mode
@@ -191,14 +190,13 @@ func asking(mode string) string {
 	return catalog.ModeDefault
 }
 
-// chatThread is the meta value that names the thread of the project's chat, by
-// its row: no id of a caller's can be it.
+// chatThread is the meta key for the row id of the project's chat thread. No caller's id can name
+// it.
 const chatThread = "chat_thread"
 
-// chatThread is the thread of the project's chat. It is made for the first
-// message, and again where another agent has become the default one: a
-// conversation keeps its agent, so the chat goes on in a fork, and the new
-// agent is told what was said.
+// chatThread returns the thread of the project's chat. It is created with the first message. If the
+// default agent has changed, the chat continues in a fork and the new agent gets the transcript,
+// because a conversation keeps its agent.
 func (h *Hub) chatThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	known, err := t.Meta(h.ctx, chatThread)
 	if err != nil {
@@ -222,14 +220,13 @@ func (h *Hub) chatThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thre
 	return thread, h.setChat(t, thread.ID)
 }
 
-// chatWith makes a thread the chat that goes on from another one with another
-// agent.
+// chatWith makes a thread the chat that continues another one with a different agent.
 func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thread, error) {
 	last, err := t.LastRun(h.ctx, from.ID)
 	if err != nil {
 		return domain.Thread{}, err
 	}
-	from.Agent, from.Model, from.Settings.Options = agent, "", nil // which are names that the other one does not know
+	from.Agent, from.Model, from.Settings.Options = agent, "", nil // the other agent does not know these names
 	thread, err := h.fork(t, from, last, "")
 	if err != nil {
 		return thread, err
@@ -241,9 +238,8 @@ func (h *Hub) setChat(t store.Tx, thread int64) error {
 	return t.SetMeta(chatThread, strconv.FormatInt(thread, 10))
 }
 
-// keepChat finds the chat where databases used to have it: under an alias, the
-// name of which any caller could use. One that a caller has made and nobody
-// has chatted in is the caller's.
+// keepChat finds the chat of older databases, which stored it under an alias that any caller could
+// use. A thread that a caller made and that has no chat messages is the caller's.
 func (h *Hub) keepChat(t store.Tx) error {
 	known, err := t.Meta(h.ctx, chatThread)
 	if err != nil || known != "" {

@@ -12,30 +12,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// killAfter is how long an executor may take to end a task before it is
-// killed itself: longer than its own ladder takes.
+// killAfter is how long an executor may take to end a task before the hub kills the executor. It
+// exceeds the executor's own escalation time.
 const killAfter = 12 * time.Second
 
-// A liveRun is a run that was started and has not ended.
+// liveRun is a run that has started and not ended.
 type liveRun struct {
-	run    domain.Run      // as it was when it started
-	ctx    context.Context // ends when the run is to end without an executor
+	run    domain.Run      // state at its start
+	ctx    context.Context // cancelled to end a run that has no executor
 	cancel context.CancelFunc
-	clock  *clock        // nil until it is executed; guarded by Hub.mu
-	budget *clock        // tells when a budget of time is near or used up; nil where there is none; guarded by Hub.mu
-	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
+	clock  *clock        // nil until execution; guarded by Hub.mu
+	budget *clock        // fires when a time budget is nearly or fully used; nil without one; guarded by Hub.mu
+	lease  catalog.Lease // nil until acquired; guarded by Hub.mu
 	token  string
 	ended  chan struct{}
-	asks   bool // it waits for a human; guarded by Hub.mu
+	asks   bool // waits for a human; guarded by Hub.mu
 
 	reports *intake.Run
-	secrets *redact.Secrets // those that its agent was given
+	secrets *redact.Secrets // those given to its agent
 
-	answered chan struct{} // closed when its executor has nothing to do with it any more
+	answered chan struct{} // closed when its executor has finished with it
 }
 
-// stop ends a run's agent. Without an executor there is none yet, and the
-// goroutine that waits for one is told.
+// stop ends a run's agent. If the run waits for an executor, stop cancels that wait.
 func (l *liveRun) stop(h *Hub) {
 	h.mu.Lock()
 	lease := l.lease
@@ -53,8 +52,8 @@ func (l *liveRun) stop(h *Hub) {
 		case err != nil:
 			h.log.Warn("an executor did not take stop_task", "run", l.run.UUID, "err", err)
 		case !r.Stopped:
-			// Ours remembers a stop that overtakes its prompt. One that somebody
-			// else wrote may not, and does not tell when the prompt has come.
+			// Duet's executors remember a stop that arrives before its prompt. A third-party
+			// executor may not, and does not report when the prompt arrives.
 			again = time.After(100 * time.Millisecond)
 		}
 		select {
@@ -72,21 +71,21 @@ func (l *liveRun) stop(h *Hub) {
 	}
 }
 
-// liveRun is the run if it has a goroutine, or nil.
+// liveRun returns the live run with an id, or nil.
 func (h *Hub) liveRun(id int64) *liveRun {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.live[id]
 }
 
-// stopAgent stops the agent of a run, if there is one, without waiting for that.
+// stopAgent stops the agent of a run, if it has one, without waiting.
 func (h *Hub) stopAgent(live *liveRun) {
 	if live != nil {
 		h.active.Go(func() { live.stop(h) })
 	}
 }
 
-// follow brings what is in memory after the commit.
+// follow updates the state in memory after the commit.
 func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 	if run.State.Ended() {
 		t.AfterCommit(func() { h.environments.end(run.ID, h.gates.Checks(run.ID)) })
@@ -124,9 +123,9 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 	})
 }
 
-// Drain waits until nothing runs that does not wait for a human, or ctx ends: a
-// question can be answered later, too. Queued runs stay queued, and nothing new is
-// started until the hub is closed.
+// Drain waits until no run is working, or ctx ends. Runs that wait for a human do not count: their
+// questions can be answered later. Queued runs stay queued, and nothing new starts until the hub
+// closes.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
 	h.draining = true
@@ -134,9 +133,9 @@ func (h *Hub) Drain(ctx context.Context) {
 	h.rest(ctx)
 }
 
-// rest waits until nothing runs that does not wait for a human, or ctx ends.
+// rest waits until no run is working, or ctx ends. Runs that wait for a human do not count.
 func (h *Hub) rest(ctx context.Context) {
-	// A change that is under way may still start some. That it is kept is no matter.
+	// A transaction in progress may still start runs. Whether this one commits does not matter.
 	_ = h.store.Write(ctx, func(store.Tx) error { return nil })
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,8 +157,7 @@ func (h *Hub) rest(ctx context.Context) {
 	}
 }
 
-// noteRest tells who drains that a run may do nothing on its own any more; mu is
-// held.
+// noteRest signals Drain that a run may have stopped working. mu is held.
 func (h *Hub) noteRest() {
 	if h.rested != nil {
 		close(h.rested)
@@ -167,16 +165,16 @@ func (h *Hub) noteRest() {
 	}
 }
 
-// Busy reports whether agents are at work, or what they did is checked.
+// Busy reports whether agents are working or gates are running.
 func (h *Hub) Busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.live) > 0 || h.gates.Busy()
 }
 
-// Idle reports whether nothing is under way and nothing is to begin by itself: no run is active
-// or queued, no agent works in the background, no terminal runs and no trigger is on. Questions
-// of runs that have ended wait without a hub.
+// Idle reports whether the hub has no work and will start none by itself: no run is active or
+// queued, no agent works in the background, no terminal runs and no trigger is enabled. Questions
+// of ended runs do not need a hub.
 func (h *Hub) Idle(ctx context.Context) (bool, error) {
 	if h.Busy() || h.intake.WorksInBackground() || len(h.terminals.List()) > 0 || h.triggers.Active() {
 		return false, nil
@@ -185,7 +183,7 @@ func (h *Hub) Idle(ctx context.Context) (bool, error) {
 	return err == nil && counts[domain.Queued] == 0, err
 }
 
-// InterruptWork interrupts what clients have begun, and leaves what triggers have.
+// InterruptWork interrupts the runs that clients launched, but not those of triggers.
 func (h *Hub) InterruptWork(ctx context.Context, reason string) {
 	h.mu.Lock()
 	var runs []string
@@ -196,13 +194,13 @@ func (h *Hub) InterruptWork(ctx context.Context, reason string) {
 	}
 	h.mu.Unlock()
 	for _, run := range runs {
-		if _, err := h.Interrupt(ctx, run, reason); err != nil { // most likely it has just ended
+		if _, err := h.Interrupt(ctx, run, reason); err != nil { // it has probably just ended
 			h.log.Debug("a run was not interrupted", "run", run, "err", err)
 		}
 	}
 }
 
-// works reports whether a run does something on its own; mu is held.
+// works reports whether any run is working without waiting for a human. mu is held.
 func (h *Hub) works() bool {
 	for _, live := range h.live {
 		if !live.asks {
@@ -212,17 +210,17 @@ func (h *Hub) works() bool {
 	return h.gates.Busy()
 }
 
-// isClosing reports whether nothing new is to be started.
+// isClosing reports whether the hub starts nothing new.
 func (h *Hub) isClosing() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closing || h.draining
 }
 
-// calmAfter is how long nothing must run before memory is given back.
+// calmAfter is how long the hub must be without active runs before it calls Options.Idle.
 const calmAfter = time.Second
 
-// calmDown gives memory back when nothing runs any more. mu is held.
+// calmDown schedules Options.Idle when no run is active. mu is held.
 func (h *Hub) calmDown() {
 	if len(h.live) > 0 || h.opts.Idle == nil {
 		return
@@ -241,7 +239,7 @@ func (h *Hub) calmDown() {
 	h.calm.Reset(calmAfter)
 }
 
-// Await waits until a run has ended, or ctx.
+// Await waits until a run has ended or ctx ends.
 func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	s, err := h.query.Session(ctx, id)
 	if err != nil {
@@ -252,7 +250,7 @@ func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	h.awaiting[s.Run.ID] = append(h.awaiting[s.Run.ID], ended)
 	h.mu.Unlock()
 	defer h.stopAwaiting(s.Run.ID, ended)
-	// It may have ended before the waiter was there.
+	// The run may have ended before the waiter was registered.
 	if s, err = h.query.ByRun(ctx, s.Run.ID); err != nil || s.State.Ended() {
 		return s, err
 	}
@@ -266,7 +264,7 @@ func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	}
 }
 
-// stopAwaiting forgets a waiter.
+// stopAwaiting removes a waiter.
 func (h *Hub) stopAwaiting(run int64, waiter chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -278,7 +276,7 @@ func (h *Hub) stopAwaiting(run int64, waiter chan struct{}) {
 	h.awaiting[run] = left
 }
 
-// endAwaiting wakes all that wait for the end of a run; mu is held.
+// endAwaiting wakes all waiters for the end of a run. mu is held.
 func (h *Hub) endAwaiting(run int64) {
 	for _, waiter := range h.awaiting[run] {
 		close(waiter)

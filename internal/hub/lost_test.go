@@ -14,9 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A hub to which nothing is written finds out that its files were removed when it
-// is told to look, and by itself where nothing tells it. What it is told for
-// nothing ends nothing.
+// A hub without writes notices that its files were removed when the system notifies it, or by
+// polling. A false notification has no effect.
 func TestLossOfAnIdleHub(t *testing.T) {
 	for name, told := range map[string]bool{"told": true, "not told": false} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +43,7 @@ func TestLossOfAnIdleHub(t *testing.T) {
 					o.Lost = func(err error) { lost <- err }
 				})
 				if removed != nil {
-					for len(looks) > 0 { // those of the opening
+					for len(looks) > 0 { // notifications from opening
 						<-looks
 					}
 					removed <- struct{}{}

@@ -15,10 +15,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// MCP asks the MCP servers that agents get.
+// MCP gives access to the MCP servers that agents get.
 type MCP struct{ hub *Hub }
 
-// MCP are the MCP servers of the project's agents.
+// MCP returns the MCP servers of the project's agents.
 func (h *Hub) MCP() MCP { return MCP{h} }
 
 func (h *Hub) newMCP(ctx context.Context) *mcp.Clients {
@@ -36,8 +36,8 @@ func (h *Hub) newMCP(ctx context.Context) *mcp.Clients {
 	})
 }
 
-// Servers are those that the agent of a conversation gets, which any id of it names, or
-// those of an agent of the configuration, "" for the default one, and whose they are.
+// Servers lists the MCP servers of an agent. thread is any id of a conversation; without it, agent
+// names a configured agent, "" the default one. of is the agent's name.
 func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list []mcp.Server, err error) {
 	h := m.hub
 	var own domain.Thread
@@ -69,17 +69,17 @@ func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list
 	return configured.Name, list, nil
 }
 
-// Connected reports whether a server was started, or connected to, and is there still.
+// Connected reports whether a server is started or connected.
 func (m MCP) Connected(s mcp.Server) bool { return m.hub.mcp.Connected(s) }
 
-// Tools lists the tools of a server. Its error can be told.
+// Tools lists the tools of a server. Its error is safe to show to clients.
 func (m MCP) Tools(ctx context.Context, s mcp.Server) (mcp.Tools, error) {
 	tools, err := m.hub.mcp.Tools(ctx, s)
 	return tools, tellServer(err)
 }
 
-// Call calls a tool of a server; leave for that is the caller's to have. Its error can be
-// told.
+// Call calls a tool of a server. The caller must have checked permission. Its error is safe to show
+// to clients.
 func (m MCP) Call(ctx context.Context, s mcp.Server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	result, err := m.hub.mcp.Call(ctx, s, tool, arguments)
 	return result, tellServer(err)
@@ -102,7 +102,7 @@ func (h *Hub) newServers(ctx context.Context) *mcp.Servers {
 	return mcp.NewServers(ctx, mcp.ServersOptions{Enabled: h.opts.TryServers, Tell: h.serverFailed})
 }
 
-// tryServers tries the MCP servers that the agent of a run gets, while it starts.
+// tryServers tests the MCP servers of a run's agent while the agent starts.
 func (h *Hub) tryServers(s domain.Session, agent config.Agent, servers []catalog.MCPServer) {
 	if h.servers == nil || agent.Driver != config.DriverACP {
 		return
@@ -110,8 +110,8 @@ func (h *Hub) tryServers(s domain.Session, agent config.Agent, servers []catalog
 	h.servers.Try(mcp.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: agent.Variables(h.environments.of(s.Run.ID), h.opts.Getenv), Servers: servers})
 }
 
-// UnansweredServers are the names of the MCP servers that the agent of a run got and
-// that have not answered yet: whether they work is not known.
+// UnansweredServers lists the MCP servers of a run's agent that have not answered yet, so their
+// status is unknown.
 func (h *Hub) UnansweredServers(run int64) []string {
 	if h.servers == nil {
 		return nil
@@ -119,7 +119,7 @@ func (h *Hub) UnansweredServers(run int64) []string {
 	return h.servers.Unanswered(run)
 }
 
-// serverFailed tells the conversation of a run of a server that does not work.
+// serverFailed adds a notice about a failed MCP server to the conversation of a run.
 func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 	err := h.write(ctx, func(t store.Tx) error {
 		run, err := t.Run(ctx, id)

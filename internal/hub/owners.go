@@ -25,13 +25,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// Intake takes in what agents report.
+// Intake returns the intake of agents' reports.
 func (h *Hub) Intake() *intake.Intake { return h.intake }
 
-// ExecutorCalls answers what executors ask, and clients that have a token as they do.
+// ExecutorCalls answers calls of executors, and of clients with a session token.
 func (h *Hub) ExecutorCalls() *ExecutorCalls { return h.calls }
 
-// A daemon is the hub as executors see it.
+// daemon implements the hub's side of the executor interface.
 type daemon struct {
 	ownTurns
 	*ExecutorCalls
@@ -41,29 +41,29 @@ type daemon struct {
 	*usercommand.Runner
 }
 
-// forIntake is the hub as the intake of reports sees it.
+// forIntake implements [intake.Runs].
 type forIntake struct{ hub *Hub }
 
-// RunOf is as of [intake.Runs].
+// RunOf implements [intake.Runs].
 func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error) {
 	known, err := f.hub.calls.TokenOf(ctx, token, task)
 	return known.Run, err
 }
 
-// GoesOn is as of [intake.Runs]: what an agent says is not wanted any more once
-// its run was ended, nor while a full disk does not let it end, since what room
-// there is is needed for that.
+// GoesOn implements [intake.Runs]. The hub drops reports of a run that was ended, and of one whose
+// end waits for disk space, because the end needs the remaining space.
 func (f forIntake) GoesOn(run int64) bool {
 	return f.hub.liveRun(run) != nil && !f.hub.cutShort.Has(run)
 }
 
-// Changed is as of [intake.Runs].
+// Changed implements [intake.Runs].
 func (f forIntake) Changed(t store.Tx, run int64) { f.hub.query.Changed(t, run) }
 
-// Query answers what is asked about sessions and conversations.
+// Query returns the queries for sessions and conversations.
 func (h *Hub) Query() *query.Queries { return h.query }
 
-// Issues lists what is wrong, and what to do, without waiting. It is empty if all is well.
+// Issues lists current problems and their remedies, without waiting. It is empty if the hub is
+// healthy.
 func (h *Hub) Issues() []string {
 	issues := h.health.Issues()
 	if h.opts.Replaced == nil {
@@ -75,7 +75,7 @@ func (h *Hub) Issues() []string {
 	return issues
 }
 
-// Status tells what the hub is doing.
+// Status returns the hub's current activity.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
 	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
 	var err error
@@ -99,18 +99,18 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 	return s, stored(err)
 }
 
-// Settings are those of conversations, and what their agents can be asked for.
+// Settings returns the settings of conversations and the options of their agents.
 func (h *Hub) Settings() *threadsettings.Settings { return h.settings }
 
-// forSettings is the life of runs as the settings of conversations need it.
+// forSettings implements [threadsettings.Runs].
 type forSettings struct{ hub *Hub }
 
-// Write is as of [threadsettings.Runs].
+// Write implements [threadsettings.Runs].
 func (f forSettings) Write(ctx context.Context, change func(store.Tx) error) error {
 	return f.hub.write(ctx, change)
 }
 
-// LeaseOf is as of [threadsettings.Runs].
+// LeaseOf implements [threadsettings.Runs].
 func (f forSettings) LeaseOf(thread int64) catalog.Lease {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
@@ -122,10 +122,10 @@ func (f forSettings) LeaseOf(thread int64) catalog.Lease {
 	return nil
 }
 
-// Review has people accept or revert what runs have changed in files.
+// Review returns the review of files that runs changed.
 func (h *Hub) Review() *changereview.Review { return h.review }
 
-// Keys are the API keys that agents get.
+// Keys returns the API keys of agents.
 func (h *Hub) Keys() *credential.Keys { return h.keys }
 
 func (h *Hub) newKeys() *credential.Keys {
@@ -137,7 +137,7 @@ func (h *Hub) newKeys() *credential.Keys {
 	})
 }
 
-// Commands runs commands of the configuration.
+// Commands returns the runner of configured commands.
 func (h *Hub) Commands() *usercommand.Runner { return h.commands }
 
 func (h *Hub) newCommands(ctx context.Context) *usercommand.Runner {
@@ -149,7 +149,7 @@ func (h *Hub) newCommands(ctx context.Context) *usercommand.Runner {
 	})
 }
 
-// Builds builds the project.
+// Builds returns the project's builds.
 func (h *Hub) Builds() *build.Builds { return h.builds }
 
 func (h *Hub) newBuilds() *build.Builds {
@@ -160,8 +160,7 @@ func (h *Hub) newBuilds() *build.Builds {
 	return build.New(build.Options{Root: h.opts.Root, Getenv: h.opts.Getenv, Configured: configured, Run: h.commands.Run, Announce: h.announceBuild})
 }
 
-// announceBuild adds an event of a build to the log, before whoever asked for the build is
-// told the same.
+// announceBuild adds a build event to the log before the client of the build gets it.
 func (h *Hub) announceBuild(e domain.Event) {
 	err := h.write(h.ctx, func(t store.Tx) error {
 		_, err := t.Append(e)
@@ -172,7 +171,7 @@ func (h *Hub) announceBuild(e domain.Event) {
 	}
 }
 
-// Preview shows the pages that the project makes, and keeps what they say.
+// Preview returns the preview of the project's pages and their console messages.
 func (h *Hub) Preview() *preview.Preview { return h.preview }
 
 func (h *Hub) newPreview() *preview.Preview {
@@ -190,7 +189,7 @@ func (h *Hub) newPreview() *preview.Preview {
 			}
 			s, err := h.query.Session(ctx, domain.LastRun)
 			var e *domain.Error
-			if errors.As(err, &e) && e.Kind == domain.KindRunNotFound { // nothing was asked of an agent yet
+			if errors.As(err, &e) && e.Kind == domain.KindRunNotFound { // no agent has run yet
 				return domain.Session{}, nil
 			}
 			return s, err
@@ -199,7 +198,7 @@ func (h *Hub) newPreview() *preview.Preview {
 	})
 }
 
-// Terminals are the terminals that run.
+// Terminals returns the running terminals.
 func (h *Hub) Terminals() *terminal.Registry { return h.terminals }
 
 func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
@@ -211,10 +210,10 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 	})
 }
 
-// Triggers do what the configuration wants when something happens.
+// Triggers returns the trigger engine.
 func (h *Hub) Triggers() *trigger.Engine { return h.triggers }
 
-// newTriggers makes the engine of the triggers. The store is open.
+// newTriggers returns the trigger engine. The store must be open.
 func (h *Hub) newTriggers() *trigger.Engine {
 	definitions := h.opts.Triggers
 	if definitions == nil {
@@ -229,15 +228,15 @@ func (h *Hub) newTriggers() *trigger.Engine {
 	return trigger.New(h.ctx, opts)
 }
 
-// forTriggers is the life of runs as triggers need it.
+// forTriggers implements [trigger.Runs].
 type forTriggers struct{ hub *Hub }
 
-// Write is as of [trigger.Runs].
+// Write implements [trigger.Runs].
 func (f forTriggers) Write(ctx context.Context, change func(store.Tx) error) error {
 	return f.hub.write(ctx, change)
 }
 
-// Begin is as of [trigger.Runs].
+// Begin implements [trigger.Runs].
 func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Run, error) {
 	h := f.hub
 	agent, err := h.configured.AgentFor(false, b.Agent)
@@ -259,17 +258,17 @@ func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Run, error) {
 	return run, h.add(t, &run, thread, b.Draft)
 }
 
-// Submit is as of [trigger.Runs].
+// Submit implements [trigger.Runs].
 func (f forTriggers) Submit(t store.Tx, run *domain.Run) error {
 	return f.hub.launchDraft(f.hub.ctx, t, run, ContinueSpec{})
 }
 
-// Discard is as of [trigger.Runs].
+// Discard implements [trigger.Runs].
 func (f forTriggers) Discard(t store.Tx, run *domain.Run) error {
 	return f.hub.transition(t, run, domain.Discarded, outcome{reason: "not_wanted"})
 }
 
-// Gates keep agents at work until commands pass.
+// Gates returns the gate engine, which keeps agents working until commands pass.
 func (h *Hub) Gates() *gate.Engine { return h.gates }
 
 func (h *Hub) newGates() *gate.Engine {
@@ -282,15 +281,15 @@ func (h *Hub) newGates() *gate.Engine {
 	})
 }
 
-// forGates is the life of runs as gates need it.
+// forGates implements [gate.Runs].
 type forGates struct{ hub *Hub }
 
-// Write is as of [gate.Runs].
+// Write implements [gate.Runs].
 func (f forGates) Write(ctx context.Context, change func(store.Tx) error) error {
 	return f.hub.write(ctx, change)
 }
 
-// Next is as of [gate.Runs].
+// Next implements [gate.Runs].
 func (f forGates) Next(t store.Tx, run domain.Run, prompt string) (domain.Run, error) {
 	h := f.hub
 	thread, err := t.Thread(h.ctx, run.Thread)
@@ -313,21 +312,21 @@ func (f forGates) Next(t store.Tx, run domain.Run, prompt string) (domain.Run, e
 	return next, err
 }
 
-// MayStart is as of [gate.Runs].
+// MayStart implements [gate.Runs].
 func (f forGates) MayStart(store.Tx) { f.hub.mayStart = true }
 
-// Say is as of [gate.Runs].
+// Say implements [gate.Runs].
 func (f forGates) Say(t store.Tx, run domain.Run, text string) error {
 	return f.hub.conversation.GatesChecked(t, run, text)
 }
 
-// Environment is as of [gate.Runs].
+// Environment implements [gate.Runs].
 func (f forGates) Environment(run int64) clientenv.Environment { return f.hub.environments.of(run) }
 
-// Resting is as of [gate.Runs].
+// Resting implements [gate.Runs].
 func (f forGates) Resting() bool { return f.hub.isClosing() }
 
-// Rested is as of [gate.Runs].
+// Rested implements [gate.Runs].
 func (f forGates) Rested() {
 	f.hub.environments.tidy(f.hub.gates.Checks)
 	f.hub.mu.Lock()

@@ -21,8 +21,8 @@ var (
 )
 
 // BeginTurn starts a run for an agent-initiated turn. It waits until no other run of the
-// conversation is active. If prompts are queued there, BeginTurn starts the next one instead, and the
-// agent's output belongs to it. Neither waits for a slot: the agent works already.
+// conversation is active. If prompts are queued there, BeginTurn starts the next one instead, and
+// the agent's output belongs to it. Neither waits for a slot, because the agent is already working.
 func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	h := f.hub
 	var waited domain.Run // for its end
@@ -34,7 +34,7 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 			if err != nil {
 				return err
 			}
-			if waited.ID != 0 && waited.UUID != p.TaskID { // a prompt was faster: the agent said there what it had to say
+			if waited.ID != 0 && waited.UUID != p.TaskID { // a prompt started first, and its run got the agent's output
 				if begun, err = t.Run(h.ctx, waited.ID); err != nil || begun.State == domain.Completed {
 					return err
 				}
@@ -72,28 +72,28 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 	}
 }
 
-// ownTurn is the metadata of an agent-initiated run. It keeps what the metadata of the run
-// before say about the configured trigger that led there, so that triggers do not loop.
+// ownTurn is the metadata of an agent-initiated run. It keeps the configured trigger of the
+// previous run, so that triggers do not loop.
 type ownTurn struct {
 	Trigger    *catalog.TurnTrigger `json:"turn_trigger,omitempty"`
 	Configured string               `json:"trigger,omitempty"`
 	Depth      int                  `json:"trigger_depth,omitempty"`
 }
 
-// ownTurnAfter is the metadata of an agent-initiated run that follows another run.
+// ownTurnAfter returns the metadata of an agent-initiated run that follows another run.
 func ownTurnAfter(before domain.Run, trigger *catalog.TurnTrigger) (json.RawMessage, error) {
 	var own ownTurn
 	if before.Source == domain.SourceTrigger || before.Source == domain.SourceAgent {
 		own = ownTurnOf(before)
 	}
-	own.Trigger = nil // the run before had its own
+	own.Trigger = nil // the previous run has its own
 	if trigger != nil {
 		own.Trigger = &catalog.TurnTrigger{Kind: cutTrigger(trigger.Kind), Label: cutTrigger(trigger.Label)}
 	}
 	return json.Marshal(own)
 }
 
-// maxTrigger limits each text of a trigger, in bytes: lists and messages show it.
+// maxTrigger limits each text of a trigger, in bytes, for lists and messages.
 const maxTrigger = 500
 
 func cutTrigger(text string) string {
@@ -105,7 +105,7 @@ func cutTrigger(text string) string {
 
 func ownTurnOf(run domain.Run) (own ownTurn) {
 	if len(run.Metadata) > 0 {
-		_ = json.Unmarshal(run.Metadata, &own) // zero if it is something else
+		_ = json.Unmarshal(run.Metadata, &own) // zero for other metadata
 	}
 	return own
 }
@@ -196,8 +196,8 @@ func (h *Hub) yield(live *liveRun) {
 	}
 }
 
-// goneOnAfter returns the active agent-initiated run that follows an ended run, or the run
-// itself if there is none.
+// goneOnAfter returns the active agent-initiated run that follows an ended run, or the ended run if
+// none does.
 func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
 	last, err := t.LastRun(h.ctx, run.Thread)
 	if err != nil { // a conversation of drafts has no last run

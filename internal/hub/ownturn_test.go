@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Agent-initiated runs keep the depth of the configured trigger that led to them.
+// Agent-initiated runs keep the depth of the configured trigger that caused them.
 func TestAgentInitiatedRunKeepsTriggerDepth(t *testing.T) {
 	after := func(source, metadata string, trigger *catalog.TurnTrigger) domain.Run {
 		t.Helper()
@@ -32,7 +32,7 @@ func TestAgentInitiatedRunKeepsTriggerDepth(t *testing.T) {
 	assert.Less(t, len(ownTurnOf(long).trigger().String()), 600)
 }
 
-// The _meta of an ACP editor's prompt is for the agent; metadata of other clients are not.
+// The _meta of an ACP editor's prompt reaches the agent; the metadata of other clients does not.
 func TestMetaOfAnEditorsPrompt(t *testing.T) {
 	meta := func(metadata string) string {
 		return string(metaFor(domain.Run{Metadata: json.RawMessage(metadata)}))
@@ -43,7 +43,8 @@ func TestMetaOfAnEditorsPrompt(t *testing.T) {
 	}
 }
 
-// One task of an agent's background work is stopped, or an error says that only all of it can be.
+// One background task of an agent is stopped, or an error says that the agent can only stop all of
+// them.
 func TestABackgroundTaskIsStopped(t *testing.T) {
 	var daemon catalog.Daemon
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {

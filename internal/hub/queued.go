@@ -13,8 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Queued lists the runs that wait for their turn in a session's conversation, the next one
-// first.
+// Queued lists the runs that wait in a session's conversation, the next one first.
 func (h *Hub) Queued(ctx context.Context, id string) ([]domain.Session, error) {
 	s, err := h.query.Session(ctx, id)
 	if err != nil {
@@ -25,7 +24,7 @@ func (h *Hub) Queued(ctx context.Context, id string) ([]domain.Session, error) {
 	return list, err
 }
 
-// byTurn compares queued runs of a conversation: the one that runs earlier is less.
+// byTurn orders queued runs of a conversation: the one that runs earlier is less.
 func byTurn(a, b domain.Run) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Place, b.Place))
 }
@@ -38,7 +37,7 @@ func (h *Hub) queuedIn(t store.Tx, thread int64) ([]domain.Run, error) {
 	return runs, err
 }
 
-// EditQueued changes the prompt of a queued run. What goes with the prompt stays.
+// EditQueued changes the prompt of a queued run and keeps its attachments.
 func (h *Hub) EditQueued(ctx context.Context, id, prompt string) error {
 	if strings.TrimSpace(prompt) == "" {
 		return domain.Invalid("query", "a text that is not empty", "nothing")
@@ -67,8 +66,8 @@ func (h *Hub) EditQueued(ctx context.Context, id, prompt string) error {
 	})
 }
 
-// MoveQueued has a queued run begin before another queued run of its conversation, or, if
-// before is "", as the last one. Runs whose prompt no client has written keep their turns.
+// MoveQueued moves a queued run before another queued run of its conversation, or to the end if
+// before is "". Runs that no client has written keep their places.
 func (h *Hub) MoveQueued(ctx context.Context, id, before string) error {
 	return h.write(ctx, func(t store.Tx) error {
 		run, err := h.writtenAndQueued(t, id)
@@ -95,8 +94,8 @@ func (h *Hub) MoveQueued(ctx context.Context, id, before string) error {
 	})
 }
 
-// moved is a queue in which a run has been moved before another one, or to the end if that
-// is 0. The turns keep their priorities.
+// moved returns a queue with run moved before another run, or to the end if before is 0. The places
+// keep their priorities.
 func moved(queued []domain.Run, run, before int64) []domain.Run {
 	var written []domain.Run
 	for _, r := range queued {
@@ -122,8 +121,7 @@ func moved(queued []domain.Run, run, before int64) []domain.Run {
 	return list
 }
 
-// arrange has the queued runs of a conversation follow each other in the order given. It
-// changes them to what they are then.
+// arrange orders the queued runs of a conversation as given, and updates them in place.
 func (h *Hub) arrange(t store.Tx, queued []domain.Run) error {
 	first := slices.MinFunc(queued, func(a, b domain.Run) int { return cmp.Compare(a.Place, b.Place) })
 	var places []int64
@@ -144,8 +142,7 @@ func (h *Hub) arrange(t store.Tx, queued []domain.Run) error {
 	return nil
 }
 
-// arrangeBefore is arrange for a run that is about to be queued, where it is to begin
-// before another one.
+// arrangeBefore is arrange for a run that is about to be queued before another one.
 func (h *Hub) arrangeBefore(t store.Tx, run *domain.Run) (arranged bool, err error) {
 	queued, err := h.queuedIn(t, run.Thread)
 	if err != nil || len(queued) == 0 || byTurn(queued[len(queued)-1], *run) < 0 {
@@ -160,7 +157,7 @@ func (h *Hub) arrangeBefore(t store.Tx, run *domain.Run) (arranged bool, err err
 	return true, nil
 }
 
-// writtenAndQueued finds a queued run whose prompt may be changed.
+// writtenAndQueued returns a queued run whose prompt may be edited.
 func (h *Hub) writtenAndQueued(t store.Tx, id string) (domain.Run, error) {
 	run, err := query.Find(h.ctx, t, id)
 	switch {
@@ -174,7 +171,7 @@ func (h *Hub) writtenAndQueued(t store.Tx, id string) (domain.Run, error) {
 	return run, nil
 }
 
-// announceQueue adds a change of the queue to the log, with the order that holds now.
+// announceQueue adds a queue change to the log, with the resulting order.
 func (h *Hub) announceQueue(t store.Tx, run domain.Run, p domain.QueueChanged) error {
 	queued, err := h.queuedIn(t, run.Thread)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A queued prompt that no client has written keeps its turn, and its words.
+// A queued prompt that no client has written keeps its place and its text.
 func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
@@ -59,7 +59,7 @@ func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 	await(t, h, elsewhere)
 }
 
-// An agent that goes on by itself takes the prompt whose turn it is.
+// An agent that continues by itself takes the next queued prompt.
 func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	ctx := context.Background()
 	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
@@ -91,8 +91,8 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	await(t, h, queued[1])
 }
 
-// An agent that goes on by itself while a prompt starts has said in the run of that what it had to
-// say: no run begins behind it.
+// If a prompt starts first, the output of an agent-initiated turn belongs to that prompt's run, and
+// no further run starts.
 func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	ctx := context.Background()
 	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
@@ -123,7 +123,7 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	assert.Equal(t, next.UUID, <-begun)
 }
 
-// A prompt ends the run of an agent that works by itself, if the agent takes it there.
+// A prompt ends an agent-initiated run if the agent accepts prompts while it works.
 func TestAPromptEndsAnOwnTurn(t *testing.T) {
 	ctx := context.Background()
 	daemons, yielded := make(chan catalog.Daemon, 4), make(chan string, 1)
@@ -141,7 +141,7 @@ func TestAPromptEndsAnOwnTurn(t *testing.T) {
 	first := await(t, h, launch(t, h, "first"))
 	asked := 0
 	h.executors.(*executors).yield = func(p catalog.YieldTurnParams) string {
-		if asked++; asked == 1 { // as an executor to which the run is still on its way
+		if asked++; asked == 1 { // as if the run were still on its way to the executor
 			return catalog.YieldUnknown
 		}
 		yielded <- p.TaskID

@@ -18,8 +18,7 @@ import (
 
 var othersToken = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation")
 
-// A question that waits for more than a day is answered, and the run goes on as if it had
-// been answered at once.
+// A question answered after more than a day resumes the run as if answered at once.
 func TestAQuestionMayWaitForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -29,7 +28,7 @@ func TestAQuestionMayWaitForADay(t *testing.T) {
 			x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "call-" + x.p.TaskID, Status: "completed", Result: json.RawMessage(`"done"`)})
 			x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "b"})))
 			return completed
-		}, toldOfRemoval)
+		}, withoutPolling)
 		s := launch(t, h, "p")
 		for range 2 {
 			a := pendingOf(t, h, 1)[0]
@@ -43,7 +42,7 @@ func TestAQuestionMayWaitForADay(t *testing.T) {
 	})
 }
 
-// wholeText is all that the agent said in a run.
+// wholeText returns all text that the agent produced in a run.
 func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
 	t.Helper()
 	c, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
@@ -56,7 +55,7 @@ func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
 	return text
 }
 
-// Whatever the reason is why a report was not taken, its run has not completed.
+// A run with a refused report does not complete, whatever the reason.
 func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send := func(x *turn, p catalog.ReportMessageParams) {

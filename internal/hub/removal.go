@@ -8,24 +8,24 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file deletes conversations for good.
+// This file deletes conversations.
 
-// A removalMemory is what is known of conversations beside the store.
+// removalMemory is the state about conversations outside the store.
 type removalMemory struct {
-	// Runs forgets a run when the change under way is committed.
+	// Runs drops the cached run when the transaction commits.
 	Runs interface{ Changed(t store.Tx, run int64) }
-	// Log forgets what it has in memory, so that it is read from the store.
+	// Log drops its cache, so that it reads from the store again.
 	Log interface{ Forget() }
 }
 
-// RemovedConversation says what was deleted.
+// RemovedConversation reports what was deleted.
 type RemovedConversation struct {
 	Thread  string // its id
-	Deleted int    // how many runs are no more
-	Kept    int    // how many are left, since conversations were forked from there
+	Deleted int    // number of deleted runs
+	Kept    int    // number of runs kept for forks
 }
 
-// removalChange is [removalConversation] as a change of a store, which says in r what it has done.
+// removalChange returns [removalConversation] as a store transaction; the result goes to r.
 func removalChange(ctx context.Context, id string, memory removalMemory, r *RemovedConversation) func(store.Tx) error {
 	return func(t store.Tx) (err error) {
 		*r, err = removalConversation(ctx, t, id, memory)
@@ -33,12 +33,11 @@ func removalChange(ctx context.Context, id string, memory removalMemory, r *Remo
 	}
 }
 
-// removalConversation deletes the conversation that an id of any kind names, with all that
-// only it has: items, questions, attachments, rules, former contents of files, ids. What
-// forks of it begin with stays, and is put away into the archive. The log keeps its
-// numbers: what it has of the runs that are deleted is erased in place, and one event
-// tells that they are no more. A run that has not ended is an error of
-// domain.KindBadState; drafts are deleted.
+// removalConversation deletes the conversation that an id of any kind names, with everything that
+// only it uses: items, questions, attachments, rules, earlier file contents, ids. The shared
+// beginning of forks stays and is archived. The log keeps its numbers: entries of deleted runs are
+// erased in place, and one event announces the deletion. A run that has not ended causes an error
+// of domain.KindBadState; drafts are deleted.
 func removalConversation(ctx context.Context, t store.Tx, id string, memory removalMemory) (RemovedConversation, error) {
 	n, err := t.FindThread(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

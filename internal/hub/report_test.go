@@ -25,7 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// numbered reports the text of each number, in that order.
+// numbered reports a text for each sequence number, in that order.
 func numbered(x *turn, sequences ...int64) {
 	for _, n := range sequences {
 		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
@@ -50,7 +50,7 @@ func TestAQuestionNeedsAToolAndOneInput(t *testing.T) {
 	assert.Equal(t, domain.KindInvalid+" "+domain.KindInvalid+" "+domain.KindInvalid+" ", await(t, h, launch(t, h, "p")).Result)
 }
 
-// What an executor says of another task than its token's changes nothing.
+// A report for another task than the token's changes nothing.
 func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	ctx := context.Background()
 	turns := make(chan *turn, 3)
@@ -151,7 +151,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 			}
 			x.say("said")
 			return completed
-		}, toldOfRemoval, func(o *Options) { o.Limits.RunTimeout = 100 * time.Hour })
+		}, withoutPolling, func(o *Options) { o.Limits.RunTimeout = 100 * time.Hour })
 		ended := await(t, h, launch(t, h, "short"))
 		old := <-tokens
 		launch(t, h, "long")
@@ -186,7 +186,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 	})
 }
 
-// What is still on its way when a run ends changes nothing of it.
+// A report that arrives after the end of its run changes nothing.
 func TestALateReportChangesNothing(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("said"); return completed })
 	s := await(t, h, launch(t, h, "p"))
@@ -203,7 +203,7 @@ func TestALateReportChangesNothing(t *testing.T) {
 }
 
 func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
-	synctest.Test(t, testKeys) // a run that has just begun waits for a client to ask
+	synctest.Test(t, testKeys) // a run that has just begun waits for a client's request
 }
 
 func testKeys(t *testing.T) {

@@ -30,7 +30,7 @@ effect = "allow"
 tool = "Bash"
 `
 
-// openTrusted opens a hub in a project whose file the user has trusted.
+// openTrusted opens a hub in a project whose file the user trusts.
 func openTrusted(t *testing.T, beginning string, play play) *Hub {
 	path := database(t)
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	_, err = h.Chat(untrusting, "p", 0)
 	require.NoError(t, err)
 
-	// Others trust it as before; what they have begun cannot be gone on with.
+	// Other clients still trust the project, but their runs cannot be continued from here.
 	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})
 	require.NoError(t, err)
 	assert.Equal(t, domain.Completed, await(t, h, trusted).State)
@@ -91,7 +91,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Neither is a key fetched as the file says, nor passes what it allows.
+// A restricted run uses no key command and no allow rule of the project's file.
 func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
 	synctest.Test(t, testRestrictedLaunch)
 }
@@ -137,6 +137,6 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	_, err = h.Approvals().Decide(clientenv.Restrict(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
-	_, err = h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
+	_, err = h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // another agent than the default
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// What an agent has its executor do without asking is not asked for, but a
-// denial is heeded and stands.
+// Tools that an agent runs without asking need no approval, but a deny rule still applies.
 func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 	write := catalog.RequestPermissionParams{ToolName: "Write", ToolKind: "edit", Paths: []string{"a"}, Title: "Write a", Unasked: []string{"Write", "Edit"}}
 	run := catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"rm x"}`), Title: "Run rm x", Unasked: []string{"Bash"}}
@@ -131,7 +130,7 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 		await(t, h, s)
 	}
 	asks("a", approval.Decision{Decision: "approve"})
-	asks("a", approval.Decision{Decision: "approve", Scope: "once"}) // once is no rule
+	asks("a", approval.Decision{Decision: "approve", Scope: "once"}) // once creates no rule
 	asks("a", approval.Decision{Decision: "approve", Scope: "session"})
 	assert.Equal(t, "yes rule=session", result("a"))
 	asks("b", approval.Decision{Decision: "deny", Comment: "no", Scope: "session"})
@@ -196,7 +195,7 @@ func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
 	_, err := h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
-	none := "" // of one that nobody has, see TestWhatAnAgentIsKnownNotToHaveIsRefused
+	none := "" // an unknown agent, see TestWhatAnAgentIsKnownNotToHaveIsRefused
 	_, err = h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &none})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	_, err = h.Settings().Update(context.Background(), "nobody", threadsettings.Change{Mode: &mode})

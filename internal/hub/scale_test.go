@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// pausing are executors that note when they are told to pause and to go on.
+// pausing counts the pause and continue calls of executors.
 type pausing struct {
 	Executors
 	paused, resumed chan struct{}
@@ -40,7 +40,7 @@ func (l pausingLease) ResumeNotifications(context.Context) error {
 	return nil
 }
 
-// logOf is the log from its beginning.
+// logOf returns the log from its beginning.
 func logOf(t *testing.T, h *Hub) (list []domain.Event) {
 	t.Helper()
 	for after := int64(0); ; after = list[len(list)-1].Seq {
@@ -58,12 +58,12 @@ func TestAnExecutorThatIsFasterThanTheDiskPausesAndNothingIsLost(t *testing.T) {
 	p := &pausing{paused: make(chan struct{}, all), resumed: make(chan struct{}, all)}
 	written, proceed := make(chan struct{}), make(chan struct{})
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		<-written // the disk stands still
+		<-written // the disk is blocked
 		for x.n < all/2 {
 			x.say(fmt.Sprintf("%d ", x.n))
 		}
 		<-p.paused
-		x.say(fmt.Sprintf("%d ", x.n)) // what was on its way
+		x.say(fmt.Sprintf("%d ", x.n)) // already on its way
 		close(proceed)
 		<-p.resumed
 		for x.n < all {

@@ -13,9 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// schedule starts queued runs while there are slots: higher priority first,
-// first come first served inside a priority, one run of a thread at a time.
-// One for which there is no executor waits for the next time.
+// schedule starts queued runs while slots are free: higher priority first, then in order of
+// arrival, at most one run per thread. A run without an available executor waits for the next call.
 func (h *Hub) schedule(t store.Tx) error {
 	if h.isClosing() {
 		return nil
@@ -46,8 +45,8 @@ func (h *Hub) schedule(t store.Tx) error {
 	return nil
 }
 
-// startable lists at most so many runs that can start: those for whose agent
-// there is no executor stay in the queue, and hold up no others.
+// startable lists up to most runs that can start. A run without an available executor stays
+// queued and does not block others.
 func (h *Hub) startable(t store.Tx, most int) ([]domain.Session, error) {
 	for limit := most; ; limit *= 4 {
 		queued, err := t.Startable(h.ctx, limit)
@@ -66,18 +65,18 @@ func (h *Hub) startable(t store.Tx, most int) ([]domain.Session, error) {
 	}
 }
 
-// hasRoom reports whether there is an executor for a session that is queued.
+// hasRoom reports whether an executor is available for a queued session.
 func (h *Hub) hasRoom(s domain.Session) bool {
 	agent, err := h.configured.Agent(s.Run.Agent)
 	if err != nil {
-		return true // it is to fail, with that
+		return true // start it, so that it fails with this error
 	}
 	return h.executors.HasRoom(leaseFor(s.Thread.UUID, agent))
 }
 
-// add keeps a run in its thread and queues it, unless it is a draft.
+// add stores a run in its thread and queues it unless it is a draft.
 func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
-	if run.Source != domain.SourceDecision { // an answer is not refused
+	if run.Source != domain.SourceDecision { // an answer is never refused
 		if err := h.checkRoom(t); err != nil {
 			return err
 		}
@@ -103,7 +102,7 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 	run.Agent = thread.Agent // a conversation keeps its agent
 	run.Created, run.Active = t.Now(), t.Now()
 	run.Mode = cmp.Or(run.Mode, thread.Mode)
-	if run.Mode == catalog.ModePlan { // also one that it would go on in
+	if run.Mode == catalog.ModePlan { // also a mode inherited from the thread
 		if err := h.settings.Check(h.ctx, t, thread.ID, run.Agent, run.Mode, "", nil); err != nil {
 			return err
 		}
@@ -121,7 +120,7 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 	return h.enqueue(t, run, thread)
 }
 
-// attach keeps what goes with a prompt, unless its agent is known not to take it.
+// attach stores the attachments of a prompt. It fails if the agent is known not to accept them.
 func (h *Hub) attach(t store.Tx, thread domain.Thread, list []domain.Content) error {
 	reported, err := threadsettings.ReportedBy(h.ctx, t, thread.ID, thread.Agent)
 	if err == nil {
@@ -133,7 +132,7 @@ func (h *Hub) attach(t store.Tx, thread domain.Thread, list []domain.Content) er
 	return conversation.Attach(t, list)
 }
 
-// checkRoom refuses a run for which the queue has no room.
+// checkRoom returns an error if the queue is full.
 func (h *Hub) checkRoom(t store.Tx) error {
 	counts, err := t.Load(h.ctx)
 	if err != nil {
@@ -145,8 +144,8 @@ func (h *Hub) checkRoom(t store.Tx) error {
 	return nil
 }
 
-// enqueue puts what the user says into the conversation and queues its run. A
-// conversation that goes on is not put away.
+// enqueue adds the user's prompt to the conversation and queues its run. It unarchives the
+// conversation.
 func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	archived := thread.Archived
 	if archived {
@@ -174,7 +173,7 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	if err != nil {
 		return err
 	}
-	// The thread is touched by the transition.
+	// The transition updates the thread's time.
 	if err = h.transition(t, run, domain.Queued, outcome{}); err != nil {
 		return err
 	}
@@ -189,7 +188,7 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	return h.announce(t, *run, domain.SettingsChanged{Archived: &thread.Archived, Reason: "continued"})
 }
 
-// noteAnotherAgent says in the conversation of a run that another agent goes on there.
+// noteAnotherAgent adds a notice that another agent continues the conversation.
 func (h *Hub) noteAnotherAgent(t store.Tx, run domain.Run) error {
 	if run.Parent == 0 {
 		return nil
@@ -201,9 +200,9 @@ func (h *Hub) noteAnotherAgent(t store.Tx, run domain.Run) error {
 	return h.conversation.AnotherAgent(t, run, before.Agent)
 }
 
-// A startQueue has the runs that were started and are to be executed.
+// startQueue holds started runs that wait for execution.
 type startQueue struct {
-	due chan struct{} // has one in it when there are some
+	due chan struct{} // holds a value when runs are waiting
 
 	mu   sync.Mutex // guards runs
 	runs []*liveRun
@@ -211,18 +210,18 @@ type startQueue struct {
 
 func newStartQueue() *startQueue { return &startQueue{due: make(chan struct{}, 1)} }
 
-// add never waits: it is called by the store's writer.
+// add never blocks, because the store's writer calls it.
 func (q *startQueue) add(live *liveRun) {
 	q.mu.Lock()
 	q.runs = append(q.runs, live)
 	q.mu.Unlock()
 	select {
 	case q.due <- struct{}{}:
-	default: // that of another one counts for both
+	default: // one value serves both
 	}
 }
 
-// take empties the queue.
+// take returns all queued runs and empties the queue.
 func (q *startQueue) take() []*liveRun {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -231,7 +230,7 @@ func (q *startQueue) take() []*liveRun {
 	return runs
 }
 
-// start has a run executed after the commit of its transition to starting.
+// start has a run executed when its transition to starting commits.
 func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
@@ -247,8 +246,7 @@ func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	})
 }
 
-// A clock ends a run that takes too long. It stands still while the run waits
-// for a human.
+// clock ends a run whose time is up. It pauses while the run waits for a human.
 type clock struct {
 	timer *time.Timer
 	left  time.Duration
@@ -278,7 +276,7 @@ func (c *clock) resume() {
 	}
 }
 
-// limitOf is how long a run may take.
+// limitOf returns the time limit of a run.
 func (h *Hub) limitOf(run domain.Run) time.Duration {
 	if run.Timeout > 0 {
 		return run.Timeout

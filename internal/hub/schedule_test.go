@@ -88,7 +88,7 @@ func TestARunThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
 	waits := launch(t, h, "wait")
 	inState(t, h, works, domain.Running)
 	approve(t, h, question, "")
-	inState(t, h, asks, domain.Running) // without queueing, one too many for a while
+	inState(t, h, asks, domain.Running) // not queued, so one more than the limit for a while
 	assert.Equal(t, domain.Queued, inState(t, h, waits, domain.Queued).State)
 	release <- struct{}{}
 	release <- struct{}{}
@@ -178,12 +178,12 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 			time.Sleep(40 * time.Second)
 			x.ask(ctx, "Write", nil)
 			return hang(ctx, x)
-		}, toldOfRemoval)
+		}, withoutPolling)
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Timeout: time.Minute})
 		require.NoError(t, err)
 		time.Sleep(41 * time.Second)
 		synctest.Wait()
-		time.Sleep(72 * time.Hour) // a long weekend
+		time.Sleep(72 * time.Hour) // three days
 		synctest.Wait()
 		pending, err := h.Approvals().Pending(context.Background(), "")
 		require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	}
 }
 
-// What waits for a human is not waited for: its question stays.
+// Drain does not wait for runs that wait for a human; their questions stay open.
 func TestDrainDoesNotWaitForAHuman(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
 	inState(t, h, launch(t, h, "asks"), domain.WaitingInput)
@@ -259,7 +259,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	}()
 	require.NoError(t, h.Close())
 	err = <-waited
-	if err != nil { // or it saw the end that Close made
+	if err != nil { // or Close ended it first
 		assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	}
 }
@@ -268,7 +268,7 @@ func withoutStarting(c domain.Counts) domain.Counts {
 	return domain.Counts{domain.Running: c[domain.Running] + c[domain.Starting]}
 }
 
-// crowded are executors of which there is none for some threads.
+// crowded has no executor for some threads.
 type crowded struct {
 	*executors
 	mu   sync.Mutex
@@ -301,7 +301,7 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	hold := launchIn(t, h, "hold", "hold")
 	inState(t, h, hold, domain.Running)
 	c.mu.Lock()
-	for n := range 9 { // the threads of a caller are known when they are there
+	for n := range 9 { // the threads exist only after launch
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true})
 		require.NoError(t, err)
 		c.full[s.Thread.UUID] = true
@@ -318,22 +318,22 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	c.mu.Lock()
 	c.full = nil
 	c.mu.Unlock()
-	close(goOn) // the end of a run, after which it is looked again
+	close(goOn) // the end of a run makes the hub check again
 	for _, s := range queued {
 		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 	assert.Equal(t, []string{"hold", "passes"}, said.all()[:2])
 }
 
-// A changesStore keeps which transitions each change has made, such as "2 starting".
+// changesStore records the transitions of each transaction, such as "2 starting".
 type changesStore struct {
 	store.Store
 
-	testkit.Witness // its lock guards changes
+	testkit.Witness // guards changes
 	changes         [][]string
 }
 
-// recordChanges has a hub use a store that keeps its changes.
+// recordChanges opens the hub on a recording store.
 func recordChanges(c *changesStore) func(*Options) {
 	return func(o *Options) {
 		open := o.OpenStore
@@ -357,8 +357,8 @@ func (c *changesStore) Write(ctx context.Context, change func(store.Tx) error) e
 	return err
 }
 
-// awaitMade waits until a change has made just these transitions. What it made can be
-// read, and is announced, before it is kept here.
+// awaitMade waits until one transaction has made exactly these transitions. Its results are
+// readable and announced before the store records them.
 func (c *changesStore) awaitMade(t *testing.T, transitions ...string) {
 	t.Helper()
 	c.Await(t, func() bool {
@@ -380,7 +380,7 @@ func (t *appendedTx) Append(e domain.Event) (int64, error) {
 	return t.Tx.Append(e)
 }
 
-// Should the process die after a change, nobody would start what that let start.
+// A transaction that lets runs start also starts them, so that a crash leaves none unstarted.
 func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
 	goOn := func(_ *testing.T, _ *Hub, held chan struct{}) { close(held) }
 	for name, c := range map[string]struct {

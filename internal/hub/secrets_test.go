@@ -18,8 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
-// A key that an agent was given is in nothing that is shown or kept of what
-// the agent says and does, wherever it is cut.
+// An agent's secret appears in nothing that is shown or stored of its output, however the output is
+// split.
 func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	const secret = "sk-0123456789abcdef"
 	path := database(t)
@@ -29,7 +29,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 		}
 	}
 	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		if x.p.Prompt == "again" { // the agent has it from before
+		if x.p.Prompt == "again" { // the agent still has it
 			said(x, "", "still "+secret)
 			return completed
 		}
@@ -38,7 +38,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 			return lost
 		}
 		_, _ = x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "short"})
-		said(x, "a", "one "+secret+" ", "two s", "k-0123", "456789abcdef three 1234567 s", "k-01") // its end is held back
+		said(x, "a", "one "+secret+" ", "two s", "k-0123", "456789abcdef three 1234567 s", "k-01") // its end is withheld
 		said(x, "b", "another")
 		x.report(catalog.EventThinkingChunk, catalog.ContentDelta{Delta: catalog.Delta{Text: "thought " + secret[:10]}})
 		x.report(catalog.EventThinkingChunk, catalog.ContentDelta{Delta: catalog.Delta{Text: secret[10:]}})
@@ -109,7 +109,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	}
 }
 
-// A key in two messages is shown in neither.
+// A secret split over two messages appears in neither.
 func TestAKeyInTwoMessages(t *testing.T) {
 	const secret = "sk-0123456789abcdef"
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {

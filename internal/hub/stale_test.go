@@ -103,7 +103,7 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, both, func(o *Options) { o.Limits.MaxRuns = 1 })
-	approve(t, h, pendingOf(t, h, 2)[0], "") // then the agent may ask the second question again at any moment
+	approve(t, h, pendingOf(t, h, 2)[0], "") // the agent may then repeat the second question at any time
 	s, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	until(t, h, func() bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 )
 
-// The question of a sub-agent names its call, whether the question says it or what was
-// told of the tool before; also to who subscribes later.
+// A sub-agent's question names its call, whether the request or an earlier tool report names the
+// sub-agent. Later subscribers get it too.
 func TestAQuestionNamesItsSubAgent(t *testing.T) {
 	for name, c := range map[string]struct{ told, asked string }{
 		"told before": {"task", ""},

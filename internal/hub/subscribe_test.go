@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// said is the text of the deltas of one type, in the order of their arrival.
+// said returns the text of the deltas of one kind in order of arrival.
 func said(notices []eventlog.Notice, kind domain.EventKind) string {
 	var text strings.Builder
 	for _, n := range notices {
@@ -32,8 +32,7 @@ func said(notices []eventlog.Notice, kind domain.EventKind) string {
 	return text.String()
 }
 
-// requireRising checks that numbers only rise; those that are not kept have
-// none.
+// requireRising checks that sequence numbers only rise. Events that are not stored have none.
 func requireRising(t *testing.T, notices []eventlog.Notice) {
 	t.Helper()
 	last := int64(0)
@@ -45,7 +44,7 @@ func requireRising(t *testing.T, notices []eventlog.Notice) {
 	}
 }
 
-// hasEnd waits until a subscriber was told the end of so many runs.
+// hasEnd waits until the subscriber has received the ends of n runs.
 func hasEnd(t *testing.T, c *collected, n int) {
 	t.Helper()
 	c.until(t, func() bool {
@@ -73,7 +72,7 @@ func testDeltasAreMerged(t *testing.T) {
 		for i := range tokens {
 			x.say(fmt.Sprintf("tökén %d ", i))
 			if i%20 == 0 {
-				time.Sleep(5 * time.Millisecond) // an agent's own pace
+				time.Sleep(5 * time.Millisecond) // typical pace of an agent
 			}
 		}
 		return completed
@@ -110,9 +109,8 @@ func testDeltasAreMerged(t *testing.T) {
 	assert.Equal(t, lasting(live), lasting(replayed.all()), "what lasts is the same in every replay")
 }
 
-// Two messages are written at the same time; whoever resumes after any of the
-// numbers that he saw misses nothing of either, nor is he told anything again
-// where he got all that belongs together.
+// Two messages are written concurrently. A subscriber that resumes after any number it saw misses
+// nothing and gets no completed group again.
 func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 	const chunks = 300
 	turns := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
@@ -233,7 +231,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := subscribe(t, h, c.f, c.since)
-			// What comes later shows that nothing more of the past will come.
+			// A later event shows that the replay is complete.
 			title := "new " + name
 			_, err := h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Title: &title})
 			require.NoError(t, err)
@@ -250,7 +248,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 				return is && p.Title != nil && *p.Title == title
 			}
 			if c.f.Kinds == nil {
-				got.until(t, func() bool { // the replay may have brought it, before what waits
+				got.until(t, func() bool { // the replay may deliver it before the pending questions
 					return count(domain.EventApprovalRequested) >= c.want && slices.ContainsFunc(got.all(), func(n eventlog.Notice) bool { return isLast(n.Event) })
 				})
 			} else {
@@ -265,12 +263,11 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	pendingOf(t, h, 1)
 	inState(t, h, other, domain.WaitingInput)
 	got := subscribe(t, h, eventlog.Subscribing{Run: other.RunID}, -1)
-	// What was committed is announced a moment later, so more may come.
+	// The announcement follows the commit, so more may arrive.
 	got.until(t, func() bool { return slices.Contains(got.kinds(), domain.EventApprovalRequested) })
 }
 
-// A question that is asked while somebody begins to listen comes once, from
-// the past or from the log.
+// A question asked during Subscribe arrives once, from the replay or from the log.
 func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
@@ -278,7 +275,7 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 		c := &collected{}
 		sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}, Since: -1}, c.deliver)
 		require.NoError(t, err)
-		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write"}) // before it starts
+		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write"}) // before the run starts
 		require.NoError(t, err)
 		sub.Start()
 		c.until(t, func() bool { return len(c.kinds()) > 0 })
@@ -293,7 +290,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	gate, first := make(chan struct{}), make(chan struct{})
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		<-first         // the subscriber has read no delta yet, and reads no more
-		for range 600 { // more than the memory holds
+		for range 600 { // more than the buffer holds
 			x.say(strings.Repeat("x", 10_000))
 		}
 		return completed
@@ -412,14 +409,13 @@ func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// Whoever watches is told whose an event is, also where two sessions change at
-// once.
+// A watcher learns the session of each event, even when two sessions change concurrently.
 func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 	end := make(chan struct{})
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-end; return completed },
 		func(o *Options) { o.Limits.MaxRuns = 1 })
 	first := inState(t, h, launch(t, h, "first"), domain.Running)
-	second := launch(t, h, "second") // begins in the transaction that ends the first
+	second := launch(t, h, "second") // starts in the transaction that ends the first
 	var mu sync.Mutex
 	var lost []domain.Event
 	watch := h.events.Watch(func(e domain.Event, s domain.Session) {
@@ -463,7 +459,7 @@ func TestWatchSeesEachEventOnceInOrder(t *testing.T) {
 	assert.Equal(t, []string{s.UUID}, ended)
 }
 
-// Who watches may take its time: nobody who changes something waits for it.
+// A slow watcher delays no writer.
 func TestAWatcherThatTakesItsTimeHoldsUpNobody(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	release := make(chan struct{})

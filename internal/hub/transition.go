@@ -7,37 +7,35 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Values of Run.ErrorCode that are ours.
+// Values of Run.ErrorCode that the hub sets.
 const (
 	codeOrphaned     = "ORPHANED"
 	codeTimeout      = "TIMEOUT"
 	codeExecutorGone = "EXECUTOR_GONE"
-	codeAgentExited  = "AGENT_EXITED"        // an executor's
-	codeAuthRequired = "AGENT_AUTH_REQUIRED" // an executor's
+	codeAgentExited  = "AGENT_EXITED"        // set by executors
+	codeAuthRequired = "AGENT_AUTH_REQUIRED" // set by executors
 	codeStart        = "START_FAILED"
 	codeRevoked      = "TRUST_REVOKED"
 )
 
-// An outcome is why a run changes its state.
+// outcome is the reason for a state transition.
 type outcome struct {
 	reason  string // in the event: user_cancelled, timeout, ...
-	code    string // in capitals
+	code    string // error code in capitals
 	message string // for a human
 	stop    string // the agent's stop reason
 	signIn  []domain.AuthMethod
-	// leaveApprovals keeps open questions open: the run is cut short by the
-	// end of the process, not by anybody's wish.
+	// leaveApprovals keeps open questions open, because the process ended the run and no client
+	// asked for that.
 	leaveApprovals bool
-	// leaveOpen keeps the message that is being written and the tool calls
-	// that run as they are, and answers that were not taken: there is no room
-	// to close them. Package fulldisk closes them later.
+	// leaveOpen keeps the current message, running tool calls and undelivered answers open, because
+	// the disk has no space to close them. CloseLeftOpen closes them later.
 	leaveOpen bool
 }
 
-// transition is the one function that changes the state of a run: the row,
-// its event, and where the run ends or is about to, its open approvals, in
-// one transaction. It changes run too. What may start now is started at the end
-// of the change: it is to be one of [Hub.change].
+// transition is the only function that changes the state of a run. In one transaction it updates
+// the row, adds the event, and closes open approvals if the run ends. It updates run in place. Runs
+// that may start now start at the end of the transaction, which must be one of [Hub.change].
 func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
 	from := run.State
 	if !from.CanBecome(to) {
@@ -88,7 +86,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 	return nil
 }
 
-// touch notes that something happened in a thread.
+// touch updates the thread's time.
 func (h *Hub) touch(t store.Tx, id int64) (domain.Thread, error) {
 	thread, err := t.Thread(h.ctx, id)
 	if err != nil {

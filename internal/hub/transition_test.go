@@ -17,10 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// The states that may follow each other, and what the end of an executor or of the
-// process adds to it.
+// allowed lists the permitted transitions, including those that the end of an executor or the
+// process adds.
 var allowed = map[domain.State]string{
-	domain.New:          "queued completed running", // completed: it was begun and ended elsewhere; running: a question
+	domain.New:          "queued completed running", // completed: imported; running: a question
 	domain.Draft:        "queued discarded",
 	domain.Queued:       "starting cancelled",
 	domain.Starting:     "running interrupting interrupted failed",
@@ -36,7 +36,7 @@ var everyState = []domain.State{
 
 func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 	h := openHub(t, database(t), hang)
-	h.Drain(context.Background()) // nothing is started
+	h.Drain(context.Background()) // nothing starts
 	for _, from := range everyState {
 		for _, to := range everyState {
 			run := insert(t, h, from)
@@ -138,7 +138,7 @@ func TestADraftNeedsRoomInTheQueue(t *testing.T) {
 	h := openHub(t, database(t), hang, func(o *Options) { o.Limits.QueueCap = 1 })
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true})
 	require.NoError(t, err)
-	h.Drain(context.Background()) // nothing is started
+	h.Drain(context.Background()) // nothing starts
 	waiting := launch(t, h, "first")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
 	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))

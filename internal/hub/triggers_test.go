@@ -27,7 +27,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
 
-// A rulebook is the triggers of a test's configuration, which may change.
+// rulebook holds the triggers of a test's configuration, which may change.
 type rulebook struct {
 	mu sync.Mutex
 	trigger.Definitions
@@ -48,12 +48,12 @@ func (r *rulebook) now() (trigger.Definitions, error) {
 
 func (r *rulebook) option(o *Options) { o.Triggers = r.now }
 
-// executed is what subscribers are told of triggers.
+// executed collects the trigger events.
 func executed(t *testing.T, h *Hub) *collected {
 	return subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTrigger}}, 0)
 }
 
-// statuses are those of what a subscriber was told of triggers.
+// statuses returns the statuses of the received trigger events.
 func (c *collected) statuses() (list []string) {
 	c.Lock()
 	defer c.Unlock()
@@ -99,7 +99,7 @@ func TestARunThatEndsBeginsAnother(t *testing.T) {
 	assert.Equal(t, domain.Completed, await(t, h, list[0]).State, "its prompt quotes the failure and is none, so it begins no third")
 }
 
-// A trigger that sets itself off ends at its depth, and says so once.
+// A trigger that triggers itself stops at the depth limit and reports that once.
 func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
 	r := rules(config.Trigger{ID: "again", Source: "run", Type: "run.completed", Action: agentDoes("again")})
 	h := openHub(t, database(t), answers, r.option)
@@ -108,7 +108,8 @@ func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
 	c.await(t, domain.TriggerSubmitted, domain.TriggerSubmitted, domain.TriggerSubmitted, domain.TriggerDepthLimited)
 }
 
-// Nor does one that always begins anew: what it does in an hour is bounded.
+// The number of runs that a trigger starts in an hour is limited, also when each run starts a new
+// chain.
 func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
 	r := rules(config.Trigger{ID: "n", Type: "run.completed", Action: notifies})
 	r.Automation.MaxPerHour = 2
@@ -124,7 +125,7 @@ func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
 	h.Triggers().Look()
 	c.until(t, func() bool { return len(c.statuses()) >= 3 })
 	for len(c.statuses()) < 4 {
-		await(t, h, launch(t, h, "x")) // until the other one is known
+		await(t, h, launch(t, h, "x")) // until the other trigger is known
 	}
 	assert.Equal(t, []string{domain.TriggerNotified, domain.TriggerNotified, domain.TriggerRateLimited}, c.statuses()[:3])
 	list, err := h.store.TriggerExecutions(context.Background(), "n", 10)
@@ -167,7 +168,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, pending, 1)
 			assert.Contains(t, pending[0].Title, "Trigger ask (run.failed) wants to")
-			// It outlives the process.
+			// The question outlives the process.
 			require.NoError(t, h.Close())
 			h = openHub(t, file, answers, r.option)
 			told = subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTrigger}}, h.Events().Last())
@@ -184,7 +185,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 	}
 }
 
-// A rule that allows every tool does not answer for a person.
+// A rule that allows every tool does not approve a trigger's proposal.
 func TestNoRuleAgreesToATrigger(t *testing.T) {
 	r := rules(config.Trigger{ID: "ask", Type: "run.failed", Action: agentDoes("go"), RequiresApproval: true})
 	h := openHub(t, database(t), answers, r.option)
@@ -280,13 +281,13 @@ func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
 	assert.Len(t, c.statuses(), 2, "what happened while it was off is not for it")
 }
 
-// A time comes in the transaction that begins the session, and once.
+// A due time starts its session in one transaction, once.
 func TestATimeThatComesBeginsASession(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "duet.db")
 	r := rules(config.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, file, answers, r.option)
-		time.Sleep(12 * time.Minute) // of the bubble's clock, as in all tests here: two times are due
+		time.Sleep(12 * time.Minute) // fake time, as in all tests here: two times are due
 		synctest.Wait()
 		list, err := h.store.TriggerExecutions(context.Background(), "tick", 10)
 		require.NoError(t, err)
@@ -299,7 +300,7 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 	})
 }
 
-// What a trigger was still for does not come back with the next start.
+// A cooldown continues after a restart.
 func TestACooldownHoldsAcrossARestart(t *testing.T) {
 	file := database(t)
 	r := rules(config.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: 10 * time.Second})
@@ -308,11 +309,11 @@ func TestACooldownHoldsAcrossARestart(t *testing.T) {
 		await(t, h, launch(t, h, "x"))
 		time.Sleep(2 * time.Second) // within the cooldown
 		await(t, h, launch(t, h, "y"))
-		time.Sleep(time.Second) // what it does is done
+		time.Sleep(time.Second) // the action is done
 		require.NoError(t, h.Close())
 		time.Sleep(20 * time.Second) // the cooldown is over
 		h = openHub(t, file, answers, r.option)
-		time.Sleep(time.Second) // what it catches up with is done
+		time.Sleep(time.Second) // the missed action is done
 		list, err := h.store.TriggerExecutions(context.Background(), "calm", 10)
 		require.NoError(t, err)
 		assert.Len(t, list, 1)
@@ -320,7 +321,7 @@ func TestACooldownHoldsAcrossARestart(t *testing.T) {
 	})
 }
 
-// A time that came while no hub was there is seen to if that is no minute ago.
+// A time that was due without a hub is handled if it is less than a minute old.
 func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 	for name, c := range map[string]struct {
 		away time.Duration
@@ -340,7 +341,7 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 				time.Sleep(c.away)
 				for range 3 { // also if it dies again and again
 					h = openHub(t, file, answers, r.option)
-					time.Sleep(time.Second) // what it catches up with is done
+					time.Sleep(time.Second) // the missed action is done
 					require.NoError(t, h.Close())
 				}
 				h = openHub(t, file, answers, r.option)
@@ -357,7 +358,7 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 	}
 }
 
-// What a full disk kept a trigger from is done when there is room.
+// A trigger that failed on a full disk is retried when space is free.
 func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 	root := t.TempDir()
 	r := rules(
@@ -371,9 +372,9 @@ func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(4*time.Minute + 59*time.Second) // a second before a time that is due
 		s.full.Store(true)
-		time.Sleep(20 * time.Second) // it is due, and tried in vain
+		time.Sleep(20 * time.Second) // due, and the first try fails
 		s.full.Store(false)
-		time.Sleep(10 * time.Second) // it is tried every five
+		time.Sleep(10 * time.Second) // retried every five seconds
 		for _, id := range []string{"tick", "runs"} {
 			list, err := h.store.TriggerExecutions(context.Background(), id, 10)
 			require.NoError(t, err)
@@ -384,7 +385,7 @@ func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 	})
 }
 
-// writeWhenWatched writes a file once the hub watches the only directory that there is.
+// writeWhenWatched writes a file once the hub watches its directory.
 func writeWhenWatched(t *testing.T, h *Hub, file string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return h.Triggers().Sources().Watch.Directories == 1 }, within, time.Millisecond)
@@ -412,7 +413,7 @@ func TestFilesThatChangeBeginASession(t *testing.T) {
 	require.Eventually(t, func() bool { return !h.Triggers().Sources().Watch.Enabled }, within, time.Millisecond)
 }
 
-// A session that changes what its trigger watches is begun by itself no more than others.
+// A session that changes the files its trigger watches counts as the trigger's own.
 func TestFilesThatASessionChangesCountAsItsOwn(t *testing.T) {
 	root := t.TempDir()
 	r := rules(config.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Action: agentDoes("work")})

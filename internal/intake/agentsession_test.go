@@ -55,7 +55,7 @@ func TestWhatAnAgentTellsOfItsSessionIsKept(t *testing.T) {
 	assert.Equal(t, 2, r.changed)
 }
 
-// An executor that somebody else wrote tells of modes alone, by their ids.
+// Third-party executors report modes only by their ids.
 func TestModesWithoutNames(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventMode, `{"current":"plan","available":["plan","build"]}`)

@@ -13,17 +13,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// between says where a report comes from that an agent's executor makes while no
-// prompt runs: from a conversation, after a task of it.
+// between names the source of a report outside a prompt: a conversation, and the last task there.
 type between struct{ conversation, task string }
 
 var errOthersTask = errors.New("the task is none of that conversation's")
 
-// recordBetween keeps what an agent tells of its session while no prompt runs. It
-// counts while its task is the last of the conversation: the next one is told
-// everything when it begins.
+// recordBetween stores the session data that an agent reports between prompts. A report counts
+// while its task is the last of the conversation: the next task gets the full session when it
+// begins.
 func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) error {
-	if from.task == "" && !s.Ended { // only the supervisor reports without a task, when an executor ends
+	if from.task == "" && !s.Ended { // only the supervisor omits the task, when an executor ends
 		return errOthersTask
 	}
 	run, err := w.runOf(t, from)
@@ -40,7 +39,7 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	if err != nil || last.ID != run.ID {
 		return err
 	}
-	if thread, err := t.Thread(w.ctx, run.Thread); err != nil || thread.Agent != run.Agent { // another agent goes on there
+	if thread, err := t.Thread(w.ctx, run.Thread); err != nil || thread.Agent != run.Agent { // the conversation has another agent now
 		return err
 	}
 	if err := json.Unmarshal(w.opts.Keys(run.Thread).JSON(encode(s)), &s); err != nil {
@@ -52,8 +51,8 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	return w.recordMode(t, run, catalog.Mode{Current: s.Mode.Current})
 }
 
-// recordLate stores what an agent tells after its run has ended: the rest of a message, an
-// update of a tool call, a notice, or what the agent has used since.
+// recordLate stores what an agent reports after its run has ended: the rest of a message, an update
+// of a tool call, a notice, or further usage.
 func (w *recorder) recordLate(t store.Tx, r report) error {
 	run, err := w.runOf(t, *r.between)
 	if err != nil {
@@ -74,7 +73,7 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	}
 	var failed error
 	unpacked := unpacker{secrets: secrets, pass: func(r report) {
-		if r.kind == catalog.EventError { // no turn is left to report it in
+		if r.kind == catalog.EventError { // the turn it belongs to is over
 			w.opts.Logger.Info("content of a late tool call was left out", "run", run.UUID)
 			return
 		}
@@ -173,7 +172,7 @@ func (b *background) of(thread int64) []domain.BackgroundTask {
 	return b.tasks[thread]
 }
 
-// runOf is the run that a report between two turns comes after.
+// runOf returns the run that a report between prompts follows.
 func (w *recorder) runOf(t store.Tx, from between) (domain.Run, error) {
 	if from.task == "" { // from the supervisor: the executor has ended
 		thread, err := t.FindThread(w.ctx, from.conversation)
@@ -197,15 +196,15 @@ func (w *recorder) runOf(t store.Tx, from between) (domain.Run, error) {
 	return run, err
 }
 
-// recordAgentSession keeps what the agent of a run tells of its session, and
-// announces what of it is not as it was.
+// recordAgentSession stores the session data that the agent of a run reports, and announces what
+// has changed.
 func (w *recorder) recordAgentSession(t store.Tx, run domain.Run, s catalog.Session) error {
 	changed, err := w.updateAgentSession(t, &run, sessionOf(s))
-	if err != nil || changed == nil || reflect.DeepEqual(*changed, domain.AgentSession{Takes: changed.Takes}) { // that is for us alone
+	if err != nil || changed == nil || reflect.DeepEqual(*changed, domain.AgentSession{Takes: changed.Takes}) { // only the hub uses that
 		return err
 	}
 	event := domain.AgentSessionChanged{AgentSession: *changed}
-	if event.Size() > domain.MaxEventText { // clients ask for it
+	if event.Size() > domain.MaxEventText { // clients request it instead
 		event.Options, event.Commands, event.Truncated = nil, nil, true
 	}
 	if event.Size() > domain.MaxEventText {
@@ -214,7 +213,7 @@ func (w *recorder) recordAgentSession(t store.Tx, run domain.Run, s catalog.Sess
 	return announce(t, run, event)
 }
 
-// recordMode keeps and announces in which mode the agent of a run is.
+// recordMode stores and announces the mode of a run's agent.
 func (w *recorder) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error {
 	now := domain.AgentSession{Modes: &domain.Selection{Current: m.Current, Choices: m.Choices}}
 	if len(m.Choices) == 0 {
@@ -228,8 +227,7 @@ func (w *recorder) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error 
 	return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available, Choices: m.Choices})
 }
 
-// updateAgentSession keeps the parts of now that are told, and returns those that
-// are not as they were, or nil.
+// updateAgentSession stores the reported parts of now, and returns those that have changed, or nil.
 func (w *recorder) updateAgentSession(t store.Tx, run *domain.Run, now domain.AgentSession) (*domain.AgentSession, error) {
 	seen, err := t.AgentSession(w.ctx, run.Thread)
 	if err != nil {
@@ -254,7 +252,7 @@ func (w *recorder) updateAgentSession(t store.Tx, run *domain.Run, now domain.Ag
 	return &changed, nil
 }
 
-// isBare reports whether choices are the ids alone of others that are known.
+// isBare reports whether choices are only the ids of known choices.
 func isBare(choices, known []domain.Choice) bool {
 	for _, c := range choices {
 		if c.Name != "" || c.Description != "" {
@@ -264,8 +262,7 @@ func isBare(choices, known []domain.Choice) bool {
 	return slices.Equal(domain.IDs(choices), domain.IDs(known))
 }
 
-// confirm notes in a run what its agent says that it is set to: the policy, and
-// what follows the run, go by that.
+// confirm stores in a run the settings that its agent reports. The policy and later runs use them.
 func (w *recorder) confirm(t store.Tx, run *domain.Run, now domain.AgentSession) error {
 	was := *run
 	if mode := now.Mode(); mode != "" {

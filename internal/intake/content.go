@@ -11,19 +11,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
-// maxRunContent is how many bytes of content are kept of what the agent of a run
-// says, what it repeats counted once.
+// maxRunContent limits the bytes of content stored for the agent of a run. Repeated content counts
+// once.
 const maxRunContent = 64 << 20
 
-// An unpacker takes the bytes of content out of reports, so that the store's
-// writer need not. What is wrong with content is told as an error that ends
-// nothing. It is guarded by the lock of its Run, and comes behind the redactor.
+// unpacker extracts the bytes of content from reports, so that the store's writer need not. Invalid
+// content becomes an error event that ends nothing. The lock of its Run guards it. It runs after
+// the redactor.
 type unpacker struct {
 	secrets *redact.Secrets
 	pass    func(report)
 
 	kept map[string]bool // attachments of the run
-	size int64           // their bytes
+	size int64           // their total bytes
 }
 
 func (u *unpacker) take(r report) {
@@ -49,7 +49,7 @@ func (u *unpacker) take(r report) {
 	u.pass(r)
 }
 
-// read reads blocks, but for those that are refused. It is not nil.
+// read returns the valid blocks. The result is not nil.
 func (u *unpacker) read(run int64, blocks []catalog.ContentBlock) []domain.Content {
 	list := make([]domain.Content, 0, len(blocks))
 	for i, b := range blocks {
@@ -70,7 +70,7 @@ func (u *unpacker) read(run int64, blocks []catalog.ContentBlock) []domain.Conte
 	return list
 }
 
-// admit takes keys out of a block's bytes, and counts them.
+// admit redacts a block's bytes and counts them.
 func (u *unpacker) admit(c *domain.Content) error {
 	if c.Data == nil {
 		return nil
@@ -101,17 +101,16 @@ func (u *unpacker) problem(run int64, why string) {
 	})})
 }
 
-// A redactor takes the keys of a run's thread out of its reports. A key may be cut
-// in two by the border of pieces of a message, so an end of one that could be the
-// beginning of a key is held back; and by the border of messages, see
-// [redact.Stream]. It is guarded by the lock of its Run.
+// redactor removes the secrets of a run's thread from its reports. A secret may be split over
+// pieces of a message, so redactor holds back an end that could begin one. For a secret split over
+// messages, see [redact.Stream]. The lock of its Run guards it.
 type redactor struct {
 	pass   func(report)
 	stream redact.Stream
-	held   *report // the report to which belongs what the stream holds back
+	held   *report // the report of the held text
 }
 
-// take passes a report on without keys.
+// take redacts a report and passes it on.
 func (d *redactor) take(r report) {
 	if d.stream.Secrets.None() {
 		d.pass(r)
@@ -121,10 +120,10 @@ func (d *redactor) take(r report) {
 	case catalog.EventContentDelta, catalog.EventThinkingChunk:
 		d.takeDelta(r)
 		return
-	case catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess, catalog.EventPermissionTaken: // they end no message
+	case catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess, catalog.EventPermissionTaken: // these end no message
 	case catalog.EventUsage, catalog.EventSession, catalog.EventSilence: // nor do these
 		r.data = d.stream.Secrets.JSON(r.data)
-	case catalog.EventFileChange: // the project's files are what they are
+	case catalog.EventFileChange: // the project's files are not redacted
 		d.flush()
 	default:
 		d.flush()
@@ -150,8 +149,7 @@ func (d *redactor) takeDelta(r report) {
 	}
 }
 
-// flush passes on what was held back, unless it is too much of a key: the message
-// ends.
+// flush passes on the held text, unless it is too much of a secret: the message ends.
 func (d *redactor) flush() {
 	if d.held == nil {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// problems are why content was left out.
+// problems returns why content was left out.
 func problems(list []domain.Payload) (why []string) {
 	for _, p := range list {
 		if e, ok := p.(domain.AgentErrorReported); ok {
@@ -52,7 +52,7 @@ func TestAnImageIsAMessageOfItsOwn(t *testing.T) {
 	assert.Equal(t, "Look: ", run.Result, "a text is the answer")
 }
 
-// What a sub-agent shows stands below its call, and is not the answer.
+// A sub-agent's image belongs to its call, not to the answer.
 func TestASubAgentsImageIsOfItsCall(t *testing.T) {
 	r := newRecords(t)
 	list := r.report(t, catalog.EventContent, `{"content":{"type":"image","mimeType":"image/png","data":"AAEC"},"parent_id":"call"}`)
@@ -67,7 +67,7 @@ func TestASubAgentsImageIsOfItsCall(t *testing.T) {
 	assert.Empty(t, run.Result)
 }
 
-// A picture that the agent thinks of is a thought, and no answer.
+// An image in the agent's thought is a thought, not an answer.
 func TestAThoughtThatIsAnImageIsKept(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventThinkingChunk, `{"delta":{"text":"Like this:"}}`)

@@ -1,11 +1,8 @@
-// Package intake takes in what agents report while they work, until the store has
-// it.
+// Package intake receives the reports of agents and stores them.
 //
-// A report comes from an executor with the token of its run (reports.go). The
-// run's [Run] brings its reports into the order of their sequence numbers
-// (order.go) and takes keys out of them that the agent was given (redactor.go). Then
-// they wait in the queue for the store's writer, which takes all that wait in one
-// transaction (queue.go). When too many wait, executors are told to pause
-// (throttle.go). A run of which a report was refused has not completed, whatever
-// its executor says (refusals.go).
+// An executor reports with the token of its run (reports.go). The [Run] puts reports into the order
+// of their sequence numbers (order.go) and redacts the agent's secrets (content.go). The queue
+// passes all waiting reports to the store's writer in one transaction (queue.go). If too many wait,
+// the throttle pauses executors (throttle.go). A run with a refused report has not completed,
+// whatever its executor says (reports.go).
 package intake

@@ -20,9 +20,9 @@ import (
 
 var errBroken = errors.New("the store is broken")
 
-// A failing counts the calls of a change, and fails one of them.
+// failing counts the calls of a transaction and fails one of them.
 type failing struct {
-	n     int // the call that fails, counted from 1
+	n     int // the failing call, counted from 1
 	calls int
 }
 
@@ -46,13 +46,13 @@ func (f *failing) Done(store.Tx, domain.Run, string) error { return f.attempt() 
 
 func (f *failing) Reconsider(store.Tx, int64) error { return f.attempt() }
 
-// A failingTx is a change whose calls count.
+// failingTx is a transaction whose calls are counted.
 type failingTx struct {
 	store.Tx
 	of *failing
 }
 
-// get makes a call that finds a T, unless it is to fail.
+// get makes a call that returns a T, unless it is to fail.
 func get[T any](t failingTx, call func() (T, error)) (found T, err error) {
 	if err := t.of.attempt(); err != nil {
 		return found, err
@@ -111,8 +111,8 @@ func (t failingTx) InsertItem(i *domain.Item) error {
 	return t.put(func() error { return t.Tx.InsertItem(i) })
 }
 
-// A report is not taken when one call of the store, of the answers or of the budget
-// fails, whichever that is; and each of them is made.
+// A report is refused if any call of the store, of Answers or of the budget fails. Each of these
+// calls is made.
 func TestNoErrorOfAReportIsLost(t *testing.T) {
 	for _, c := range []struct {
 		kind, data string
@@ -166,8 +166,7 @@ func TestNoErrorOfAReportIsLost(t *testing.T) {
 	}
 }
 
-// Of the ways to sign in that an agent offers as it fails, only so many and so much
-// are kept, without keys.
+// The sign-in methods in an agent's failure are limited in number and size, and redacted.
 func TestAFailureIsKeptWithinBounds(t *testing.T) {
 	const key = "sk-0123456789"
 	var secrets redact.Secrets
@@ -193,8 +192,8 @@ func TestAFailureIsKeptWithinBounds(t *testing.T) {
 	assert.Equal(t, failure.AuthMethods[:maxAuthMethods], withoutKeys(failure, &secrets).AuthMethods)
 }
 
-// What an agent tells of its session between two turns counts for the conversation that
-// it names, while its task is the last one there and its agent goes on.
+// Session data between prompts counts for its conversation while its task is the last there and the
+// agent is the same.
 func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		from   between
@@ -224,14 +223,14 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 		require.NoError(t, r.ReportSession(t.Context(), catalog.ReportSessionParams{
 			SessionID: c.from.conversation, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
 		}))
-		require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // behind it
+		require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // waits for the report
 		run, err := r.store.Run(t.Context(), r.run.ID)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, run.AgentMode, name)
 	}
 }
 
-// The prompt of a history is the first text of the human that no agent put there.
+// The prompt of a history is the first text of the human that no agent inserted.
 func TestThePromptOfAHistory(t *testing.T) {
 	r := newRecords(t)
 	user := func(text string) catalog.Retold { return catalog.Retold{Role: "user", Text: text} }

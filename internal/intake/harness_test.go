@@ -23,16 +23,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A disk is a store's writer that can be held, or fails. What is not held is done
-// at once, by whoever asks.
+// disk is a store's writer that can be blocked or fail. Otherwise the caller runs its transactions
+// at once.
 type disk struct {
 	mu       sync.Mutex // guards the fields below
 	held     bool
 	waiting  []func()
-	notBegun error // no transaction begins
-	notKept  error // none is committed
+	notBegun error // transactions cannot begin
+	notKept  error // commits fail
 	asked    int
-	asking   func() // called when it is asked, if set
+	asking   func() // if set, called with each request
 }
 
 func (d *disk) Enqueue(change func(store.Tx) error, done func(error)) {
@@ -81,7 +81,7 @@ func (d *disk) timesAsked() int {
 	return d.asked
 }
 
-// release lets what was held go on.
+// release unblocks the writer.
 func (d *disk) release() {
 	d.mu.Lock()
 	waiting := d.waiting
@@ -92,8 +92,8 @@ func (d *disk) release() {
 	}
 }
 
-// A desk is an intake with one run, and what is around it: the life of runs, and who
-// is told what is wrong. It keeps reports as they are.
+// desk is an intake with one run. It fakes the run functions and Health, and records reports as
+// they are.
 type desk struct {
 	*Intake
 	disk disk
@@ -102,7 +102,7 @@ type desk struct {
 	mu       sync.Mutex // guards the fields below
 	ended    bool
 	recorded []report
-	fail     func(report) error // instead of keeping it
+	fail     func(report) error // replaces recording
 	noRoom   int
 	lostSome int
 }
@@ -139,7 +139,7 @@ func (d *desk) GoesOn(int64) bool {
 
 func (d *desk) Changed(store.Tx, int64) {}
 
-// keep is instead of recording a report in a store.
+// keep replaces the recording of a report in a store.
 func (d *desk) keep(_ store.Tx, r report) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,7 +162,7 @@ func (d *desk) ReportsLost(error) {
 	d.lostSome++
 }
 
-// problems are how often there was no room, and how often reports were lost.
+// problems returns how often NoRoom and ReportsLost were called.
 func (d *desk) problems() [2]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,7 +186,7 @@ func (d *desk) report(t *testing.T, sequence int64, text string) {
 	}))
 }
 
-// said is all that was recorded, in order.
+// said returns all recorded text in order.
 func (d *desk) said() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

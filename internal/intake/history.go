@@ -9,11 +9,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A History is what an agent tells again of a session, ready to be recorded: without
-// keys, and with its content looked at.
+// History is the replayed history of a session, redacted and with decoded content, ready to be
+// recorded.
 type History struct{ parts []part }
 
-// A part is a report, or what the human said.
+// part is a report or a message of the human.
 type part struct {
 	report
 
@@ -22,8 +22,7 @@ type part struct {
 	content []domain.Content
 }
 
-// ReadHistory makes ready what an agent tells again. secrets are taken out of it. What
-// makes no sense is left out.
+// ReadHistory prepares a replayed history. It redacts secrets and drops invalid parts.
 func (in *Intake) ReadHistory(list []catalog.Retold, secrets *redact.Secrets) *History {
 	h := &History{}
 	keep := func(r report) { h.parts = append(h.parts, part{report: r}) }
@@ -46,8 +45,8 @@ func (in *Intake) ReadHistory(list []catalog.Retold, secrets *redact.Secrets) *H
 	return h
 }
 
-// Prompt is what the human said first that is text, or "". What begins with a tag was
-// mostly put there by an agent, so it counts only if there is nothing else.
+// Prompt returns the first text of the human, or "". A text that begins with a tag was probably
+// inserted by an agent, so it counts only if there is no other.
 func (h *History) Prompt() (prompt string) {
 	for _, p := range h.parts {
 		switch {
@@ -61,13 +60,13 @@ func (h *History) Prompt() (prompt string) {
 	return prompt
 }
 
-// RecordHistory keeps a history as what was said and done in a run, which has not
-// ended. A part that makes no sense is logged and left out.
+// RecordHistory stores a history as the messages and tool calls of a run that has not ended. It
+// logs and drops an invalid part.
 func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 	for _, p := range h.parts {
 		var err error
 		var run domain.Run
-		if p.said || p.kind == catalog.EventPlan { // what was written before it stands before it
+		if p.said || p.kind == catalog.EventPlan { // the preceding message ends first
 			run, err = in.endMessageOf(t, id)
 		}
 		switch {
@@ -88,8 +87,7 @@ func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 	return nil
 }
 
-// endMessageOf ends the message that the agent of a run was writing, and is the run
-// then.
+// endMessageOf ends the message of a run's agent and returns the updated run.
 func (in *Intake) endMessageOf(t store.Tx, id int64) (domain.Run, error) {
 	run, err := t.Run(in.recorder.ctx, id)
 	if err == nil {

@@ -11,71 +11,66 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Runs is what is asked of the life of runs.
+// Runs is the intake's access to runs.
 type Runs interface {
-	// RunOf is the run for which an executor with this token speaks; task is an
-	// id of it, or "". The error is for the executor.
+	// RunOf returns the run of an executor's token; task is an id of the run, or "". The error is
+	// safe to show to the executor.
 	RunOf(ctx context.Context, token, task string) (run int64, err error)
-	// GoesOn reports whether what the agent of a run says is still wanted.
+	// GoesOn reports whether reports of the run are still accepted.
 	GoesOn(run int64) bool
-	// Changed is told that t changes the thread of a run, so that nobody goes on
-	// with what is remembered of it.
+	// Changed drops the cached data of the run's thread, which t changes.
 	Changed(t store.Tx, run int64)
 }
 
-// Answers is what is asked of the answers to questions.
+// Answers is the intake's access to answers.
 type Answers interface {
-	// Taken notes that the agent of a run was seen to go on from the answers to
-	// these approvals.
+	// Taken notes that the agent of a run has acted on the answers to these approvals.
 	Taken(t store.Tx, run int64, approvals []string) error
-	// Done notes that what a person agreed to do at an address is done, as the agent
-	// of the run has it.
+	// Done notes that the action at an address is complete, as the run's agent reports.
 	Done(t store.Tx, run domain.Run, approval string) error
-	// Reconsider applies the policy again to what waits in a thread.
+	// Reconsider applies the policy again to the open questions of a thread.
 	Reconsider(t store.Tx, thread int64) error
 }
 
-// Budget holds what a run uses against what it may. Its methods are called inside
-// changes; what they do there may end the run.
+// Budget compares the usage of a run with its limits. Its methods are called inside transactions
+// and may end the run.
 type Budget interface {
-	// Called is told that a tool call begins.
+	// Called counts a tool call that begins.
 	Called(t store.Tx, run domain.Run) error
-	// CallEnded is told the id of a tool call that has ended.
+	// CallEnded counts a tool call that has ended; tool is its id.
 	CallEnded(t store.Tx, run domain.Run, tool string) error
-	// Used is told that a run has used more.
+	// Used checks the increased usage of a run.
 	Used(t store.Tx, run domain.Run) error
 }
 
-// Health is told what is wrong with keeping reports, by the store's writer: its
-// methods must not block.
+// Health records problems with storing reports. The store's writer calls its methods, which must
+// not block.
 type Health interface {
-	// NoRoom is told that there was no room for reports.
+	// NoRoom records that the disk had no space for reports.
 	NoRoom(err error)
-	// ReportsLost is told that reports could not be kept, for another reason.
+	// ReportsLost records that reports could not be stored for another reason.
 	ReportsLost(err error)
 }
 
-// A Queue takes changes without waiting for them, as of [store.Store].
+// Queue queues transactions without waiting for them, see [store.Store].
 type Queue interface {
 	Enqueue(change func(store.Tx) error, done func(error))
 }
 
-// Options say whom an Intake works with. All but the Budget and
-// the Logger are needed.
+// Options configure an Intake. All but Budget and Logger are required.
 type Options struct {
 	Store        Queue
 	Conversation *conversation.Writer
 	Runs         Runs
 	Answers      Answers
-	Budget       Budget // nil: nothing is limited
+	Budget       Budget // nil: no limits
 	Health       Health
-	Keys         func(thread int64) *redact.Secrets // those that the agents of a thread were given
-	Root         string                             // of the project: diffs name files relative to it
+	Keys         func(thread int64) *redact.Secrets // secrets of a thread's agents
+	Root         string                             // project root, to which file names in diffs are relative
 	Logger       *slog.Logger
 }
 
-// An Intake takes in what agents report. Its methods may be called from any
-// goroutine.
+// Intake receives the reports of agents. Its methods may be called from any goroutine.
 type Intake struct {
 	opts     Options
 	runs     runs
@@ -84,8 +79,8 @@ type Intake struct {
 	throttle *throttle
 }
 
-// New makes an Intake. When ctx ends nothing is recorded, and executors are told
-// nothing any more; Close ends the rest.
+// New returns an Intake. When ctx ends, it records nothing more and sends executors nothing more.
+// Close releases the rest.
 func New(ctx context.Context, opts Options) *Intake {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -96,27 +91,26 @@ func New(ctx context.Context, opts Options) *Intake {
 	return in
 }
 
-// Close keeps nobody waiting any more who reports, and tries no more to keep what
-// could not be kept so far.
+// Close releases waiting reporters and stops retries of failed transactions.
 func (in *Intake) Close() { in.queue.close() }
 
-// Begin takes in what the agent of a run says from now on, until End. task is the
-// run's UUID; secrets are taken out of its reports.
+// Begin accepts the reports of a run until End. task is the run's UUID; secrets are redacted from
+// the reports.
 func (in *Intake) Begin(run int64, task string, secrets *redact.Secrets) *Run {
 	r := newRun(in.queue, run, task, secrets)
 	in.runs.put(run, r)
 	return r
 }
 
-// End drops what the agent of a run says from now on: the run has ended.
+// End drops further reports of a run that has ended.
 func (in *Intake) End(run int64) { in.runs.remove(run) }
 
-// Join lets an executor be told to pause, and to go on, until leave is called:
-// when that returns it is told nothing more.
+// Join lets the intake pause and resume an executor until leave is called. After leave returns, the
+// executor gets no more calls.
 func (in *Intake) Join(e Executor) (leave func()) { return in.throttle.join(e) }
 
-// Silence is how the agent of a run has been silent up to now, if it is, and its run
-// goes on.
+// Silence returns the current silence of a live run's agent. ok is false if the agent is not
+// silent.
 func (in *Intake) Silence(run int64) (domain.AgentSilent, bool) {
 	r := in.runs.get(run)
 	if r == nil {
@@ -129,31 +123,30 @@ func (in *Intake) Silence(run int64) (domain.AgentSilent, bool) {
 	return *s, true
 }
 
-// EndMessage lets all go on that a run has reported so far, before something else than a
-// report comes behind it: the writer knows of it when EndMessage returns. For what is
-// missing in between it waits as long as that may come, or until ctx ends.
+// EndMessage passes on all reports of a run so far, so that the caller can add something after
+// them. The writer has them when EndMessage returns. It waits for missing reports as long as they
+// may still arrive, or until ctx ends.
 func (in *Intake) EndMessage(ctx context.Context, run int64) {
 	if r := in.runs.get(run); r != nil {
 		r.endMessage(ctx)
 	}
 }
 
-// Answered notes that an executor which does not tell what its agent takes was
-// given the answer to an approval: whatever it reports next shows that the agent
-// has taken it.
+// Answered notes that an executor got the answer to an approval but does not confirm answers. Its
+// next report shows that the agent has taken the answer.
 func (in *Intake) Answered(run int64, approval string) {
 	if r := in.runs.get(run); r != nil {
 		r.answered(approval)
 	}
 }
 
-// runs are the runs that go on, by their row.
+// runs holds the live runs by row id.
 type runs struct {
 	mu   sync.Mutex // guards byID
 	byID map[int64]*Run
 }
 
-// get is a run that goes on, or nil.
+// get returns a live run, or nil.
 func (r *runs) get(id int64) *Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +165,7 @@ func (r *runs) remove(id int64) {
 	delete(r.byID, id)
 }
 
-// withTask are the runs with that UUID: one, or none.
+// withTask returns the runs with a UUID: one or none.
 func (r *runs) withTask(task string) (found []*Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

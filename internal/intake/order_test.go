@@ -18,7 +18,7 @@ var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, Sto
 
 func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 	var tooMany []int64
-	for n := int64(maxEarly) + 2; n > 1; n-- { // one more than may wait: the first is given up
+	for n := int64(maxEarly) + 2; n > 1; n-- { // one more than the limit: the first missing one is skipped
 		tooMany = append(tooMany, n)
 	}
 	inOrder := ""
@@ -31,12 +31,12 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 		lost    bool
 	}{
 		"mixed": {func(t *testing.T, d *desk) {
-			d.say(t, 3, 1, 2, 2, 1, 3, 5, 4, 4, 0, 6) // 0 is no number
+			d.say(t, 3, 1, 2, 2, 1, 3, 5, 4, 4, 0, 6) // 0 means unnumbered
 		}, "1 2 3 4 5 0 6 ", false},
 		"one comes too late": {func(t *testing.T, d *desk) {
 			d.say(t, 1, 3, 5, 4)
 			time.Sleep(gapTimeout - time.Millisecond)
-			d.say(t, 0) // and does not wait
+			d.say(t, 0) // unnumbered, so it does not wait
 			time.Sleep(2 * time.Millisecond)
 			d.say(t, 2, 6)
 		}, "1 0 3 4 5 6 ", true},
@@ -82,8 +82,8 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 	}
 }
 
-// A question is asked behind all that was said before it: it waits for what is still
-// missing there, as long as that may come, and for no transaction that failed before.
+// A question follows everything said before it. It waits for missing reports as long as they may
+// arrive, but not for a failed transaction.
 func TestWhatWasSaidBeforeAQuestionIsThereBeforeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, meanwhile func(*testing.T, *desk)
@@ -130,8 +130,8 @@ func TestWhatWasSaidBeforeAQuestionIsThereBeforeIt(t *testing.T) {
 	})
 }
 
-// What an executor that does not tell what its agent takes reports next shows that
-// the agent went on from its answers, each once.
+// The next report of an executor that does not confirm answers shows that its agent has taken them,
+// each once.
 func TestAReportShowsThatAnswersWereTaken(t *testing.T) {
 	d := newDesk(t)
 	d.say(t, 1)
@@ -146,8 +146,7 @@ func TestAReportShowsThatAnswersWereTaken(t *testing.T) {
 	assert.JSONEq(t, `{"approval_ids":["first","second"]}`, string(d.recorded[1].data))
 }
 
-// A key may be cut by the border of pieces; the end of what is held back is let
-// go by whatever ends the message.
+// A secret may be split over pieces. Whatever ends the message releases the held end.
 func TestKeysAreTakenOutOfWhatIsReported(t *testing.T) {
 	const key = "sk-0123456789"
 	for name, end := range map[string]func(*testing.T, *desk){

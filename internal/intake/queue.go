@@ -13,33 +13,31 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Beyond highWater reports, or highBytes of them, that wait for their commit,
-// executors are told to pause; once those are committed they go on.
+// Above highWater reports or highBytes of them waiting for a commit, executors are paused. They
+// resume after the commit.
 const (
 	highWater = 4096
 	highBytes = 16 << 20
 )
 
-// overfull is how many times the water marks may be passed by executors that
-// do not pause when they are told: then whoever reports waits.
+// overfull is the multiple of these marks at which reporters block, for executors that do not
+// pause.
 const overfull = 4
 
-// retryAfter is how long after a transaction could not begin it is asked for
-// again: nothing tells when another process lets go of the store.
+// retryAfter is the delay before a transaction that could not begin is retried. Another process
+// does not announce when it releases the store.
 const retryAfter = 100 * time.Millisecond
 
-// A queue is where reports wait. One operation of the store's writer takes all
-// that are there, so that they share a transaction, and it is asked for at once:
-// an event is committed and announced as soon as the writer gets to it, and
-// before anything that is asked of the writer later.
+// queue holds reports until they are stored. One transaction of the store's writer takes all that
+// wait. It is requested at once, so a report is committed as soon as the writer is free, and before
+// any later transaction.
 type queue struct {
 	store    Queue
 	recorder *recorder
 	throttle *throttle
 
-	// adding is held by who adds a report until the store was asked for it, so that
-	// nobody whose report goes along with others goes on before, and asks the
-	// writer for the end of its run first.
+	// adding is held from adding a report until the writer has been asked. Otherwise a reporter
+	// whose report joins a request could end its run before that request is made.
 	adding sync.Mutex
 
 	mu      sync.Mutex // guards the fields below
@@ -47,9 +45,9 @@ type queue struct {
 	closed  bool
 	waiting []report
 	bytes   int
-	asked   bool // an operation is on its way
+	asked   bool // a transaction is on its way
 	paused  bool
-	retry   *time.Timer // asks again; nil while that is not needed
+	retry   *time.Timer // retries; nil if not needed
 }
 
 func newQueue(s Queue, w *recorder, t *throttle) *queue {
@@ -58,7 +56,7 @@ func newQueue(s Queue, w *recorder, t *throttle) *queue {
 	return q
 }
 
-// add takes a report, and returns when the writer knows of it.
+// add queues a report, and returns when the writer has the request for it.
 func (q *queue) add(r report) {
 	q.adding.Lock()
 	defer q.adding.Unlock()
@@ -80,7 +78,7 @@ func (q *queue) add(r report) {
 	}
 }
 
-// ask has the store's writer take what waits.
+// ask requests a transaction that takes the waiting reports.
 func (q *queue) ask() {
 	var reports []report
 	began, recorded := false, false
@@ -99,11 +97,11 @@ func (q *queue) ask() {
 		switch {
 		case err == nil, errors.Is(err, store.ErrClosed):
 		case began:
-			if recorded { // in a transaction that was not committed
+			if recorded { // the transaction did not commit
 				q.recorder.notRecorded(reports, err)
 			}
 			q.recorder.reportsLost(err)
-		default: // they still wait, and so do executors that have paused
+		default: // the reports still wait, and paused executors with them
 			q.recorder.delayed(err)
 			q.askLater()
 			return
@@ -112,8 +110,8 @@ func (q *queue) ask() {
 	})
 }
 
-// askAgain asks at once for what could not be kept so far, before the end of a run
-// is: that makes room for no report any more.
+// askAgain retries failed reports at once, before the end of a run is stored: afterwards no report
+// can be added.
 func (q *queue) askAgain() {
 	q.mu.Lock()
 	due := !q.closed && q.retry != nil && q.retry.Stop()
@@ -123,7 +121,7 @@ func (q *queue) askAgain() {
 	}
 }
 
-// askLater asks again in a moment.
+// askLater retries after a delay.
 func (q *queue) askLater() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,7 +134,7 @@ func (q *queue) askLater() {
 	}
 }
 
-// take hands out what waits.
+// take returns the waiting reports and empties the queue.
 func (q *queue) take() []report {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,7 +144,7 @@ func (q *queue) take() []report {
 	return reports
 }
 
-// resume lets executors go on.
+// resume lets executors continue.
 func (q *queue) resume() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,7 +154,7 @@ func (q *queue) resume() {
 	}
 }
 
-// close keeps nobody waiting any more, and asks for no transaction again.
+// close releases waiting reporters and stops retries.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,41 +166,40 @@ func (q *queue) close() {
 }
 
 const (
-	// gapTimeout is how long a report that came early waits for those before it.
+	// gapTimeout is how long an early report waits for those before it.
 	gapTimeout = 200 * time.Millisecond
-	// maxEarly is how many of a run wait, and maxEarlyBytes how long they are
-	// together.
+	// maxEarly limits the early reports of a run, and maxEarlyBytes their total size.
 	maxEarly      = 256
 	maxEarlyBytes = 4 << 20
-	// maxGaps is how many gaps are remembered.
+	// maxGaps limits the remembered gaps.
 	maxGaps = 64
 )
 
-// An order brings the reports of a run into the order of their sequence numbers;
-// an executor may send them as it likes. It is guarded by the lock of its Run.
+// order puts the reports of a run into the order of their sequence numbers; executors may send them
+// in any order. The lock of its Run guards it.
 type order struct {
-	pass   func(report) // takes them in their order
-	refuse func(error)  // is told of one that came too late
-	late   func()       // is called when early ones have waited for long enough; calls skipMissing
+	pass   func(report) // receives reports in order
+	refuse func(error)  // receives the error of a report that came too late
+	late   func()       // called when early reports have waited long enough; calls skipMissing
 
-	last     int64 // the sequence of the last report that was passed on
-	gaps     []gap // what was missing when later ones were passed on, the latest last
+	last     int64 // sequence number of the last report passed on
+	gaps     []gap // skipped sequence numbers, the latest last
 	early    map[int64]report
 	bytes    int             // of early
-	timer    *time.Timer     // calls late; nil while none is early
-	waiters  []chan struct{} // closed when none is early any more
+	timer    *time.Timer     // calls late; nil if none is early
+	waiters  []chan struct{} // closed when none is early
 	finished bool
 }
 
-// A gap is a row of sequence numbers.
+// gap is a range of sequence numbers.
 type gap struct{ from, to int64 }
 
-// errTooLate is why a report is refused that came after its gap was skipped.
+// errTooLate is the error of a report whose gap was skipped.
 var errTooLate = errors.New("it came after others that had to wait for it")
 
-// take takes a report with its sequence number, which counts from 1; 0 is none.
-// One that came before is dropped, and one whose gap was skipped is refused. One
-// that comes early waits a moment for those before it.
+// take handles a report with its sequence number, counted from 1; 0 means unnumbered. It drops a
+// repeated report and refuses one whose gap was skipped. An early report waits a moment for those
+// before it.
 func (o *order) take(sequence int64, what report) {
 	switch {
 	case sequence <= 0:
@@ -220,7 +217,7 @@ func (o *order) take(sequence int64, what report) {
 	}
 }
 
-// wait keeps a report that came early.
+// wait keeps an early report.
 func (o *order) wait(sequence int64, what report) {
 	if _, there := o.early[sequence]; there {
 		return
@@ -238,7 +235,7 @@ func (o *order) wait(sequence int64, what report) {
 	}
 }
 
-// passNext passes on what waited for the report that was passed on last.
+// passNext passes on the early reports that are next now.
 func (o *order) passNext() {
 	for len(o.early) > 0 {
 		next, there := o.early[o.last+1]
@@ -253,8 +250,7 @@ func (o *order) passNext() {
 	o.stopTimer()
 }
 
-// skipMissing passes on everything that waits: what is missing does not come, or
-// comes too late.
+// skipMissing passes on all early reports: the missing ones do not arrive, or arrive too late.
 func (o *order) skipMissing() {
 	for _, sequence := range slices.Sorted(maps.Keys(o.early)) {
 		if sequence > o.last+1 {
@@ -269,13 +265,13 @@ func (o *order) skipMissing() {
 	o.stopTimer()
 }
 
-// finish lets nothing wait any more.
+// finish passes on all early reports and lets none wait any more.
 func (o *order) finish() {
 	o.finished = true
 	o.skipMissing()
 }
 
-// settled is closed when none of the reports waits any more that came so far.
+// settled returns a channel that is closed when no report received so far is waiting.
 func (o *order) settled() <-chan struct{} {
 	done := make(chan struct{})
 	if len(o.early) == 0 {
@@ -286,7 +282,7 @@ func (o *order) settled() <-chan struct{} {
 	return done
 }
 
-// stopTimer ends the timer when nothing waits, and lets those go on who wait for that.
+// stopTimer stops the timer and wakes waiters if no report is early.
 func (o *order) stopTimer() {
 	for _, done := range o.waiters {
 		close(done)
@@ -298,16 +294,14 @@ func (o *order) stopTimer() {
 	}
 }
 
-// An Executor is what is told to pause its reports, and to resume them.
+// Executor can pause and resume its reports.
 type Executor interface {
 	PauseNotifications(ctx context.Context) error
 	ResumeNotifications(ctx context.Context) error
 }
 
-// A throttle tells executors to pause and to resume. Each of them is told by one
-// goroutine, one thing after the other, and what counts is the last: a slow one
-// misses what was taken back meanwhile. Its methods may be called from any
-// goroutine.
+// throttle pauses and resumes executors. One goroutine per executor makes the calls, one after the
+// other, and sends only the latest state. Its methods may be called from any goroutine.
 type throttle struct {
 	ctx context.Context // ends with the hub
 	log *slog.Logger
@@ -317,19 +311,19 @@ type throttle struct {
 	links  map[*link]struct{}
 }
 
-// A link is to one executor.
+// link is the connection to one executor.
 type link struct {
 	executor Executor
 	ctx      context.Context
 	cancel   context.CancelFunc
 
 	// The throttle's mu guards these.
-	paused   bool          // what the executor knows
-	unsure   bool          // whether it knows that is not sure: telling it failed
-	finished chan struct{} // closed when its goroutine has ended; nil while there is none
+	paused   bool          // the executor's state
+	unsure   bool          // the last call failed, so its state is unknown
+	finished chan struct{} // closed when its goroutine has ended; nil without one
 }
 
-// Between tries to tell an executor what it did not take.
+// Delays between retries of a failed pause or resume.
 const (
 	firstRetry   = 50 * time.Millisecond
 	longestRetry = time.Second
@@ -339,7 +333,7 @@ func newThrottle(ctx context.Context, log *slog.Logger) *throttle {
 	return &throttle{ctx: ctx, log: log, links: make(map[*link]struct{})}
 }
 
-// set says whether executors are to pause.
+// set pauses or resumes all executors.
 func (t *throttle) set(paused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -349,8 +343,8 @@ func (t *throttle) set(paused bool) {
 	}
 }
 
-// join adds an executor, which does not pause so far, until leave is called,
-// before its lease is released: it is told nothing more when leave returns.
+// join adds an executor, which is not paused yet, until leave is called. Call leave before
+// releasing its lease; after it returns, the executor gets no more calls.
 func (t *throttle) join(e Executor) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -372,8 +366,7 @@ func (t *throttle) leave(l *link) {
 	}
 }
 
-// update starts the goroutine that tells an executor, where there is something to
-// tell and it does not run; mu is held.
+// update starts an executor's goroutine if its state must change and none runs. mu is held.
 func (t *throttle) update(l *link) {
 	if l.finished == nil && (l.paused != t.paused || l.unsure) {
 		l.finished = make(chan struct{})
@@ -381,8 +374,8 @@ func (t *throttle) update(l *link) {
 	}
 }
 
-// tell sends an executor the present state, paused or not, again and again until
-// it has confirmed the one that holds by then. leave waits for it.
+// tell sends the current state to an executor until the executor has confirmed it. leave waits for
+// tell.
 func (t *throttle) tell(l *link) {
 	for retry := firstRetry; ; {
 		t.mu.Lock()

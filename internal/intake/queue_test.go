@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A switchboard is an executor that notes what it is told.
+// switchboard is an executor that records pause and resume.
 type switchboard struct {
 	mu   sync.Mutex
 	told []string
@@ -40,7 +40,7 @@ func (s *switchboard) all() []string {
 func TestExecutorsPauseAtTheWaterMarks(t *testing.T) {
 	for name, c := range map[string]struct {
 		size  int // of a report, in bytes
-		below int // how many reports are just not too many
+		below int // number of reports just below the limit
 	}{
 		"many":  {1, highWater - 1},
 		"large": {highBytes / 4, 3},
@@ -63,7 +63,7 @@ func TestExecutorsPauseAtTheWaterMarks(t *testing.T) {
 				report()
 				synctest.Wait()
 				assert.Equal(t, []string{"pause"}, x.all())
-				report() // what was on its way
+				report() // on its way
 				d.disk.release()
 				synctest.Wait()
 				assert.Equal(t, []string{"pause", "resume"}, x.all())
@@ -74,7 +74,7 @@ func TestExecutorsPauseAtTheWaterMarks(t *testing.T) {
 	}
 }
 
-// Executors stay paused as long as no transaction begins.
+// Executors stay paused while no transaction can begin.
 func TestExecutorsStayPausedUntilReportsAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, x := newDesk(t), &switchboard{}
@@ -92,7 +92,7 @@ func TestExecutorsStayPausedUntilReportsAreTaken(t *testing.T) {
 	})
 }
 
-// Who reports and does not pause waits in the end, but not for a closed intake.
+// A reporter that does not pause blocks in the end, but not after Close.
 func TestWhoDoesNotPauseWaits(t *testing.T) {
 	for name, free := range map[string]func(*desk){
 		"until there is room":     func(d *desk) { d.disk.release() },
@@ -120,8 +120,8 @@ func TestWhoDoesNotPauseWaits(t *testing.T) {
 	}
 }
 
-// Reports of two runs share an operation of the writer, but neither goes on, to its
-// end perhaps, before the writer has that operation.
+// Reports of two runs share a transaction, and neither reporter continues before the writer has the
+// request.
 func TestNobodyGoesOnBeforeTheWriterKnowsOfTheReport(t *testing.T) {
 	d := newDesk(t)
 	d.disk.held = true
@@ -136,7 +136,7 @@ func TestNobodyGoesOnBeforeTheWriterKnowsOfTheReport(t *testing.T) {
 	assert.Equal(t, "1 ", d.said())
 }
 
-// What waits because no transaction began is kept before the end of its run.
+// Reports that wait because no transaction could begin are stored before the end of their run.
 func TestTheEndOfARunIsKeptAfterWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -150,8 +150,7 @@ func TestTheEndOfARunIsKeptAfterWhatWaits(t *testing.T) {
 	})
 }
 
-// A transaction that cannot begin is asked for again until the intake is closed,
-// and nothing is lost.
+// A transaction that cannot begin is retried until the intake is closed, and no report is lost.
 func TestWhatCannotBeKeptYetIsKeptLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -178,8 +177,8 @@ func TestWhatCannotBeKeptYetIsKeptLater(t *testing.T) {
 	})
 }
 
-// Reports that could not be kept are known when the end of their run is judged,
-// in the same transaction perhaps, and each counts once.
+// Lost reports are known when the end of their run is judged, even in the same transaction, and
+// each counts once.
 func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail func(*desk)
@@ -211,7 +210,7 @@ func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 	assert.Equal(t, [2]int{1, 0}, d.problems())
 }
 
-// One report that makes no sense takes no other with it.
+// An invalid report does not affect others.
 func TestAReportThatMakesNoSenseIsLeftOut(t *testing.T) {
 	d := newDesk(t)
 	for _, p := range []catalog.ReportMessageParams{
@@ -240,7 +239,7 @@ func TestNobodyIsHeardOfARunThatHasEnded(t *testing.T) {
 	assert.Error(t, d.ReportProgress(t.Context(), catalog.ReportProgressParams{SessionToken: "another"}))
 }
 
-// Pieces of late text that wait together change their message once.
+// Waiting pieces of late text change their message once.
 func TestLateTextIsJoined(t *testing.T) {
 	d := newDesk(t)
 	d.disk.held = true

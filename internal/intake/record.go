@@ -16,9 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// record keeps what a report says: in the conversation of its run, in the run, or
-// as an event alone. Of what it fails with, only that there is no room undoes the
-// change.
+// record stores a report: in the conversation of its run, in the run, or only as an event. It
+// returns an error only if the disk is full, which rolls the transaction back.
 func (w *recorder) record(t store.Tx, r report) error {
 	err := w.recordReport(t, r)
 	if err != nil {
@@ -44,7 +43,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	if err != nil {
 		return err
 	}
-	if run.State.Ended() && r.kind != catalog.EventProcess { // it is told already how it ended
+	if run.State.Ended() && r.kind != catalog.EventProcess { // its end has been announced already
 		return nil
 	}
 	switch r.kind {
@@ -103,7 +102,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	return announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
 }
 
-// recordNote keeps what an agent tells of its work that is no message.
+// recordNote stores what an agent reports of its work besides messages.
 func (w *recorder) recordNote(t store.Tx, run domain.Run, r report) error {
 	if r.kind == catalog.EventNotice {
 		return decoded(r, func(n catalog.Notice) error { return w.opts.Conversation.Notice(t, run, n) })
@@ -111,8 +110,8 @@ func (w *recorder) recordNote(t store.Tx, run domain.Run, r report) error {
 	return decoded(r, func(c catalog.Compaction) error { return w.opts.Conversation.Compacted(t, run, c) })
 }
 
-// recordError announces an error that does not end a run. What the conversation would
-// not be whole without is part of it, too.
+// recordError announces an error that does not end a run. If the conversation needs it, it becomes
+// part of the conversation too.
 func (w *recorder) recordError(t store.Tx, run domain.Run, r report) error {
 	if err := announce(t, run, domain.AgentErrorReported{Report: object(r.data)}); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (w *recorder) recordError(t store.Tx, run domain.Run, r report) error {
 	return w.opts.Conversation.ErrorReported(t, run, e.Code, e.Message)
 }
 
-// recordUsage keeps what a run has used so far. What is 0 was not told.
+// recordUsage stores the usage of a run so far. 0 means not reported.
 func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 	u = u.Bounded()
 	set := func(field *int64, value int64) {
@@ -151,13 +150,13 @@ func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) erro
 	}); err != nil {
 		return err
 	}
-	if w.opts.Budget == nil || run.State.Ended() { // nothing is left to stop
+	if w.opts.Budget == nil || run.State.Ended() { // no run is left to stop
 		return nil
 	}
 	return w.opts.Budget.Used(t, run)
 }
 
-// recordTool keeps what a run tells of a tool call, and counts those that begin or end.
+// recordTool stores a reported tool call and counts those that begin or end.
 func (w *recorder) recordTool(t store.Tx, run domain.Run, call catalog.ToolCall, r report) error {
 	ended := r.kind == catalog.EventToolResult
 	if err := w.opts.Conversation.Tool(t, &run, call, r.blocks, ended); err != nil {
@@ -173,11 +172,11 @@ func (w *recorder) recordTool(t store.Tx, run domain.Run, call catalog.ToolCall,
 	return nil
 }
 
-// recordSilence keeps that the agent of a run gives no sign of life, and remembers
-// it while it lasts. What it complained of stays in the conversation.
+// recordSilence stores that a run's agent shows no activity, and keeps it in memory while it lasts.
+// The agent's complaint stays in the conversation.
 func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
 	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
-	if live := w.runs.get(run.ID); live != nil { // now: whoever hears of it may ask for it at once
+	if live := w.runs.get(run.ID); live != nil { // set first, because a client that gets the event may request it at once
 		live.silence.Store(&p)
 	}
 	if err := announce(t, run, p); err != nil || !s.Ended {
@@ -186,7 +185,7 @@ func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) 
 	return w.opts.Conversation.Silence(t, run, s)
 }
 
-// recordSession keeps in which session of the agent's own a run is.
+// recordSession stores the agent's own session id of a run.
 func (w *recorder) recordSession(t store.Tx, run domain.Run, n catalog.NativeSession) error {
 	thread, err := t.Thread(w.ctx, run.Thread)
 	if err != nil {
@@ -224,7 +223,7 @@ func decoded[T any](r report, record func(T) error) error {
 	return record(v)
 }
 
-// object is raw JSON if it is an object that has members, else nil.
+// object returns raw JSON if it is an object with members, else nil.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) > 2 && raw[0] == '{' {
 		return raw
@@ -232,13 +231,12 @@ func object(raw json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// A recorder keeps reports, and says where what is wrong with that has to be
-// known. Its methods are for the store's writer.
+// recorder stores reports and passes on errors. Its methods belong to the store's writer.
 type recorder struct {
 	ctx   context.Context // ends with the hub
 	opts  Options
 	runs  *runs
-	write func(store.Tx, report) error // record, but in tests
+	write func(store.Tx, report) error // record, except in tests
 
 	background background
 }
@@ -249,8 +247,8 @@ func newRecorder(ctx context.Context, opts Options, runs *runs) *recorder {
 	return w
 }
 
-// recordAll keeps reports. One that makes no sense is logged and left out, and its
-// run will not have completed; it takes no other with it.
+// recordAll stores reports. It logs and drops an invalid one, and that run cannot complete; other
+// reports are not affected.
 func (w *recorder) recordAll(t store.Tx, reports []report) error {
 	for _, r := range joinLate(reports) {
 		if r.between == nil && !w.opts.Runs.GoesOn(r.run) {
@@ -269,7 +267,7 @@ func (w *recorder) recordAll(t store.Tx, reports []report) error {
 	return nil
 }
 
-// joinLate joins pieces of late text that follow each other: each changes a whole message.
+// joinLate joins consecutive pieces of late text, because each changes a whole message.
 func joinLate(reports []report) []report {
 	joined := make([]report, 0, len(reports))
 	for _, r := range reports {
@@ -283,16 +281,14 @@ func joinLate(reports []report) []report {
 	return joined
 }
 
-// errNotKept is why reports were refused that could not be kept; the log says
-// why.
+// errNotKept is the reason for refusing reports that could not be stored; the log has the cause.
 var errNotKept = errors.New("they could not be kept")
 
-// notRecorded notes, before the end of a run is kept in the same transaction
-// perhaps, that reports were not taken. An error of nil is a panic, which the
-// writer tells of.
+// notRecorded notes refused reports before the end of a run is stored, which may happen in the same
+// transaction. A nil error means a panic, which the writer reports.
 func (w *recorder) notRecorded(reports []report, err error) {
 	if store.IsFull(err) {
-		return // their runs are ended for that
+		return // their runs end for that reason
 	}
 	for i := range reports {
 		if run := w.runs.get(reports[i].run); run != nil {
@@ -301,7 +297,7 @@ func (w *recorder) notRecorded(reports []report, err error) {
 	}
 }
 
-// reportsLost is told that a transaction with reports failed.
+// reportsLost handles a failed transaction with reports.
 func (w *recorder) reportsLost(err error) {
 	if store.IsFull(err) {
 		w.opts.Health.NoRoom(err)
@@ -311,7 +307,7 @@ func (w *recorder) reportsLost(err error) {
 	w.opts.Health.ReportsLost(err)
 }
 
-// delayed is told that a transaction could not begin.
+// delayed handles a transaction that could not begin.
 func (w *recorder) delayed(err error) {
 	w.opts.Logger.Error("events of agents cannot be kept yet", "err", err)
 	if store.IsFull(err) {
@@ -319,14 +315,13 @@ func (w *recorder) delayed(err error) {
 	}
 }
 
-// A Run takes in the reports of one run. Its methods may be called from any
-// goroutine.
+// Run receives the reports of one run. Its methods may be called from any goroutine.
 type Run struct {
 	id       int64
-	task     string // its UUID, by which its executor knows it
+	task     string // UUID of the run
 	queue    *queue
 	refusals refusals
-	silence  atomic.Pointer[domain.AgentSilent] // as it was told last; nil: it was not
+	silence  atomic.Pointer[domain.AgentSilent] // as last reported; nil: never
 
 	mu          sync.Mutex // guards the fields below, and keeps the order
 	order       order
@@ -344,7 +339,7 @@ func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
 	return r
 }
 
-// take takes a report with its sequence number, which counts from 1; 0 is none.
+// take receives a report with its sequence number, counted from 1; 0 means unnumbered.
 func (r *Run) take(sequence int64, what report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -355,15 +350,14 @@ func (r *Run) take(sequence int64, what report) {
 	r.order.take(sequence, what)
 }
 
-// answered is as of [Intake.Answered].
+// answered implements [Intake.Answered].
 func (r *Run) answered(approval string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unconfirmed = append(r.unconfirmed, approval)
 }
 
-// skipMissing lets reports go on that have waited long enough for those before
-// them.
+// skipMissing passes on reports that have waited long enough for those before them.
 func (r *Run) skipMissing() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -371,8 +365,8 @@ func (r *Run) skipMissing() {
 	r.redactor.flush()
 }
 
-// Finish lets everything go on that waits for other reports: the executor has
-// said that it is through. What it reports nevertheless waits for nothing.
+// Finish passes on all waiting reports, because the executor has reported its end. Later reports do
+// not wait.
 func (r *Run) Finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -401,17 +395,15 @@ func (r *Run) complete(result catalog.ExecutePromptResult) {
 	r.completion = &result
 }
 
-// Completion is the end that the executor has reported with report_completion, or
-// nil.
+// Completion returns the end that the executor reported with report_completion, or nil.
 func (r *Run) Completion() *catalog.ExecutePromptResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.completion
 }
 
-// Judge is what an executor's result comes to: a run of which something is
-// missing has not completed, whatever its executor says. Why it failed is told
-// without keys.
+// Judge returns the effective result of a run: it has not completed if output is missing, whatever
+// its executor says. The failure's text is redacted.
 func (r *Run) Judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
 	result.Error = withoutKeys(result.Error, r.redactor.stream.Secrets)
 	return r.refusals.judge(result)

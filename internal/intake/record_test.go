@@ -19,16 +19,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// A records is a desk whose intake keeps what is reported in a real store.
+// records is a desk whose intake writes to a real store.
 type records struct {
 	desk
 	store   store.Store
 	run     domain.Run
-	changed int // how often the run's thread was changed
+	changed int // calls of Changed
 
-	reconsidered int // how often the policy was to be applied again
+	reconsidered int // calls of Reconsider
 
-	announced func() // is called when events are, by the writer; may be nil
+	announced func() // if not nil, called by the writer with each announcement
 }
 
 func (r *records) Changed(store.Tx, int64) { r.changed++ }
@@ -78,14 +78,13 @@ func newRecords(t *testing.T) *records {
 	return r
 }
 
-// report has an executor report something, and returns the payloads of the events
-// that this became.
+// report has an executor report something, and returns the payloads of the resulting events.
 func (r *records) report(t *testing.T, kind, data string) (list []domain.Payload) {
 	t.Helper()
 	last, err := r.store.LastSeq(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, r.ReportMessage(t.Context(), catalog.ReportMessageParams{SessionToken: token, EventType: kind, EventData: json.RawMessage(data)}))
-	require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // behind it
+	require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // waits for the report
 	events, err := r.store.Events(t.Context(), last, 100)
 	require.NoError(t, err)
 	for _, e := range events {
@@ -94,7 +93,7 @@ func (r *records) report(t *testing.T, kind, data string) (list []domain.Payload
 	return list
 }
 
-// note is what a system message is announced with.
+// note returns the announcement of a system message.
 func note(subtype, text string) []domain.Payload {
 	return []domain.Payload{domain.MessageAdded{Type: domain.ItemSystem, Role: "system", Text: text, Subtype: subtype}}
 }
@@ -161,7 +160,7 @@ func TestWhatReportsBecome(t *testing.T) {
 	assert.Equal(t, []domain.Process{{PID: 7, Mark: "m", Run: r.run.ID}}, processes)
 }
 
-// What a report of usage does not tell stays as it was.
+// Values that a usage report omits stay unchanged.
 func TestUsageIsKeptAsItWasToldLast(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventUsage, `{"input_tokens":1,"output_tokens":2,"cache_read_tokens":3,"cache_write_tokens":4,"context_used":5,"context_size":6,"cost_usd":0.5}`)
@@ -171,7 +170,7 @@ func TestUsageIsKeptAsItWasToldLast(t *testing.T) {
 	assert.Equal(t, domain.Tokens{Input: 1, Output: 7, CacheRead: 3, CacheWrite: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.5}, run.Tokens)
 }
 
-// What many runs used is added up: no figure of one is too large for that.
+// The usage of many runs is added up, so implausible values are refused.
 func TestFiguresThatMakeNoSenseAreNotKept(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventUsage, `{"input_tokens":1,"output_tokens":9223372036854775807,"cache_read_tokens":-3,"context_used":5,"context_size":9223372036854775807,"cost_usd":1e308}`)
@@ -180,7 +179,7 @@ func TestFiguresThatMakeNoSenseAreNotKept(t *testing.T) {
 	assert.Equal(t, domain.Tokens{Input: 1, ContextUsed: 5}, run.Tokens)
 }
 
-// A history is kept in its order: what the human said stands behind what was said before.
+// A history keeps its order: a human's message follows the earlier output.
 func TestAHistoryIsKeptInItsOrder(t *testing.T) {
 	r := newRecords(t)
 	said := func(text string) catalog.Retold {
@@ -226,8 +225,8 @@ func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	assert.False(t, silent, "with its run it has ended")
 }
 
-// What an agent complained of while it was silent stays in the conversation, and so
-// does a long silence, but not each pause of a model that thinks or a tool that runs.
+// The complaint of a silent agent stays in the conversation, and so does a long silence. A pause of
+// a thinking model or a running tool does not.
 func TestASilenceStaysInTheConversation(t *testing.T) {
 	for _, c := range []struct {
 		about, data string
@@ -266,7 +265,7 @@ func TestASilenceStaysInTheConversation(t *testing.T) {
 	}
 }
 
-// A silence in the middle of a message does not end it.
+// A silence within a message does not end the message.
 func TestSilenceIsNoEndOfAMessage(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventContentDelta, `{"delta":{"text":"one "}}`)
@@ -274,8 +273,8 @@ func TestSilenceIsNoEndOfAMessage(t *testing.T) {
 	assert.Equal(t, []domain.Payload{domain.MessageDelta{Key: "msg-1", Text: "two"}}, r.report(t, catalog.EventContentDelta, `{"delta":{"text":"two"}}`))
 }
 
-// What is still on its way when a run ends changes nothing of it, but for the
-// process that is to be ended with it.
+// A report that arrives after its run has ended changes nothing, except a process to be ended with
+// the run.
 func TestALateReportChangesNothing(t *testing.T) {
 	r := newRecords(t)
 	require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error {

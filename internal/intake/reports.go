@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
-// ReportMessage takes one event of an agent.
+// ReportMessage receives one event of an agent.
 func (in *Intake) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) error {
 	run, err := in.speaker(ctx, p.SessionToken, p.TaskID)
 	if err != nil || run == nil {
@@ -32,17 +32,17 @@ func (in *Intake) ReportMessage(ctx context.Context, p catalog.ReportMessagePara
 	return nil
 }
 
-// ReportProgress takes how far a task is.
+// ReportProgress receives the progress of a task.
 func (in *Intake) ReportProgress(ctx context.Context, p catalog.ReportProgressParams) error {
 	return in.report(ctx, p.SessionToken, p.TaskID, kindProgress, p.Progress)
 }
 
-// ReportError takes an error that does not end the task.
+// ReportError receives an error that does not end the task.
 func (in *Intake) ReportError(ctx context.Context, p catalog.ReportErrorParams) error {
 	return in.report(ctx, p.SessionToken, p.TaskID, catalog.EventError, p.Error)
 }
 
-// report takes a report that has no sequence number.
+// report receives an unnumbered report.
 func (in *Intake) report(ctx context.Context, token, task, kind string, value any) error {
 	run, err := in.speaker(ctx, token, task)
 	if err != nil || run == nil {
@@ -52,9 +52,8 @@ func (in *Intake) report(ctx context.Context, token, task, kind string, value an
 	return nil
 }
 
-// ReportCompletion takes the end of a task, which an executor reports before
-// it answers execute_prompt. It counts if the answer does not come; see
-// [Run.Completion].
+// ReportCompletion receives the end of a task, which an executor reports before it answers
+// execute_prompt. It counts if that answer does not arrive; see [Run.Completion].
 func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompletionParams) error {
 	run, err := in.speaker(ctx, p.SessionToken, p.TaskID)
 	if err != nil || run == nil {
@@ -64,8 +63,8 @@ func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompleti
 	return nil
 }
 
-// ReportSession takes what an agent tells of its session while no prompt runs. The
-// caller knows that this executor has the conversation.
+// ReportSession receives an agent's session data between prompts. The caller has checked that the
+// executor runs the conversation.
 func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
 	in.queue.add(report{kind: kindSessionBetween, data: encode(p.Session), between: &between{p.SessionID, p.TaskID}})
 	return nil
@@ -89,16 +88,15 @@ func (in *Intake) ReportLate(_ context.Context, p catalog.ReportLateParams) erro
 	return nil
 }
 
-// ReportRefused notes that something which an executor had to say of one of its
-// runs was lost on the way: task is the run's UUID. The caller
-// knows that this executor has the run; of a run that has ended nothing is noted.
+// ReportRefused notes that a report of an executor was lost in transit. task is the run's UUID. The
+// caller has checked that the executor has the run. It ignores a run that has ended.
 func (in *Intake) ReportRefused(task string, why error) {
 	for _, run := range in.runs.withTask(task) {
 		run.refusals.add(why)
 	}
 }
 
-// speaker is the run for which an executor speaks, or nil if that has ended.
+// speaker returns the run of an executor's token, or nil if it has ended.
 func (in *Intake) speaker(ctx context.Context, token, task string) (*Run, error) {
 	id, err := in.opts.Runs.RunOf(ctx, token, task)
 	if err != nil {
@@ -107,28 +105,28 @@ func (in *Intake) speaker(ctx context.Context, token, task string) (*Run, error)
 	return in.runs.get(id), nil
 }
 
-// Kinds of reports that are no events of the catalog.
+// Kinds of reports that are not events of the catalog.
 const (
-	kindProgress       = "progress"        // how far a task is
-	kindSessionBetween = "session between" // catalog.Session, told while no prompt runs
+	kindProgress       = "progress"        // progress of a task
+	kindSessionBetween = "session between" // catalog.Session between prompts
 )
 
-// A report is something that an executor said about a run.
+// report is one report of an executor about a run.
 type report struct {
 	run    int64
 	kind   string // catalog.Event…, or kind…
 	data   json.RawMessage
-	delta  catalog.ContentDelta     // of a delta, which has no data
-	change *conversation.FileChange // of a changed file
-	blocks []domain.Content         // of content, and of a tool call; not in data
-	parent string                   // of content: the tool call of the sub-agent that says it
+	delta  catalog.ContentDelta     // for a delta, which has no data
+	change *conversation.FileChange // for a changed file
+	blocks []domain.Content         // for content and tool calls; not in data
+	parent string                   // for content: the sub-agent's tool call
 
-	thought bool // of content: it is part of a thought
+	thought bool // for content: part of a thought
 
-	between *between // of what is told between two turns, which has no run
+	between *between // for reports between prompts, which have no run
 }
 
-// size is about how much memory it takes, in bytes.
+// size returns its approximate memory, in bytes.
 func (r *report) size() int {
 	n := len(r.data) + len(r.delta.Delta.Text) + len(r.delta.Meta)
 	for _, b := range r.blocks {
@@ -137,7 +135,7 @@ func (r *report) size() int {
 	return n
 }
 
-// isDelta reports whether it is a piece of a message or of a thought.
+// isDelta reports whether it is a piece of a message or thought.
 func (r *report) isDelta() bool {
 	return r.kind == catalog.EventContentDelta || r.kind == catalog.EventThinkingChunk
 }
@@ -145,8 +143,7 @@ func (r *report) isDelta() bool {
 // isLateText reports whether it is text of a run that has ended.
 func (r *report) isLateText() bool { return r.between != nil && r.isDelta() }
 
-// continuedBy reports whether the next piece belongs to the same message as this
-// one.
+// continuedBy reports whether next belongs to the same message.
 func (r *report) continuedBy(next report) bool {
 	a, b := r.delta.MessageID, next.delta.MessageID
 	return r.kind == next.kind && r.delta.ParentID == next.delta.ParentID && (a == b || a == "" || b == "")
@@ -154,8 +151,8 @@ func (r *report) continuedBy(next report) bool {
 
 var errNoPath = errors.New("a file change without a path")
 
-// reportOf is an event of an agent as a report. It does what may take long, so
-// that the store's writer need not.
+// reportOf converts an agent's event into a report. It does the slow work, so that the store's
+// writer need not.
 func (in *Intake) reportOf(run int64, kind string, data json.RawMessage) (report, error) {
 	r := report{run: run, kind: kind, data: data}
 	switch {
@@ -170,7 +167,7 @@ func (in *Intake) reportOf(run int64, kind string, data json.RawMessage) (report
 	return r, nil
 }
 
-// fileChange makes the diff of a reported change of a file.
+// fileChange makes the diff of a reported file change.
 func (in *Intake) fileChange(data json.RawMessage) (*conversation.FileChange, error) {
 	var c conversation.FileChange
 	if err := json.Unmarshal(data, &c.FileChange); err != nil {
@@ -187,8 +184,7 @@ func (in *Intake) fileChange(data json.RawMessage) (*conversation.FileChange, er
 	return &c, nil
 }
 
-// encode is a value of the catalog as JSON. What an executor sent in the place of
-// JSON, and is none, is said in its place.
+// encode returns v as JSON. An error replaces invalid JSON from an executor.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -197,12 +193,12 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// CodeOutputMissing is the error code of a run that would have completed, but
-// of which not everything is there that its agent said.
+// CodeOutputMissing is the error code of a run that would have completed, but lacks some of its
+// agent's output.
 const CodeOutputMissing = "OUTPUT_MISSING"
 
-// refusals are the reports of a run that were not taken. Its methods may be
-// called from any goroutine; the zero value has none.
+// refusals are the refused reports of a run. Its methods may be called from any goroutine; the zero
+// value is empty.
 type refusals struct {
 	mu    sync.Mutex // guards the fields below
 	count int
@@ -221,8 +217,8 @@ func (r *refusals) add(why error) {
 // addKind is add for a report of a kind.
 func (r *refusals) addKind(kind string, why error) { r.add(fmt.Errorf("%s: %w", kind, why)) }
 
-// judge is what an executor's result comes to: a run of which something is
-// missing has not completed, whatever its executor says.
+// judge returns the effective result of a run: it has not completed if a report was refused,
+// whatever its executor says.
 func (r *refusals) judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,14 +235,13 @@ func (r *refusals) judge(result catalog.ExecutePromptResult) catalog.ExecuteProm
 	return result
 }
 
-// Bounds of what is kept of the ways to sign in that an agent offers.
+// Limits of the stored sign-in methods of an agent.
 const (
 	maxAuthMethods    = 20
 	maxAuthMethodText = 500 // bytes
 )
 
-// withoutKeys is why a prompt failed, as its executor says, without keys: there
-// may be what the agent complained of last.
+// withoutKeys redacts an executor's failure, which may contain the agent's last complaint.
 func withoutKeys(failure *catalog.ExecutionError, secrets *redact.Secrets) *catalog.ExecutionError {
 	if failure == nil {
 		return nil

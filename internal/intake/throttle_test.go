@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A slowExecutor is an executor that takes its time to be told to pause, or to go
-// on, and may not take it.
+// slowExecutor takes its time to pause or resume, and may fail to.
 type slowExecutor struct {
 	pause, resume func() (time.Duration, error)
 
@@ -65,7 +64,7 @@ func (l *slowExecutor) isShut() bool {
 	return l.shut
 }
 
-// times is how many times it was told something so far.
+// times returns the number of calls so far.
 func (l *slowExecutor) times() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +75,7 @@ func slowly(d time.Duration) func() (time.Duration, error) {
 	return func() (time.Duration, error) { return d, nil }
 }
 
-// An executor that is told to pause late, when it may go on already, goes on.
+// An executor that pauses late, when it may already resume, resumes.
 func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, x := newDesk(t), &slowExecutor{pause: slowly(500 * time.Millisecond)}
@@ -86,7 +85,7 @@ func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
 			d.report(t, 0, "x")
 		}
 		time.Sleep(10 * time.Millisecond)
-		d.disk.release() // while it is told
+		d.disk.release() // during the call
 		time.Sleep(time.Minute)
 		assert.False(t, x.isShut(), "its reports have long been kept")
 		assert.Equal(t, 2, x.times(), "it was told to pause, and to go on")
@@ -98,7 +97,7 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		ctx, cancel := context.WithCancel(context.Background())
 		th := newThrottle(ctx, slog.New(slog.DiscardHandler))
-		how := func() (time.Duration, error) { // called with the lease's lock held, and by one goroutine at a time
+		how := func() (time.Duration, error) { // called with the lease's lock held, by one goroutine at a time
 			return time.Duration(rand.IntN(500)) * time.Millisecond, map[bool]error{true: errors.New("not now")}[rand.IntN(4) == 0]
 		}
 		type joined struct {
@@ -140,11 +139,11 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 		}
 		th.set(true)
 		settled(true)
-		join() // a new one is told what the others were
+		join() // a new executor gets the current state
 		settled(true)
 		th.set(false)
 		settled(false)
-		// Who flips fast is told little.
+		// Fast changes cause few calls.
 		l := &slowExecutor{pause: slowly(time.Second), resume: slowly(time.Second)}
 		leave := th.join(l)
 		for range 1000 {
@@ -155,7 +154,7 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 		assert.LessOrEqual(t, l.times(), 2)
 		assert.False(t, l.isShut())
 		th.set(true)
-		leave() // while it is told
+		leave() // during the call
 		assert.False(t, l.busy)
 		for _, l := range all {
 			l.leave()

@@ -1,3 +1,3 @@
-// Package mcp is about the servers of the Model Context Protocol that agents get: it tries them when
-// an agent starts, says in the conversation which do not work, and calls their tools for clients.
+// Package mcp handles the MCP (Model Context Protocol) servers of agents. It tests them when an
+// agent starts, reports failing ones in the conversation, and calls their tools for clients.
 package mcp

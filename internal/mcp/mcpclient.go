@@ -22,55 +22,55 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
-// This file calls tools of servers of the Model Context Protocol
-// (https://modelcontextprotocol.io/specification/2025-11-25/server/tools). A server is
-// started, or connected to, when it is asked for something, kept a moment for what comes
-// next, and ended. Who may have it started is not decided here.
+// This file calls tools of MCP servers
+// (https://modelcontextprotocol.io/specification/2025-11-25/server/tools). A server is started or
+// connected on the first call, kept for further calls, and ended when idle. The caller checks
+// permission.
 
 const (
-	startTime = time.Minute     // some fetch themselves first
-	idleTime  = time.Minute     // for what comes next
+	startTime = time.Minute     // some download themselves first
+	idleTime  = time.Minute     // for further calls
 	endTime   = 2 * time.Second // for a server that is to end
 )
 
-// ClientsOptions say what Clients stand on. All of them may be left out.
+// ClientsOptions configure Clients. All fields are optional.
 type ClientsOptions struct {
 	Logger  *slog.Logger
 	Version string
-	// Started is called before a program is spoken with, Ended when it has ended: by
-	// its mark it is found should this process die.
+	// Started is called before a program gets its first request, and Ended after its end. If this
+	// process dies, the mark identifies the program.
 	Started func(mark string, pid int)
 	Ended   func(mark string)
-	// Start is how long a server may take to begin, Idle how long it is kept for what
-	// comes next. Default: a minute each.
+	// Start limits the start of a server, and Idle is how long it is kept without calls. Default: a
+	// minute each.
 	Start, Idle time.Duration
-	// End is how long a server may take for each step of its end. Default: two seconds.
+	// End limits each step of a server's end. Default: two seconds.
 	End time.Duration
 }
 
-// A Server is one that can be asked, and where and how its program runs.
+// Server is a server definition, with the directory and environment of its program.
 type Server struct {
 	catalog.MCPServer
 	Dir         string
 	Environment map[string]string
 }
 
-// An CallError is what a server answered in the place of a result, or why it did not answer.
+// CallError is a server's error response, or the reason why it did not answer.
 type CallError struct {
 	Server  string
 	Message string
-	Answer  json.RawMessage // its own error, an object with code, message and data; absent: it did not answer
+	Answer  json.RawMessage // its error object with code, message and data; absent: no answer
 }
 
 func (e *CallError) Error() string { return e.Server + ": " + e.Message }
 
-// Tools are what a server offers.
+// Tools are the tools of a server.
 type Tools struct {
-	Name, Version string // as it calls itself
+	Name, Version string // as the server reports
 	List          []json.RawMessage
 }
 
-// Clients are the connections to servers. Methods may be called from any goroutine.
+// Clients holds the connections to servers. Its methods may be called from any goroutine.
 type Clients struct {
 	opts   ClientsOptions
 	ctx    context.Context
@@ -79,13 +79,13 @@ type Clients struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[definition]*session
-	runner   *process.Runner // nil until a program is started
+	runner   *process.Runner // nil until a program starts
 }
 
-// A definition is a hash of all that says what a server is, which may hold secrets.
+// definition is a hash of a server definition, which may contain secrets.
 type definition [sha256.Size]byte
 
-// NewClients makes Clients. They have to be closed.
+// NewClients returns Clients. Close them after use.
 func NewClients(ctx context.Context, opts ClientsOptions) *Clients {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -99,7 +99,7 @@ func NewClients(ctx context.Context, opts ClientsOptions) *Clients {
 	return c
 }
 
-// Close ends all servers. What is called fails.
+// Close ends all servers. Pending calls fail.
 func (c *Clients) Close(ctx context.Context) error {
 	c.cancel()
 	c.mu.Lock()
@@ -119,7 +119,7 @@ func (c *Clients) Close(ctx context.Context) error {
 	return err
 }
 
-// Connected reports whether a server is there, started or connected to.
+// Connected reports whether a server is started or connected.
 func (c *Clients) Connected(s Server) bool {
 	key, err := s.definition()
 	c.mu.Lock()
@@ -127,7 +127,7 @@ func (c *Clients) Connected(s Server) bool {
 	return err == nil && c.sessions[key] != nil
 }
 
-// Tools lists the tools of a server. Errors are of [*CallError], or that of ctx.
+// Tools lists the tools of a server. The error is a [*CallError], or that of ctx.
 func (c *Clients) Tools(ctx context.Context, server Server) (tools Tools, err error) {
 	err = c.with(ctx, server, func(ctx context.Context, s *mcp.ClientSession) error {
 		if info := s.InitializeResult(); info != nil && info.ServerInfo != nil {
@@ -139,17 +139,17 @@ func (c *Clients) Tools(ctx context.Context, server Server) (tools Tools, err er
 	return tools, err
 }
 
-// How much of a list of tools is read. A server may answer each request with one more page.
+// Limits of a tool list. A server may return another page for each request.
 const (
 	mostPages     = 100
 	mostTools     = 1000
 	mostToolBytes = 4 << 20
 )
 
-// errTooMany is a list that is longer than these limits. The server goes on.
+// errTooMany means that a tool list exceeds these limits. The server keeps running.
 var errTooMany = errors.New("its list of tools is refused")
 
-// listTools asks for one page of the list after the other.
+// listTools reads all pages of the list.
 func listTools(ctx context.Context, s *mcp.ClientSession) (list []json.RawMessage, err error) {
 	cursor, size := "", 0
 	for range mostPages {
@@ -181,8 +181,8 @@ func listTools(ctx context.Context, s *mcp.ClientSession) (list []json.RawMessag
 	return nil, fmt.Errorf("%w: it has more than %d pages", errTooMany, mostPages)
 }
 
-// Call calls a tool of a server, with arguments that are an object, or absent. A tool
-// that fails is a result, which says so. Errors are of [*CallError], or that of ctx.
+// Call calls a tool of a server. arguments is an object or absent. A failing tool is a result that
+// says so. The error is a [*CallError], or that of ctx.
 func (c *Clients) Call(ctx context.Context, server Server, tool string, arguments json.RawMessage) (result json.RawMessage, err error) {
 	err = c.with(ctx, server, func(ctx context.Context, s *mcp.ClientSession) error {
 		p := &mcp.CallToolParams{Name: tool}
@@ -204,7 +204,7 @@ func (s Server) definition() (d definition, err error) {
 	return sha256.Sum256(text), err
 }
 
-// with does something with a session of a server, which is begun if there is none.
+// with calls do with a session of a server, and starts one if necessary.
 func (c *Clients) with(ctx context.Context, server Server, do func(context.Context, *mcp.ClientSession) error) error {
 	key, err := server.definition()
 	if err != nil {
@@ -235,7 +235,7 @@ func (c *Clients) with(ctx context.Context, server Server, do func(context.Conte
 		return ctx.Err()
 	case c.ctx.Err() != nil:
 		return &CallError{Server: server.Name, Message: "duet-rpc is ending"}
-	case !errors.As(err, new(*jsonrpc.Error)) && !errors.Is(err, errTooMany): // it is gone: the next one begins it anew
+	case !errors.As(err, new(*jsonrpc.Error)) && !errors.Is(err, errTooMany): // the server is gone: the next call starts it again
 		c.drop(key, s)
 		if text := s.howEnded(); text != "" {
 			err = errors.New("its program " + text)
@@ -244,7 +244,7 @@ func (c *Clients) with(ctx context.Context, server Server, do func(context.Conte
 	return server.explain(err)
 }
 
-// explain is an error as it can be told.
+// explain converts an error for clients.
 func (s Server) explain(err error) *CallError {
 	e := &CallError{Server: s.Name, Message: err.Error()}
 	var answered *jsonrpc.Error
@@ -263,7 +263,7 @@ func (s Server) explain(err error) *CallError {
 	return e
 }
 
-// use takes a session of a server, which has to be released.
+// use returns a session of a server; the caller must release it.
 func (c *Clients) use(key definition, server Server) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,7 +280,7 @@ func (c *Clients) use(key definition, server Server) (*session, error) {
 	return s, nil
 }
 
-// release gives a session back, which is ended when nobody has used it for a while.
+// release returns a session, which ends after the idle time.
 func (c *Clients) release(key definition, s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,7 +298,7 @@ func (c *Clients) endIdle(key definition, s *session) {
 	}
 }
 
-// drop has the next one who asks begin another session.
+// drop makes the next call start another session.
 func (c *Clients) drop(key definition, s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -324,9 +324,9 @@ func (c *Clients) start(spec process.Spec) (*process.Process, error) {
 	return p, err
 }
 
-// serve begins a session, and ends it when it is to end, or the server does.
+// serve starts a session, and ends it when requested or when the server ends.
 func (c *Clients) serve(key definition, s *session, server Server) {
-	ctx, cancel := context.WithCancel(c.ctx) // of a stream that is read, too
+	ctx, cancel := context.WithCancel(c.ctx) // also ends the reading of a stream
 	defer cancel()
 	late := time.AfterFunc(c.opts.Start, cancel)
 	s.transport, s.err = transportTo(server, c.start)
@@ -342,7 +342,7 @@ func (c *Clients) serve(key definition, s *session, server Server) {
 	close(s.ready)
 	if !failed {
 		closed := make(chan struct{})
-		go func() { // ends with the session, which is closed below
+		go func() { // ends when the session is closed below
 			_ = s.client.Wait()
 			close(closed)
 		}()
@@ -352,7 +352,7 @@ func (c *Clients) serve(key definition, s *session, server Server) {
 		case <-ctx.Done():
 		}
 		tooLong := time.AfterFunc(c.opts.End, cancel)
-		_ = s.client.Close() // of an address it ends the session there
+		_ = s.client.Close() // for an address, ends the session on the server
 		<-closed
 		tooLong.Stop()
 	}
@@ -361,18 +361,18 @@ func (c *Clients) serve(key definition, s *session, server Server) {
 	close(s.ended)
 }
 
-// A session is what was begun with a server.
+// session is a connection to a server.
 type session struct {
-	ready     chan struct{} // closed when client or err is there
-	ending    chan struct{} // closed when it is to end
-	ended     chan struct{} // closed when nothing of it is left
+	ready     chan struct{} // closed when client or err is set
+	ending    chan struct{} // closed to request the end
+	ended     chan struct{} // closed after the end
 	client    *mcp.ClientSession
 	err       error
-	late      bool // err is that it did not answer
+	late      bool // err is a timeout
 	transport transport
 
 	users int         // guarded by Clients.mu
-	idle  *time.Timer // guarded by Clients.mu; nil: it is used, or was never
+	idle  *time.Timer // guarded by Clients.mu; nil: in use, or never used
 }
 
 func (s *session) stopIdling() {
@@ -382,8 +382,8 @@ func (s *session) stopIdling() {
 	}
 }
 
-// howEnded says how the server's program has ended by itself, or "". The session has
-// ended, or is about to.
+// howEnded describes how the server's program ended by itself, or returns "". The session has ended
+// or is about to.
 func (s *session) howEnded() string {
 	if s.transport.program == nil {
 		return ""
@@ -395,16 +395,16 @@ func (s *session) howEnded() string {
 	return s.transport.program.ExitText()
 }
 
-// A transport is the way to a server.
+// transport is the connection to a server.
 type transport struct {
 	to      mcp.Transport
-	program *process.Process // nil: it is no program
-	stop    func()           // reading its output
+	program *process.Process // nil for an address
+	stop    func()           // stops reading its output
 
-	endedItself bool // the program did, without being asked to; known when it was closed
+	endedItself bool // the program ended unrequested; set when closed
 }
 
-// close ends the program, and waits for that.
+// close ends the program and waits for its end.
 func (t *transport) close(within time.Duration, ended func(mark string)) {
 	p := t.program
 	if p == nil {
@@ -418,7 +418,7 @@ func (t *transport) close(within time.Duration, ended func(mark string)) {
 	ended(p.Mark)
 }
 
-// transportTo has a server's program started, or is the way to its address.
+// transportTo starts a server's program, or returns the transport to its address.
 func transportTo(server Server, start func(process.Spec) (*process.Process, error)) (transport, error) {
 	switch server.Type {
 	case "http":
@@ -450,8 +450,8 @@ func (i input) Close() error {
 	return nil
 }
 
-// client sends a server's headers with each request, and follows no redirection: they
-// are for that address alone.
+// client returns an HTTP client that sends a server's headers with each request. It follows no
+// redirects, because the headers are for that address only.
 func (s Server) client() *http.Client {
 	return &http.Client{
 		Transport:     headers{s.Headers, &http.Transport{Proxy: http.ProxyFromEnvironment}},
@@ -474,5 +474,5 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.to.RoundTrip(r)
 }
 
-// CloseIdleConnections is called by the client.
+// CloseIdleConnections implements the interface that http.Client looks for.
 func (h headers) CloseIdleConnections() { h.to.CloseIdleConnections() }

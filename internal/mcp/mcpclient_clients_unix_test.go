@@ -25,7 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// TestMain is a server where it is started as one.
+// TestMain acts as a server if started as one.
 func TestMain(m *testing.M) {
 	if os.Getenv("BE_A_SERVER") != "" {
 		_ = testServer().Run(context.Background(), &mcp.StdioTransport{})
@@ -38,8 +38,8 @@ type words struct {
 	Word string `json:"word"`
 }
 
-// testServer has a tool that answers, one that fails, one that never answers, one that
-// tells its process, and one that ends the server.
+// testServer has a tool that answers, one that fails, one that never answers, one that returns its
+// process id, and one that ends the server.
 func testServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "of the test", Version: "7"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in words) (*mcp.CallToolResult, any, error) {
@@ -118,7 +118,7 @@ func TestAProgramIsStartedOnceAndAnswers(t *testing.T) {
 	assert.ErrorContains(t, err, "is ending")
 }
 
-// A server may say for ever that there are more tools.
+// A server may return pages of tools without end.
 func TestAListOfToolsHasAnEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		page func(n int) *mcp.ListToolsResult
@@ -165,8 +165,8 @@ func TestAListOfToolsHasAnEnd(t *testing.T) {
 	}
 }
 
-// Who asks no more does not wait, and nobody else is disturbed. A server that ends is
-// told of with its last words, without its secrets, and begun again.
+// A cancelled call returns at once and affects no other. The end of a server is reported with its
+// last output, redacted, and the server is started again.
 func TestAServerThatEndsAndOneThatHangs(t *testing.T) {
 	c := NewClients(t.Context(), ClientsOptions{})
 	closed(t, c)
@@ -206,7 +206,7 @@ func TestAServerThatDoesNotBegin(t *testing.T) {
 	}
 }
 
-// An idle server is ended with its whole group.
+// An idle server is ended with its process group.
 func TestAnIdleServerIsEnded(t *testing.T) {
 	ended := make(chan string, 1)
 	c := NewClients(t.Context(), ClientsOptions{Idle: time.Millisecond, Ended: func(mark string) { ended <- mark }, Started: func(string, int) {}})

@@ -20,13 +20,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
-// This file asks servers of the Model Context Protocol whether they work
-// (https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle). It
-// says no more to them than initialize, which is a request of JSON-RPC, a line
-// each; all else is between them and agents.
+// This file tests MCP servers
+// (https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle). It sends only
+// initialize, a JSON-RPC request on one line; the rest is between server and agent.
 
-// try is [CheckServers], but that it asks a server of type http, too, with the headers that it
-// is to get. It follows no redirection, and does not judge one.
+// try is [CheckServers], but also sends initialize to an http server, with its headers. It neither
+// follows nor judges a redirect.
 func try(ctx context.Context, s catalog.MCPServer, dir string, agent process.Environment) (found string, problem *ServerProblem) {
 	if s.Type != "http" {
 		return CheckServers(ctx, s, dir, agent)
@@ -34,7 +33,7 @@ func try(ctx context.Context, s catalog.MCPServer, dir string, agent process.Env
 	return call(ctx, s, http.ProxyFromEnvironment)
 }
 
-// call sends initialize to a server of type http, on the way that an agent's requests go.
+// call sends initialize to an http server, by the same route as an agent's requests.
 func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found string, problem *ServerProblem) {
 	if _, problem := webAddress(s.URL); problem != nil {
 		return "", problem
@@ -75,7 +74,7 @@ func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found strin
 	return "", &ServerProblem{Cause: "it answered what is none of the Model Context Protocol", Todo: todo}
 }
 
-// unanswered says why there is no answer, without the address: it may hold a secret.
+// unanswered explains a missing answer, without the address, which may contain a secret.
 func unanswered(ctx context.Context, err error, took time.Duration, todo string) *ServerProblem {
 	if ctx.Err() != nil {
 		return &ServerProblem{Cause: fmt.Sprintf("it does not answer within %v", took.Round(time.Second)), Todo: todo}
@@ -96,7 +95,7 @@ func unanswered(ctx context.Context, err error, took time.Duration, todo string)
 	return &ServerProblem{Cause: cause + cut(err.Error()), Todo: todo}
 }
 
-// answerIn is the answer in a response, which is JSON or a stream of events.
+// answerIn reads the answer from a response, which is JSON or an event stream.
 func answerIn(r *http.Response) (a answer, found bool) {
 	body := io.LimitReader(r.Body, lineMost)
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
@@ -114,7 +113,7 @@ func answerIn(r *http.Response) (a answer, found bool) {
 	return a, false
 }
 
-// endSession ends the session that a server has begun for initialize, if it has.
+// endSession ends the session that a server started for initialize, if any.
 func endSession(ctx context.Context, c *http.Client, begun *http.Request, r *http.Response) {
 	id := r.Header.Get("Mcp-Session-Id")
 	if id == "" {
@@ -131,20 +130,19 @@ func endSession(ctx context.Context, c *http.Client, begun *http.Request, r *htt
 	}
 }
 
-// protocolVersion is the version that servers are asked for; one that knows
-// another answers with that.
+// protocolVersion is the requested version; a server that has only another answers with that.
 const protocolVersion = "2025-06-18"
 
-// A proxyFor says which proxy a request goes through; nil: none.
+// proxyFor returns the proxy of a request; nil means none.
 type proxyFor func(*http.Request) (*url.URL, error)
 
-// A ServerProblem is why a server does not work, and what to do about it.
+// ServerProblem is why a server fails, with the remedy.
 type ServerProblem struct {
 	Cause, Todo string
-	NoProgram   bool // its program is not there, so it was not started
+	NoProgram   bool // its program does not exist, so it was not started
 }
 
-// Of is a sentence on the server of a name.
+// Of returns a sentence about the named server.
 func (p *ServerProblem) Of(name string) string {
 	if did, ok := strings.CutPrefix(p.Cause, "it "); ok {
 		return "the MCP server " + name + " " + did
@@ -152,11 +150,10 @@ func (p *ServerProblem) Of(name string) string {
 	return "the MCP server " + name + " does not work: " + p.Cause
 }
 
-// CheckServers looks whether a server works: whether a program is there, starts, and
-// answers initialize; whether something takes connections at an address. A
-// program is started in dir with the agent's environment, and ended. Check
-// returns in words what was found, or a Problem; at the latest, but for the
-// program's end, when ctx ends.
+// CheckServers tests a server. A program must exist, start and answer initialize; an address must
+// accept connections. The program runs in dir with the agent's environment, and is ended.
+// CheckServers returns a description, or a problem. It returns at the latest when ctx ends, plus
+// the time to end the program.
 func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent process.Environment) (found string, problem *ServerProblem) {
 	if s.Type != "" && s.Type != "stdio" {
 		return checkAddress(ctx, s.URL, http.ProxyFromEnvironment)
@@ -172,9 +169,8 @@ func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent pr
 	return checkProgram(ctx, process.Spec{Path: path, Argv: append([]string{s.Command}, s.Args...), CWD: dir, Env: env, Stdin: true})
 }
 
-// checkAddress looks whether something takes connections at an address. Whom it
-// lets in is between it and agents. What is behind a proxy is not judged: that the
-// proxy is there says nothing of it.
+// checkAddress tests whether an address accepts connections. Authorization is between server and
+// agent. A server behind a proxy is not judged, because a reachable proxy says nothing about it.
 func checkAddress(ctx context.Context, address string, proxy proxyFor) (found string, problem *ServerProblem) {
 	u, problem := webAddress(address)
 	if problem != nil {
@@ -192,7 +188,7 @@ func checkAddress(ctx context.Context, address string, proxy proxyFor) (found st
 	return "takes connections at " + host, nil
 }
 
-// webAddress is the URL of a server.
+// webAddress parses the URL of a server.
 func webAddress(address string) (*url.URL, *ServerProblem) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -201,8 +197,7 @@ func webAddress(address string) (*url.URL, *ServerProblem) {
 	return u, nil
 }
 
-// public is what is no URL, without what stands where a URL has its user and its query:
-// these may be secret.
+// public removes the user and the query, which may be secret, from an invalid URL.
 func public(address string) string {
 	if end := strings.IndexAny(address, "?#"); end >= 0 {
 		address = address[:end] + "…"
@@ -218,19 +213,19 @@ func public(address string) string {
 }
 
 const (
-	outputMost   = 16 << 20        // bytes that are read of a server
+	outputMost   = 16 << 20        // bytes read from a server
 	lineMost     = 4 << 20         // bytes of a message
-	textMost     = 300             // bytes of what it complains of
-	probeEndTime = time.Second     // for one that has answered to end by itself
-	exitTime     = 5 * time.Second // for one that closed its output to have an exit status
+	textMost     = 300             // bytes of its complaint
+	probeEndTime = time.Second     // for a program that has answered to end by itself
+	exitTime     = 5 * time.Second // for a program with closed output to exit
 )
 
 const runIt = "run its command in a terminal to see what it needs: an argument, a variable (env), a login"
 
-// initialize is the one request that a server gets.
+// initialize is the only request that a server gets.
 var initialize = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"duet-rpc","version":"1"}}}`, protocolVersion)
 
-// An answer is a message of a server, as far as it is looked at.
+// answer is the examined part of a server's message.
 type answer struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -245,7 +240,7 @@ func (a answer) isOurs() bool {
 	return a.Method == "" && string(a.ID) == "1" && (len(a.Result) > 0 || a.Error != nil)
 }
 
-// judge says who has answered, or why that is no answer.
+// judge describes the server that answered, or the problem with its answer.
 func (a answer) judge(took time.Duration) (found string, problem *ServerProblem) {
 	var result struct {
 		ProtocolVersion string                         `json:"protocolVersion"`
@@ -260,8 +255,7 @@ func (a answer) judge(took time.Duration) (found string, problem *ServerProblem)
 	return fmt.Sprintf("%s answers in %v", strings.TrimSpace(cmp.Or(result.ServerInfo.Name, "it")+" "+result.ServerInfo.Version), took.Round(time.Millisecond)), nil
 }
 
-// checkProgram starts a program, asks it who it is, and ends it. It is killed when
-// ctx ends.
+// checkProgram starts a program, sends initialize, and ends it. It kills the program when ctx ends.
 func checkProgram(ctx context.Context, spec process.Spec) (found string, problem *ServerProblem) {
 	runner := process.NewRunner(ctx, slog.New(slog.DiscardHandler), process.Grace{})
 	defer runner.Close()
@@ -271,7 +265,7 @@ func checkProgram(ctx context.Context, spec process.Spec) (found string, problem
 	}
 	defer context.AfterFunc(ctx, p.Kill)()
 	began := time.Now()
-	_, _ = p.Write([]byte(initialize + "\n")) // of one that takes no input it is told below
+	_, _ = p.Write([]byte(initialize + "\n")) // a failure shows as a missing answer below
 	out, stop := p.Output()
 	said, answered := firstAnswer(out)
 	took := time.Since(began)
@@ -299,8 +293,8 @@ func checkProgram(ctx context.Context, spec process.Spec) (found string, problem
 	return "", &ServerProblem{Cause: "it ended " + how + " before it answered" + lastWords(p), Todo: runIt}
 }
 
-// firstAnswer is the first message that answers initialize. What else is printed is
-// passed over, as most clients do.
+// firstAnswer returns the first message that answers initialize. It skips other output, as most
+// clients do.
 func firstAnswer(out io.Reader) (a answer, found bool) {
 	lines := bufio.NewScanner(io.LimitReader(out, outputMost))
 	lines.Buffer(nil, lineMost)
@@ -313,7 +307,7 @@ func firstAnswer(out io.Reader) (a answer, found bool) {
 	return answer{}, false
 }
 
-// lastWords is the last line that a program complained of, behind a colon.
+// lastWords returns the last line of a program's error output, after a colon.
 func lastWords(p *process.Process) string {
 	if said := p.LastComplaint(); said != "" {
 		return ": " + cut(said)
@@ -321,7 +315,7 @@ func lastWords(p *process.Process) string {
 	return ""
 }
 
-// cut is what somebody else wrote, cut.
+// cut truncates third-party text.
 func cut(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > textMost {

@@ -26,7 +26,7 @@ const (
 func TestAServerAtAnAddressIsAskedToInitialize(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve func(w http.ResponseWriter, r *http.Request)
-		found string // else cause
+		found string // otherwise cause
 		cause string
 	}{
 		"well": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, welcome) }, "notes 2 answers in", ""},
@@ -77,7 +77,7 @@ func TestAServerAtAnAddressIsAskedToInitialize(t *testing.T) {
 	}
 }
 
-// The session that a server begins is ended.
+// A session that a server starts is ended.
 func TestTheSessionOfAServerIsEnded(t *testing.T) {
 	ended := make(chan string, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,10 +108,10 @@ func TestWhatCannotBeSentSaysSo(t *testing.T) {
 	}
 }
 
-// A server that only a proxy reaches is asked through it: nothing is dialled that an
-// agent would not dial either.
+// A server that is only reachable by proxy is tested through it: the test dials nothing that an
+// agent would not dial.
 func TestAServerBehindAProxyIsAskedThroughIt(t *testing.T) {
-	const behind = "http://mcp.invalid/mcp" // which resolves nowhere
+	const behind = "http://mcp.invalid/mcp" // does not resolve
 	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, behind, r.RequestURI)
 		io.WriteString(w, welcome)
@@ -145,7 +145,7 @@ func TestAnAddressWhereNobodyIs(t *testing.T) {
 	assert.NotContains(t, problem.Cause, "guarded")
 }
 
-// What is told of an address that is none has nothing in it that may be secret.
+// The problem of an invalid address contains nothing that may be secret.
 func TestWhatIsToldOfNoAddress(t *testing.T) {
 	for address, shown := range map[string]string{
 		"mailto:x": "mailto:x",

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// server is a program that answers a line with what it was given.
+// server is a program that answers a line with its arguments.
 const server = `#!/bin/sh
 read -r line
 case "$line" in *'"method":"initialize"'*'"protocolVersion"'*) ;; *) exit 9;; esac

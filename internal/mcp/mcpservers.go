@@ -20,15 +20,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
-// This file tries the MCP servers that agents get, and tells the conversation
-// whose agent got them which do not work: agents say nothing of servers that do not
-// start.
+// This file tests the MCP servers of agents and reports failing ones in the conversation, because
+// agents do not report servers that do not start.
 
-// A recent set has the values that were added last, so many at the most.
+// recent is a set of the last added values, limited in number.
 type recent[T comparable] struct {
 	most  int
 	known map[T]struct{}
-	order []T // a ring, once it is full
+	order []T // a ring once full
 	next  int
 }
 
@@ -41,7 +40,7 @@ func (r *recent[T]) has(value T) bool {
 	return ok
 }
 
-// add adds a value, and forgets the oldest one where there are too many.
+// add adds a value and drops the oldest beyond the limit.
 func (r *recent[T]) add(value T) {
 	if r.has(value) {
 		return
@@ -56,17 +55,16 @@ func (r *recent[T]) add(value T) {
 	r.next = (r.next + 1) % r.most
 }
 
-// secretName is what a flag, a variable or a header is called that has a secret.
+// secretName matches the names of flags, variables and headers with secrets.
 var secretName = lazyregexp.New(`(?i)key|token|secret|passw|pwd|auth|credential|bearer|cookie`)
 
-// withoutSecrets takes out of a text what may be secret of a server's definition: its
-// variables, its headers, the user and the query of its URL, and arguments that are
-// called as secrets are.
+// withoutSecrets redacts a server definition's secrets in a text: its variables, its headers, the
+// user and query of its URL, and arguments with secret names.
 func withoutSecrets(text string, server catalog.MCPServer, environment map[string]string) string {
 	var secrets definitionSecrets
 	for _, values := range []map[string]string{server.Env, server.Headers, environment} {
 		for name, value := range values {
-			if !clientenv.IsPublic(name) && !filepath.IsAbs(value) { // where things are says what is wrong
+			if !clientenv.IsPublic(name) && !filepath.IsAbs(value) { // paths help to explain the problem
 				secrets.add(value)
 			}
 		}
@@ -77,7 +75,7 @@ func withoutSecrets(text string, server catalog.MCPServer, environment map[strin
 		name, value, joined := cutAny(arg, "=:")
 		switch flag := strings.HasPrefix(arg, "-"); {
 		case !secretName().MatchString(name):
-			// as in --header "Authorization: Bearer …", which is an argument of its own
+			// as in --header "Authorization: Bearer …", which is one argument
 			if inner, rest, ok := cutAny(value, "=:"); ok && secretName().MatchString(inner) {
 				secrets.add(rest)
 			}
@@ -90,10 +88,10 @@ func withoutSecrets(text string, server catalog.MCPServer, environment map[strin
 	return secrets.Text(text)
 }
 
-// definitionSecrets are the secrets of a server's definition.
+// definitionSecrets are the secrets of a server definition.
 type definitionSecrets struct{ redact.Secrets }
 
-// add makes a value secret, and what follows the first word of it, as in "Bearer …".
+// add makes a value secret, and also the part after its first word, as in "Bearer …".
 func (s *definitionSecrets) add(value string) {
 	value = strings.TrimSpace(value)
 	s.Add(value)
@@ -103,8 +101,8 @@ func (s *definitionSecrets) add(value string) {
 	s.address(value)
 }
 
-// address makes the user and the query of a URL secret, as they are written and as they
-// are meant. What is none has what stands where a URL has them.
+// address makes the user and the query of a URL secret, both escaped and unescaped. For an invalid
+// URL it uses their positions.
 func (s *definitionSecrets) address(text string) {
 	_, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -131,12 +129,12 @@ func (s *definitionSecrets) value(escaped string) {
 	if meant, err := url.QueryUnescape(escaped); err == nil {
 		s.Add(meant)
 	}
-	if meant, err := url.PathUnescape(escaped); err == nil { // which leaves a plus as it is
+	if meant, err := url.PathUnescape(escaped); err == nil { // keeps a plus unchanged
 		s.Add(meant)
 	}
 }
 
-// cutAny cuts a text at the first of some characters.
+// cutAny cuts a text at the first of several characters.
 func cutAny(text, chars string) (before, after string, found bool) {
 	i := strings.IndexAny(text, chars)
 	if i < 0 {
@@ -146,26 +144,25 @@ func cutAny(text, chars string) (before, after string, found bool) {
 }
 
 const (
-	defaultPatience = 15 * time.Second // some fetch themselves first
-	atOnce          = 4                // servers that are tried at once
-	most            = 100              // that are tried or wait for it
-	remembered      = 4096             // of what is known; what is forgotten is tried, and told, again
+	defaultPatience = 15 * time.Second // some download themselves first
+	atOnce          = 4                // concurrent tests
+	most            = 100              // servers in test or waiting
+	remembered      = 4096             // remembered results; a dropped one is tested and reported again
 )
 
-// ServersOptions say what Servers stand on.
+// ServersOptions configure Servers.
 type ServersOptions struct {
-	// Enabled tells whether servers are tried at all; it is asked each time.
+	// Enabled reports whether to test servers; it is called each time.
 	Enabled func() bool
-	// Tell tells the conversation of a run. It is called by goroutines of Servers.
+	// Tell adds a notice to the conversation of a run. Goroutines of Servers call it.
 	Tell func(ctx context.Context, run int64, text string)
-	// Patience is how long a server may take to answer. Default 15 s.
+	// Patience limits the time for an answer. Default 15 s.
 	Patience time.Duration
 }
 
-// Servers are those that were tried. A server that works is tried once, as long as its
-// definition stays; a conversation is told once of one that does not, as long as it is among the last
-// that were told. Methods may be
-// called from any goroutine.
+// Servers tests MCP servers. A working server is tested once per definition. A conversation gets
+// one notice per failing server, as long as the notice is remembered. Methods may be called from
+// any goroutine.
 type Servers struct {
 	opts   ServersOptions
 	ctx    context.Context
@@ -175,52 +172,51 @@ type Servers struct {
 
 	mu    sync.Mutex // guards the fields below
 	works *recent[mcpserversDefinition]
-	tried map[mcpserversDefinition][]asker // those who wait for what comes of it
-	told  *recent[toldOf]
+	tried map[mcpserversDefinition][]asker // runs that wait for the result
+	told  *recent[noticeKey]
 }
 
-// A mcpserversDefinition is a hash of a server's, with the environment and the directory in which
-// it runs: these may hold secrets.
+// mcpserversDefinition is a hash of a server definition with its environment and directory, which
+// may contain secrets.
 type mcpserversDefinition [sha256.Size]byte
 
-// An asker is a run whose agent got a server of a name.
+// asker is a run whose agent got a server under a name.
 type asker struct {
 	run, thread int64
 	server      string
 }
 
-// A toldOf is what a conversation was told.
-type toldOf struct {
+// noticeKey identifies a notice to a conversation.
+type noticeKey struct {
 	thread int64
 	server mcpserversDefinition
 }
 
-// NewServers makes Servers. They have to be closed, or ctx has to end.
+// NewServers returns Servers. They end by Close or with ctx.
 func NewServers(ctx context.Context, opts ServersOptions) *Servers {
 	s := &Servers{
 		opts: opts, room: make(chan struct{}, atOnce),
-		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker), told: newRecent[toldOf](remembered),
+		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker), told: newRecent[noticeKey](remembered),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
 }
 
-// Close ends what is tried.
+// Close ends running tests.
 func (s *Servers) Close(ctx context.Context) error {
 	s.cancel()
 	return s.work.Close(ctx)
 }
 
-// A Gets is an agent of a run that gets servers.
+// Gets is a run's agent with its servers.
 type Gets struct {
 	Run, Thread int64
 	Dir         string
-	Environment map[string]string // the agent's own, without keys
+	Environment map[string]string // the agent's own, without secrets
 	Servers     []catalog.MCPServer
 }
 
-// Try tries those servers of an agent of which it is not known that they work. It
-// returns at once.
+// Try tests those servers of an agent that are not known to work. It returns at once.
 func (s *Servers) Try(g Gets) {
 	if len(g.Servers) == 0 || !s.opts.Enabled() {
 		return
@@ -230,7 +226,7 @@ func (s *Servers) Try(g Gets) {
 	for _, server := range g.Servers {
 		d, err := hash(server, g)
 		waiting, isTried := s.tried[d]
-		if err != nil || s.works.has(d) || s.told.has(toldOf{g.Thread, d}) || !isTried && len(s.tried) >= most {
+		if err != nil || s.works.has(d) || s.told.has(noticeKey{g.Thread, d}) || !isTried && len(s.tried) >= most {
 			continue
 		}
 		s.tried[d] = append(waiting, asker{g.Run, g.Thread, server.Name})
@@ -240,8 +236,7 @@ func (s *Servers) Try(g Gets) {
 	}
 }
 
-// Unanswered are the names of the servers of a run's agent that are tried and have not
-// answered yet.
+// Unanswered lists the servers of a run's agent that are being tested.
 func (s *Servers) Unanswered(run int64) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +256,7 @@ func hash(server catalog.MCPServer, g Gets) (d mcpserversDefinition, err error) 
 	return sha256.Sum256(text), err
 }
 
-// try tries a server, and tells those who wait for it if it does not work.
+// try tests a server and notifies the waiting runs if it fails.
 func (s *Servers) try(d mcpserversDefinition, server catalog.MCPServer, g Gets) {
 	select {
 	case s.room <- struct{}{}:
@@ -276,7 +271,7 @@ func (s *Servers) try(d mcpserversDefinition, server catalog.MCPServer, g Gets) 
 		return
 	}
 	text := ""
-	if problem != nil && !problem.NoProgram { // of a program that is not there the executor tells
+	if problem != nil && !problem.NoProgram { // the executor reports a missing program
 		text = withoutSecrets(problem.Of(server.Name), server, g.Environment)
 	}
 	for _, who := range s.tells(d, problem == nil, text != "") {
@@ -284,7 +279,7 @@ func (s *Servers) try(d mcpserversDefinition, server catalog.MCPServer, g Gets) 
 	}
 }
 
-// tells notes what came of a server, and returns those who are to be told that.
+// tells records the result of a server, and returns the runs to notify.
 func (s *Servers) tells(d mcpserversDefinition, works, tell bool) (askers []asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +289,7 @@ func (s *Servers) tells(d mcpserversDefinition, works, tell bool) (askers []aske
 		s.works.add(d)
 	}
 	for _, who := range waited {
-		if key := (toldOf{who.thread, d}); tell && !s.told.has(key) {
+		if key := (noticeKey{who.thread, d}); tell && !s.told.has(key) {
 			s.told.add(key)
 			askers = append(askers, who)
 		}

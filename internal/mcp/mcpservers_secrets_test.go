@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// What a server complains of often repeats how it was started.
+// A server's error often repeats its command line.
 func TestSecretsOfADefinitionAreTakenOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		server catalog.MCPServer

@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// server is a program that does what its argument says, and notes that it was started.
+// server is a program that does what its argument says, and records its start.
 const server = `#!/bin/sh
 echo x >> "$0.started"
 case $1 in
@@ -31,7 +31,7 @@ fails) echo "first line" >&2; echo "no login with $TOKEN" >&2; exit 3 ;;
 esac
 `
 
-// A world has servers that are tried, and what was told of them.
+// world is a Servers with its notices.
 type world struct {
 	t       *testing.T
 	dir     string
@@ -52,10 +52,10 @@ func newWorld(t *testing.T, patience time.Duration) *world {
 	return w
 }
 
-// close ends the servers: nothing is told any more.
+// close ends the tests: no more notices follow.
 func (w *world) close() { _ = w.servers.Close(context.WithoutCancel(w.t.Context())) }
 
-// gets has the agent of a run get a server that does something.
+// gets gives the agent of a run servers with the given behaviour.
 func (w *world) gets(run, thread int64, does ...string) {
 	w.t.Helper()
 	w.servers.Try(mcp.Gets{Run: run, Thread: thread, Dir: w.dir, Servers: []catalog.MCPServer{
@@ -63,7 +63,7 @@ func (w *world) gets(run, thread int64, does ...string) {
 	}})
 }
 
-// hears waits for what is told next.
+// hears waits for the next notice.
 func (w *world) hears() string {
 	w.t.Helper()
 	select {
@@ -75,14 +75,14 @@ func (w *world) hears() string {
 	}
 }
 
-// started is how often servers were started.
+// started returns how often servers were started.
 func (w *world) started() int {
 	text, _ := os.ReadFile(filepath.Join(w.dir, "server.started"))
 	return strings.Count(string(text), "\n")
 }
 
-// awaitsStarted waits until servers were started so often. They say so in a file alone,
-// which nobody is told of: a server that works, or hangs, makes Servers say nothing.
+// awaitsStarted waits for a number of starts. Servers record them only in a file, and Servers
+// reports nothing about a server that works or hangs.
 func (w *world) awaitsStarted(times int) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.started() == times }, time.Minute, time.Millisecond)
@@ -95,7 +95,7 @@ func TestAConversationIsToldOfAServerThatEnds(t *testing.T) {
 	w.gets(1, 10, "fails")
 	assert.Equal(t, "1: "+failed, w.hears())
 
-	// The conversation knows; another one is told as well, after another try.
+	// The conversation has its notice; another conversation gets one after another test.
 	w.gets(2, 10, "fails")
 	w.gets(3, 11, "fails")
 	assert.Equal(t, "3: "+failed, w.hears())
@@ -108,14 +108,13 @@ func TestAServerThatDoesNotAnswerIsTold(t *testing.T) {
 	assert.Regexp(t, `^1: the MCP server hangs does not answer within \d+s$`, w.hears())
 }
 
-// A server that works is tried once and nobody hears of it, until it is defined in
-// another way.
+// A working server is tested once, without a notice, until its definition changes.
 func TestAServerThatWorksIsTriedOnce(t *testing.T) {
 	w := newWorld(t, time.Minute)
 	for run := range int64(5) {
 		w.gets(run, run, "works")
 	}
-	w.gets(9, 9, "fails") // is told when the other was started at the latest
+	w.gets(9, 9, "fails") // its notice comes after the start of the other test
 	assert.Equal(t, "9: "+failed, w.hears())
 	w.awaitsStarted(2)
 	w.gets(6, 6, "works", "differently")
@@ -125,7 +124,7 @@ func TestAServerThatWorksIsTriedOnce(t *testing.T) {
 	assert.Equal(t, 3, w.started())
 }
 
-// Who gets a server while it is tried for somebody else is told, too.
+// A run that gets a server during another run's test is notified too.
 func TestATryIsShared(t *testing.T) {
 	w := newWorld(t, time.Minute)
 	start := filepath.Join(w.dir, "go")
@@ -147,7 +146,7 @@ func TestNothingIsTriedWhereThatIsTurnedOff(t *testing.T) {
 	w.enabled.Store(false)
 	w.gets(1, 10, "fails")
 	w.enabled.Store(true)
-	w.servers.Try(mcp.Gets{Run: 2, Thread: 11, Dir: w.dir, Servers: []catalog.MCPServer{{Name: "gone", Command: "no-such-program"}}}) // the executor tells that
+	w.servers.Try(mcp.Gets{Run: 2, Thread: 11, Dir: w.dir, Servers: []catalog.MCPServer{{Name: "gone", Command: "no-such-program"}}}) // the executor reports that
 	w.gets(3, 12, "fails")
 	assert.Equal(t, "3: "+failed, w.hears())
 	w.close()

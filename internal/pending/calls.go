@@ -10,21 +10,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// Calls are the requests of this process on one connection. The zero value has
-// none. Its methods may be called from any goroutine.
+// Calls are the outgoing requests of this process on one connection. The zero value is empty. Its
+// methods may be called from any goroutine.
 type Calls struct {
 	mu    sync.Mutex // guards the fields below
 	table Table[*Call]
-	err   error // of the end; nil before it
+	err   error // set by End
 }
 
-// A Call is one request, from before it is sent until it is answered or given
-// up. One goroutine waits for it.
+// Call is one request, from before it is sent until it is answered or abandoned. One goroutine
+// waits for it.
 type Call struct {
 	calls   *Calls
 	id      []byte
 	arrived func(Response)
-	ended   chan outcome // takes one
+	ended   chan outcome // buffered for one
 }
 
 type outcome struct {
@@ -32,15 +32,14 @@ type outcome struct {
 	err      error
 }
 
-// A Response is what a request was answered with.
+// Response is the response to a request.
 type Response struct {
-	Result json.RawMessage // null where the peer left it out
-	Error  json.RawMessage // nil: there was none
+	Result json.RawMessage // null if the peer omitted it
+	Error  json.RawMessage // nil: no error
 }
 
-// Begin enters a request before it is sent; nobody else uses its id. arrived, if
-// not nil, is called by Deliver before that returns. After End the error is
-// that of the end.
+// Begin registers a request before it is sent; id must be unique. Deliver calls arrived, if not
+// nil, before it returns. After End, Begin returns End's error.
 func (c *Calls) Begin(id uint64, arrived func(Response)) (*Call, error) {
 	call := &Call{calls: c, id: strconv.AppendUint(nil, id, 10), arrived: arrived, ended: make(chan outcome, 1)}
 	c.mu.Lock()
@@ -52,8 +51,7 @@ func (c *Calls) Begin(id uint64, arrived func(Response)) (*Call, error) {
 	return call, nil
 }
 
-// Deliver gives a response, of which it keeps copies, to the call that it
-// answers, and reports whether there is one.
+// Deliver passes a response, which it copies, to its call. It reports whether that call exists.
 func (c *Calls) Deliver(m *frame.Message) bool {
 	c.mu.Lock()
 	call, waits := c.table.Take(m.ID)
@@ -65,7 +63,7 @@ func (c *Calls) Deliver(m *frame.Message) bool {
 	switch {
 	case m.Error != nil && string(m.Error) != "null":
 		r.Error = bytes.Clone(m.Error)
-	case m.Result == nil: // some libraries leave out what is undefined
+	case m.Result == nil: // some libraries omit undefined
 		r.Result = json.RawMessage("null")
 	default:
 		r.Result = bytes.Clone(m.Result)
@@ -77,8 +75,7 @@ func (c *Calls) Deliver(m *frame.Message) bool {
 	return true
 }
 
-// End ends the calls that still wait, and all later ones, with err. The first
-// End counts.
+// End fails all waiting and later calls with err. The first End counts.
 func (c *Calls) End(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,9 +89,8 @@ func (c *Calls) End(err error) {
 	c.table.Clear()
 }
 
-// Wait waits for the response. It fails with the error of ctx, or of the end,
-// whichever comes first; a response that has arrived before either is returned.
-// After Wait the call is forgotten.
+// Wait waits for the response. It fails with the error of ctx or of End, whichever comes first, but
+// returns a response that arrived before. After Wait the call is removed.
 func (c *Call) Wait(ctx context.Context) (Response, error) {
 	select {
 	case o := <-c.ended:
@@ -103,13 +99,12 @@ func (c *Call) Wait(ctx context.Context) (Response, error) {
 		if c.Abandon() {
 			return Response{}, ctx.Err()
 		}
-		o := <-c.ended // it came at the same moment
+		o := <-c.ended // it arrived at the same moment
 		return o.response, o.err
 	}
 }
 
-// Abandon forgets a call that nobody waits for, and reports whether it was
-// still open.
+// Abandon removes an unneeded call, and reports whether it was still open.
 func (c *Call) Abandon() bool {
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package pending keeps requests that wait for their responses.
+// Package pending tracks requests that wait for responses.
 //
-// A [Table] holds whatever its owner has to know of each request, by id and in
-// order; it is guarded by its owner's lock. [Calls] are requests of this
-// process, for each of which a goroutine waits.
+// A [Table] holds its owner's data about each request, by id and in order; the owner's lock guards
+// it. [Calls] are outgoing requests of this process; a goroutine waits for each.
 package pending

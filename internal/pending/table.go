@@ -2,13 +2,11 @@ package pending
 
 import "iter"
 
-// A Table holds a T for each request that waits, by the id as it stands in the
-// request: raw JSON. A peer may use an id twice, though it must not: then the
-// older request is answered first. The zero value is empty. A Table has no lock
-// of its own.
+// Table holds a T for each waiting request, by its raw JSON id. A peer may wrongly use an id twice;
+// the older request is then answered first. The zero value is empty. A Table has no lock.
 type Table[T any] struct {
-	byID        map[string]*entry[T] // the oldest one with each id
-	first, last *entry[T]            // of all, in the order in which they were added
+	byID        map[string]*entry[T] // the oldest one of each id
+	first, last *entry[T]            // in order of arrival
 	count       int
 }
 
@@ -19,7 +17,7 @@ type entry[T any] struct {
 	sameID       *entry[T] // the next younger one with the same id
 }
 
-// Len is how many requests wait.
+// Len returns the number of waiting requests.
 func (t *Table[T]) Len() int { return t.count }
 
 // Has reports whether a request with that id waits.
@@ -54,7 +52,7 @@ func (t *Table[T]) add(e *entry[T]) {
 	same.sameID = e
 }
 
-// Take removes the oldest request with that id and returns what is known of it.
+// Take removes the oldest request with that id and returns its value.
 func (t *Table[T]) Take(id []byte) (value T, ok bool) {
 	e, ok := t.byID[string(id)]
 	if !ok {
@@ -64,7 +62,7 @@ func (t *Table[T]) Take(id []byte) (value T, ok bool) {
 	return e.value, true
 }
 
-// DropOldest removes the request that has waited longest, if there is one.
+// DropOldest removes the oldest request, if any.
 func (t *Table[T]) DropOldest() {
 	if t.first != nil {
 		t.remove(t.first)
@@ -91,8 +89,8 @@ func (t *Table[T]) remove(e *entry[T]) {
 	}
 }
 
-// All yields the requests, the oldest first, with their ids. What is known of
-// one may be changed; the Table must not be meanwhile.
+// All yields the ids and values of the requests, the oldest first. The loop may change values, but
+// not the Table.
 func (t *Table[T]) All() iter.Seq2[string, *T] {
 	return func(yield func(string, *T) bool) {
 		for e := t.first; e != nil; e = e.newer {
@@ -103,7 +101,7 @@ func (t *Table[T]) All() iter.Seq2[string, *T] {
 	}
 }
 
-// DeleteFunc removes the requests for which del is true.
+// DeleteFunc removes the requests for which del returns true.
 func (t *Table[T]) DeleteFunc(del func(*T) bool) {
 	e := t.first
 	t.Clear()

@@ -10,20 +10,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An Address is a place within a preview, as its URL names it.
+// Address is a location in a preview, as its URL names it.
 type Address struct {
-	Name      string // of a file or a directory, as [fs.ValidPath] has it; "." is the root
+	Name      string // of a file or a directory, as in [fs.ValidPath]; "." is the root
 	Directory bool   // the URL ends with a slash
-	Page      bool   // the last part has no extension: what a page may have made up itself
+	Page      bool   // the last part has no extension: possibly a client-side route
 	rest      string // the query and the fragment, each with its mark
 }
 
-// mostURL bounds an address, in bytes, as it comes and as it is written again.
+// mostURL limits an address, in bytes, parsed and formatted.
 const mostURL = 8 << 10
 
-// Parse reads a URL: a path, or a whole one of origin, which is "" where the client has
-// not said where it shows the preview. What it gives is below the root, whatever the URL
-// says; what would lead out of it, or elsewhere, is refused rather than bent into shape.
+// Parse parses a URL: a path, or a full URL of origin. origin is "" if the client has not said
+// where it shows the preview. The result is always below the root; a URL that leads outside is
+// refused, not corrected.
 func Parse(raw, origin string) (Address, error) {
 	if len(raw) > mostURL {
 		return Address{}, refuseLong()
@@ -38,7 +38,7 @@ func Parse(raw, origin string) (Address, error) {
 func refuseLong() error { return refuse("its address is longer than 8 KiB") }
 
 func parse(raw, origin string) (Address, error) {
-	// Browsers take a backslash for a slash, and leave out tabs and ends of lines.
+	// Browsers treat a backslash as a slash, and drop tabs and line ends.
 	if strings.ContainsFunc(raw, func(r rune) bool { return r == '\\' || r < 0x20 || r == 0x7f }) {
 		return Address{}, refuse("its address has a backslash, or a character that controls something")
 	}
@@ -83,8 +83,7 @@ func parse(raw, origin string) (Address, error) {
 	return a, nil
 }
 
-// String is the address as a path with what follows it: what a page of the preview may be
-// sent to.
+// String returns the address as a path with query and fragment, for navigation.
 func (a Address) String() string {
 	u := url.URL{Path: "/"}
 	if a.Name != "." {

@@ -43,7 +43,7 @@ func TestAddressesThatLeadElsewhereAreRefused(t *testing.T) {
 	assert.Error(t, err, "who has not said where it is has no origin")
 }
 
-// Whatever a URL says, its address is below the root, and the same when it is read again.
+// Any parsed address is below the root and parses to itself again.
 func FuzzParse(f *testing.F) {
 	for _, url := range []string{"/", "/a/b?c#d", "/%2e%2e/x", "/a%2fb", "//host", `\\h\x`, "http://127.0.0.1:8080/x", "/.git/config", "/a%00", "a:b", "/%252f", "?", "/;a", "/a/..b/", "#" + strings.Repeat("\xc0", 5000)} {
 		f.Add(url)

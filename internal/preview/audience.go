@@ -6,34 +6,33 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Told is what whoever watches a preview is told: one of its fields is set.
+// Told is an event for a watcher of a preview. One of its fields is set.
 type Told struct {
-	Navigate string // to this address
+	Navigate string // navigate to this address
 	Refresh  bool
 	Said     *domain.PageMessage
 }
 
-// A Watcher is told what becomes of a preview. Its channel is buffered; what finds no room
-// there is lost.
+// Watcher receives the events of a preview. Its channel is buffered; events beyond the buffer are
+// lost.
 type Watcher struct {
-	// C gets what is told.
+	// C delivers the events.
 	C     <-chan Told
 	c     chan Told
-	shows bool // it has a browser; guarded by the audience's lock
-	hears bool // it wants to know what pages say; guarded by the audience's lock
+	shows bool // has a browser; guarded by the audience's lock
+	hears bool // receives page messages; guarded by the audience's lock
 }
 
-// waiting is how much is kept for a watcher that does not look.
+// waiting is the size of a watcher's buffer.
 const waiting = 200
 
-// audience are the clients that watch.
+// audience is the set of watchers.
 type audience struct {
-	mu       sync.Mutex // guards the field below, and those of watchers
+	mu       sync.Mutex // guards watchers and their fields
 	watchers map[*Watcher]bool
 }
 
-// Watch makes a Watcher, which is told nothing until it is known that it shows the preview
-// or wants to hear.
+// Watch returns a Watcher. It receives nothing before Shows or Hears.
 func (a *audience) Watch() *Watcher {
 	c := make(chan Told, waiting)
 	w := &Watcher{C: c, c: c}
@@ -46,28 +45,28 @@ func (a *audience) Watch() *Watcher {
 	return w
 }
 
-// Leave takes a Watcher out.
+// Leave removes a Watcher.
 func (a *audience) Leave(w *Watcher) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.watchers, w)
 }
 
-// Shows notes that a client shows the preview: it is told where to go.
+// Shows marks a client as showing the preview, so that it receives navigation.
 func (a *audience) Shows(w *Watcher) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w.shows = true
 }
 
-// Hears notes whether a client is told what pages say.
+// Hears sets whether a client receives page messages.
 func (a *audience) Hears(w *Watcher, yes bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w.hears = yes
 }
 
-// tell tells those whom it is for, and counts them.
+// tell sends an event to the matching watchers and returns their number.
 func (a *audience) tell(t Told) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

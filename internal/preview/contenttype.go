@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// contentTypes are by extension. Those that a machine knows (mime.types) are not asked: a
-// page is to be the same on each.
+// contentTypes maps extensions to types. The machine's own mime.types is not used, so that a page
+// is the same everywhere.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".htm": "text/html; charset=utf-8", ".xhtml": "application/xhtml+xml",
 	".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".md": "text/markdown; charset=utf-8",

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// A Response is what a browser is to get for an address.
+// Response is the response for a browser.
 type Response struct {
 	Status  int
 	Headers map[string]string
 	Body    []byte
 }
 
-// Fetch reads what an address has: a file, the index.html of a directory, or that of the
-// root for an address without extension that nothing has. What is not there is a response
-// with the status 404. A file of more than most bytes cannot be shown. The error is a
-// *domain.Error of KindNavigation for an address that is refused, of KindPreviewLoad for
-// what cannot be shown.
+// Fetch reads an address: a file, the index.html of a directory, or that of the root for an unknown
+// address without extension. A missing file is a response with status 404. A file of more than most
+// bytes is refused. The error is a *domain.Error of KindNavigation for a refused address, or of
+// KindPreviewLoad for an unreadable one.
 func (p *Preview) Fetch(ctx context.Context, url, origin string, most int) (Response, error) {
 	address, err := Parse(url, origin)
 	if err != nil {
@@ -53,8 +52,8 @@ func response(status int, contentType string, body []byte) Response {
 	return Response{Status: status, Headers: map[string]string{"Content-Type": contentType, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}, Body: body}
 }
 
-// open opens the directory as it is configured now; a few at a time, since each file that
-// is read may take megabytes.
+// open opens the configured directory. It limits concurrent readers, because each file may use
+// megabytes.
 func (p *Preview) open(ctx context.Context) (s *site, done func(), err error) {
 	configured, err := p.opts.Configured(ctx)
 	if err != nil {
@@ -72,8 +71,8 @@ func (p *Preview) open(ctx context.Context) (s *site, done func(), err error) {
 	return s, func() { s.close(); <-p.reading }, nil
 }
 
-// find finds the file for an address: "" where there is none. A directory without a slash
-// is redirected to one with it, so that what its page names is found beside it.
+// find finds the file of an address: "" if none exists. A directory without a slash is redirected
+// to one with it, so that relative links work.
 func (s *site) find(a Address) (name, redirect string, err error) {
 	if slices.ContainsFunc(strings.Split(a.Name, "/"), hidden) {
 		return "", "", nil

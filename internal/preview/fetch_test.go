@@ -27,7 +27,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// showing is a preview of a project, with a directory that is configured, or "".
+// showing returns a preview of a project with a configured directory, or "".
 func showing(root, dir string) *Preview {
 	var c config.Preview
 	if dir != "" {
@@ -200,7 +200,7 @@ func TestLinksDoNotShowHiddenFiles(t *testing.T) {
 	}
 }
 
-// A directory that nobody configured shows nothing but what a build made.
+// Without configuration, only the output of a build is shown.
 func TestNoUsualDirectoryIsTheProjectItself(t *testing.T) {
 	for name, link := range map[string]string{"the project": ".", "the project, the long way": "src/..", "a directory above it": "..", "a hidden directory": ".cache", "the state directory": ".duet"} {
 		root := t.TempDir()
@@ -227,7 +227,7 @@ func TestNoLinkChoosesAHiddenDirectory(t *testing.T) {
 	}
 }
 
-// Another process may put a link into a file's place at any moment.
+// Another process may replace a file with a link at any time.
 func TestALinkThatComesMeanwhileIsNotFollowed(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"page.txt": "page", ".env": "key"})

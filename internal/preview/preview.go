@@ -1,6 +1,5 @@
-// Package preview shows the pages that a project makes, and keeps what they say: files of one
-// directory for clients that have a browser, and their messages for the agent that works on
-// them.
+// Package preview shows the pages of a project, and stores their console messages. Clients with a
+// browser get the files of one directory; the agent gets the messages.
 package preview
 
 import (
@@ -11,31 +10,31 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Options are what a Preview needs. All are required.
+// Options configure a Preview. All are required.
 type Options struct {
-	Root string // of the project, absolute
-	// Configured is what the configuration says now, to whoever asks with ctx.
+	Root string // project root, absolute
+	// Configured returns the current configuration for the client of ctx.
 	Configured func(ctx context.Context) (config.Preview, error)
 	Store      store.Reader
 	Write      func(context.Context, func(store.Tx) error) error
-	// Run finds the run that an id of a session, a conversation or a task means: the last
-	// of a conversation, and the last of all for "". The zero value is none.
+	// Run finds the run of a session, conversation or task id: the last of a conversation, and the
+	// last of all for "". Zero means none.
 	Run func(ctx context.Context, id string) (domain.Session, error)
-	// Scope is what such an id stands for: a run or a conversation; the other one is 0.
+	// Scope resolves such an id to a run or a conversation; the other one is 0.
 	Scope func(ctx context.Context, id string) (run, thread int64, err error)
-	// WithoutKeys takes the API keys of a conversation out of a text.
+	// WithoutKeys redacts the API keys of a conversation in a text.
 	WithoutKeys func(thread int64, text string) string
 }
 
 // A Preview shows pages. Its methods may be called from any goroutine.
 type Preview struct {
 	opts    Options
-	reading chan struct{} // has one in it for each file that is being read
+	reading chan struct{} // holds a value per file being read
 	audience
 	limiter limiter
 }
 
-// readers is how many files are read at a time.
+// readers limits concurrent file reads.
 const readers = 4
 
 // New makes a Preview.
@@ -43,8 +42,8 @@ func New(opts Options) *Preview {
 	return &Preview{opts: opts, reading: make(chan struct{}, readers)}
 }
 
-// Navigate has all clients that show the preview go to an address, and tells how many those
-// are. The error is one of [Preview.Fetch]; an address that has nothing is one, too.
+// Navigate sends all clients that show the preview to an address, and returns their number. Its
+// errors are those of [Preview.Fetch]; a missing file is an error too.
 func (p *Preview) Navigate(ctx context.Context, url, origin string) (path string, shown int, err error) {
 	address, err := Parse(url, origin)
 	if err != nil {
@@ -65,5 +64,5 @@ func (p *Preview) Navigate(ctx context.Context, url, origin string) (path string
 	return path, p.tell(Told{Navigate: path}), nil
 }
 
-// Refresh has all clients that show the preview load it again, and tells how many those are.
+// Refresh makes all clients that show the preview reload it, and returns their number.
 func (p *Preview) Refresh() (shown int) { return p.tell(Told{Refresh: true}) }

@@ -122,7 +122,7 @@ func reach(root *os.Root, name string, isHidden func(part string, linked bool) b
 	return p, nil
 }
 
-// same reports an error if opened is another file than the one that was looked at.
+// same returns an error if opened is another file than looked.
 func same(looked fs.FileInfo, opened func() (fs.FileInfo, error)) error {
 	now, err := opened()
 	if err == nil && !os.SameFile(looked, now) {

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// How much is kept of what pages say. Beside it, the store keeps the last ones alone.
+// Limits of page messages. The store also keeps only the last ones.
 const (
 	mostText  = 8 << 10 // of a message or a stack, in bytes
 	mostPlace = 2 << 10 // of an address, in bytes
@@ -21,12 +21,12 @@ const (
 	everyPart = 50 * time.Millisecond
 )
 
-// levels are those of a browser's console that are kept as they are.
+// levels are the console levels that are stored unchanged.
 var levels = []string{"log", "debug", "info", "warn", "error"}
 
-// Say keeps what a page has said, and tells who wants to hear it. session is an id of the
-// session that it is for, "" for the last one. kept is false where pages say too much: at
-// most 100 messages at once and 20 a second are kept, and how many more there were is.
+// Say stores a page's console message and sends it to the watchers that want messages. session is
+// an id of its session, "" for the last one. kept is false above the rate limit of 100 messages at
+// once and 20 a second; the number of lost messages is stored.
 func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage) (kept bool, err error) {
 	s, err := p.opts.Run(ctx, session)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage)
 	return err == nil, err
 }
 
-// keep adds a message, or counts it where the last one says the same.
+// keep adds a message, or counts it if it repeats the last one.
 func keep(ctx context.Context, t store.Tx, m *domain.PageMessage) error {
 	m.Count, m.Time = 1, t.Now()
 	last, err := t.PageMessages(ctx, domain.PageFilter{Limit: 1})
@@ -90,7 +90,7 @@ func (p *Preview) clean(m *domain.PageMessage) {
 	m.Line, m.Column = max(0, m.Line), max(0, m.Column)
 }
 
-// cut shortens a text, between two characters.
+// cut truncates a text between two characters.
 func cut(text string, most int) string {
 	const mark = "…"
 	if len(text) <= most {
@@ -103,8 +103,8 @@ func cut(text string, most int) string {
 	return text[:end] + mark
 }
 
-// Messages are what pages have said, the oldest first. session is an id of a session, a
-// conversation or a task; "" for all.
+// Messages returns page messages, the oldest first. session is an id of a session, a conversation
+// or a task; "" for all.
 func (p *Preview) Messages(ctx context.Context, session string, f domain.PageFilter) ([]domain.PageMessage, error) {
 	if session != "" {
 		var err error
@@ -116,14 +116,14 @@ func (p *Preview) Messages(ctx context.Context, session string, f domain.PageFil
 	return p.opts.Store.PageMessages(ctx, f)
 }
 
-// A limiter bounds how fast pages may say something.
+// limiter limits the rate of page messages.
 type limiter struct {
 	mu   sync.Mutex // guards the fields below
-	full time.Time  // when there is room for a burst again
-	lost int        // since the last that was kept
+	full time.Time  // when a full burst is available again
+	lost int        // lost since the last stored message
 }
 
-// take takes room for a message. lost is how many had found none since the last one.
+// take admits a message. lost is the number of messages refused since the last one.
 func (l *limiter) take(now time.Time) (lost int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

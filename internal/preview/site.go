@@ -15,20 +15,18 @@ import (
 
 const indexName = "index.html"
 
-// usual are the directories in which tools put what they have made, in the order in which
-// they are looked at where none is configured.
+// usual are the common output directories of tools, in the order of search when none is configured.
 var usual = []string{"dist", "build", "out", "_site", "public"}
 
-// A site is the directory that is shown, opened for one request: a build may put another in
-// its place at any time.
+// site is the shown directory, opened for one request: a build may replace it at any time.
 type site struct {
 	root     *os.Root
-	name     string // of the directory, as people know it
+	name     string // display name of the directory
 	fallback bool
 }
 
-// open opens the directory that is configured, or else the first of the usual ones that has
-// an index.html. The project's root is no usual directory, also where a link leads to it.
+// open opens the configured directory, or else the first usual one with an index.html. The
+// project's root is not a usual directory, even through a link.
 func open(project string, c config.Preview) (*site, error) {
 	s := &site{fallback: c.Fallback == nil || *c.Fallback}
 	if c.Directory != nil {
@@ -55,8 +53,8 @@ func open(project string, c config.Preview) (*site, error) {
 	return nil, loadFailed(nil, "there is nothing to show: none of %s has an index.html; build the project, or name its directory in [preview] of .duet.toml", strings.Join(usual, ", "))
 }
 
-// openNamed opens a directory that is configured. One that lies in the project by its name
-// has to lie there: the project's symbolic links do not choose what the user has not.
+// openNamed opens a configured directory. A name inside the project must resolve inside it, so that
+// the project's symbolic links cannot choose another directory.
 func (s *site) openNamed(project, name string) error {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(project, name)
@@ -103,7 +101,7 @@ func openInside(project, name string) (*os.Root, error) {
 
 func (s *site) close() { s.root.Close() }
 
-// A found is what an address has in a site.
+// found is what a name refers to in a site.
 type found int
 
 const (
@@ -112,8 +110,8 @@ const (
 	directory
 )
 
-// look tells what a name has. What cannot be reached without leaving the site, what is
-// hidden, and what is neither a file nor a directory, is not there.
+// look returns what a name refers to. A name that leads outside the site, a hidden one, or one that
+// is neither file nor directory counts as missing.
 func (s *site) look(name string) found {
 	at, err := reach(s.root, name, hiddenAlways)
 	defer at.close()
@@ -128,7 +126,7 @@ func (s *site) look(name string) found {
 	return nothing
 }
 
-// read reads a file of at most most bytes. A pipe that has come into its place since does not keep it waiting.
+// read reads a file of at most most bytes. A pipe in its place does not block it.
 func (s *site) read(name string, most int) ([]byte, error) {
 	f, err := s.open(name)
 	if err != nil {

@@ -24,6 +24,6 @@ func TestAPipeIsNoFile(t *testing.T) {
 	s, err := open(root, config.Preview{Directory: &dir})
 	require.NoError(t, err)
 	defer s.close()
-	_, err = s.read("pipe.txt", most) // it came into the place of a file
+	_, err = s.read("pipe.txt", most) // it replaced a file
 	assert.Error(t, err)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Attachment is at most limit bytes of an attachment from offset on.
+// Attachment returns at most limit bytes of an attachment, from offset on.
 func (q *Queries) Attachment(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
 	info, part, err := q.store.AttachmentPart(ctx, id, offset, limit)
 	if errors.Is(err, store.ErrNotFound) {

@@ -12,37 +12,37 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Page is part of a conversation, which is counted in events: an entry is one,
-// but for a tool call that has a result, which is two.
+// Page selects a part of a conversation, counted in events: an entry is one event, or two for a
+// tool call with a result.
 type Page struct {
-	Offset int // how many events are left out at the beginning
-	Limit  int // how many there are, or one more; 0: all
-	// Spoken leaves out entries that are notes: plans, changed files, answers.
+	Offset int // events to skip
+	Limit  int // number of events, or one more; 0: all
+	// Spoken leaves out notes: plans, changed files, answers.
 	Spoken bool
 }
 
-// A Conversation is what was said up to and in a run, in order.
+// Conversation holds the entries up to and including a run, in order.
 type Conversation struct {
 	Session domain.Session
 	Entries []Entry
-	// Before is how many events of the first entry are before the page.
+	// Before is the number of events of the first entry that precede the page.
 	Before int
 	Total  int // events of all pages
 }
 
-// An Entry is an item with what belongs to it.
+// Entry is an item with its related data.
 type Entry struct {
 	domain.Item
 	SessionID string // of the item's run
 	Native    string // the agent's own session
 	Approval  *domain.Approval
-	Open      bool // it is still being written
-	Cancelled bool // a prompt that was taken back while it was queued: no agent is told of it
+	Open      bool // still being written
+	Cancelled bool // a cancelled queued prompt, which no agent gets
 }
 
-// Conversation is a page of the conversation that leads to a run: its thread's
-// earlier runs, and those of the threads that it was forked from, first. A page
-// costs the same wherever it is.
+// Conversation returns a page of the conversation that leads to a run: first the earlier runs of
+// its thread and of the threads it was forked from. The cost of a page does not depend on its
+// position.
 func (q *Queries) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
 	s, err := q.Session(ctx, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversat
 			return c, err
 		}
 		open := false
-		if !run.State.Ended() || run.ErrorCode == domain.CodeStoreFull { // else all was closed
+		if !run.State.Ended() || run.ErrorCode == domain.CodeStoreFull { // otherwise everything is closed
 			if open, err = q.store.HasOpenDeltas(ctx, run.ID); err != nil {
 				return c, err
 			}
@@ -90,7 +90,7 @@ func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversat
 			if err != nil {
 				return c, err
 			}
-			if last != nil { // it is not an item meanwhile
+			if last != nil { // not an item yet
 				c.Entries = append(c.Entries, entryOf(c, run, *last))
 				left--
 			}
@@ -100,8 +100,8 @@ func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversat
 	return c, q.addApprovals(ctx, c.Entries)
 }
 
-// addItems adds entries of a run to a page, from an event of it on, and returns
-// how many events they are.
+// addItems adds entries of a run to a page, beginning at one of its events, and returns their
+// number of events.
 func (q *Queries) addItems(ctx context.Context, c *Conversation, run domain.RunHead, begin, limit int, spoken bool) (added int, err error) {
 	items, before, err := q.store.ItemsFrom(ctx, run.ID, !spoken, begin, limit)
 	if err != nil || len(items) == 0 {
@@ -124,7 +124,7 @@ func entryOf(c Conversation, run domain.RunHead, i domain.Item) Entry {
 	}
 }
 
-// addApprovals adds to entries the questions that were asked about them.
+// addApprovals adds the approvals of entries.
 func (q *Queries) addApprovals(ctx context.Context, entries []Entry) error {
 	var ids []string
 	for _, e := range entries {
@@ -133,7 +133,7 @@ func (q *Queries) addApprovals(ctx context.Context, entries []Entry) error {
 		}
 	}
 	found, err := q.store.Approvals(ctx, ids)
-	if err != nil && !store.IsDamaged(err) { // the rest is worth telling
+	if err != nil && !store.IsDamaged(err) { // the rest is still useful
 		return err
 	}
 	for n := range entries {
@@ -144,7 +144,7 @@ func (q *Queries) addApprovals(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// Items are the items of a run, the message that is being written last.
+// Items returns the items of a run, the unfinished message last.
 func (q *Queries) Items(ctx context.Context, run int64) ([]domain.Item, error) {
 	items, err := q.store.ItemsOfRun(ctx, run)
 	if err != nil {
@@ -168,8 +168,8 @@ func (q *Queries) heads(ctx context.Context, s domain.Session) ([]domain.RunHead
 	return chainOf(ctx, q, s, q.store.RunHeads)
 }
 
-// chainOf lists the runs of a session's thread, and of those that it was forked
-// from, as far as they lead to it.
+// chainOf lists the runs of a session's thread, and of those that it was forked from, that lead to
+// it.
 func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
 	var parts [][]T // the last first
 	thread, upTo := s.Thread, s.Run.ID
@@ -182,7 +182,7 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(c
 		if thread.Parent == 0 {
 			break
 		}
-		if thread.Parent >= thread.ID { // a fork is made after what it is forked from
+		if thread.Parent >= thread.ID { // a fork is newer than its parent
 			return nil, fmt.Errorf("%w: the conversation %d is forked from %d", store.ErrDamaged, thread.ID, thread.Parent)
 		}
 		upTo = thread.ForkRun
@@ -194,7 +194,7 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(c
 	return slices.Concat(parts...), nil
 }
 
-// Output is what the agent of one run said, without the runs before it.
+// Output returns the text of one run's agent, without earlier runs.
 func (q *Queries) Output(ctx context.Context, s domain.Session) (string, error) {
 	items, err := q.Items(ctx, s.Run.ID)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package query answers what is asked about sessions and conversations. It changes
-// nothing.
+// Package query reads sessions and conversations. It changes nothing.
 package query
 
 import (
@@ -11,34 +10,34 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Queries reads a store. Its methods may be called from any goroutine; their
-// errors are for users, where they are a *domain.Error.
+// Queries reads a store. Its methods may be called from any goroutine. Errors that are a
+// *domain.Error are safe to show to users.
 type Queries struct {
 	ctx    context.Context
 	store  store.Store
-	recent *recentSessions // that were lately needed for their ids
+	recent *recentSessions // sessions used recently for their ids
 
-	searches chan struct{} // has one in it for each search that runs
+	searches chan struct{} // holds a value per running search
 
-	// Unstored, if set, tells which runs have ended although that could not be stored
-	// yet, because the disk is full. What it returns gives a session of one of them that
-	// state; it is nil where there are none. It is called before a session is read: what
-	// is stored afterwards is in neither otherwise. It is set before the first query.
+	// Unstored, if set, returns the runs whose end could not be stored yet because the disk is
+	// full. The returned overlay sets the end state in a session; it is nil if there are no such
+	// runs. It must be called before the session is read, so that an end stored in between is not
+	// missed. Set it before the first query.
 	Unstored func() (overlay func(*domain.Session))
 }
 
-// New makes Queries of a store. ctx ends with it.
+// New returns Queries of a store. They end with ctx.
 func New(ctx context.Context, s store.Store) *Queries {
 	return &Queries{ctx: ctx, store: s, recent: newRecentSessions(), searches: make(chan struct{}, searchesAtOnce)}
 }
 
-// NoRun is the error of an id that names nothing.
+// NoRun returns the error of an unknown id.
 func NoRun(id string) *domain.Error {
 	return domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
 }
 
-// Find is the run that an id of any kind names, also inside a change. The error is
-// of domain.KindRunNotFound if there is none, else the store's own.
+// Find returns the run that an id of any kind names, also inside a transaction. The error is of
+// domain.KindRunNotFound if none exists, else the store's own.
 func Find(ctx context.Context, r store.Reader, id string) (domain.Run, error) {
 	n, err := r.Find(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -50,8 +49,8 @@ func Find(ctx context.Context, r store.Reader, id string) (domain.Run, error) {
 	return r.Run(ctx, n)
 }
 
-// Session is the run that an id of any kind names: a session's, a run's, a
-// task's, a thread's (its last run), or the caller's own.
+// Session returns the run that an id of any kind names: a session's, a run's, a task's, a thread's
+// (its last run), or the caller's own.
 func (q *Queries) Session(ctx context.Context, id string) (domain.Session, error) {
 	n, err := q.store.Find(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -63,8 +62,8 @@ func (q *Queries) Session(ctx context.Context, id string) (domain.Session, error
 	return q.ByRun(ctx, n)
 }
 
-// Scope is what an id of any kind stands for: a thread, whatever runs it will have,
-// or a run; the other one is 0.
+// Scope resolves an id of any kind to a thread with all its future runs, or to a run; the other
+// result is 0.
 func (q *Queries) Scope(ctx context.Context, id string) (run, thread int64, err error) {
 	s, err := q.Session(ctx, id)
 	if err != nil {
@@ -80,7 +79,7 @@ func (q *Queries) Scope(ctx context.Context, id string) (run, thread int64, err 
 	return s.Run.ID, 0, nil
 }
 
-// ByRun is the session of a run.
+// ByRun returns the session of a run.
 func (q *Queries) ByRun(ctx context.Context, run int64) (domain.Session, error) {
 	overlay := q.unstored()
 	s, err := q.store.Session(ctx, run)
@@ -90,8 +89,7 @@ func (q *Queries) ByRun(ctx context.Context, run int64) (domain.Session, error) 
 	return s, store.Explain(err)
 }
 
-// SessionOfNative is the last run of the thread that has an agent's own
-// session.
+// SessionOfNative returns the last run of the thread with an agent's own session.
 func (q *Queries) SessionOfNative(ctx context.Context, native string) (domain.Session, error) {
 	thread, err := q.store.FindNative(ctx, native)
 	if errors.Is(err, store.ErrNotFound) {
@@ -126,14 +124,13 @@ func (q *Queries) unstored() (overlay func(*domain.Session)) {
 	return q.Unstored()
 }
 
-// Counts tells how many runs are in which state.
+// Counts returns the number of runs in each state.
 func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
 	c, err := q.store.Counts(ctx)
 	return c, store.Explain(err)
 }
 
-// Usage tells what runs have used, and with by also for each day, agent, conversation or
-// model.
+// Usage returns the usage of runs, and with by also per day, agent, conversation or model.
 func (q *Queries) Usage(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) (total domain.Usage, rows []domain.UsageRow, err error) {
 	if total, err = q.store.Usage(ctx, f, now); err == nil && by != "" {
 		rows, err = q.store.UsageBy(ctx, f, by, now)
@@ -151,7 +148,7 @@ func (q *Queries) Changes(ctx context.Context, id string) ([]domain.Change, erro
 	return list, store.Explain(err)
 }
 
-// SessionOf is the session of a row, such as an approval's or an item's.
+// SessionOf returns the session of a row, such as an approval's or an item's.
 func (q *Queries) SessionOf(ctx context.Context, run int64) (domain.Session, error) {
 	if s, ok := q.Known(run); ok {
 		return s, nil
@@ -159,23 +156,21 @@ func (q *Queries) SessionOf(ctx context.Context, run int64) (domain.Session, err
 	return q.ByRun(ctx, run)
 }
 
-// RecentPaths are the directories of threads, the last used first.
+// RecentPaths returns the directories of threads, the last used first.
 func (q *Queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
 	list, err := q.store.RecentPaths(ctx, limit)
 	return list, store.Explain(err)
 }
 
-// Known is a session from memory, where only its ids matter.
+// Known returns a cached session, of which only the ids are current.
 func (q *Queries) Known(run int64) (domain.Session, bool) { return q.recent.of(run) }
 
-// Changed drops what is in memory of a session that a change under way has
-// changed.
+// Changed drops a cached session that the current transaction has changed.
 func (q *Queries) Changed(t store.Tx, run int64) {
 	t.AfterCommit(func() { q.recent.drop(run) })
 }
 
-// Committed keeps the sessions in memory true to events that were committed. It is
-// as of [store.Options].
+// Committed updates cached sessions with committed events; see [store.Options].
 func (q *Queries) Committed(events []domain.Event, now store.Reader) {
 	for _, e := range events {
 		if e.Run == 0 {

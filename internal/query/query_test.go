@@ -12,8 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// A session is found whether it is in memory or not, and never as it was before
-// its last change.
+// A session is found whether cached or not, and is never older than its last change.
 func TestSessionsInMemoryAreTrue(t *testing.T) {
 	var q *Queries
 	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(t.Context(), store.Options{Committed: func(events []domain.Event, now store.Reader) { q.Committed(events, now) }})

@@ -6,15 +6,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// How many sessions are kept in memory at most, and how long their texts are
-// together, in bytes: prompts and results may be of megabytes.
+// Limits of the session cache: number, and bytes of text, because prompts and results may have
+// megabytes.
 const (
 	sessionsKept      = 4096
 	sessionsKeptBytes = 16 << 20
 )
 
-// recentSessions are those that were lately needed. It may be used by any
-// goroutine.
+// recentSessions caches recently used sessions. It may be used by any goroutine.
 type recentSessions struct {
 	mu    sync.Mutex // guards the fields below
 	byRun map[int64]domain.Session
@@ -40,7 +39,7 @@ func (r *recentSessions) of(run int64) (domain.Session, bool) {
 	return s, there
 }
 
-// keep keeps a session, and forgets all others where there is no room for it.
+// keep caches a session, and drops all others if the cache is full.
 func (r *recentSessions) keep(s domain.Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

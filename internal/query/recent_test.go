@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// However long prompts and results are, few megabytes of them stay in memory.
+// The cache holds few megabytes, however long prompts and results are.
 func TestRecentSessionsAreBounded(t *testing.T) {
 	r := newRecentSessions()
 	large := strings.Repeat("x", 1<<20)
 	for run := range int64(100) {
 		s := domain.Session{Run: domain.Run{ID: run, Prompt: large, Result: large}}
 		r.keep(s)
-		r.keep(s) // which counts once
+		r.keep(s) // counts once
 		known, there := r.of(run)
 		assert.True(t, there, "the last is")
 		assert.Equal(t, run, known.Run.ID)

@@ -17,10 +17,9 @@ const (
 	searchesAtOnce = 2
 )
 
-// Search finds items by words: all of them must be there, the last may be the beginning of
-// one. A word that is repeated counts once; more than 64 are an error. The best come first;
-// where there are very many, the newest. Searches beyond the second wait; ctx ends the wait
-// and the search.
+// Search finds items by words. All of them must occur; the last may be a prefix. A repeated word
+// counts once; more than 64 words are an error. The best match comes first; among very many, the
+// newest. A third concurrent search waits; ctx ends the wait and the search.
 func (q *Queries) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	words, err := distinct(words)
 	if err != nil {
@@ -36,8 +35,7 @@ func (q *Queries) Search(ctx context.Context, words string, limit, offset int) (
 	return hits, store.Explain(err)
 }
 
-// distinct leaves out words that stand there again, in whatever case. The last word stays
-// the last.
+// distinct removes repeated words, ignoring case. The last word stays last.
 func distinct(words string) (string, error) {
 	fields := strings.Fields(words)
 	seen := make(map[string]bool)
@@ -50,7 +48,7 @@ func distinct(words string) (string, error) {
 		seen[folded] = true
 		kept--
 		fields[kept] = fields[i]
-		// The index splits what stands between blanks further.
+		// The index splits words further.
 		count += max(len(strings.FieldsFunc(folded, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })), 1)
 	}
 	if count > wordsAtMost {

@@ -53,8 +53,7 @@ func (s *slowStore) Search(ctx context.Context, _ string, _, _ int) ([]domain.Hi
 	return nil, ctx.Err()
 }
 
-// Searches leave connections of the store to others, and end when they are cancelled, also
-// while they wait.
+// Searches leave store connections to other reads, and end when cancelled, also while waiting.
 func TestSearchesAreBoundedAndCancellable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{}

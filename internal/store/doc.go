@@ -1,8 +1,3 @@
-// Package store says what the program asks of whatever keeps its values: one
-// interface, [Store], for all that reads and writes, and the errors that a caller
-// can do something about. It has no opinion on which change is allowed; that is
-// decided by who makes it.
-//
-// Package sqlite beside it is the store that the program uses. Package storetest
-// has the tests that any store has to pass.
+// Package store defines the interface to persistent storage: [Store] for all reads and writes, and
+// the errors that callers can handle. Callers decide which changes are allowed.
 package store

@@ -5,25 +5,22 @@ import (
 	"fmt"
 )
 
-// What a query or a change may fail with, for errors.Is. What none of them is
-// can only be logged.
+// Errors of queries and transactions, for errors.Is. Other errors can only be logged.
 var (
-	// ErrNotFound is what a query for one value returns if there is none.
+	// ErrNotFound is returned by a query for one value that does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrClosed is what who writes gets when the store has been closed.
+	// ErrClosed is the error of a write to a closed store.
 	ErrClosed = errors.New("the store is closed")
-	// ErrFull: there is no room for more. Nothing was changed.
+	// ErrFull means that the disk is full. Nothing was changed.
 	ErrFull = errors.New("there is no room for more")
-	// ErrLocked: another process has the store and does not let go of it.
-	// Nothing was changed.
+	// ErrLocked means that another process holds the store's lock. Nothing was changed.
 	ErrLocked = errors.New("another process has the store")
-	// ErrDamaged: what was asked for cannot be read, or cannot be what was written.
+	// ErrDamaged means that data cannot be read, or has an impossible value.
 	ErrDamaged = errors.New("the store is damaged")
 )
 
-// A LostError says that the store, what belongs to it, or what gives the right
-// to write it, was removed or replaced while it was open. What is written then
-// is where nobody will find it again.
+// LostError means that the store, a file belonging to it, or the right to write it, was removed or
+// replaced while open. Later writes cannot be found again.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string {
@@ -32,16 +29,16 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// IsFull reports whether err means that there is no room for more.
+// IsFull reports whether err means that the disk is full.
 func IsFull(err error) bool { return errors.Is(err, ErrFull) }
 
-// IsLocked reports whether err means that another process has the store.
+// IsLocked reports whether err means that another process holds the store's lock.
 func IsLocked(err error) bool { return errors.Is(err, ErrLocked) }
 
 // IsDamaged reports whether err means that the store is damaged.
 func IsDamaged(err error) bool { return errors.Is(err, ErrDamaged) }
 
-// IsLost reports whether err means that nobody will find what is written.
+// IsLost reports whether err means that writes cannot be found again.
 func IsLost(err error) bool {
 	var lost *LostError
 	return errors.As(err, &lost)

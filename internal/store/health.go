@@ -13,33 +13,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// This file knows how the store of a process is: whether its disk is full,
-// whether its files are still there, and whether a part of it cannot be read. It
-// keeps a reserve on the disk, which is given up when that is full, and tells what
-// is wrong, as `health` shows it.
+// This file monitors the store of a process: a full disk, removed files, and damage. It keeps a
+// reserve on the disk, which it frees when the disk is full, and lists problems as `health` shows
+// them.
 
-// A Monitored is what is watched; see [Store].
+// Monitored is the monitored part of a [Store].
 type Monitored interface {
 	Valid() error
 	FreeBytes() int64
 }
 
-// MonitorOptions say what a Monitor watches, and who is told. The functions, which may
-// be nil, must not block; those who write call them.
+// MonitorOptions configure a Monitor. The functions may be nil and must not block; writers call
+// them.
 type MonitorOptions struct {
-	Database string // the store's path: the reserve lies beside it
-	// Removed, if set, has one in it when the database, or what the store's
-	// Valid looks at, may have been removed or replaced. Else that is looked for
-	// every second.
+	Database string // store path; the reserve is next to it
+	// Removed, if set, receives a value when the database, or what the store's Valid checks, may
+	// have been removed or replaced. Otherwise the monitor polls each second.
 	Removed <-chan struct{}
-	Full    func(cause error) // each time that there was no room for a change
-	Room    func()            // once there is room again
-	Lost    func(cause error) // once: what is written is lost
+	Full    func(cause error) // called for each change that finds no space
+	Room    func()            // called once when space is free again
+	Lost    func(cause error) // called once: writes are lost
 	Logger  *slog.Logger
 }
 
-// A Monitor watches one store. Its methods may be called from any goroutine, and
-// whatever locks are held.
+// Monitor monitors one store. Its methods may be called from any goroutine, with any locks held.
 type Monitor struct {
 	opts    MonitorOptions
 	reserve reserve
@@ -50,15 +47,14 @@ type Monitor struct {
 	mu          sync.Mutex // guards the fields below
 	store       Monitored
 	full        bool
-	changed     chan struct{} // while full: closed when a change was kept
+	changed     chan struct{} // while full: closed by the next successful change
 	lost        bool
 	damaged     bool
 	reportsLost bool
 	closing     bool
 }
 
-// NewMonitor makes a monitor of a store that is still to be opened, see Watch. It is to
-// be ended by Close.
+// NewMonitor returns a monitor of a store that is not open yet, see Watch. End it with Close.
 func NewMonitor(opts MonitorOptions) *Monitor {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -68,26 +64,26 @@ func NewMonitor(opts MonitorOptions) *Monitor {
 	return m
 }
 
-// Opened names the store.
+// Opened sets the store.
 func (m *Monitor) Opened(s Monitored) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.store = s
 }
 
-// Watch begins to watch the store, which was opened. full says that its disk was
-// full, so that the reserve was given up; else the reserve is set aside.
+// Watch starts monitoring the opened store. full says that its disk was full, so that the reserve
+// was freed; otherwise Watch allocates the reserve.
 func (m *Monitor) Watch(full bool) {
 	if full {
 		m.setFull()
 	} else {
-		m.tasks.Go(m.reserve.hold) // it takes as long as the disk does
+		m.tasks.Go(m.reserve.hold) // as slow as the disk
 	}
 	m.tasks.Go(m.watch)
 }
 
-// Close ends what the monitor does by itself, and waits for that as long as ctx
-// lasts. From then on nobody is told that the store is lost.
+// Close ends the monitor's goroutines, and waits for them until ctx ends. Afterwards Lost is not
+// called.
 func (m *Monitor) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -96,7 +92,7 @@ func (m *Monitor) Close(ctx context.Context) error {
 	return m.tasks.Close(ctx)
 }
 
-// Note takes how a change of the store ended; nil is well.
+// Note records the outcome of a change; nil is success.
 func (m *Monitor) Note(err error) {
 	switch {
 	case err == nil:
@@ -108,7 +104,7 @@ func (m *Monitor) Note(err error) {
 	}
 }
 
-// NoRoom takes that there was no room for a change.
+// NoRoom records that a change found no space.
 func (m *Monitor) NoRoom(err error) {
 	m.setFull()
 	if m.opts.Full != nil {
@@ -123,12 +119,10 @@ func (m *Monitor) setFull() {
 	m.reserve.release()
 }
 
-// enough is how much room there must be before a reserve is set aside again, in
-// bytes.
+// enough is the free space, in bytes, required to allocate a reserve again.
 const enough = 8 * reserveBytes
 
-// kept takes that a change was kept. After the disk was full that may mean that
-// there is room again.
+// kept handles a successful change. After a full disk it may mean that space is free again.
 func (m *Monitor) kept() {
 	m.mu.Lock()
 	if !m.full {
@@ -146,7 +140,7 @@ func (m *Monitor) kept() {
 	m.full = false
 	m.mu.Unlock()
 	if !again {
-		return // another has noticed it
+		return // another goroutine has noticed it
 	}
 	m.reserve.hold()
 	if m.opts.Room != nil {
@@ -154,13 +148,11 @@ func (m *Monitor) kept() {
 	}
 }
 
-// retryEvery is how often it is tried whether a full disk has room again for
-// what has to be kept: nothing tells of that.
+// retryEvery is the interval of retries on a full disk; no event announces free space.
 const retryEvery = time.Second
 
-// AwaitRoom waits until it is worth trying again to keep something for which
-// there was no room: until another change was kept, or for a second. It returns
-// early, with an error, when ctx ends.
+// AwaitRoom waits until a retry makes sense after a full disk: until another change succeeds, or
+// for a second. It returns an error early if ctx ends.
 func (m *Monitor) AwaitRoom(ctx context.Context) error {
 	m.mu.Lock()
 	changed := m.changed
@@ -175,8 +167,7 @@ func (m *Monitor) AwaitRoom(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Damaged takes what could not be read of the store, since it is damaged. The
-// first time it is logged.
+// Damaged records a read error of a damaged store. The first one is logged.
 func (m *Monitor) Damaged(err error) {
 	m.mu.Lock()
 	first := !m.damaged
@@ -187,22 +178,21 @@ func (m *Monitor) Damaged(err error) {
 	}
 }
 
-// ReportsLost takes that events of agents could not be kept, for another reason
-// than that there was no room.
+// ReportsLost records that agents' events could not be stored for another reason than a full disk.
 func (m *Monitor) ReportsLost(error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reportsLost = true
 }
 
-// Lost reports whether what is written is lost.
+// Lost reports whether writes are lost.
 func (m *Monitor) Lost() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lost
 }
 
-// noteLost reports, once, that what is written is lost.
+// noteLost reports once that writes are lost.
 func (m *Monitor) noteLost(err error) {
 	m.mu.Lock()
 	first := !m.lost && !m.closing
@@ -217,11 +207,10 @@ func (m *Monitor) noteLost(err error) {
 	}
 }
 
-// lookEvery is how often it is looked whether the store is still there, where
-// nothing tells that and nothing is written.
+// lookEvery is the polling interval for the store's files without notifications and without writes.
 const lookEvery = time.Second
 
-// watch looks whether the store is still there, until it is not.
+// watch checks the store's files until they are gone.
 func (m *Monitor) watch() {
 	var look <-chan time.Time
 	if m.opts.Removed == nil {
@@ -243,11 +232,10 @@ func (m *Monitor) watch() {
 	}
 }
 
-// reserveBytes is how much of the disk is set aside, so that there is room to
-// say that it is full.
+// reserveBytes is the size of the reserve, which leaves space to record that the disk is full.
 const reserveBytes = 1 << 20
 
-// A reserve is a file that is given up when the disk is full.
+// reserve is a file that is deleted when the disk is full.
 type reserve struct {
 	path string
 
@@ -257,7 +245,7 @@ type reserve struct {
 
 func reservePath(database string) string { return filepath.Join(filepath.Dir(database), "reserve") }
 
-// hold sets the reserve aside. Where there is no room for it there is none.
+// hold allocates the reserve, if the disk has space.
 func (r *reserve) hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +256,7 @@ func (r *reserve) hold() {
 		r.held = true
 		return
 	}
-	// Zeros that are written are blocks that are taken; a hole would be none.
+	// Written zeros occupy blocks; a hole would not.
 	if err := os.WriteFile(r.path, make([]byte, reserveBytes), 0o600); err != nil {
 		os.Remove(r.path)
 		return
@@ -276,7 +264,7 @@ func (r *reserve) hold() {
 	r.held = true
 }
 
-// release gives the reserve up, if there is one.
+// release deletes the reserve, if it exists.
 func (r *reserve) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,21 +272,21 @@ func (r *reserve) release() {
 	_ = os.Remove(r.path)
 }
 
-// FreeReserve gives up what a process that has ended has set aside on the disk for
-// the moment at which that is full. It is an error if there is nothing.
+// FreeReserve deletes the disk reserve of a process that has ended. It returns an error if no
+// reserve exists.
 func FreeReserve(database string) error { return os.Remove(reservePath(database)) }
 
-// What users are told.
+// Texts for users.
 const (
 	textFull        = "the disk is full; free some space"
 	textLost        = "the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended"
 	textReportsLost = "events could not be kept; run `duet-rpc doctor`"
 
-	// TextDamaged is of a database that is damaged.
+	// TextDamaged is the text for a damaged database.
 	TextDamaged = "the database is damaged, and a part of it cannot be read; run `duet-rpc doctor`"
 )
 
-// Issues lists what is wrong, in words for users; empty: the store is well.
+// Issues lists the store's problems in words for users; it is empty if the store is healthy.
 func (m *Monitor) Issues() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -318,8 +306,8 @@ func (m *Monitor) Issues() []string {
 	return list
 }
 
-// Explain makes an error of the store one for users, where it is one of those that
-// the store names ([ErrFull] and so on); others stay as they are.
+// Explain converts a named store error ([ErrFull] and so on) to one for users, and returns other
+// errors unchanged.
 func Explain(err error) error {
 	switch {
 	case err == nil:

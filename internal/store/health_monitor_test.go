@@ -20,11 +20,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// disk is a store on a disk of which the test says how full it is.
+// disk is a store on a disk that the test fills.
 type disk struct {
 	free  atomic.Int64
 	gone  atomic.Bool
-	looks atomic.Int64 // whether it is still there
+	looks atomic.Int64 // calls of Valid
 }
 
 func (d *disk) FreeBytes() int64 { return d.free.Load() }
@@ -37,7 +37,7 @@ func (d *disk) Valid() error {
 	return nil
 }
 
-// told is what a monitor has told of.
+// told records the reports of a monitor.
 type told struct {
 	mu   sync.Mutex
 	list []string
@@ -57,7 +57,7 @@ func (w *told) take() []string {
 	return list
 }
 
-// watched is a monitor of a store that was opened.
+// watched returns a monitor of an open store.
 func watched(t *testing.T, full bool, change ...func(*MonitorOptions)) (*Monitor, *disk, *told) {
 	t.Helper()
 	d, w := &disk{}, &told{}
@@ -76,7 +76,7 @@ func watched(t *testing.T, full bool, change ...func(*MonitorOptions)) (*Monitor
 	return m, d, w
 }
 
-// reserved is how much is set aside.
+// reserved returns the size of the reserve.
 func reserved(m *Monitor) int64 {
 	info, err := os.Stat(m.reserve.path)
 	if err != nil {
@@ -131,8 +131,7 @@ func TestTheReserveOfADeadProcess(t *testing.T) {
 	require.ErrorIs(t, FreeReserve(database), os.ErrNotExist)
 }
 
-// Who waits for room tries again when another change was kept, at the latest
-// after a second.
+// AwaitRoom returns after another successful change, or after a second.
 func TestWhenItIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := watched(t, true)
@@ -166,8 +165,7 @@ func TestALostStoreIsToldOnce(t *testing.T) {
 	})
 }
 
-// Who is told when files were removed does not look for that, so an idle process
-// sleeps.
+// With notifications of removed files the monitor does not poll, so an idle process sleeps.
 func TestWhenItIsLookedWhetherTheStoreIsStillThere(t *testing.T) {
 	t.Run("told", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Reader answers queries, over a store or inside of a change. A query for one value returns
-// ErrNotFound if there is none.
+// Reader answers queries, of the store or within a transaction. A query for one value returns
+// ErrNotFound if none exists.
 type Reader interface {
 	// Conversations.
 

@@ -35,7 +35,7 @@ type Store interface {
 	// after the commit, which survives a kill of the process, or with an error
 	// instead of it. It must not block.
 	Enqueue(change func(Tx) error, done func(error))
-	// Valid gives a *LostError if what is written is lost. It is cheap.
+	// Valid returns a *LostError if writes are lost. It is cheap.
 	Valid() error
 	// FreeBytes is about how much can still be written to the disk the database is
 	// on, or a negative number if that is not known.
@@ -48,9 +48,9 @@ type Store interface {
 
 // Options configure a store that is opened.
 type Options struct {
-	// Committed is called with the events of each change after its commit, in
-	// order, by one goroutine; it must not block and not write, and reads by now alone:
-	// whoever reads the store itself waits until it has returned.
+	// Committed is called with the events of each transaction after its commit, in order, by one
+	// goroutine. It must not block or write, and must read only through now: other reads of the
+	// store wait until it returns.
 	Committed func(events []domain.Event, now Reader)
 	// RolledBack, if set, is called by the same goroutine when a change, or the
 	// transaction that it shared, was undone, and before the next one begins: what
@@ -61,8 +61,7 @@ type Options struct {
 	// still has the right to write: an error is returned, in a [*LostError],
 	// instead of success.
 	Valid func() error
-	// Damaged, if set, is called with the error of each read that failed since
-	// the store is damaged, and of each that found what cannot have been written.
-	// It is called by whoever reads, and must not block.
+	// Damaged, if set, is called with the error of each read that failed because the store is
+	// damaged, and of each that found an impossible value. The reader calls it; it must not block.
 	Damaged func(error)
 }

@@ -6,12 +6,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Attach lets one more watch a terminal: deliver gets what it printed lately, at
-// once and without waiting, and then as of [Registry.Spawn], until the view is
-// closed.
+// Attach adds a view to a terminal. deliver gets the recent output at once, and then events as in
+// [Registry.Spawn], until the view is closed.
 //
-// With p.Descriptor the view has the terminal's descriptor, and nobody else is
-// told what it prints: deliver gets its end alone. Nobody else may watch it then.
+// With p.Descriptor the view gets the terminal's descriptor, and no other view gets output: deliver
+// gets only the end. No other client may watch the terminal then.
 func (r *Registry) Attach(ctx context.Context, id string, p AttachParams, deliver Deliver) (*View, error) {
 	view := &View{registry: r, deliver: deliver, closed: make(chan struct{})}
 	if p.Descriptor {
@@ -24,7 +23,7 @@ func (r *Registry) Attach(ctx context.Context, id string, p AttachParams, delive
 	term, err := r.admit(id, p)
 	resizes := err == nil && term.executor != nil && p.resizes()
 	r.mu.Unlock()
-	if resizes { // before it is watched: what comes of it belongs to the past
+	if resizes { // before watching: its output belongs to the past
 		err = r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: p.Cols, Rows: p.Rows})
 	}
 	if err != nil {
@@ -40,11 +39,10 @@ func (r *Registry) Attach(ctx context.Context, id string, p AttachParams, delive
 	return view, nil
 }
 
-// Close ends a view; nothing is delivered any more. If it had the descriptor, the
-// executor reads the terminal again when Close returns, and what is left of
-// the descriptor must not be used.
+// Close ends a view; deliver is not called any more. If the view had the descriptor, the executor
+// reads the terminal again when Close returns, and the descriptor must not be used any more.
 //
-// It may be called more than once; each call returns when it is done.
+// It may be called more than once; each call returns when the view has ended.
 func (v *View) Close() {
 	if v.closing.Swap(true) {
 		<-v.closed

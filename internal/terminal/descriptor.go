@@ -30,7 +30,7 @@ func (r *Registry) handOver(ctx context.Context, id string, p AttachParams, view
 	defer r.mu.Unlock()
 	switch {
 	case errors.Is(err, errPending):
-		term.remove(view) // but it stays the holder until its executor has answered
+		term.remove(view) // the view keeps the terminal until its executor has answered
 		return ctx.Err()
 	case err != nil:
 		term.remove(view)
@@ -43,12 +43,11 @@ func (r *Registry) handOver(ctx context.Context, id string, p AttachParams, view
 	return nil
 }
 
-// errPending says that a descriptor has not come before the end of a context.
+// errPending means that a context ended before a descriptor arrived.
 var errPending = errors.New("the descriptor of the terminal has not come yet")
 
-// descriptor asks a terminal's executor for its descriptor. It does not wait for
-// it longer than ctx lasts. What comes later is closed, and the terminal given
-// back; until then it is taken.
+// descriptor requests a terminal's descriptor from its executor, and waits until ctx ends. A later
+// descriptor is closed and the terminal given back; until then it is taken.
 func (r *Registry) descriptor(ctx context.Context, term *terminal, view *View) (*os.File, error) {
 	type answer struct {
 		file *os.File
@@ -84,7 +83,7 @@ func (r *Registry) descriptor(ctx context.Context, term *terminal, view *View) (
 	}
 }
 
-// giveBack has a terminal's executor read it again.
+// giveBack makes a terminal's executor read it again.
 func (r *Registry) giveBack(term *terminal) {
 	ctx, cancel := context.WithTimeout(r.ctx, returnWithin)
 	defer cancel()
@@ -94,5 +93,5 @@ func (r *Registry) giveBack(term *terminal) {
 	}
 }
 
-// returnWithin is how long an executor may take to read a terminal again.
+// returnWithin limits how long an executor may take to read a terminal again.
 const returnWithin = 10 * time.Second

@@ -1,13 +1,12 @@
-// Package terminal keeps the terminals that run, and who watches each.
+// Package terminal manages running terminals and their views.
 //
-// A terminal belongs to no connection. Its executor owns the program and the PTY
-// and reports what the program prints; a [Registry] keeps the end of that and
-// tells it to every [View]. A view may have the terminal's descriptor instead:
-// then it reads and writes the PTY itself, alone, and the executor does not. A
-// terminal of an agent can be watched, and no more.
+// A terminal is independent of connections. Its executor owns the program and the PTY, and reports
+// the output. A [Registry] keeps the last output and sends it to every [View]. A view may get the
+// terminal's descriptor instead: it then reads and writes the PTY alone, without the executor. An
+// agent's terminal can only be watched.
 //
-//   - registry.go starts terminals, lists them and passes on what is done to them.
-//   - report.go takes what executors report of them.
-//   - view.go lets views begin and end; descriptor.go is about those with the descriptor.
-//   - scrollback.go is the end of what a terminal printed.
+//   - registry.go lists terminals and passes on input; spawn.go starts them.
+//   - report.go receives executors' reports.
+//   - attach.go and view.go manage views; descriptor.go hands over descriptors.
+//   - scrollback.go keeps the last output of a terminal.
 package terminal

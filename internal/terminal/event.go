@@ -7,18 +7,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Deliver gets the events of a terminal: output and its end.
+// Deliver receives the events of a terminal: output and its end.
 type Deliver func(domain.Event)
 
-// deliver gives an event to views.
+// deliver sends an event to views.
 func deliver(views []*View, e domain.Event) {
 	for _, v := range views {
 		v.deliver(e)
 	}
 }
 
-// outputEvent tells what a terminal printed; run is zero where nobody knows whose
-// it is.
+// outputEvent returns an event with output; run is zero if unknown.
 func outputEvent(p catalog.TerminalOutputParams, run domain.Session) domain.Event {
 	return event(run, domain.TerminalPrinted(p))
 }

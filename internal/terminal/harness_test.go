@@ -21,11 +21,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// consoles is an executor whose terminals do what the test says.
+// consoles is an executor with scripted terminals.
 type consoles struct {
 	onSpawn      func(id string) // before the start is answered
 	spawnFails   error
-	onDescriptor func(context.Context) error // while a descriptor is handed over
+	onDescriptor func(context.Context) error // during the handover of a descriptor
 	onReturn     func()
 
 	mu       sync.Mutex
@@ -107,7 +107,7 @@ func (c *consoles) TerminalClose(_ context.Context, p catalog.TerminalCloseParam
 	return catalog.TerminalCloseResult{Closed: true}, nil
 }
 
-// world is what a registry of a test stands on: one run, whose agent has a key.
+// world fakes what a registry uses: one run, whose agent has a secret.
 type world struct {
 	mu        sync.Mutex
 	published []domain.Event
@@ -143,7 +143,7 @@ func (w *world) Of(id int64) *redact.Secrets {
 	return secrets
 }
 
-// transaction is one in which events are appended, and nothing else is done.
+// transaction only appends events.
 type transaction struct {
 	store.Tx
 	world *world
@@ -171,7 +171,7 @@ func open(t *testing.T) (*Registry, *consoles, *world) {
 	return r, c, w
 }
 
-// A viewer keeps what it is told.
+// viewer records its events.
 type viewer struct {
 	mu   sync.Mutex
 	told []string
@@ -205,7 +205,7 @@ func prints(t *testing.T, r *Registry, id, text string) {
 	require.NoError(t, r.TerminalOutput(context.Background(), catalog.TerminalOutputParams{TerminalID: id, Data: text, Encoding: "utf-8"}))
 }
 
-// kindOf is the kind of a refusal.
+// kindOf returns the kind of a refusal.
 func kindOf(t *testing.T, err error) string {
 	t.Helper()
 	var e *domain.Error

@@ -24,40 +24,39 @@ type Executor interface {
 	TerminalClose(context.Context, catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error)
 	TerminalDescriptor(context.Context, catalog.TerminalDescriptorParams) (*os.File, error)
 	TerminalReturn(context.Context, catalog.TerminalReturnParams) error
-	// Release gives it back; it may be ended when nobody uses it.
+	// Release returns it; an unused executor may be ended.
 	Release()
 }
 
 // Runs finds runs.
 type Runs interface {
-	// Session is the run that an id of any kind names.
+	// Session returns the run that an id of any kind names.
 	Session(ctx context.Context, id string) (domain.Session, error)
 }
 
-// A Publisher tells subscribers of events that the log does not keep. It must
-// not block, and not call the registry.
+// Publisher sends subscribers events that the log does not store. It must not block and must not
+// call the registry.
 type Publisher interface {
-	// Publish returns how many subscribers are told.
+	// Publish returns the number of recipients.
 	Publish(domain.Event) int
 }
 
-// Secrets knows the API keys that agents have.
+// Secrets holds the API keys of agents.
 type Secrets interface {
-	// Of are those of the agents of a thread.
+	// Of returns those of a thread's agents.
 	Of(thread int64) *redact.Secrets
 }
 
-// A Log keeps events.
+// Log stores events.
 type Log interface {
 	Enqueue(change func(store.Tx) error, done func(error))
 }
 
-// Options are what a Registry needs. All but Logger are required.
+// Options configure a Registry. All but Logger are required.
 type Options struct {
-	// Acquire gets an executor for a terminal of a person.
+	// Acquire returns an executor for a person's terminal.
 	Acquire func(context.Context) (Executor, error)
-	// Directory is where a program starts that is to start in path; "" is the
-	// project's root.
+	// Directory resolves the working directory of a program; "" is the project root.
 	Directory func(path string) (string, error)
 	Runs      Runs
 	Events    Publisher
@@ -66,21 +65,20 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// A Registry knows the terminals that run, and who watches them. Its methods may
-// be called from any goroutine.
+// Registry manages running terminals and their views. Its methods may be called from any goroutine.
 type Registry struct {
 	opts   Options
 	ctx    context.Context // ends with the registry
 	cancel context.CancelFunc
-	tasks  background.Group // calls of executors that nobody waits for any more
+	tasks  background.Group // executor calls that no caller waits for
 
 	mu        sync.Mutex           // guards the fields below
 	terminals map[string]*terminal // by id
-	starting  int                  // terminals whose start is not answered
+	starting  int                  // unanswered starts
 	redacted  map[string]*redact.Stream
 }
 
-// New makes a registry, to be ended by Close. It lives on when ctx ends.
+// New returns a registry; end it with Close. It outlives ctx.
 func New(ctx context.Context, opts Options) *Registry {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -90,49 +88,49 @@ func New(ctx context.Context, opts Options) *Registry {
 	return r
 }
 
-// Close waits until no goroutine of the registry runs any more, as long as ctx
-// lasts. Terminals end with their executors.
+// Close waits until all goroutines of the registry have ended, or ctx ends. Terminals end with
+// their executors.
 func (r *Registry) Close(ctx context.Context) error {
 	r.cancel()
 	return r.tasks.Close(ctx)
 }
 
-// Info is what is known of a terminal.
+// Info describes a terminal.
 type Info struct {
 	ID      string
-	PID     int    // of its program; 0 where that is not known
-	Program string // as it was asked for, or the user's shell
+	PID     int    // of its program; 0 if unknown
+	Program string // as requested, or the user's shell
 	Args    []string
 	CWD     string
 	Cols    int // 0 for an agent's terminal, which has no size
 	Rows    int
 	Tmux    string          // the tmux session, if it is one
-	OfAgent bool            // an agent runs it: people can watch, and do nothing else
-	Run     *domain.Session // of the agent; nil if it is not known
+	OfAgent bool            // an agent runs it: people can only watch
+	Run     *domain.Session // of the agent; nil if unknown
 	Started time.Time
-	Views   int  // how many watch it
+	Views   int  // number of views
 	Taken   bool // a view has its descriptor
 }
 
-// A terminal is one that runs, or has printed something before its start was
-// answered. The registry's mu guards it.
+// terminal is a running terminal, or one that printed before its start was answered. The registry's
+// mu guards it.
 type terminal struct {
 	Info                                  // ID is "" until the start is answered
-	executor  Executor                    // nil for an agent's
-	views     []*View                     // in the order in which they came
-	holder    *View                       // has the descriptor, or gives it back; nil: nobody
-	printed   scrollback                  // the end of it
-	exitEarly *catalog.TerminalExitParams // it ended before its start was answered
+	executor  Executor                    // nil for an agent's terminal
+	views     []*View                     // in order of arrival
+	holder    *View                       // has the descriptor or is giving it back; nil: no view
+	printed   scrollback                  // the last output
+	exitEarly *catalog.TerminalExitParams // set if it ended before its start was answered
 }
 
-// info is what is known now.
+// info returns the current description.
 func (t *terminal) info() Info {
 	i := t.Info
 	i.Views, i.Taken = len(t.views), t.holder != nil
 	return i
 }
 
-// List lists the terminals that run, the oldest first.
+// List lists the running terminals, the oldest first.
 func (r *Registry) List() []Info {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +144,7 @@ func (r *Registry) List() []Info {
 	return list
 }
 
-// terminal is the one with that id; r.mu is held.
+// terminal finds a terminal; r.mu is held.
 func (r *Registry) terminal(id string) (*terminal, error) {
 	if term := r.terminals[id]; term != nil && term.ID != "" {
 		return term, nil
@@ -154,7 +152,7 @@ func (r *Registry) terminal(id string) (*terminal, error) {
 	return nil, domain.Errorf(domain.KindTerminalNotFound, "no terminal has the id %q", id)
 }
 
-// executorOf is the executor of a terminal that people may use.
+// executorOf returns the executor of a terminal that people may use.
 func (r *Registry) executorOf(id string) (executor Executor, taken bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +163,7 @@ func (r *Registry) executorOf(id string) (executor Executor, taken bool, err err
 	return term.executor, term.holder != nil, term.usable()
 }
 
-// usable is an error for a terminal that people may only watch.
+// usable returns an error for a terminal that people may only watch.
 func (t *terminal) usable() error {
 	if t.executor == nil {
 		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s is an agent's: it can be watched, and no more; stop its task to end it", t.ID)
@@ -185,7 +183,7 @@ func (r *Registry) Write(ctx context.Context, p catalog.TerminalWriteParams) err
 	return executor.TerminalWrite(ctx, p)
 }
 
-// Resize changes a terminal's size, for all who watch it.
+// Resize changes a terminal's size for all views.
 func (r *Registry) Resize(ctx context.Context, p catalog.TerminalResizeParams) error {
 	executor, _, err := r.executorOf(p.TerminalID)
 	if err != nil {

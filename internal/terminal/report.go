@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// TerminalStarted takes that an agent runs a program in a terminal. It and the two
-// below are what [catalog.Daemon] has of terminals; they give no error.
+// TerminalStarted handles the start of an agent's program in a terminal. It and the two methods
+// below implement [catalog.Daemon] and return no error.
 func (r *Registry) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
 	term := &terminal{Info: Info{
 		ID: p.TerminalID, PID: p.PID, Program: p.Program, Args: p.Args, CWD: p.CWD, OfAgent: true, Started: time.Now(),
@@ -34,7 +34,7 @@ func (r *Registry) TerminalStarted(_ context.Context, p catalog.TerminalStartedP
 	return nil
 }
 
-// runOf is the run that a report names as the terminal's.
+// runOf returns the run that a report names as the terminal's.
 func (r *Registry) runOf(task string) (domain.Session, bool) {
 	if task == "" {
 		return domain.Session{}, false
@@ -43,15 +43,14 @@ func (r *Registry) runOf(task string) (domain.Session, bool) {
 	return run, err == nil
 }
 
-// TerminalOutput takes what a terminal printed. Reports of one terminal must come
-// one after the other.
+// TerminalOutput handles output of a terminal. Reports of one terminal must not overlap.
 func (r *Registry) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
 	r.output(p, false)
 	return nil
 }
 
-// output tells of what a terminal printed. At its end that is also what was held
-// back because it could be the beginning of a key.
+// output sends output to views. At the end it includes text held back as a possible beginning of a
+// secret.
 func (r *Registry) output(p catalog.TerminalOutputParams, end bool) {
 	if run, ok := r.runOf(p.TaskID); ok {
 		if p = r.redact(p, run.Run.Thread, end); p.Data == "" {
@@ -69,13 +68,11 @@ func (r *Registry) output(p catalog.TerminalOutputParams, end bool) {
 		}
 	}
 	r.mu.Unlock()
-	// Not while mu is held: a view may take its time, and one that begins now has
-	// this output already.
+	// Not with mu held: a view may block, and a new view already has this output.
 	deliver(views, outputEvent(p, domain.Session{}))
 }
 
-// redact is output without the keys that agents of a thread have. A key may be cut
-// in two by the border of reports.
+// redact removes the secrets of a thread's agents from output. A secret may be split over reports.
 func (r *Registry) redact(p catalog.TerminalOutputParams, thread int64, end bool) catalog.TerminalOutputParams {
 	secrets := r.opts.Secrets.Of(thread)
 	if secrets.None() {
@@ -99,8 +96,8 @@ func (r *Registry) redact(p catalog.TerminalOutputParams, thread int64, end bool
 	return clean
 }
 
-// reported is the terminal of which an executor reports something; nil if nobody
-// knows it, or will; r.mu is held.
+// reported returns the terminal of a report, or nil if the terminal is unknown and cannot become
+// known. r.mu is held.
 func (r *Registry) reported(id string) *terminal {
 	term := r.terminals[id]
 	if term == nil && r.starting > 0 {
@@ -110,7 +107,7 @@ func (r *Registry) reported(id string) *terminal {
 	return term
 }
 
-// TerminalExit takes that a terminal's program has ended.
+// TerminalExit handles the end of a terminal's program.
 func (r *Registry) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
 	r.mu.Lock()
 	holdsBack := r.redacted[p.TerminalID] != nil
@@ -145,20 +142,20 @@ func (r *Registry) TerminalExit(_ context.Context, p catalog.TerminalExitParams)
 	return nil
 }
 
-// end tells who watches a terminal that it has ended, and forgets it. Whoever
-// calls it releases the executor; r.mu is held.
+// end informs the views of a terminal of its end, and removes it. The caller releases the executor.
+// r.mu is held.
 func (r *Registry) end(term *terminal, p catalog.TerminalExitParams) {
 	deliver(term.views, exitEvent(p, domain.Session{}))
 	delete(r.terminals, term.ID)
 }
 
-// decode is what was printed, as far as it can be read.
+// decode decodes output, as far as it is valid.
 func decode(p catalog.TerminalOutputParams) []byte {
 	b, _ := catalog.DecodeBytes(p.Data, p.Encoding)
 	return b
 }
 
-// encode is the opposite of decode.
+// encode is the inverse of decode.
 func encode(id string, b []byte) catalog.TerminalOutputParams {
 	p := catalog.TerminalOutputParams{TerminalID: id}
 	p.Data, p.Encoding = catalog.EncodeBytes(b)

@@ -8,14 +8,13 @@ import (
 )
 
 const (
-	// scrollbackMost is how much of its output is kept for whoever comes later, in
-	// bytes.
+	// scrollbackMost limits, in bytes, the output kept for later views.
 	scrollbackMost = 64 << 10
-	// scrollbackLine is how far the cut is moved to the end of a line.
+	// scrollbackLine limits how far the cut moves to reach the end of a line.
 	scrollbackLine = 4 << 10
 )
 
-// A scrollback is the end of what a terminal printed.
+// scrollback is the last output of a terminal.
 type scrollback struct{ kept []byte }
 
 func (s *scrollback) add(b []byte) {
@@ -24,11 +23,10 @@ func (s *scrollback) add(b []byte) {
 	}
 }
 
-// bytes is a copy of it.
+// bytes returns a copy.
 func (s *scrollback) bytes() []byte { return slices.Clone(end(s.kept)) }
 
-// end is the end of b, from the beginning of a line or at least of a character
-// on.
+// end returns the end of b, beginning at a line or at least a character.
 func end(b []byte) []byte {
 	if len(b) <= scrollbackMost {
 		return b
@@ -47,12 +45,11 @@ func end(b []byte) []byte {
 	return b
 }
 
-// queries are what programs ask a terminal: its kind, its state and where
-// the cursor is (DA, DSR, DECRQM, XTVERSION, the kitty keyboard), colours
-// (OSC) and settings (DECRQSS, XTGETTCAP).
+// queries match a program's requests to the terminal: type, state and cursor position (DA, DSR,
+// DECRQM, XTVERSION, the kitty keyboard), colours (OSC) and settings (DECRQSS, XTGETTCAP).
 var queries = lazyregexp.New(`\x1b\[[0-9;?>=]*[cn]|\x1b\[\?[0-9;]*\$p|\x1b\[>[0-9]*q|\x1b\[\?u|` +
 	`\x1b\][0-9;]*;\?(?:\x07|\x1b\\)|\x1bP[+$]q[^\x1b]*\x1b\\`)
 
-// withoutQueries is old output without its queries: they were answered when they
-// were asked, and a second answer would be typed into the program.
+// withoutQueries removes queries from old output: they have been answered, and a second answer
+// would be typed into the program.
 func withoutQueries(b []byte) []byte { return queries().ReplaceAll(b, nil) }

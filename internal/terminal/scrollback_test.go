@@ -15,7 +15,7 @@ func TestHowMuchOfTheOutputIsKept(t *testing.T) {
 	r.add([]byte("y"))
 	assert.Len(t, r.bytes(), scrollbackMost)
 
-	// Cut at the beginning of a line, if that is near, or of a character.
+	// Cut at the beginning of a line, if near, or of a character.
 	for _, c := range []struct{ text, begins string }{
 		{strings.Repeat("x", 10) + "line\n" + strings.Repeat("y", scrollbackMost-3), "yyy"},
 		{strings.Repeat("x", 10) + strings.Repeat("y", scrollbackLine-1) + "\n" + strings.Repeat("z", scrollbackMost-scrollbackLine), "zzz"},

@@ -12,12 +12,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Spawn starts a program in a terminal, which lives on when nobody watches it.
-// deliver gets what it prints, and how it ends. It may block a moment, but for
-// nobody who waits for the registry: until it returns, whatever else the executor
-// has to report waits.
+// Spawn starts a program in a terminal, which continues without views. deliver gets the output and
+// the end. It may block briefly: other calls of the registry do not wait for it, but further
+// reports of the executor do.
 //
-// With p.Descriptor the view has the terminal's descriptor, as of [Registry.Attach].
+// With p.Descriptor the view has the terminal's descriptor, as in [Registry.Attach].
 func (r *Registry) Spawn(ctx context.Context, p catalog.SpawnTerminalParams, deliver Deliver) (*View, error) {
 	var err error
 	if p.CWD, err = r.opts.Directory(p.CWD); err != nil {
@@ -33,7 +32,7 @@ func (r *Registry) Spawn(ctx context.Context, p catalog.SpawnTerminalParams, del
 	r.mu.Lock()
 	r.starting++
 	r.mu.Unlock()
-	// A terminal that was started must be known here, even if ctx has ended meanwhile.
+	// A started terminal must be registered, even if ctx has ended meanwhile.
 	result, err := executor.SpawnTerminal(context.WithoutCancel(ctx), p)
 	if err != nil {
 		r.mu.Lock()
@@ -44,13 +43,13 @@ func (r *Registry) Spawn(ctx context.Context, p catalog.SpawnTerminalParams, del
 	}
 	view := &View{registry: r, deliver: deliver, closed: make(chan struct{}), File: result.File}
 	if !r.add(executor, p, result, view) {
-		executor.Release() // it has ended already
+		executor.Release() // already ended
 	}
 	return view, nil
 }
 
-// inClientEnvironment returns parameters with the variables that a client passes on to what it
-// starts. Those in p.Env win, and what kind of terminal it is does not depend on the client's own.
+// inClientEnvironment adds the client's variables to p. Those in p.Env win, and the terminal type
+// does not depend on the client's own.
 func inClientEnvironment(p catalog.SpawnTerminalParams, client clientenv.Environment) catalog.SpawnTerminalParams {
 	if client == nil {
 		return p
@@ -64,8 +63,7 @@ func inClientEnvironment(p catalog.SpawnTerminalParams, client clientenv.Environ
 	return p
 }
 
-// add makes a terminal known that was started, with its first view. It reports
-// whether the terminal still runs.
+// add registers a started terminal with its first view. It reports whether the terminal still runs.
 func (r *Registry) add(executor Executor, p catalog.SpawnTerminalParams, result catalog.SpawnTerminalResult, view *View) (runs bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,12 +95,11 @@ func (r *Registry) add(executor Executor, p catalog.SpawnTerminalParams, result 
 	return true
 }
 
-// tmuxName makes a name what tmux would make it, so that the session can be
-// found by it.
+// tmuxName converts a name as tmux does, so that the session can be found by it.
 var tmuxName = strings.NewReplacer(":", "_", ".", "_")
 
-// started counts the answer to a start. When none is outstanding, what was
-// reported of terminals that nobody started is forgotten; r.mu is held.
+// started counts the answer to a start. When none is outstanding, reports of unknown terminals are
+// dropped; r.mu is held.
 func (r *Registry) started() {
 	if r.starting--; r.starting > 0 {
 		return

@@ -45,7 +45,7 @@ func TestSeveralWatchATerminal(t *testing.T) {
 	prints(t, r, id, "d")
 	assert.Empty(t, first.heard())
 	assert.Equal(t, "d", second.heard())
-	// One in the place of another.
+	// One view replaces another.
 	three, err := r.Attach(ctx, id, AttachParams{Replaces: two}, third.tell)
 	require.NoError(t, err)
 	assert.Equal(t, 1, three.Terminal.Views)
@@ -99,7 +99,7 @@ func TestADescriptorIsForOne(t *testing.T) {
 	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, r.Write(ctx, catalog.TerminalWriteParams{TerminalID: id})))
 	require.NoError(t, r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 5, Rows: 6}))
 
-	// It is nobody else's before the executor has it back.
+	// It stays taken until the executor has it back.
 	c.onReturn = func() {
 		_, err := r.Attach(ctx, id, AttachParams{}, second.tell)
 		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err))
@@ -114,7 +114,7 @@ func TestADescriptorIsForOne(t *testing.T) {
 	_, err = r.Attach(ctx, id, AttachParams{Descriptor: true}, first.tell)
 	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "others watch")
 
-	// What comes while it is handed over belongs to the past.
+	// Output during the handover belongs to the past.
 	c.onDescriptor = func(context.Context) error { prints(t, r, id, "late"); return nil }
 	three, err := r.Attach(ctx, id, AttachParams{Descriptor: true, Replaces: two, Cols: 7, Rows: 8}, first.tell)
 	require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestAgentsTerminalsAreWatchedAlone(t *testing.T) {
 	assert.Equal(t, "x|exit", v.heard())
 	assert.Empty(t, r.List())
 
-	// What an executor tells of terminals that nobody knows is not kept.
+	// Reports of unknown terminals are not kept.
 	prints(t, r, "stray", "x")
 	require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "stray"}))
 	assert.Empty(t, r.terminals)
@@ -177,8 +177,8 @@ func TestAStartThatNobodyWaitsForIsKnown(t *testing.T) {
 	assert.Len(t, r.List(), 1)
 }
 
-// Who gives up waiting for a terminal is answered at once, however long its
-// executor takes, and what comes later is nobody's.
+// A cancelled start or attach returns at once, however slow the executor, and its late terminal is
+// discarded.
 func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, _ := open(t)
@@ -211,7 +211,7 @@ func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
 	})
 }
 
-// An executor may report of a terminal before it has answered that it started it.
+// An executor may report on a terminal before it has answered its start.
 func TestReportsBeforeTheStartIsAnswered(t *testing.T) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
@@ -272,8 +272,8 @@ func TestAnExecutorThatStartsNothingIsGivenBack(t *testing.T) {
 	assert.Equal(t, domain.KindExecutor, kindOf(t, err))
 }
 
-// A key of the agent's is shown to nobody, also where reports cut it in two; what
-// could be the beginning of one is shown at the end.
+// An agent's secret is shown to no view, even if reports split it. A possible beginning of a secret
+// is shown at the end.
 func TestKeysAreTakenOutOfAgentsTerminals(t *testing.T) {
 	ctx := context.Background()
 	r, _, w := open(t)
@@ -306,8 +306,7 @@ func TestKeysAreTakenOutOfAgentsTerminals(t *testing.T) {
 	assert.Empty(t, r.redacted)
 }
 
-// An executor that does not answer holds up the end of the registry no longer
-// than it takes to say so.
+// Close waits for an unresponsive executor only as long as its context allows.
 func TestCloseEndsWhatAsksAnExecutor(t *testing.T) {
 	r, c, _ := open(t)
 	var v viewer

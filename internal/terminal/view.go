@@ -8,36 +8,34 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A View is one that watches a terminal.
+// View is a client's view of a terminal.
 type View struct {
-	// Terminal is what was known when the view began.
+	// Terminal describes the terminal at the view's start.
 	Terminal Info
-	// File is the terminal's descriptor, if it was asked for; it is the
-	// caller's.
+	// File is the terminal's descriptor, if requested. The caller owns it.
 	File *os.File
-	// Recent is what the terminal printed before the descriptor was handed
-	// over.
+	// Recent is the output before the handover of the descriptor.
 	Recent []byte
 
 	registry *Registry
 	deliver  Deliver
 	closing  atomic.Bool
-	closed   chan struct{} // closed when the view has ended
+	closed   chan struct{} // closed at the view's end
 }
 
-// AttachParams say how a terminal is to be watched.
+// AttachParams describe a view.
 type AttachParams struct {
-	Cols, Rows int  // the size it gets; 0: it stays
-	Descriptor bool // read and write it oneself
-	// Replaces, if not nil, is a view of the same terminal that ends where the
-	// new one begins. If there is no new one it stays.
+	Cols, Rows int  // new size; 0: unchanged
+	Descriptor bool // take over reading and writing
+	// Replaces, if not nil, is a view of the same terminal that ends where the new one begins. If
+	// the new view fails, it stays.
 	Replaces *View
 }
 
-// resizes reports whether the terminal is to get another size.
+// resizes reports whether the terminal changes its size.
 func (p AttachParams) resizes() bool { return p.Cols > 0 && p.Rows > 0 }
 
-// admit is the terminal with that id, if it may be watched so; r.mu is held.
+// admit returns the terminal if p permits a view of it; r.mu is held.
 func (r *Registry) admit(id string, p AttachParams) (*terminal, error) {
 	term, err := r.terminal(id)
 	switch {
@@ -61,7 +59,7 @@ func (r *Registry) admit(id string, p AttachParams) (*terminal, error) {
 	return term, nil
 }
 
-// show lets a view begin, with what was printed before; the registry's mu is held.
+// show starts a view with the past output; the registry's mu is held.
 func (t *terminal) show(v *View, past []byte) {
 	t.views = append(t.views, v)
 	v.Terminal = t.info()
@@ -70,7 +68,7 @@ func (t *terminal) show(v *View, past []byte) {
 	}
 }
 
-// remove ends a view, and reports whether it was one; the registry's mu is held.
+// remove ends a view, and reports whether it was active; the registry's mu is held.
 func (t *terminal) remove(v *View) bool {
 	i := slices.Index(t.views, v)
 	if i >= 0 {

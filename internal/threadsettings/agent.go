@@ -10,12 +10,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// agentAnswers is how long an agent may take to say whether it takes a setting: a
-// little longer than its executor gives it.
+// agentAnswers is how long an agent may take to accept or refuse a setting: slightly longer than
+// its executor allows.
 const agentAnswers = 40 * time.Second
 
-// OfSession is what can be asked of the agent of a run's thread, by what it has
-// told of the thread's session.
+// OfSession returns the modes, models and options of the agent in a run's thread, as reported for
+// the thread's session.
 func (ts *Settings) OfSession(ctx context.Context, s domain.Session) (Known, error) {
 	seen, err := ts.opts.Store.AgentSession(ctx, s.Run.Thread)
 	if seen.Agent != s.Thread.Agent {
@@ -24,8 +24,8 @@ func (ts *Settings) OfSession(ctx context.Context, s domain.Session) (Known, err
 	return settingsOfAgent(ts.opts.Agents.Known(s.Thread.Agent), seen.AgentSession), err
 }
 
-// OfAgent is what can be asked of an agent of the configuration, or of the default
-// one for "", by what it has told last, in any thread.
+// OfAgent returns the modes, models and options of a configured agent, "" for the default one, as
+// last reported in any thread.
 func (ts *Settings) OfAgent(ctx context.Context, name string) (Known, error) {
 	agent, err := ts.opts.Agents.Agent(name)
 	if err != nil {
@@ -35,9 +35,8 @@ func (ts *Settings) OfAgent(ctx context.Context, name string) (Known, error) {
 	return settingsOfAgent(agent, reported), err
 }
 
-// Check refuses what the agent of a thread is known not to have: a mode, a
-// model, a value of an option. "" and nil are not looked at. An agent that has never
-// said what it has is asked when it is started.
+// Check refuses a mode, model or option value that the thread's agent is known not to have. "" and
+// nil are not checked. An agent without reports is asked when it starts.
 func (ts *Settings) Check(ctx context.Context, from store.Reader, thread int64, agent, mode, model string, options map[string]string) error {
 	if mode == "" && model == "" && len(options) == 0 {
 		return nil
@@ -49,14 +48,13 @@ func (ts *Settings) Check(ctx context.Context, from store.Reader, thread int64, 
 	return checkSetting(ts.opts.Agents.Known(agent), reported, mode, model, options)
 }
 
-// setLive sets the agent that works for a thread, if one does, and reports
-// whether it did.
+// setLive sets the active agent of a thread, and reports whether one is active.
 func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change) (bool, error) {
 	p := catalog.SetSessionParams{SessionID: thread.UUID}
 	set(&p.Mode, c.Mode)
 	set(&p.Model, c.Model)
 	for id, value := range c.Options {
-		if value != "" { // else it is not asked for any more
+		if value != "" { // otherwise it is no longer requested
 			if p.Options == nil {
 				p.Options = make(map[string]string)
 			}
@@ -79,8 +77,8 @@ func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change)
 	return result.Status == catalog.SessionSet, nil
 }
 
-// tellInBackground has an agent told of a change when it was told of those before. It
-// never waits: it is called by the store's writer.
+// tellInBackground sends a change to the agent after the earlier ones. It never blocks, because the
+// store's writer calls it.
 func (ts *Settings) tellInBackground(s domain.Session, c Change) {
 	turn := ts.turns.take(s.Thread.ID, true)
 	if !ts.telling.Go(func() {
@@ -92,8 +90,7 @@ func (ts *Settings) tellInBackground(s domain.Session, c Change) {
 	}
 }
 
-// setInBackground is setLive for whoever does not wait: what the agent does not take is
-// told as an error of the run.
+// setInBackground is setLive without a waiting caller: a refusal becomes an error of the run.
 func (ts *Settings) setInBackground(s domain.Session, c Change) {
 	_, refused := ts.setLive(ts.ctx, s.Thread, c)
 	if refused == nil || ts.ctx.Err() != nil {

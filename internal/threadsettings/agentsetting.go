@@ -11,29 +11,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// This file is what may be asked of an agent: its own modes, models and
-// options, as far as it has told them, and Duet's modes. It asks no agent and keeps
-// nothing.
+// This file determines which modes, models and options an agent accepts: those that it has
+// reported, and Duet's own modes. It calls no agent and stores nothing.
 
-// duets are the permission modes that are Duet's own, whatever an agent has.
-// Plan is one for agents alone that say nothing of modes: the others may change
-// something in their own modes without asking, so Duet cannot hold them to it.
+// duets are Duet's own permission modes, available with every agent. Duet's plan mode is only for
+// agents that report no modes: others may change files without asking in their own modes, so Duet
+// cannot enforce it.
 var duets = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
 
-// A Known agent is one of the configuration, and what can be asked of it.
+// Known is a configured agent with the settings that it accepts.
 type Known struct {
 	Agent    string              // its name
-	Reported domain.AgentSession // zero: it has told nothing
+	Reported domain.AgentSession // zero: no report
 	Modes    []string
 }
 
-// settingsOfAgent is what can be asked of an agent that has told that of its session.
+// settingsOfAgent returns the settings of an agent with its last report.
 func settingsOfAgent(agent config.Agent, reported domain.AgentSession) Known {
 	return Known{agent.Name, reported, modesOf(agent, reported)}
 }
 
-// modesOf are those that can be asked of an agent: its own, and Duet's. told is what it
-// has told of its session.
+// modesOf returns an agent's own modes and Duet's. reported is the agent's last report.
 func modesOf(agent config.Agent, reported domain.AgentSession) []string {
 	if !reported.TellsModes() {
 		modes := slices.Clone(duets)
@@ -51,9 +49,9 @@ func modesOf(agent config.Agent, reported domain.AgentSession) []string {
 	return modes
 }
 
-// checkSetting refuses what an agent is known not to have: a mode, a model, a value of an
-// option. "" and nil are not looked at. An agent that has told nothing is asked when
-// it is started. Errors are of domain.KindInvalid, with what would do.
+// checkSetting refuses a mode, model or option value that an agent is known not to have. "" and nil
+// are not checked. An agent without reports is asked when it starts. Errors are of
+// domain.KindInvalid and list the valid values.
 func checkSetting(agent config.Agent, reported domain.AgentSession, mode, model string, options map[string]string) error {
 	if err := checkMode(agent, reported, mode); err != nil {
 		return err
@@ -64,9 +62,9 @@ func checkSetting(agent config.Agent, reported domain.AgentSession, mode, model 
 	return checkOptions(agent.Name, reported, options)
 }
 
-// CheckContent refuses what an agent is known not to take in prompts. What it does not
-// take of resources has links in its place. An agent that has told nothing is asked when
-// it is started. Errors are of domain.KindInvalid, and say what it takes.
+// CheckContent refuses content that an agent is known not to accept in prompts. Unsupported
+// resources become links. An agent without reports is asked when it starts. Errors are of
+// domain.KindInvalid and list the accepted types.
 func CheckContent(agent string, reported domain.AgentSession, list []domain.Content) error {
 	if reported.Takes == nil {
 		return nil
@@ -79,8 +77,8 @@ func CheckContent(agent string, reported domain.AgentSession, list []domain.Cont
 	return nil
 }
 
-// checkMode refuses a mode that neither the agent nor Duet has. A plain command
-// cannot be held to plan: it asks nobody before it acts.
+// checkMode refuses a mode that neither the agent nor Duet has. Duet cannot enforce plan mode on a
+// plain command, which acts without asking.
 func checkMode(agent config.Agent, reported domain.AgentSession, mode string) error {
 	if mode == "" {
 		return nil
@@ -93,7 +91,7 @@ func checkMode(agent config.Agent, reported domain.AgentSession, mode string) er
 		return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode), known...)
 	case agent.Driver == config.DriverCommand, reported.Modes != nil && !reported.TellsModes():
 		return domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode), known...)
-	case reported.Modes == nil: // nobody knows yet
+	case reported.Modes == nil: // not reported yet
 		return nil
 	}
 	return domain.Invalid("permission_mode", "a mode of the agent "+agent.Name+", or one of Duet's own", fmt.Sprintf("%q", mode), known...)
@@ -126,14 +124,14 @@ func checkOptions(agent string, reported domain.AgentSession, wanted map[string]
 	return nil
 }
 
-// SettingSessions are what agents have told of their sessions, as of the store's ThreadReader.
+// SettingSessions reads the reports of agents, see the store's ThreadReader.
 type SettingSessions interface {
 	AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error)
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
 }
 
-// ReportedBy is what the agent of a thread has told of its session, or else, told last
-// in another thread. thread may be 0.
+// ReportedBy returns the report of a thread's agent for its session, or else the agent's last
+// report in another thread. thread may be 0.
 func ReportedBy(ctx context.Context, from SettingSessions, thread int64, agent string) (domain.AgentSession, error) {
 	if thread != 0 {
 		seen, err := from.AgentSession(ctx, thread)

@@ -25,7 +25,7 @@ var (
 	command  = config.Agent{Name: "plain", Driver: config.DriverCommand}
 )
 
-// Duet's modes can be asked of every agent, once each, behind its own; plan only where
+// Duet's modes are available with every agent, once each, after its own. Plan is available only if
 // the agent has it, or has no modes and asks before it acts.
 func TestModes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestModes(t *testing.T) {
 	assert.Equal(t, []string{"default", "acceptEdits", "bypassPermissions"}, duets, "no caller has the list itself")
 }
 
-// What an agent is known not to have is refused with what would do.
+// An unsupported setting is refused with the valid values.
 func TestCheck(t *testing.T) {
 	told := domain.AgentSession{
 		Modes: choices("architect"), Models: choices("small", "large"),
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		reported    domain.AgentSession
 		mode, model string
 		options     map[string]string
-		param       string // that is refused; "": none is
+		param       string // the refused parameter; "": none
 		message     string
 		accepted    []string
 	}{
@@ -95,7 +95,7 @@ func content(kind string) (c domain.Content) {
 	return c
 }
 
-// Images and sound go only to an agent that takes them, or has told nothing.
+// Images and sound go only to an agent that accepts them or has reported nothing.
 func TestCheckContent(t *testing.T) {
 	image, audio, text := content(domain.BlockImage), content(domain.BlockAudio), content("text")
 	sees := domain.AgentSession{Takes: &domain.PromptTakes{Image: true}}
@@ -106,7 +106,7 @@ func TestCheckContent(t *testing.T) {
 	assert.Error(t, CheckContent("ours", domain.AgentSession{Takes: &domain.PromptTakes{Audio: true}}, []domain.Content{image}))
 }
 
-// seen is what agents have told: one in a thread, and others last.
+// seen holds agents' reports: one in a thread, and the last ones elsewhere.
 type seen struct {
 	inThread domain.AgentSessionSeen
 	last     map[string]*domain.Selection
@@ -124,8 +124,8 @@ func (s seen) LastAgentSession(_ context.Context, agent string) (domain.AgentSes
 	return domain.AgentSessionSeen{AgentSession: domain.AgentSession{Models: s.last[agent]}}, nil
 }
 
-// What the agent has told in the thread counts before what it told last elsewhere, but
-// not what another agent told there before it.
+// The agent's report in the thread precedes its last report elsewhere. Another agent's earlier
+// report in the thread does not count.
 func TestReportedBy(t *testing.T) {
 	here, there, others := choices("here"), choices("there"), choices("others")
 	s := seen{last: map[string]*domain.Selection{"ours": there, "other": others}}

@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// agentAfter is the name of the agent that a session's conversation has after a change,
-// which has to be one that the caller may have.
+// agentAfter returns the agent of a session's conversation after a change. It checks that the
+// caller may use that agent.
 func (ts *Settings) agentAfter(ctx context.Context, s domain.Session, c Change) (string, error) {
 	if !c.isForAnother(s.Thread) {
 		return s.Thread.Agent, nil
@@ -20,11 +20,9 @@ func (ts *Settings) agentAfter(ctx context.Context, s domain.Session, c Change) 
 	return agent.Name, err
 }
 
-// giveTo makes another agent that of a thread, from the next prompt on. It begins a
-// session of its own, for which it is told the transcript. What the one before was set
-// to are names that it does not know; what it might do unasked was accepted for that one
-// alone, and what that one has left open is closed. It adds to what has changed what
-// goes with that.
+// giveTo changes the agent of a thread, from the next prompt on. The new agent starts its own
+// session and gets the transcript. The previous agent's settings and permissions do not carry over,
+// and its open questions are closed. giveTo adds these effects to changed.
 func (ts *Settings) giveTo(t store.Tx, thread *domain.Thread, agent string, changed *domain.SettingsChanged) error {
 	runs, err := t.UnfinishedRuns(ts.ctx, thread.ID)
 	if err != nil {
@@ -61,7 +59,7 @@ func (ts *Settings) giveTo(t store.Tx, thread *domain.Thread, agent string, chan
 	return ts.setModes(t, thread, thread.Mode)
 }
 
-// askingMode is a mode without what passes unasked.
+// askingMode returns plan for plan, else default, so that no permission carries over.
 func askingMode(mode string) string {
 	if mode == catalog.ModePlan {
 		return mode

@@ -8,31 +8,31 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Change changes a thread; a nil field means no change.
+// Change is a change of a thread's settings; a nil field means no change.
 type Change struct {
-	Agent                  *string // its name; the fields below are then of that one
+	Agent                  *string // configured name; the fields below then apply to that agent
 	Title                  *string
 	Mode                   *string
 	Model                  *string
 	AutoAcceptEdits        *bool
 	SkipPermissions        *bool
-	SkipPermissionsTimeout *time.Duration // 0: without end
+	SkipPermissionsTimeout *time.Duration // 0: unlimited
 	Archived               *bool
 	AdditionalDirectories  *[]string
-	Options                map[string]string // of the agent, by ID; "": it is not asked for any more; nil: no change
+	Options                map[string]string // the agent's options by id; "" removes one; nil: no change
 }
 
-// isForAnother reports whether a thread is to have another agent than it has.
+// isForAnother reports whether it changes the thread's agent.
 func (c Change) isForAnother(thread domain.Thread) bool {
 	return c.Agent != nil && *c.Agent != thread.Agent
 }
 
-// isForAgent reports whether an agent is to be told of it.
+// isForAgent reports whether the agent must get it.
 func (c Change) isForAgent() bool {
 	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
 }
 
-// withOptions are options after a change, of which "" takes one away.
+// withOptions returns options with a change applied; "" removes an option.
 func withOptions(options, change map[string]string) map[string]string {
 	if len(change) == 0 {
 		return options
@@ -52,7 +52,7 @@ func withOptions(options, change map[string]string) map[string]string {
 	return changed
 }
 
-// set sets a field to a value, if there is one.
+// set sets *field to *value unless value is nil.
 func set[T any](field, value *T) {
 	if value != nil {
 		*field = *value

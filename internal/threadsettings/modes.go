@@ -7,9 +7,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// setModes changes the mode of a thread's runs that have not ended. Those that
-// have are not touched, however many there are: what follows them begins with the
-// thread's.
+// setModes changes the mode of a thread's runs that have not ended. Ended runs keep theirs; later
+// runs begin with the thread's.
 func (ts *Settings) setModes(t store.Tx, thread *domain.Thread, mode string) error {
 	last, err := t.LastRun(ts.ctx, thread.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -23,7 +22,7 @@ func (ts *Settings) setModes(t store.Tx, thread *domain.Thread, mode string) err
 	for _, run := range runs {
 		agentMode := run.AgentMode
 		if run.State == domain.Draft || run.State == domain.Queued {
-			agentMode = "" // the one that it would have gone on in
+			agentMode = "" // the mode in which the agent would have continued
 		}
 		if run.Mode == mode && run.AgentMode == agentMode {
 			continue

@@ -1,5 +1,4 @@
-// Package threadsettings changes the settings of conversations, and tells the agent that
-// works on one.
+// Package threadsettings changes the settings of conversations and sends them to the active agent.
 package threadsettings
 
 import (
@@ -15,35 +14,34 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Runs is what [Settings] ask of the life of runs. Its methods may be called from any
-// goroutine.
+// Runs is the access of [Settings] to runs. Its methods may be called from any goroutine.
 type Runs interface {
-	// Write makes a change of the store. Its error can be told.
+	// Write runs a transaction. Its error is safe to show to clients.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// LeaseOf is the executor that works for a thread, or nil when none does: as long as
-	// its run can be read to be at work.
+	// LeaseOf returns the executor that works for a thread, or nil. It returns one as long as the
+	// thread's run reads as active.
 	LeaseOf(thread int64) catalog.Lease
 }
 
-// Agents knows the configured agents.
+// Agents looks up configured agents.
 type Agents interface {
-	// Agent is the agent of a name, or the default one for "". Its error can be told.
+	// Agent returns a named agent, or the default one for "". Its error is safe to show to clients.
 	Agent(name string) (config.Agent, error)
-	// AgentFor is Agent for somebody who may be restricted.
+	// AgentFor is Agent for a caller that may be restricted.
 	AgentFor(restricted bool, name string) (config.Agent, error)
-	// Known is an agent, or what is known of one that is not there.
+	// Known returns an agent, or the known data of one that is not configured.
 	Known(name string) config.Agent
 }
 
-// Questions are those that wait for a person.
+// Questions holds the open approvals.
 type Questions interface {
-	// Reconsider answers those of a thread that its settings answer now.
+	// Reconsider answers the open questions that the thread's settings can answer now.
 	Reconsider(t store.Tx, thread int64) error
-	// CloseStale closes those of a thread whose agents are gone.
+	// CloseStale closes a thread's questions of dead agents.
 	CloseStale(t store.Tx, thread int64) error
 }
 
-// Options say what Settings stand on. All of them are required.
+// Options configure Settings. All of them are required.
 type Options struct {
 	Store     store.Reader
 	Query     *query.Queries
@@ -53,26 +51,24 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// Settings are those of all conversations. Its methods may be called from any
-// goroutine.
+// Settings changes the settings of all conversations. Its methods may be called from any goroutine.
 type Settings struct {
 	opts    Options
 	ctx     context.Context
-	telling background.Group // tells agents for callers that do not wait
-	turns   turns            // of those who tell them
+	telling background.Group // sends changes for callers that do not wait
+	turns   turns            // order of the sends
 }
 
-// New makes Settings. When ctx ends, no agent is told any more.
+// New returns Settings. When ctx ends, agents get no more changes.
 func New(ctx context.Context, opts Options) *Settings {
 	return &Settings{opts: opts, ctx: ctx}
 }
 
-// Close waits until no agent is being told, or ctx ends. The context of [New] ends before.
+// Close waits until no change is being sent, or ctx ends. The context of [New] must have ended.
 func (ts *Settings) Close(ctx context.Context) error { return ts.telling.Close(ctx) }
 
-// Update changes the thread of a run. An agent that works on it is told its
-// mode, its model and its options afterwards: what it does not take is an error of its
-// run. SetAgent waits for that.
+// Update changes the thread of a run. An active agent gets its mode, model and options afterwards;
+// a refusal becomes an error of its run. SetAgent waits for the agent instead.
 func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Session, error) {
 	if _, err := ts.checkChange(ctx, id, c); err != nil {
 		return domain.Session{}, err
@@ -80,10 +76,9 @@ func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Ses
 	return ts.keep(ctx, id, c, c.isForAgent)
 }
 
-// SetAgent is Update that waits until an agent that works on the thread has
-// taken its mode, its model and its options, which live tells. If it refuses them
-// nothing is changed. What Update has kept meanwhile is overwritten, as its change comes
-// later.
+// SetAgent is Update, but waits until the active agent has accepted its mode, model and options;
+// live reports whether one is active. If the agent refuses, nothing changes. SetAgent overwrites
+// changes that Update stored meanwhile, because it comes later.
 func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain.Session, live bool, err error) {
 	named, err := ts.checkChange(ctx, id, c)
 	if err != nil {
@@ -94,7 +89,7 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 	case <-turn.before:
 		defer turn.done()
 	case <-ctx.Done():
-		if !ts.telling.Go(func() { <-turn.before; turn.done() }) { // those behind it still wait for those before it
+		if !ts.telling.Go(func() { <-turn.before; turn.done() }) { // later turns still wait for earlier ones
 			turn.done()
 		}
 		return domain.Session{}, false, ctx.Err()
@@ -104,14 +99,12 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 			return domain.Session{}, false, err
 		}
 	}
-	// The agent is told behind this change of what was kept while it was told of it: then
-	// it is told of this one again, which counts.
+	// Settings stored meanwhile reach the agent first; then this change is sent again and wins.
 	s, err = ts.keep(ctx, id, c, func() bool { return c.isForAgent() && turn.isOvertaken() })
 	return s, live, err
 }
 
-// checkChange refuses a change that makes no sense, and returns the session that id
-// names.
+// checkChange refuses an invalid change, and returns the session that id names.
 func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domain.Session, error) {
 	if c.Mode != nil && *c.Mode == "" {
 		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duets...)
@@ -130,8 +123,8 @@ func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domai
 	return named, ts.Check(ctx, ts.opts.Store, named.Thread.ID, agent, mode, model, c.Options)
 }
 
-// keep makes a change that was checked. If tell says so, when the change is committed,
-// the agent is told afterwards, of one change after the other.
+// keep stores a checked change. If tell returns true at the commit, the agent gets the changes
+// afterwards, one after the other.
 func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() bool) (domain.Session, error) {
 	var run domain.Run
 	err := ts.opts.Runs.Write(ctx, func(t store.Tx) error {
@@ -155,7 +148,7 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 			if err := ts.giveTo(t, &thread, agent.Name, &changed); err != nil {
 				return err
 			}
-			if run, err = t.Run(ts.ctx, run.ID); err != nil { // a draft has it, too
+			if run, err = t.Run(ts.ctx, run.ID); err != nil { // a draft gets it too
 				return err
 			}
 		}

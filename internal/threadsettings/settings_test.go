@@ -22,15 +22,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// world is all that settings have to do with, and the executor of every thread.
+// world fakes everything that Settings uses, and the executor of every thread.
 type world struct {
 	*Settings
 	catalog.Lease
 	store store.Store
 
 	mu           sync.Mutex // guards the fields below
-	works        bool       // an agent does
-	setting      func()     // is called when it is told, if it is not nil
+	works        bool       // an agent is active
+	setting      func()     // if not nil, called with each SetSession
 	result       catalog.SetSessionResult
 	err          error
 	set          []catalog.SetSessionParams
@@ -134,8 +134,8 @@ func (w *world) run(t *testing.T, id int64) domain.Run {
 	return r
 }
 
-// A mode is that of the conversation and of its runs that go on; those that wait to be
-// started do not begin in what the agent was in before.
+// A mode applies to the conversation and its active runs. Queued runs do not begin in the agent's
+// earlier mode.
 func TestModeOfRuns(t *testing.T) {
 	w := newWorld(t)
 	runs := w.thread(t, domain.Completed, domain.Running, domain.Queued)
@@ -150,7 +150,7 @@ func TestModeOfRuns(t *testing.T) {
 	assert.Equal(t, []int64{runs[0].Thread}, w.reconsidered)
 }
 
-// An option that is "" is not asked for any more, and what is not named stays.
+// An option set to "" is removed, and unnamed ones stay.
 func TestOptionsAndDeadline(t *testing.T) {
 	w := newWorld(t)
 	id := w.thread(t, domain.Completed)[0].UUID
@@ -175,7 +175,7 @@ func TestOptionsAndDeadline(t *testing.T) {
 	}
 }
 
-// What makes no sense is refused before the agent is told, and nothing is changed.
+// An invalid change is refused before the agent gets it, and nothing changes.
 func TestRefusedChanges(t *testing.T) {
 	w := newWorld(t)
 	w.works = true
@@ -199,8 +199,7 @@ func TestRefusedChanges(t *testing.T) {
 	assert.Empty(t, w.events)
 }
 
-// Whoever waits for the agent hears whether it works, and of its refusal, which leaves
-// all as it was.
+// SetAgent reports whether an agent is active, and its refusal, which changes nothing.
 func TestSetAgent(t *testing.T) {
 	w := newWorld(t)
 	run := w.thread(t, domain.Running)[0]
@@ -224,7 +223,7 @@ func TestSetAgent(t *testing.T) {
 	assert.Equal(t, "small", thread.Model)
 }
 
-// Whoever does not wait has the change kept; a refusal is an error of the run.
+// Update stores the change; a refusal becomes an error of the run.
 func TestRefusalIsToldToTheRun(t *testing.T) {
 	w := newWorld(t)
 	w.works, w.result = true, catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
@@ -237,8 +236,7 @@ func TestRefusalIsToldToTheRun(t *testing.T) {
 	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(last.(domain.AgentErrorReported).Report))
 }
 
-// Whoever does not wait changes what an agent is just being told: it ends with what the
-// conversation has.
+// If Update changes a setting that is just being sent, the agent ends with the stored value.
 func TestAgentEndsWithWhatIsKept(t *testing.T) {
 	for name, meanwhile := range map[string][]string{"one change": {"large"}, "one there and back": {"large", ""}, "none": nil} {
 		w := newWorld(t)
@@ -264,8 +262,7 @@ func TestAgentEndsWithWhatIsKept(t *testing.T) {
 	}
 }
 
-// An agent is told of changes in the order in which they were kept, so that it ends with
-// what the conversation has.
+// An agent gets changes in the order of their commits, so it ends with the stored values.
 func TestAgentIsToldInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.works = true

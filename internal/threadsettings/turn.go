@@ -2,26 +2,26 @@ package threadsettings
 
 import "sync"
 
-// turns order those who tell the agents of threads something: one at a time for each
-// thread, as they came. The zero value is ready.
+// turns serializes the sends to the agents of threads: one at a time per thread, in order. The zero
+// value is ready.
 type turns struct {
 	mu   sync.Mutex // guards the fields below
 	last map[int64]chan struct{}
-	kept map[int64]int // turns of threads that tell of a change which is kept already
+	kept map[int64]int // turns of threads whose change is already stored
 }
 
-// A turn is that of one of them. It has come when before is closed.
+// turn is one send. It may run when before is closed.
 type turn struct {
 	before <-chan struct{}
 
 	of     *turns
 	thread int64
-	isKept bool          // the change
-	mine   chan struct{} // closed when it is over
+	isKept bool          // the change is stored
+	mine   chan struct{} // closed at its end
 }
 
-// take takes the next turn of a thread, to tell of a change that is kept already or is
-// not. It never waits.
+// take returns the next turn of a thread, for a change that is already stored or not. It never
+// blocks.
 func (o *turns) take(thread int64, isKept bool) turn {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +40,7 @@ func (o *turns) take(thread int64, isKept bool) turn {
 	return turn{previous, o, thread, isKept, mine}
 }
 
-// done ends the turn. It is to be called in the end, once.
+// done ends the turn. It must be called exactly once.
 func (t turn) done() {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
@@ -54,8 +54,7 @@ func (t turn) done() {
 	close(t.mine)
 }
 
-// isOvertaken reports whether a change that is kept already is to be told behind this
-// turn, which has come.
+// isOvertaken reports whether a stored change waits behind this turn, which has begun.
 func (t turn) isOvertaken() bool {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package trigger does what the configuration wants when something happens: files are
-// changed, a time has come, a run has ended, somebody is asked.
+// Package trigger runs configured actions for events: file changes, times, ends of runs, and
+// questions.
 //
-// A trigger does something for an event once, whenever the process dies: what it does is
-// a row with the trigger and the event as its key, in the transaction that begins the
-// session. See docs/automation.md for what is caught up with after a start.
+// A trigger acts at most once for an event, even after a crash: the transaction that begins the
+// session stores a row with trigger and event as its key. See docs/automation.md for missed events
+// after a start.
 package trigger

@@ -21,105 +21,103 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Definitions are the triggers of the configuration, and what holds for all of them.
+// Definitions are the configured triggers and their common settings.
 type Definitions struct {
 	Triggers   []config.Trigger
 	Automation config.Automation
 }
 
-// Changes tell whether the configuration may have changed.
+// Changes reports possible configuration changes.
 type Changes interface {
-	// Watch tells on changed, until stop is called. It is closed when the system cannot
-	// tell any more, and nil where it never could.
+	// Watch signals changed until stop is called. changed is closed when the system can no longer
+	// notify, and nil if it never could.
 	Watch() (changed <-chan struct{}, stop func())
 }
 
-// A Begin is a session that is to begin.
+// Begin describes a new session.
 type Begin struct {
 	Prompt, Title, Agent string
 	Priority             int
 	Metadata             map[string]any
-	Draft                bool // it waits for a person to agree
+	Draft                bool // waits for a person's approval
 }
 
-// Runs is what triggers need of the life of runs. The methods with a store.Tx are part
-// of the caller's change.
+// Runs is the engine's access to runs. Methods with a store.Tx are part of the caller's
+// transaction.
 type Runs interface {
-	// Write makes a change of the store. Its error can be told.
+	// Write runs a transaction. Its error is safe to show to clients.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Begin adds a run in a conversation of its own.
+	// Begin adds a run in a new conversation.
 	Begin(t store.Tx, b Begin) (domain.Run, error)
-	// Submit queues a draft, Discard gives it up.
+	// Submit queues a draft, Discard cancels it.
 	Submit(t store.Tx, run *domain.Run) error
 	Discard(t store.Tx, run *domain.Run) error
 }
 
 // Questions asks people.
 type Questions interface {
-	// Propose asks a person whether something is to be done. No rule answers it.
+	// Propose asks a person to approve an action. No rule answers it.
 	Propose(t store.Tx, run *domain.Run, a domain.Approval) error
 }
 
-// A Log is what has happened.
+// Log is the event log.
 type Log interface {
-	// Last is the number of the last event.
+	// Last returns the number of the last event.
 	Last() int64
-	// Replay calls f with the events of some kinds that came after since, up to one,
-	// until it returns false.
+	// Replay calls f with the events of some kinds after since, up to upTo, until f returns false.
 	Replay(ctx context.Context, kinds []domain.EventKind, since, upTo int64, f func(domain.Event, domain.Session) bool) error
 }
 
-// Options say what an Engine stands on.
+// Options configure an Engine.
 type Options struct {
 	Store     store.Reader
 	Runs      Runs
 	Questions Questions
 	Log       Log
-	// Definitions are those of the configuration as it is now, without what waits for
-	// the user's trust. An error says why it cannot be read: then no trigger does
-	// anything.
+	// Definitions returns the current configuration, without untrusted triggers. If it returns an
+	// error, no trigger acts.
 	Definitions func() (Definitions, error)
 	Changes     Changes // may be nil
-	Root        string  // of the project: its files are watched
-	StateDir    string  // is never watched
+	Root        string  // project root; its files are watched
+	StateDir    string  // never watched
 	Logger      *slog.Logger
 }
 
-// lookBack is how far back is looked after a start for what was not seen to.
+// lookBack is how far back the engine searches for missed events after a start.
 const lookBack = time.Minute
 
-// An Engine looks for events and does what triggers want. Its methods may be called from
-// any goroutine.
+// Engine detects events and runs the actions of triggers. Its methods may be called from any
+// goroutine.
 type Engine struct {
 	opts   Options
 	ctx    context.Context // ends with the engine
 	end    context.CancelFunc
 	tasks  background.Group
-	poke   chan struct{} // something has happened, or may have changed
+	poke   chan struct{} // signals an event or a possible change
 	sender *sender
 
-	// Of the goroutine that looks, and nobody else:
-	begun    time.Time            // when the engine was started
-	followed int64                // the last event of the log that was looked at
-	known    map[string]time.Time // since when a trigger is known, by id
-	due      map[string]*dueTime  // by id of the trigger
+	// Only the engine's goroutine uses:
+	begun    time.Time            // start of the engine
+	followed int64                // last processed event of the log
+	known    map[string]time.Time // first sight of each trigger, by id
+	due      map[string]*dueTime  // by trigger id
 	changed  <-chan struct{}      // the configuration has changed
 	unwatch  func()
 	watching []config.Trigger
 	batches  <-chan changeBatch
-	unseen   []changeBatch // that could not be seen to yet; a trigger has few
+	unseen   []changeBatch // not handled yet; few per trigger
 
 	mu      sync.Mutex // guards the fields below
 	started bool
-	wants   []domain.EventKind // of the log; nil: nothing of it is of interest
+	wants   []domain.EventKind // kinds of log events that triggers need; nil: none
 	active  []config.Trigger
-	problem string // why no trigger does anything, or ""
+	problem string // why no trigger acts, or ""
 	fired   map[string]time.Time
-	watcher *watcher // nil: nothing is watched
+	watcher *watcher // nil: no files are watched
 	watched []string // paths
 }
 
-// New makes an engine that does nothing before Start. It ends with ctx, or by Close.
+// New returns an engine that does nothing before Start. It ends with ctx, or by Close.
 func New(ctx context.Context, opts Options) *Engine {
 	e := &Engine{
 		opts: opts, poke: make(chan struct{}, 1), known: make(map[string]time.Time), due: make(map[string]*dueTime),
@@ -129,14 +127,14 @@ func New(ctx context.Context, opts Options) *Engine {
 	return e
 }
 
-// Close ends the engine. What it was about to do it does after the next start, but for
-// what was being sent. The error is that of ctx if that ends first.
+// Close ends the engine. The next start performs pending actions, except events being sent. The
+// error is that of ctx if that ends first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.end()
 	return e.tasks.Close(ctx)
 }
 
-// Look has the engine look at the configuration again. It does not wait for that.
+// Look makes the engine read the configuration again, without waiting.
 func (e *Engine) Look() {
 	select {
 	case e.poke <- struct{}{}:
@@ -144,15 +142,15 @@ func (e *Engine) Look() {
 	}
 }
 
-// Committed is told what was added to the log. It does not block.
+// Committed handles new events of the log. It does not block.
 func (e *Engine) Committed(events []domain.Event) {
 	e.mu.Lock()
 	wants, started := e.wants, e.started
 	e.mu.Unlock()
 	if started && slices.ContainsFunc(events, func(ev domain.Event) bool {
 		kind := ev.Payload.Kind()
-		// The configuration is not watched while there is no trigger, so it is looked at
-		// when something is done.
+		// Without triggers the configuration is not watched, so state changes of runs cause a
+		// check.
 		return kind == domain.EventRunState || slices.Contains(wants, kind)
 	}) {
 		e.Look()
@@ -166,8 +164,8 @@ func (e *Engine) warn(err error, what, trigger string) {
 	e.opts.Logger.Warn(what, "trigger", trigger, "err", err)
 }
 
-// definition is a trigger that is active by the configuration as it is now: trust may
-// have been taken back a moment ago.
+// definition returns an active trigger by the current configuration, because trust may just have
+// been revoked.
 func (e *Engine) definition(id string) (config.Trigger, config.Automation, bool) {
 	now, err := e.opts.Definitions()
 	if err != nil {
@@ -188,25 +186,25 @@ func isEnabled(t config.Trigger, state domain.TriggerState) bool {
 	return t.Enabled
 }
 
-// An Event is something that happened and that triggers may be for.
+// Event is an event that triggers may match.
 type Event struct {
 	Type    string // such as run.failed
 	Source  string // watch, schedule, run or approval
 	Time    time.Time
-	Payload map[string]any // values as of encoding/json, and slices of strings
+	Payload map[string]any // values as in encoding/json, and slices of strings
 
-	key        string // by which it is known again: a trigger does something for it once
-	of         string // the one trigger that it is for, or "": all
-	depth      int    // how many executions of triggers led to it
-	restricted bool   // it is of a run that is for somebody who does not trust the workspace
+	key        string // identifies the event: a trigger acts once for it
+	of         string // the only trigger that it is for, or "": all
+	depth      int    // number of trigger executions that led to it
+	restricted bool   // from a run for a client that does not trust the workspace
 }
 
-// members are what conditions and templates see of an event.
+// members returns the event as conditions and templates see it.
 func (e Event) members() map[string]any {
 	return map[string]any{"type": e.Type, "source": e.Source, "timestamp": e.Time.UTC().Format("2006-01-02T15:04:05.000Z07:00"), "payload": e.Payload}
 }
 
-// JSON is the event as an object.
+// JSON returns the event as an object.
 func (e Event) JSON() json.RawMessage {
 	text, err := json.Marshal(e.members())
 	if err != nil {
@@ -215,8 +213,7 @@ func (e Event) JSON() json.RawMessage {
 	return text
 }
 
-// member looks a value up by a path such as payload.paths.0. It is nil where there is
-// none.
+// member looks up a value by a path such as payload.paths.0. It returns nil if none exists.
 func (e Event) member(path string) any {
 	var at any = e.members()
 	for name := range strings.SplitSeq(path, ".") {
@@ -244,11 +241,10 @@ func item[T any](list []T, index string) any {
 
 var placeholder = lazyregexp.New(`\{\{\s*([\w.-]+)\s*\}\}`)
 
-// mostRendered is how long a text becomes at most, in bytes.
+// mostRendered limits a rendered text, in bytes.
 const mostRendered = 64 << 10
 
-// render puts members of an event in the place of {{their.path}}. What the event has
-// not stays as it is written.
+// render replaces {{path}} with members of an event. It keeps unknown paths.
 func render(template string, e Event) string {
 	text := placeholder().ReplaceAllStringFunc(template, func(found string) string {
 		value := e.member(placeholder().FindStringSubmatch(found)[1])
@@ -268,7 +264,7 @@ func render(template string, e Event) string {
 	return cut(text, mostRendered)
 }
 
-// cut is the beginning of a text, at most so many bytes of it, and whole characters.
+// cut truncates a text to at most that many bytes, at a character boundary.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -276,7 +272,7 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Start begins to look for events.
+// Start begins to process events.
 func (e *Engine) Start() {
 	e.begun = time.Now()
 	e.mu.Lock()
@@ -286,10 +282,10 @@ func (e *Engine) Start() {
 	e.tasks.Go(e.look)
 }
 
-// tryAgainAfter is when what could not be written down is seen to again.
+// tryAgainAfter is the delay before an event that could not be stored is retried.
 const tryAgainAfter = 5 * time.Second
 
-// look looks until the engine ends.
+// look processes events until the engine ends.
 func (e *Engine) look() {
 	defer func() { e.unwatch() }()
 	defer e.stopWatching()
@@ -328,7 +324,7 @@ func (e *Engine) look() {
 	}
 }
 
-// refresh takes what the configuration says now, and what people have switched.
+// refresh reads the current configuration and the switches of triggers.
 func (e *Engine) refresh(first bool) {
 	now, err := e.opts.Definitions()
 	problem := ""
@@ -352,7 +348,7 @@ func (e *Engine) refresh(first bool) {
 	}
 	for id := range e.known {
 		if !slices.ContainsFunc(active, func(t config.Trigger) bool { return t.ID == id }) {
-			delete(e.known, id) // when it comes back, it is as one that is new
+			delete(e.known, id) // if it returns, it counts as new
 		}
 	}
 	e.mu.Lock()
@@ -379,11 +375,11 @@ func (e *Engine) refresh(first bool) {
 	e.watch(active)
 }
 
-// meet notes since when a trigger is known: what happened before is not for it.
+// meet records when a trigger was first seen: earlier events are not for it.
 func (e *Engine) meet(t config.Trigger, state domain.TriggerState, first bool) {
 	now := time.Now()
 	if first {
-		now = e.begun // what has happened while this goroutine was starting is for it
+		now = e.begun // includes events during the start of this goroutine
 	}
 	if state.Looked.IsZero() {
 		state.Looked = now

@@ -20,9 +20,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// consider does what a trigger wants for an event, if it is for it and has not done so.
-// An error is one of the store: the event was not seen to. What goes wrong with the
-// action is an execution with an error.
+// consider runs a trigger's action for an event, if it matches and has not done so. An error is a
+// store error: the event was not handled. A failed action is an execution with an error.
 func (e *Engine) consider(ctx context.Context, t config.Trigger, event Event) error {
 	if fits, _ := Fits(t, event); !fits || event.restricted && t.FromProject {
 		return nil
@@ -57,7 +56,7 @@ func (e *Engine) consider(ctx context.Context, t config.Trigger, event Event) er
 	})
 }
 
-// executionOf is what a trigger would do for an event.
+// executionOf returns a trigger's execution for an event.
 func executionOf(t config.Trigger, event Event) domain.TriggerExecution {
 	does, _ := json.Marshal(renderAction(t.Action, event)) // texts and a number
 	return domain.TriggerExecution{
@@ -65,14 +64,14 @@ func executionOf(t config.Trigger, event Event) domain.TriggerExecution {
 	}
 }
 
-// renderAction is an action with what the event has in the place of its templates.
+// renderAction renders the templates of an action with an event.
 func renderAction(a config.Action, event Event) config.Action {
 	a.Prompt, a.Message = render(a.Prompt, event), render(a.Message, event)
 	return a
 }
 
-// admit reports whether a trigger may do something now for an event, and notes that it
-// does. A limit that it has reached is reported once.
+// admit reports whether a trigger may act now for an event, and records that it does. Reaching a
+// limit is reported once.
 func (e *Engine) admit(tx store.Tx, t config.Trigger, automation config.Automation, event Event) (bool, error) {
 	has, err := tx.HasTriggerExecution(e.ctx, t.ID, event.key)
 	if err != nil || has {
@@ -120,8 +119,7 @@ func (e *Engine) admit(tx store.Tx, t config.Trigger, automation config.Automati
 	return false, e.keep(tx, &x, domain.Run{})
 }
 
-// pass notes that an event is not for a trigger that rests: nor is it after the next start,
-// when that does not rest any more.
+// pass skips an event for a trigger in cooldown, so that it is not handled after a restart either.
 func (e *Engine) pass(tx store.Tx, state domain.TriggerState, event Event) error {
 	if !event.Time.Before(state.Looked) {
 		state.Looked = event.Time.Add(1)
@@ -129,8 +127,7 @@ func (e *Engine) pass(tx store.Tx, state domain.TriggerState, event Event) error
 	return tx.PutTriggerState(state)
 }
 
-// perform does what an execution is for. draft is the run that has waited for a person,
-// or nil.
+// perform runs the action of an execution. draft is the run that waited for a person, or nil.
 func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.TriggerExecution, draft *domain.Run) error {
 	var does config.Action
 	if err := json.Unmarshal(x.Does, &does); err != nil {
@@ -171,7 +168,7 @@ func (e *Engine) begin(tx store.Tx, does config.Action, x *domain.TriggerExecuti
 		x.Run = run.ID
 		return e.keep(tx, x, run)
 	}
-	if draft.State == domain.Draft { // else somebody has launched it, or given it up
+	if draft.State == domain.Draft { // otherwise a client has launched or cancelled it
 		if err := e.opts.Runs.Submit(tx, draft); err != nil {
 			return err
 		}
@@ -179,7 +176,7 @@ func (e *Engine) begin(tx store.Tx, does config.Action, x *domain.TriggerExecuti
 	return e.keep(tx, x, *draft)
 }
 
-// session is the session that an execution begins, or that holds its question.
+// session returns the session that an execution begins, or that holds its question.
 func (e *Engine) session(does config.Action, x *domain.TriggerExecution, draft bool) Begin {
 	prompt := does.Prompt
 	if does.Type != config.ActionAgent {
@@ -191,8 +188,8 @@ func (e *Engine) session(does config.Action, x *domain.TriggerExecution, draft b
 	}
 }
 
-// ask asks a person whether the action of an execution is to be done. The question is
-// one of a draft, which is launched or given up with the answer.
+// ask asks a person to approve the action of an execution. The question belongs to a draft, which
+// the answer launches or cancels.
 func (e *Engine) ask(tx store.Tx, t config.Trigger, x *domain.TriggerExecution) error {
 	var does config.Action
 	if err := json.Unmarshal(x.Does, &does); err != nil {
@@ -215,7 +212,7 @@ func (e *Engine) ask(tx store.Tx, t config.Trigger, x *domain.TriggerExecution) 
 	return e.keep(tx, x, run)
 }
 
-// keep writes an execution down, and tells of it. run is what was begun, or zero.
+// keep stores and announces an execution. run is its run, or zero.
 func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) error {
 	if x.ID == 0 {
 		x.Time = tx.Now()
@@ -241,12 +238,12 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 	return err
 }
 
-// noteSent notes what became of an event that was sent.
+// noteSent records the result of sending an event.
 func (e *Engine) noteSent(x domain.TriggerExecution) {
 	e.warn(e.opts.Runs.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) }), "what became of a webhook could not be noted", x.Trigger)
 }
 
-// giveUpSending notes what a process that has died was sending.
+// giveUpSending records the events that a dead process was sending.
 func (e *Engine) giveUpSending(ctx context.Context) {
 	open, err := e.opts.Store.OpenTriggerExecutions(ctx)
 	e.warn(err, "what was being sent cannot be read", "")
@@ -258,7 +255,7 @@ func (e *Engine) giveUpSending(ctx context.Context) {
 	}
 }
 
-// settle does what people have agreed to, and notes what they have not.
+// settle performs approved actions and records refused ones.
 func (e *Engine) settle(ctx context.Context) {
 	open, err := e.opts.Store.OpenTriggerExecutions(ctx)
 	e.warn(err, "what waits for people cannot be read", "")
@@ -276,7 +273,7 @@ func (e *Engine) settle(ctx context.Context) {
 	}
 }
 
-// settleOne does what the answer to the question of an execution says, if there is one.
+// settleOne applies the answer to the question of an execution, if answered.
 func (e *Engine) settleOne(tx store.Tx, x domain.TriggerExecution) error {
 	a, err := tx.Approval(e.ctx, x.Approval)
 	if errors.Is(err, store.ErrNotFound) { // its conversation was deleted
@@ -316,15 +313,15 @@ func (e *Engine) settleOne(tx store.Tx, x domain.TriggerExecution) error {
 const (
 	sendTimeout = 10 * time.Second
 	sendAtOnce  = 4
-	mostAnswer  = 64 << 10 // bytes of an answer that are read, and thrown away
+	mostAnswer  = 64 << 10 // bytes of a response that are read and discarded
 )
 
-// A sender sends events to addresses. What was begun and not ended when the process died
-// is not sent again: whoever gets it may have it.
+// sender sends events to addresses. An event that was being sent in a crash is not sent again,
+// because the receiver may have it.
 type sender struct {
 	ctx    context.Context
 	tasks  *background.Group
-	sent   func(domain.TriggerExecution) // notes what became of it
+	sent   func(domain.TriggerExecution) // records the result
 	client *http.Client
 	slots  chan struct{}
 }
@@ -333,19 +330,18 @@ func newSender(ctx context.Context, tasks *background.Group, sent func(domain.Tr
 	return &sender{ctx: ctx, tasks: tasks, sent: sent, slots: make(chan struct{}, sendAtOnce), client: &http.Client{
 		Timeout:       sendTimeout,
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // another host was not allowed
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // another host was not permitted
 	}}
 }
 
-// send sends the event of an execution, and has it noted what became of that. It does
-// not block.
+// send sends the event of an execution and records the result. It does not block.
 func (s *sender) send(x domain.TriggerExecution, address string) {
 	s.tasks.Go(func() {
 		s.slots <- struct{}{}
 		defer func() { <-s.slots }()
 		err := s.post(s.ctx, x, address)
 		if s.ctx.Err() != nil {
-			return // the next start notes that nobody knows whether it arrived
+			return // the next start records that delivery is unknown
 		}
 		x.Status = domain.TriggerSent
 		if err != nil {
@@ -373,7 +369,7 @@ func (s *sender) post(ctx context.Context, x domain.TriggerExecution, address st
 	response, err := s.client.Do(request)
 	var failed *url.Error
 	switch {
-	case errors.As(err, &failed): // without the address, of which a part may be secret
+	case errors.As(err, &failed): // without the address, which may contain a secret
 		return fmt.Errorf("%s: %s", request.URL.Host, cut(failed.Err.Error(), 500))
 	case err != nil:
 		return errors.New(cut(err.Error(), 500))

@@ -8,8 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// Fits reports whether a trigger is for an event, whatever it has done before, or why
-// it is not.
+// Fits reports whether a trigger matches an event, whatever it has done before. why says why not.
 func Fits(t config.Trigger, e Event) (fits bool, why string) {
 	if e.of != "" && e.of != t.ID {
 		return false, "the event is for the trigger " + e.of
@@ -28,8 +27,8 @@ func Fits(t config.Trigger, e Event) (fits bool, why string) {
 	return true, ""
 }
 
-// holds reports whether an event has what a condition wants. Values of different kinds
-// are not equal, and have no order.
+// holds reports whether an event satisfies a condition. Values of different types are neither equal
+// nor ordered.
 func holds(c config.Condition, e Event) bool {
 	value := e.member(c.Field)
 	switch c.Operator {

@@ -13,26 +13,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A Status is what triggers there are, and what they have done.
+// Status lists the triggers and their recent executions.
 type Status struct {
-	Enabled  bool   // as a whole
-	Problem  string // why no trigger does anything, or ""
+	Enabled  bool   // the main switch
+	Problem  string // why no trigger acts, or ""
 	Triggers []Known
 	Recent   []domain.TriggerExecution // the newest first
 }
 
-// A Known is a trigger and what is remembered of it.
+// Known is a trigger with its state.
 type Known struct {
 	config.Trigger
 	State domain.TriggerState
-	On    bool      // it is switched on by itself
-	Next  time.Time // when its time comes; zero: it has none, or is off
+	On    bool      // its own switch
+	Next  time.Time // its next time; zero: none, or off
 }
 
-// Status tells what there is. Who does not trust the workspace is told of the triggers of
-// the user's own file alone.
+// Status returns the current status. A client that does not trust the workspace gets only the
+// triggers of the user's own file.
 func (e *Engine) Status(ctx context.Context, recent int, trusted bool) (s Status, err error) {
-	e.Look() // who asks may have changed the configuration a moment ago
+	e.Look() // the client may just have changed the configuration
 	if _, err := e.opts.Definitions(); err != nil {
 		s.Problem = "the configuration cannot be read, so no trigger does anything: " + err.Error()
 	}
@@ -54,15 +54,14 @@ func (e *Engine) Status(ctx context.Context, recent int, trusted bool) (s Status
 	return s, err
 }
 
-// Active reports whether a trigger is on.
+// Active reports whether any trigger is on.
 func (e *Engine) Active() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.active) > 0
 }
 
-// Executions lists what a trigger has done last, or all have where id is "", the newest
-// first.
+// Executions lists the last executions of a trigger, or of all if id is "", the newest first.
 func (e *Engine) Executions(ctx context.Context, id string, limit int, trusted bool) ([]domain.TriggerExecution, error) {
 	list, err := e.opts.Store.TriggerExecutions(ctx, id, limit)
 	if trusted || err != nil {
@@ -81,16 +80,16 @@ func (e *Engine) Executions(ctx context.Context, id string, limit int, trusted b
 	return visible, nil
 }
 
-// A Trial is what a trigger would do for an event.
+// Trial is what a trigger would do for an event.
 type Trial struct {
 	Trigger string
 	Fits    bool
-	Why     string // it does not
+	Why     string // why it would not act
 	Does    config.Action
 }
 
-// Try tells what the triggers would do for an event, and does none of it. Neither how
-// often one has done something nor whether it is switched on counts.
+// Try returns what the triggers would do for an event, without doing it. Limits and switches are
+// ignored.
 func (e *Engine) Try(kind, source string, payload json.RawMessage, trusted bool) ([]Trial, error) {
 	event := Event{Type: kind, Source: source, Time: time.Now(), key: uuid.NewString(), Payload: map[string]any{}}
 	if len(payload) > 0 {
@@ -109,23 +108,23 @@ func (e *Engine) Try(kind, source string, payload json.RawMessage, trusted bool)
 	return trials, nil
 }
 
-// Sources are what triggers are told by.
+// Sources describes the sources of events.
 type Sources struct {
 	Watch     WatchStatus
-	LastFires map[string]time.Time // when the time of each has come last, since the start
-	Issues    []string             // what is wrong, and what to do
+	LastFires map[string]time.Time // last due time of each trigger since the start
+	Issues    []string             // problems and remedies
 }
 
-// A WatchStatus is how files are watched.
+// WatchStatus is the state of the file watcher.
 type WatchStatus struct {
 	Enabled     bool
 	Paths       []string
 	Directories int
-	Received    int64 // changes that were told
+	Received    int64 // received changes
 	Problem     string
 }
 
-// Sources tells what is watched, and what has come.
+// Sources returns the state of the sources of events.
 func (e *Engine) Sources() Sources {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,17 +141,16 @@ func (e *Engine) Sources() Sources {
 	return s
 }
 
-// metaEnabled is the named value that says whether triggers are switched on.
+// metaEnabled is the meta key of the main switch.
 const metaEnabled = "automation_enabled"
 
-// enabled reports whether triggers are switched on as a whole.
+// enabled returns the main switch.
 func (e *Engine) enabled(ctx context.Context, r store.Reader) (bool, error) {
 	value, err := r.Meta(ctx, metaEnabled)
 	return value != "false", err
 }
 
-// SwitchAll switches all triggers on or off, whatever each is by itself. That holds until
-// it is switched again.
+// SwitchAll sets the main switch, which persists. The switches of single triggers do not change.
 func (e *Engine) SwitchAll(ctx context.Context, on bool) error {
 	value := "true"
 	if !on {
@@ -177,8 +175,7 @@ func (e *Engine) SwitchAll(ctx context.Context, on bool) error {
 	return err
 }
 
-// Switch switches a trigger on or off. known is false where there is none of that id that
-// whoever asks may see.
+// Switch switches a trigger on or off. known is false if the caller may see no trigger of that id.
 func (e *Engine) Switch(ctx context.Context, id string, on, trusted bool) (known bool, err error) {
 	for _, d := range e.visible(trusted) {
 		known = known || d.ID == id
@@ -191,8 +188,7 @@ func (e *Engine) Switch(ctx context.Context, id string, on, trusted bool) (known
 	return true, err
 }
 
-// putSeen notes what a trigger was switched to, if it was, and that what happened until
-// now is not for it.
+// putSeen stores a trigger's switch, if set, and that earlier events are not for it.
 func (e *Engine) putSeen(ctx context.Context, t store.Tx, id string, on *bool) error {
 	state, err := t.TriggerState(ctx, id)
 	if err != nil {
@@ -207,8 +203,8 @@ func (e *Engine) putSeen(ctx context.Context, t store.Tx, id string, on *bool) e
 	return t.PutTriggerState(state)
 }
 
-// visible are the triggers that somebody may see: who does not trust the workspace, those
-// of the user's own file.
+// visible returns the triggers that a caller may see: without trust, only those of the user's own
+// file.
 func (e *Engine) visible(trusted bool) (list []config.Trigger) {
 	now, err := e.opts.Definitions()
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A dueTime is when a trigger's time comes next.
+// dueTime is a trigger's next time.
 type dueTime struct {
 	trigger  config.Trigger
 	schedule config.Schedule
 	next     time.Time
 }
 
-// schedule takes the triggers that have times. One that is as it was goes on.
+// schedule updates the triggers with times. An unchanged trigger keeps its time.
 func (e *Engine) schedule(active []config.Trigger) {
 	due := make(map[string]*dueTime)
 	for _, t := range active {
@@ -29,7 +29,7 @@ func (e *Engine) schedule(active []config.Trigger) {
 		}
 		before := e.due[t.ID]
 		times, err := config.ParseSchedule(t.Cron, t.TimeZone)
-		if err != nil { // it was checked when the file was read
+		if err != nil { // it was validated when the file was read
 			e.warn(err, "a time cannot be read", t.ID)
 			continue
 		}
@@ -38,7 +38,7 @@ func (e *Engine) schedule(active []config.Trigger) {
 			d.next = before.next
 		} else if before != nil {
 			d.next = times.Next(time.Now())
-		} else if d.next = times.Next(e.known[t.ID]); !d.next.After(time.Now()) { // of what was missed, the last
+		} else if d.next = times.Next(e.known[t.ID]); !d.next.After(time.Now()) { // the last of the missed times
 			for later := times.Next(d.next); !later.IsZero() && !later.After(time.Now()); later = times.Next(later) {
 				d.next = later
 			}
@@ -48,13 +48,12 @@ func (e *Engine) schedule(active []config.Trigger) {
 	e.due = due
 }
 
-// lookAtTheClock is how often the time is compared at least while a time is waited for:
-// timers stand still while a machine sleeps, and clocks are set.
+// lookAtTheClock is the maximum sleep while a time is pending: timers stop while a machine sleeps,
+// and clocks are set.
 const lookAtTheClock = time.Minute
 
-// fireDue does what is due, and tells how long there is nothing to do; waits is false
-// where no time is waited for. What is due for longer than lookBack is left out: the
-// machine slept.
+// fireDue handles due times and returns the wait until the next; waits is false if none is pending.
+// It skips times that are older than lookBack, which the machine slept through.
 func (e *Engine) fireDue(ctx context.Context, now time.Time) (wait time.Duration, waits bool) {
 	wait = lookAtTheClock
 	for id, d := range e.due {
@@ -74,8 +73,7 @@ func (e *Engine) fireDue(ctx context.Context, now time.Time) (wait time.Duration
 	return max(wait, time.Millisecond), waits
 }
 
-// fireTime tells all triggers that the time of one has come, and reports whether all have
-// seen to it.
+// fireTime sends a due time to all triggers, and reports whether all have handled it.
 func (e *Engine) fireTime(ctx context.Context, id string, at time.Time) (seen bool) {
 	e.mu.Lock()
 	e.fired[id] = at
@@ -94,10 +92,10 @@ func (e *Engine) fireTime(ctx context.Context, id string, at time.Time) (seen bo
 	return seen
 }
 
-// kindsOf are the types of events and what they are called where files are watched.
+// kindsOf maps the configured types of file events to the watcher's.
 var kindsOf = map[string]changeKind{config.FileCreate: changeCreate, config.FileModify: changeModify, config.FileDelete: changeDelete}
 
-// specOf is what a trigger wants to know of files.
+// specOf returns the files that a trigger watches.
 func specOf(t config.Trigger, since time.Time) watchSpec {
 	spec := watchSpec{ID: t.ID, Paths: t.Paths, Extensions: t.Extensions, Ignore: t.Ignore, Debounce: t.Debounce, Since: since}
 	for name, kind := range kindsOf {
@@ -108,8 +106,7 @@ func specOf(t config.Trigger, since time.Time) watchSpec {
 	return spec
 }
 
-// watch watches what the triggers that are active are for, and nothing where none is for
-// files. It belongs to the goroutine that looks.
+// watch watches the files of the active triggers, or none. Only the engine's goroutine calls it.
 func (e *Engine) watch(active []config.Trigger) {
 	var watching []config.Trigger
 	var specs []watchSpec
@@ -146,7 +143,7 @@ func (e *Engine) stopWatching() {
 	e.mu.Unlock()
 	if w != nil {
 		w.Close()
-		// What was pending is looked for by those that come after it.
+		// The new watcher finds what was pending in the old one.
 		for _, t := range e.watching {
 			since := time.Now().Add(-lookBack)
 			if state, err := e.opts.Store.TriggerState(e.ctx, t.ID); err == nil && state.Looked.After(since) {
@@ -160,8 +157,7 @@ func (e *Engine) stopWatching() {
 	e.batches, e.watching = nil, nil
 }
 
-// fireBatch does what a trigger wants for files that have changed, and reports whether it
-// was seen to.
+// fireBatch runs a trigger's action for changed files, and reports whether the batch was handled.
 func (e *Engine) fireBatch(ctx context.Context, b changeBatch) (seen bool) {
 	depth, err := e.depthOfChanges(ctx, b)
 	if err != nil {
@@ -172,7 +168,7 @@ func (e *Engine) fireBatch(ctx context.Context, b changeBatch) (seen bool) {
 	for _, t := range e.watching {
 		if t.ID == b.ID {
 			if t.Type != "" {
-				event.Type = t.Type // others are not in the batch
+				event.Type = t.Type // the batch contains no other kinds
 				event.Payload["event_type"] = t.Type[len("file."):]
 			}
 			err := e.consider(ctx, t, event)
@@ -200,12 +196,11 @@ func eventOfBatch(b changeBatch, depth int) Event {
 	}
 }
 
-// mayStillWrite is how long after the end of a session a change of a file is told that it
-// has made.
+// mayStillWrite is how long after its end a session may still cause file change notifications.
 const mayStillWrite = 2 * time.Second
 
-// depthOfChanges is that of the sessions begun by triggers that were at work while the
-// files were changed: nobody tells who has written a file.
+// depthOfChanges returns the depth of the trigger sessions that were active during a change,
+// because the system does not report who wrote a file.
 func (e *Engine) depthOfChanges(ctx context.Context, b changeBatch) (depth int, err error) {
 	working, err := e.opts.Store.RunsIn(ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
@@ -228,11 +223,11 @@ func (e *Engine) depthOfChanges(ctx context.Context, b changeBatch) (depth int, 
 	return depth, nil
 }
 
-// followedKinds are the kinds of events of the log that triggers may be for.
+// followedKinds are the kinds of log events that triggers may match.
 var followedKinds = []domain.EventKind{domain.EventRunState, domain.EventApprovalRequested, domain.EventApprovalResolved}
 
-// follow looks at what the log has since it was looked at last, if any trigger wants to
-// know. It reports whether all of that was seen to.
+// follow processes new events of the log if any trigger needs them. seen reports whether all were
+// handled.
 func (e *Engine) follow(ctx context.Context) (seen bool) {
 	e.mu.Lock()
 	active, wants := e.active, slices.Equal(e.wants, followedKinds)
@@ -274,7 +269,7 @@ func (e *Engine) follow(ctx context.Context) (seen bool) {
 	return true
 }
 
-// beginning is where the log is looked at from at first, so that lookBack is in it.
+// beginning returns the first number to process after a start, which covers lookBack.
 func (e *Engine) beginning(ctx context.Context) (int64, error) {
 	const page = 500
 	at := e.opts.Log.Last()
@@ -291,7 +286,7 @@ func (e *Engine) beginning(ctx context.Context) (int64, error) {
 	return at, nil
 }
 
-// eventOf is what triggers are told of an event of the log.
+// eventOf converts a log event for triggers.
 func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 	event := Event{
 		Source: config.SourceRun, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
@@ -340,7 +335,7 @@ func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 	return event, true
 }
 
-// begunBy is what the metadata of a run has that a trigger began.
+// begunBy is the metadata of a run that a trigger began.
 type begunBy struct {
 	Trigger string `json:"trigger"`
 	Depth   int    `json:"trigger_depth"`
@@ -351,12 +346,12 @@ func metadataOf(run domain.Run) (by begunBy) {
 	return by
 }
 
-// depthOf is how many executions of triggers led to a run.
+// depthOf returns the number of trigger executions that led to a run.
 func depthOf(run domain.Run) int {
 	switch run.Source {
 	case domain.SourceTrigger:
 		return max(metadataOf(run).Depth, 1)
-	case domain.SourceAgent: // the depth of the run before
+	case domain.SourceAgent: // the depth of the previous run
 		return max(metadataOf(run).Depth, 0)
 	}
 	return 0

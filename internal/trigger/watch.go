@@ -15,21 +15,21 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// This file tells which files of a project have changed, in batches: once nothing
-// has changed any more for a while, however many there are.
+// This file reports changed files of a project in batches, each after a quiet period, whatever
+// their number.
 //
-// The system tells of directories one by one (inotify, kqueue, ReadDirectoryChangesW), so
-// each is watched, and those that come are followed. Where it allows no more watches, that
-// is said, and what is watched stays so.
+// The system watches single directories (inotify, kqueue, ReadDirectoryChangesW), so the watcher
+// adds each one and follows new ones. If the system refuses more watches, the watcher reports that
+// and keeps the existing ones.
 
-// A notifier is what of [fsnotify.Watcher] is used.
+// notifier is the used part of [fsnotify.Watcher].
 type notifier interface {
 	Add(dir string) error
 	Remove(dir string) error
 	Close() error
 }
 
-// system is how the system tells; a test may have another one.
+// system opens a notifier; tests may replace it.
 type system func() (n notifier, events <-chan fsnotify.Event, errs <-chan error, err error)
 
 func ofSystem() (notifier, <-chan fsnotify.Event, <-chan error, error) {
@@ -40,26 +40,26 @@ func ofSystem() (notifier, <-chan fsnotify.Event, <-chan error, error) {
 	return w, w.Events, w.Errors, nil
 }
 
-// watchOptions say what is watched.
+// watchOptions configure a watcher.
 type watchOptions struct {
-	Root    string   // of the project, absolute
-	Exclude []string // directories that are never watched, absolute
+	Root    string   // project root, absolute
+	Exclude []string // directories never to watch, absolute
 	Specs   []watchSpec
 
 	system system // nil: ofSystem
 }
 
-// A watchStatus is how it is watched.
+// watchStatus is the state of a watcher.
 type watchStatus struct {
-	Directories int   // that are watched
-	Received    int64 // changes of files that were told
+	Directories int   // number of watched directories
+	Received    int64 // received file changes
 	Problem     string
 }
 
-// A watcher watches until it is closed. Its methods may be called from any goroutine.
+// watcher watches until it is closed. Its methods may be called from any goroutine.
 type watcher struct {
-	// Batches are what has changed. A trigger has one at most that waits to be received;
-	// what comes meanwhile is told with the next.
+	// Batches delivers changes. At most one batch per trigger waits to be received; later changes
+	// go to the next.
 	Batches <-chan changeBatch
 
 	opts    watchOptions
@@ -75,8 +75,7 @@ type watcher struct {
 	status watchStatus
 }
 
-// startWatch watches the files that the specs are for, in a goroutine of its own. It ends with
-// ctx, or by Close.
+// startWatch starts a watcher in its own goroutine. It ends with ctx, or by Close.
 func startWatch(ctx context.Context, opts watchOptions) *watcher {
 	if opts.system == nil {
 		opts.system = ofSystem
@@ -91,13 +90,13 @@ func startWatch(ctx context.Context, opts watchOptions) *watcher {
 	return w
 }
 
-// Close ends the watcher and waits until it has. What was not told yet is not told.
+// Close ends the watcher, waits for it, and drops pending changes.
 func (w *watcher) Close() {
 	w.cancel()
 	w.ended.Wait()
 }
 
-// Status is how it is watched now.
+// Status returns the current state.
 func (w *watcher) Status() watchStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +152,7 @@ func (w *watcher) run() {
 		case out <- next:
 			w.ready = w.ready[1:]
 		case <-timer.C:
-			// What has come meanwhile may belong to what is due.
+			// Changes that arrived meanwhile may belong to the due batch.
 			for more := true; more; {
 				select {
 				case e, ok := <-events:
@@ -169,7 +168,7 @@ func (w *watcher) run() {
 	}
 }
 
-// scan watches a directory and what is in it, and tells how that went.
+// scan watches a directory with its content and updates the status.
 func (w *watcher) scan(dir string, found func(string, fs.DirEntry)) {
 	if dir == "." {
 		w.tree.refused, w.tree.unread = 0, 0
@@ -178,8 +177,7 @@ func (w *watcher) scan(dir string, found func(string, fs.DirEntry)) {
 	w.tell(func(s *watchStatus) { s.Directories, s.Problem = len(w.tree.ignores), w.tree.problem() })
 }
 
-// catchUp tells a file that was written after a time, and after what its trigger has been
-// told last.
+// catchUp reports a file that was written after since and after its trigger's last batch.
 func (w *watcher) catchUp(file string, entry fs.DirEntry, since time.Time) {
 	for _, p := range w.pending {
 		from := p.looked
@@ -192,15 +190,15 @@ func (w *watcher) catchUp(file string, entry fs.DirEntry, since time.Time) {
 	}
 }
 
-// wantsDir reports whether a directory can have something in it that a trigger is for.
+// wantsDir reports whether a directory may contain files of a trigger.
 func (w *watcher) wantsDir(dir string) bool {
 	return dir == "." || slices.ContainsFunc(w.pending, func(p *pending) bool {
 		return len(p.spec.Paths) == 0 || slices.ContainsFunc(p.spec.Paths, func(pattern string) bool { return leadsTo(dir, pattern) })
 	})
 }
 
-// leadsTo reports whether what a pattern is for can be in a directory or below it, or the
-// directory below that.
+// leadsTo reports whether a pattern may match in a directory or below it, or the directory below
+// that.
 func leadsTo(dir, pattern string) bool {
 	pattern = strings.Trim(pattern, "/")
 	fixed := pattern
@@ -211,7 +209,7 @@ func leadsTo(dir, pattern string) bool {
 	return fixed == "" || dir == fixed || strings.HasPrefix(dir, fixed+"/") || strings.HasPrefix(fixed, dir+"/")
 }
 
-// take takes what the system tells.
+// take handles a notification of the system.
 func (w *watcher) take(e fsnotify.Event) {
 	file, inside := w.tree.relative(e.Name)
 	if !inside || file == "." {
@@ -227,13 +225,13 @@ func (w *watcher) take(e fsnotify.Event) {
 		return
 	}
 	info, err := os.Lstat(e.Name)
-	if err != nil { // it is gone again, which is told
+	if err != nil { // already deleted, which is notified separately
 		return
 	}
 	switch {
 	case w.tree.isIgnored(file, info.IsDir()):
 	case info.IsDir():
-		// What is in it already was not told.
+		// Its existing content was not notified.
 		w.scan(file, func(file string, _ fs.DirEntry) { w.found(file) })
 	case info.Mode().IsRegular():
 		w.found(file)
@@ -243,7 +241,7 @@ func (w *watcher) take(e fsnotify.Event) {
 	}
 }
 
-// found tells a file that is there, and was written or is new.
+// found reports a file that exists and was written or is new.
 func (w *watcher) found(file string) {
 	if w.tree.know(file) {
 		w.changed(file, changeModify)
@@ -261,8 +259,8 @@ func (w *watcher) changed(file string, kind changeKind) {
 	}
 }
 
-// ignoreAnew heeds a .gitignore that was written: directories are watched that were not.
-// Those that are ignored now stay watched, and nothing of them is told.
+// ignoreAnew reads a changed .gitignore and watches directories that it no longer ignores. Newly
+// ignored ones stay watched, but their changes are dropped.
 func (w *watcher) ignoreAnew(dir string) {
 	w.scan(dir, func(file string, _ fs.DirEntry) { w.tree.know(file) })
 	for below := range w.tree.ignores {
@@ -273,8 +271,7 @@ func (w *watcher) ignoreAnew(dir string) {
 	w.tell(func(s *watchStatus) { s.Directories = len(w.tree.ignores) })
 }
 
-// overflowLooksBack is how long ago a change may have been of which the system did not
-// tell, since there were too many.
+// overflowLooksBack is how far back to search for changes that the system dropped on overflow.
 const overflowLooksBack = time.Minute
 
 func (w *watcher) failed(err error) {
@@ -292,7 +289,7 @@ func (w *watcher) failed(err error) {
 	})
 }
 
-// makeReady makes batches of what is due.
+// makeReady makes batches of the due changes.
 func (w *watcher) makeReady(now time.Time) {
 	for _, p := range w.pending {
 		due := p.due()
@@ -308,11 +305,11 @@ func (w *watcher) makeReady(now time.Time) {
 	}
 }
 
-// due is when something is to be told next that is not ready.
+// due returns when the next batch that is not ready is due.
 func (w *watcher) due() (next time.Time, any bool) {
 	for _, p := range w.pending {
 		if slices.ContainsFunc(w.ready, func(b changeBatch) bool { return b.ID == p.spec.ID }) {
-			continue // when that is received
+			continue // after that is received
 		}
 		if due := p.due(); !due.IsZero() && (!any || due.Before(next)) {
 			next, any = due, true
@@ -321,7 +318,7 @@ func (w *watcher) due() (next time.Time, any bool) {
 	return next, any
 }
 
-// A changeKind is what has become of a file.
+// changeKind is the kind of a file change.
 type changeKind byte
 
 // Kinds of changes.
@@ -331,24 +328,23 @@ const (
 	changeDelete
 )
 
-// A watchSpec is what one trigger wants to know.
+// watchSpec selects the changes for one trigger.
 type watchSpec struct {
 	ID         string
-	Paths      []string // as of triggerconfig.Trigger
+	Paths      []string // as in triggerconfig.Trigger
 	Extensions []string
 	Ignore     []string
 	Kinds      []changeKind // none: all
 	Debounce   time.Duration
-	Since      time.Time // files that were changed after it are told from the start on; zero: none
+	Since      time.Time // at the start, report files changed after it; zero: none
 }
 
-// A changeBatch is what has changed until nothing changed any more. What is gone again, or
-// came and went, is not in it.
+// changeBatch is the changes of one busy period. Files created and deleted within it are left out.
 type changeBatch struct {
 	ID          string
-	First, Last time.Time // when the first change was told, and the last
-	Paths       []string  // the first of them, relative to the root, with slashes; "." where too many changed to know any
-	Count       int       // at least; of different files
+	First, Last time.Time // times of the first and last change
+	Paths       []string  // the first of them, relative to the root, with slashes; "." if too many changed
+	Count       int       // minimum number of different files
 	Created     int
 	Modified    int
 	Deleted     int
@@ -357,8 +353,8 @@ type changeBatch struct {
 const (
 	mostPaths     = 100
 	mostPathBytes = 16 << 10
-	mostKept      = 1 << 20 // bytes of paths that are kept until it is known which of them are told
-	mostFiles     = 100_000 // of which a batch knows what became of each
+	mostKept      = 1 << 20 // bytes of paths kept for a batch
+	mostFiles     = 100_000 // files whose kind of change a batch tracks
 	longestWait   = 30 * time.Second
 )
 
@@ -366,26 +362,26 @@ var seed = maphash.MakeSeed()
 
 func hashOf(path string) uint64 { return maphash.String(seed, path) }
 
-// A pending is what has changed for a trigger and is not told yet. Its memory is bounded,
-// however many files there are.
+// pending holds the unreported changes for a trigger. Its memory is limited, whatever the number of
+// files.
 type pending struct {
 	spec    watchSpec
 	paths   list
 	ignored list
-	looked  time.Time // when a batch was made last
+	looked  time.Time // time of the last batch
 
 	first, last time.Time // zero: nothing is pending
 	became      map[uint64]changeKind
-	kept        []string // the paths of the first of them
+	kept        []string // the first paths
 	keptBytes   int
-	more        int // changes of files beyond mostFiles
+	more        int // changes beyond mostFiles
 }
 
 func newPending(s watchSpec) *pending {
 	return &pending{spec: s, paths: parseList(s.Paths, true), ignored: parseList(s.Ignore, false), looked: s.Since}
 }
 
-// wants reports whether the trigger is for a file.
+// wants reports whether the trigger matches a file.
 func (p *pending) wants(file string) bool {
 	if len(p.spec.Extensions) > 0 && !slices.ContainsFunc(p.spec.Extensions, func(e string) bool { return strings.HasSuffix(path.Base(file), e) }) {
 		return false
@@ -396,8 +392,8 @@ func (p *pending) wants(file string) bool {
 	return !p.ignored.holds(file, false)
 }
 
-// written is what a file is told as that was written while nobody looked: it may have been
-// created.
+// written returns the kind to report for a file written before the watcher started: it may have
+// been created.
 func (p *pending) written() changeKind {
 	if len(p.spec.Kinds) > 0 && !slices.Contains(p.spec.Kinds, changeModify) && slices.Contains(p.spec.Kinds, changeCreate) {
 		return changeCreate
@@ -420,12 +416,12 @@ func (p *pending) note(file string, kind changeKind, now time.Time) {
 		}
 		return
 	case before == changeCreate && kind == changeDelete:
-		p.became[h] = 0 // it came and went
+		p.became[h] = 0 // created and deleted
 		return
 	case before == changeCreate:
 		return
 	case before == changeDelete && kind == changeCreate:
-		kind = changeModify // it was replaced
+		kind = changeModify // replaced
 	case known && before == 0 && kind == changeDelete:
 		return
 	case known && before == 0:
@@ -437,12 +433,12 @@ func (p *pending) note(file string, kind changeKind, now time.Time) {
 	}
 }
 
-// wants reports whether the trigger is for what has become of a file; 0 is nothing.
+// wants reports whether the trigger matches a kind; 0 is no change.
 func (s watchSpec) wants(k changeKind) bool {
 	return k != 0 && (len(s.Kinds) == 0 || slices.Contains(s.Kinds, k))
 }
 
-// due is when what is pending is to be told; zero: nothing is.
+// due returns when the pending changes are due; zero: none.
 func (p *pending) due() time.Time {
 	if p.became == nil {
 		return time.Time{}
@@ -454,7 +450,7 @@ func (p *pending) due() time.Time {
 	return due
 }
 
-// take is what is pending, which is told then; ok is false where nothing is left of it.
+// take returns the pending changes as a batch; ok is false if none remain.
 func (p *pending) take() (b changeBatch, ok bool) {
 	b = changeBatch{ID: p.spec.ID, First: p.first, Last: p.last, Count: p.more}
 	for _, kind := range p.became {
@@ -481,7 +477,7 @@ func (p *pending) take() (b changeBatch, ok bool) {
 		}
 	}
 	if b.Count > 0 && len(b.Paths) == 0 {
-		b.Paths = []string{"."} // something in it
+		b.Paths = []string{"."} // some file in it
 	}
 	p.looked = p.last
 	p.became, p.kept, p.keptBytes, p.more, p.first, p.last = nil, nil, 0, 0, time.Time{}, time.Time{}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A line that is longer than any name takes nothing away from those after it.
+// An overlong line does not affect the lines after it.
 func TestALongLineOfAnIgnoreFileHidesNoOther(t *testing.T) {
 	name := filepath.Join(t.TempDir(), ".gitignore")
 	if err := os.WriteFile(name, []byte("first\n"+strings.Repeat("x", 70<<10)+"\nbuild\n"), 0o600); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The lists of the other tests are what git does, and so is what this package does with the
-// file of patterns itself.
+// The expectations of the other tests are git's behaviour, and this package agrees with git on the
+// whole pattern file.
 func TestGitIgnoresTheSame(t *testing.T) {
 	git := testkit.NeedTool(t, "git")
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ var patternsOfGit = []string{
 	"docs/*.txt", "/only/here/", "[]x].t", "no[", "foo.*.bar", "mid/*/end", "ends**", "[a-c]1", "*.o\r",
 }
 
-// ignoredByGit and keptByGit are what git does with files where there are these patterns. The
-// tests with the tag clients ask an installed git.
+// ignoredByGit and keptByGit list git's results for these patterns. The tests with the tag clients
+// ask an installed git.
 var (
 	ignoredByGit = []string{
 		"a.log", "sub/a.log", "build/x", "sub/build/y", "top", "a/b", "deep", "p/q/deep", "x/1", "x/2/3", "y/z", "y/1/z", "y/1/2/z", "1.q", "a.r", "d.s",
@@ -29,7 +29,7 @@ var (
 	}
 )
 
-// isIgnoredIn reports whether a file is ignored, or a directory that it is in.
+// isIgnoredIn reports whether a file or one of its directories is ignored.
 func isIgnoredIn(w *tree, file string) bool {
 	ignored := w.isIgnored(file, false)
 	for in := filepath.Dir(file); in != "." && !ignored; in = filepath.Dir(in) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A repository may put a pipe where its .gitignore was between two looks at it. Nobody
-// waits for the other end of that.
+// A repository may replace its .gitignore with a pipe between two reads. The watcher must not block
+// on it.
 func TestAListThatBecomesAPipeHoldsNothingUp(t *testing.T) {
 	dir := t.TempDir()
 	path, pipe, file := filepath.Join(dir, ".gitignore"), filepath.Join(dir, "pipe"), filepath.Join(dir, "file")
@@ -41,7 +41,7 @@ func TestAListThatBecomesAPipeHoldsNothingUp(t *testing.T) {
 	select {
 	case <-read:
 	case <-time.After(time.Minute):
-		f, err := os.OpenFile(path, os.O_RDWR, 0) // lets go who waits
+		f, err := os.OpenFile(path, os.O_RDWR, 0) // unblocks a blocked reader
 		if err == nil {
 			defer f.Close()
 		}

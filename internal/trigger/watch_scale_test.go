@@ -2,6 +2,6 @@
 
 package trigger
 
-// manyFiles is how many files one test makes. The tag soak makes more than the system queues
-// events for; TestChangesThatTheSystemLeavesOutAreLookedFor has such a queue without them.
+// manyFiles is the number of files in a test. With the tag soak it exceeds the system's event
+// queue; TestChangesThatTheSystemLeavesOutAreLookedFor fakes such an overflow.
 const manyFiles = 2_000

@@ -32,8 +32,8 @@ func write(t *testing.T, dir string, files ...string) {
 	}
 }
 
-// watching starts a watcher and returns when it watches what there is: it has told a
-// change of a file of its own, which no spec is for.
+// watching starts a watcher and waits until it watches everything: it has received a change of its
+// own file, which no spec matches.
 func watching(t *testing.T, opts watchOptions) *watcher {
 	t.Helper()
 	w := startWatch(context.Background(), opts)
@@ -61,7 +61,7 @@ func next(t *testing.T, w *watcher) changeBatch {
 	}
 }
 
-// until collects batches until so many different files were told.
+// until collects batches until n different files were reported.
 func until(t *testing.T, w *watcher, files int) (paths map[string]bool) {
 	t.Helper()
 	paths = make(map[string]bool)
@@ -89,15 +89,15 @@ func TestChangesOfFilesAreTold(t *testing.T) {
 	for _, want := range []string{"keep.log", "there.go", "deep/er/new.go", "sub/old.go"} {
 		assert.True(t, paths[want], want)
 	}
-	write(t, dir, "deep/er/est/more.go") // in a directory that came after the start
+	write(t, dir, "deep/er/est/more.go") // in a directory created after the start
 	assert.True(t, until(t, w, 1)["deep/er/est/more.go"])
 	require.NoError(t, os.Remove(filepath.Join(dir, "there.go")))
 	b := next(t, w)
-	for b.Deleted == 0 { // on a slow machine what is above comes in parts
+	for b.Deleted == 0 { // on a slow machine the changes arrive in parts
 		b = next(t, w)
 	}
 	assert.Contains(t, b.Paths, "there.go")
-	// What is ignored from now on is not told.
+	// Newly ignored files are not reported.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "deep", ".gitignore"), []byte("er/\n"), 0o644))
 	assert.True(t, until(t, w, 1)["deep/.gitignore"])
 	write(t, dir, "deep/er/new.go", "deep/seen.go")
@@ -116,8 +116,7 @@ func TestASpecSaysWhatItIsFor(t *testing.T) {
 	assert.Equal(t, map[string]bool{"src/a.go": true, "README.md": true}, until(t, w, 2))
 }
 
-// Editors write another file and give it the name: that is a change of the one that was
-// there.
+// Editors write a new file and rename it: that modifies the existing file.
 func TestAFileThatIsReplacedIsModified(t *testing.T) { synctest.Test(t, testReplaced) }
 
 func testReplaced(t *testing.T) {
@@ -131,7 +130,7 @@ func testReplaced(t *testing.T) {
 	tell := func(file string, op fsnotify.Op) {
 		events <- fsnotify.Event{Name: filepath.Join(dir, file), Op: op}
 	}
-	tell("nothing", fsnotify.Write) // it watches
+	tell("nothing", fsnotify.Write) // the watcher is running
 	for _, seen := range []bool{true, false} {
 		write(t, dir, "a.go.tmp")
 		if seen {
@@ -139,7 +138,7 @@ func testReplaced(t *testing.T) {
 			tell("a.go.tmp", fsnotify.Write)
 		}
 		require.NoError(t, os.Rename(filepath.Join(dir, "a.go.tmp"), filepath.Join(dir, "a.go")))
-		if !seen { // what is told of it comes when it is gone
+		if !seen { // the notification arrives after the deletion
 			tell("a.go.tmp", fsnotify.Create)
 		}
 		tell("a.go.tmp", fsnotify.Rename)
@@ -149,7 +148,7 @@ func testReplaced(t *testing.T) {
 	}
 }
 
-// What was written while nobody looked is told after the start, once.
+// Changes made before the start are reported once.
 func TestWhatWasMissedIsTold(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "before.go", "after.go")
@@ -187,7 +186,7 @@ func TestManyFilesAreOneBatch(t *testing.T) {
 	assert.Equal(t, mostFiles+500, b.Count)
 }
 
-// The same with files that there are.
+// The same with existing files.
 func TestThousandsOfFilesAreToldAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
@@ -233,7 +232,7 @@ func TestWhatCameAndWentIsNotTold(t *testing.T) {
 	assert.Equal(t, []any{2, 1, 1, 0}, []any{b.Count, b.Created, b.Modified, b.Deleted})
 }
 
-// A build makes many files that it takes away again, before what it has made is there.
+// A build creates and deletes many files before it writes its output.
 func TestWhatStaysBehindManyFilesThatCameAndWentIsTold(t *testing.T) {
 	now := time.Now()
 	p := newPending(watchedSpec(watchSpec{}))
@@ -249,7 +248,7 @@ func TestWhatStaysBehindManyFilesThatCameAndWentIsTold(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, []any{1, []string{"made"}}, []any{b.Count, b.Paths})
 
-	// More than anybody keeps.
+	// More than the limit.
 	comeAndGo(mostFiles)
 	_, ok = p.take()
 	assert.False(t, ok)
@@ -269,7 +268,7 @@ func TestWhatStaysBehindManyFilesThatCameAndWentIsTold(t *testing.T) {
 	assert.Equal(t, []any{1, []string{"gone"}}, []any{b.Count, b.Paths})
 }
 
-// limited is a system that lets so many directories be watched.
+// limited is a system with a limit of watched directories.
 type limited struct {
 	notifier
 	mu   sync.Mutex
@@ -305,7 +304,7 @@ func TestALimitOfTheSystemIsTold(t *testing.T) {
 	assert.Equal(t, 3, w.Status().Directories)
 	assert.Contains(t, w.Status().Problem, "2 directories are not watched")
 	assert.Contains(t, w.Status().Problem, "fs.inotify.max_user_watches")
-	write(t, dir, "top") // what is watched stays so
+	write(t, dir, "top") // existing watches stay
 	assert.True(t, until(t, w, 1)["top"])
 
 	none := startWatch(context.Background(), watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
@@ -315,7 +314,7 @@ func TestALimitOfTheSystemIsTold(t *testing.T) {
 	assert.Contains(t, none.Status().Problem, "fs.inotify.max_user_instances")
 }
 
-// Where the system has left changes out, files are looked at.
+// After an overflow, the watcher searches for changed files.
 func TestChangesThatTheSystemLeavesOutAreLookedFor(t *testing.T) { synctest.Test(t, testOverflow) }
 
 func testOverflow(t *testing.T) {
@@ -325,7 +324,7 @@ func testOverflow(t *testing.T) {
 		return silent{}, events, errs, nil
 	}})
 	defer w.Close()
-	events <- fsnotify.Event{Name: filepath.Join(dir, "nothing"), Op: fsnotify.Write} // it watches
+	events <- fsnotify.Event{Name: filepath.Join(dir, "nothing"), Op: fsnotify.Write} // the watcher is running
 	write(t, dir, "a", "b/c")
 	errs <- fsnotify.ErrEventOverflow
 	b := next(t, w)
@@ -368,7 +367,7 @@ func TestOnlyDirectoriesThatMatterAreWatched(t *testing.T) {
 	assert.Equal(t, 3, w.Status().Directories)
 }
 
-// What a project brings to be ignored costs so much and no more.
+// The cost of a project's ignore files is limited.
 func TestLinesOfIgnoreFilesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	lines := strings.Repeat("*.ignored\n", mostIgnoreLines)

@@ -17,35 +17,33 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// never are the names of what is not watched, wherever it is.
+// never are the names that are not watched in any directory.
 var never = []string{".git", "node_modules", ".duet"}
 
-// mostKnown is how many files are known to be there, so that one that is replaced is not
-// told as new.
+// mostKnown limits the known existing files. A replaced known file is not reported as new.
 const mostKnown = 1 << 18
 
-// mostPatterns is how many lines of .gitignore files are heeded in all: they come with a
-// project, and each takes some memory and time.
+// mostPatterns limits the lines of all .gitignore files: they come from the project, and each costs
+// memory and time.
 const mostPatterns = 20_000
 
-// A tree is the directories that are watched. It belongs to the watcher's goroutine.
+// tree holds the watched directories. Only the watcher's goroutine uses it.
 type tree struct {
 	root    string
 	exclude []string // absolute
 	add     func(dir string) error
 	remove  func(dir string)
-	wanted  func(dir string) bool // something in or below it may be for a trigger
+	wanted  func(dir string) bool // reports whether a trigger may match in or below it
 
-	ignores  map[string]list // .gitignore of the directories that are watched, by path
+	ignores  map[string]list // .gitignore of the watched directories, by path
 	files    map[uint64]struct{}
-	patterns int   // of all ignores
-	unread   int   // lines of .gitignore files that were too many
-	refused  int   // directories that could not be watched
-	refusal  error // why the last of them could not
+	patterns int   // number of all patterns
+	unread   int   // .gitignore lines beyond the limit
+	refused  int   // directories that the system refused to watch
+	refusal  error // the last refusal
 }
 
-// isIgnored reports whether a path below the root is not to be told. Its directory is
-// watched.
+// isIgnored reports whether a path below the root is ignored. Its directory is watched.
 func (t *tree) isIgnored(file string, dir bool) bool {
 	if slices.Contains(never, path.Base(file)) || slices.Contains(t.exclude, t.absolute(file)) {
 		return true
@@ -72,14 +70,14 @@ func (t *tree) relative(file string) (string, bool) {
 	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// walk watches a directory and those in it that are not watched yet, and calls found with
-// each file. It goes on until stop.
+// walk watches a directory and its unwatched subdirectories, and calls found with each file. It
+// ends when stop returns true.
 func (t *tree) walk(dir string, stop func() bool, found func(file string, entry fs.DirEntry)) {
 	if stop() || !t.wanted(dir) {
 		return
 	}
 	if _, known := t.ignores[dir]; !known {
-		// Before it is read: what comes meanwhile is told.
+		// Before reading it: later changes are notified.
 		if err := t.add(t.absolute(dir)); err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.refused, t.refusal = t.refused+1, err
@@ -117,7 +115,7 @@ func (t *tree) readIgnores(dir string) {
 	t.ignores[dir] = l
 }
 
-// know notes that a file is there, and reports whether that was known.
+// know records an existing file, and reports whether it was known.
 func (t *tree) know(file string) bool {
 	h := hashOf(file)
 	_, known := t.files[h]
@@ -127,8 +125,7 @@ func (t *tree) know(file string) bool {
 	return known
 }
 
-// forget notes that a file, or a directory with all in it, is not there any more, and
-// reports whether it was a file that was known.
+// forget removes a file, or a directory with its content, and reports whether it was a known file.
 func (t *tree) forget(file string) (wasFile bool) {
 	_, wasFile = t.files[hashOf(file)]
 	delete(t.files, hashOf(file))
@@ -145,7 +142,7 @@ func (t *tree) forget(file string) (wasFile bool) {
 	return false
 }
 
-// problem is why not all is watched, in words.
+// problem describes why some directories are not watched.
 func (t *tree) problem() string {
 	if t.refused == 0 && t.unread > 0 {
 		return fmt.Sprintf("%d lines of .gitignore files are not heeded, since there are more than %d: narrow the paths of the triggers", t.unread, mostPatterns)
@@ -156,7 +153,7 @@ func (t *tree) problem() string {
 	return fmt.Sprintf("%d directories are not watched: %s", t.refused, explain(t.refusal))
 }
 
-// explain says what to do about an error of the system.
+// explain returns the remedy for a system error.
 func explain(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -173,15 +170,15 @@ func changedSince(entry fs.DirEntry, since time.Time) bool {
 	return err == nil && info.ModTime().After(since)
 }
 
-// A pattern is a line of a .gitignore file (gitignore(5)).
+// pattern is a line of a .gitignore file (gitignore(5)).
 type pattern struct {
-	matches *regexp.Regexp // of a path with slashes, below where the pattern stands
-	negated bool           // what it matches is not ignored after all
+	matches *regexp.Regexp // matches a slash-separated path relative to the pattern's directory
+	negated bool           // a match is not ignored
 	dirOnly bool
 }
 
-// parsePattern reads a line; ok is false for one that says nothing. Where anchored is
-// set, what names no place is one at the top, unless it has a * in it.
+// parsePattern parses a line; ok is false for an empty one or a comment. With anchored, a pattern
+// without a slash matches only at the top, unless it contains *.
 func parsePattern(line string, anchored bool) (p pattern, ok bool) {
 	line = trimTrailing(line)
 	if line == "" || line[0] == '#' {
@@ -207,7 +204,7 @@ func parsePattern(line string, anchored bool) (p pattern, ok bool) {
 	return p, err == nil
 }
 
-// trimTrailing cuts off the spaces at the end that are not quoted.
+// trimTrailing removes unescaped trailing spaces.
 func trimTrailing(line string) string {
 	line = strings.TrimSuffix(line, "\r")
 	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
@@ -216,7 +213,7 @@ func trimTrailing(line string) string {
 	return line
 }
 
-// translate is a pattern as a regular expression.
+// translate converts a pattern to a regular expression.
 func translate(glob string) string {
 	var b strings.Builder
 	if rest, ok := strings.CutPrefix(glob, "**/"); ok {
@@ -252,7 +249,7 @@ func translate(glob string) string {
 	return b.String()
 }
 
-// translateClass is [abc], and how long it is in the pattern.
+// translateClass converts [abc], and returns its length in the pattern.
 func translateClass(s string) (class string, n int) {
 	i := 1
 	if i < len(s) && (s[i] == '!' || s[i] == '^') {
@@ -268,7 +265,7 @@ func translateClass(s string) (class string, n int) {
 		i++
 	}
 	if i >= len(s) {
-		return "[", len(s) // git takes it for no pattern either, and so does regexp
+		return "[", len(s) // invalid in git and in regexp
 	}
 	inner := s[1:i]
 	not := ""
@@ -282,7 +279,7 @@ func translateClass(s string) (class string, n int) {
 	return "[" + not + inner + "]", i + 1
 }
 
-// A list is the patterns of a file, or of a trigger. The last that matches counts.
+// list is the patterns of a file or of a trigger. The last match counts.
 type list []pattern
 
 func parseList(lines []string, anchored bool) (l list) {
@@ -294,8 +291,7 @@ func parseList(lines []string, anchored bool) (l list) {
 	return l
 }
 
-// verdict tells whether a path is ignored, and whether any pattern says so or the
-// opposite.
+// verdict reports whether a path is ignored, and whether any pattern matches.
 func (l list) verdict(path string, dir bool) (ignored, said bool) {
 	for i := len(l) - 1; i >= 0; i-- {
 		if p := l[i]; (dir || !p.dirOnly) && p.matches.MatchString(path) {
@@ -305,8 +301,7 @@ func (l list) verdict(path string, dir bool) (ignored, said bool) {
 	return false, false
 }
 
-// holds reports whether a path, or a directory that it is in, is among those that are
-// listed.
+// holds reports whether the list matches a path or one of its directories.
 func (l list) holds(path string, dir bool) bool {
 	for i := 0; i <= len(path); i++ {
 		if i == len(path) || path[i] == '/' {
@@ -321,16 +316,16 @@ func (l list) holds(path string, dir bool) bool {
 const (
 	mostIgnoreFile  = 256 << 10 // bytes
 	mostIgnoreLines = 5000
-	// A longer line names no path that a system has: it is left out, and those after it count.
+	// No system has paths as long as a longer line, so it is skipped.
 	longestIgnoreLine = 4096 // bytes
 )
 
-// readList reads a file of patterns; none where there is no such file.
+// readList reads a file of patterns; it returns none if the file is missing.
 func readList(path string) list {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	// It may have become a pipe since, which would wait for whoever writes it.
+	// The file may have become a pipe, whose open would block.
 	f, err := os.OpenFile(path, os.O_RDONLY|project.NoFollow|project.NonBlocking, 0)
 	if err != nil {
 		return nil

@@ -6,15 +6,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// This file finds in what a compiler, a linter or a test runner prints where
-// something is wrong, and what.
+// This file finds diagnostics in the output of compilers, linters and test runners.
 //
-// A [parser] takes the output line by line, as it comes, and knows the styles of Go and its tests, GCC and
-// Clang, TypeScript, Rust (as people read it, and as JSON), ESLint, pytest and the GNU
-// coding standards, which others follow. What it does not know it passes over: a line that
-// is prose is no diagnostic. It reads no files but go.mod, when tests of Go have failed.
+// A [parser] reads the output line by line. It knows the styles of Go and its tests, GCC and Clang,
+// TypeScript, Rust (text and JSON), ESLint, pytest and the GNU coding standards, which other tools
+// follow. It skips unknown lines. It reads no files except go.mod, after failed Go tests.
 
-// A diagnostic is something that is wrong at a place.
+// diagnostic is a problem at a place.
 type diagnostic = domain.Diagnostic
 
 // The severities.
@@ -24,27 +22,26 @@ const (
 	Note            = domain.SeverityNote
 )
 
-// maxLine is how much of a line is looked at, in bytes, and maxMessage how long a message is.
+// maxLine limits the examined part of a line, and maxMessage a message, in bytes.
 const (
 	maxLine    = 64 << 10
 	maxMessage = 4 << 10
 )
 
-// A parser finds diagnostics. It is for one goroutine at a time.
+// parser finds diagnostics. It is for one goroutine at a time.
 type parser struct {
 	paths  paths
-	eslint string      // the file of the lines that follow, as ESLint's own style has it
-	rust   *diagnostic // has a message, and waits for its place
-	python string      // the last line of pytest that says what was expected
+	eslint string      // the file of the following lines, in ESLint's own style
+	rust   *diagnostic // has a message and waits for its place
+	python string      // pytest's last line with an expectation
 	tests  goTests
 }
 
-// NewParser makes a Parser of what a command prints that runs in a directory of the project
-// at root; both are absolute.
+// NewParser returns a parser for the output of a command in a directory of the project at root.
+// Both paths are absolute.
 func NewParser(root, directory string) *parser { return &parser{paths: newPaths(root, directory)} }
 
-// Line takes the next line, with or without its end, and returns what it tells of, mostly
-// nothing.
+// Line parses the next line, with or without its end, and returns its diagnostics, mostly none.
 func (p *parser) Line(line string) []diagnostic {
 	line = Plain(line)
 	p.paths.follow(line)
@@ -62,8 +59,7 @@ func (p *parser) Line(line string) []diagnostic {
 	return nil
 }
 
-// finish gives diagnostics the names of files that everybody knows, and leaves out what
-// names no file.
+// finish makes file names relative to the project, and drops diagnostics without a file.
 func (p *parser) finish(list []diagnostic) (out []diagnostic) {
 	for _, d := range list {
 		if d.File = p.paths.name(d.File); d.File == "" {
@@ -77,7 +73,7 @@ func (p *parser) finish(list []diagnostic) (out []diagnostic) {
 	return out
 }
 
-// DiagnosticParse finds the diagnostics in a whole output.
+// DiagnosticParse returns the diagnostics in a whole output.
 func DiagnosticParse(root, directory, output string) (list []diagnostic) {
 	p := NewParser(root, directory)
 	for line := range strings.Lines(output) {

@@ -10,18 +10,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// goTests reads what `go test` says of tests that fail. What a test has logged stands
-// below "--- FAIL: NAME", and with -v above it, below "=== RUN NAME"; the files have no
-// directory, and which package they are of comes last.
+// goTests parses the failures of `go test`. The log of a test follows "--- FAIL: NAME", and with -v
+// precedes it, after "=== RUN NAME". File names have no directory, and the package comes last.
 type goTests struct {
-	test    string                  // whose lines come now
-	logged  map[string][]diagnostic // of tests of which nobody knows yet whether they fail
+	test    string                  // the test of the current lines
+	logged  map[string][]diagnostic // logs of tests without a result yet
 	failed  []diagnostic            // of the package
-	writing *diagnostic             // what further lines are part of, if they are indented deeper
+	writing *diagnostic             // receives further lines that are indented deeper
 	indent  int
 }
 
-// mostLogged is how much is remembered of the tests of a package.
+// mostLogged limits the remembered logs of a package's tests.
 const mostLogged = 1000
 
 var (
@@ -31,8 +30,8 @@ var (
 	testifyLabel  = lazyregexp.New(`^(Error Trace|Error|Test|Messages):\s*`)
 )
 
-// line takes a line, and reports whether it is one of `go test`; the package's diagnostics
-// come with its last line.
+// line parses a line, and reports whether it is from `go test`. The package's diagnostics come with
+// its last line.
 func (g *goTests) line(line string, paths *paths) (list []diagnostic, ok bool) {
 	if m := goTestState().FindStringSubmatch(line); m != nil {
 		g.begin(m[1]+m[2], m[3])
@@ -64,7 +63,7 @@ func (g *goTests) line(line string, paths *paths) (list []diagnostic, ok bool) {
 	return nil, true
 }
 
-// begin notes which test the lines are of that follow, or what has become of it.
+// begin records the test of the following lines, or its result.
 func (g *goTests) begin(what, test string) {
 	g.writing = nil
 	switch what {
@@ -94,7 +93,7 @@ func (g *goTests) fail(d diagnostic) {
 	}
 }
 
-// log takes the first line of what a test has logged.
+// log parses the first line of a test's log entry.
 func (g *goTests) log(m []string) {
 	d := diagnostic{File: m[2], Line: number(m[3]), Severity: DiagnosticError, Message: g.test + ": " + m[4], Source: "go test"}
 	g.indent, g.writing = len(m[1]), nil
@@ -108,7 +107,7 @@ func (g *goTests) log(m []string) {
 	}
 }
 
-// goOn takes a further line. Of testify's, what is said elsewhere is left out.
+// goOn adds a further line. It drops testify's repeated details.
 func (g *goTests) goOn(text string) {
 	if m := testifyLabel().FindStringSubmatch(text); m != nil {
 		if m[1] == "Error Trace" || m[1] == "Test" {
@@ -121,10 +120,10 @@ func (g *goTests) goOn(text string) {
 	}
 }
 
-const mostModule = 1 << 20 // bytes that are read of a go.mod
+const mostModule = 1 << 20 // bytes read from a go.mod
 
-// packageDirectory is the directory of a package, which the nearest go.mod tells, or the
-// one in which the tool runs.
+// packageDirectory returns the directory of a package, by the nearest go.mod, or the tool's working
+// directory.
 func packageDirectory(p *paths, name string) string {
 	here := p.entered[len(p.entered)-1]
 	for directory := here; ; directory = filepath.Dir(directory) {
@@ -137,10 +136,10 @@ func packageDirectory(p *paths, name string) string {
 	}
 }
 
-// moduleOf is the module whose go.mod is in a directory; "" if there is none.
+// moduleOf returns the module of a directory's go.mod; "" if it has none.
 func moduleOf(directory string) string {
 	name := filepath.Join(directory, "go.mod")
-	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() { // a pipe would keep us waiting
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() { // a pipe would block
 		return ""
 	}
 	f, err := os.Open(name)

@@ -7,17 +7,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// controls are sequences of ECMA-48, of which colours are some, and of OSC, of which links
-// are some.
+// controls matches control sequences of ECMA-48, such as colours, and OSC, such as links.
 var controls = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]`)
 
-// Plain is a line without its end, colours, and what was written over.
+// Plain returns a line without its end, colours, and overwritten text.
 func Plain(line string) string {
 	line = strings.TrimRight(cut(line, maxLine), "\r\n")
 	if strings.ContainsRune(line, '\x1b') {
 		line = controls().ReplaceAllString(line, "")
 	}
-	if i := strings.LastIndexByte(line, '\r'); i >= 0 { // a progress bar stood there before
+	if i := strings.LastIndexByte(line, '\r'); i >= 0 { // a progress bar was overwritten
 		line = line[i+1:]
 	}
 	return strings.Map(func(r rune) rune {
@@ -28,7 +27,7 @@ func Plain(line string) string {
 	}, strings.ToValidUTF8(line, "\uFFFD"))
 }
 
-// cut is the beginning of s, of no more than most bytes.
+// cut returns at most the first most bytes of s.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// longest is how much of a line is waited for, in bytes, and about how much is passed on at
-// once.
+// longest limits the buffered part of a line, and roughly each piece passed on, in bytes.
 const longest = 8 << 10
 
-// A Reader passes on what a command prints in whole lines, and finds the diagnostics in it.
-// It is for one goroutine at a time.
+// Reader passes on a command's output in whole lines and finds its diagnostics. It is for one
+// goroutine at a time.
 type Reader struct {
 	Parser *parser
-	Text   func(context.Context, string) // gets whole lines, the last one perhaps without its end; nil: nobody wants them
+	Text   func(context.Context, string) // gets whole lines, the last one possibly without its end; may be nil
 	Found  func(context.Context, diagnostic)
 
 	kept []byte // the beginning of a line
 }
 
-// Take takes what was printed.
+// Take reads a piece of output.
 func (r *Reader) Take(ctx context.Context, p []byte) {
 	r.kept = append(r.kept, p...)
 	end := bytes.LastIndexByte(r.kept, '\n') + 1
@@ -31,7 +30,7 @@ func (r *Reader) Take(ctx context.Context, p []byte) {
 	r.kept = append(r.kept[:0], r.kept[end:]...)
 }
 
-// Flush passes on what has no end of a line.
+// Flush passes on an unfinished last line.
 func (r *Reader) Flush(ctx context.Context) {
 	r.pass(ctx, r.kept)
 	r.kept = nil

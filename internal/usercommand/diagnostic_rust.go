@@ -6,7 +6,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// The two lines of rustc that matter: what, and then where.
+// The two relevant lines of rustc: the message, then the place.
 var (
 	rustWhat  = lazyregexp.New(`^(error|warning|note|help)(\[[A-Za-z]\d+\])?: (.+)$`)
 	rustWhere = lazyregexp.New(`^\s*--> (.+):(\d+):(\d+)$`)
@@ -49,7 +49,7 @@ type rustProblem struct {
 	} `json:"spans"`
 }
 
-// rustJSON are the problems in such a line.
+// rustJSON returns the diagnostics of such a line.
 func (p *parser) rustJSON(line string) []diagnostic {
 	var m rustMessage
 	if json.Unmarshal([]byte(line), &m) != nil || m.Reason != "compiler-message" || m.Message == nil {

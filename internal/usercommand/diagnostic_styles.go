@@ -16,12 +16,12 @@ func number(s string) int {
 	return n
 }
 
-// severities are the words of tools.
+// severities maps the words of tools.
 var severities = map[string]string{
 	"error": DiagnosticError, "fatal error": DiagnosticError, "fatal": DiagnosticError, "warning": Warning, "note": Note, "remark": Note, "info": Note, "help": Note, "hint": Note,
 }
 
-// severity takes a severity from the beginning of a message, where there is one.
+// severity splits a severity from the beginning of a message, if present.
 func severity(message string) (severity, rest string) {
 	word, rest, found := strings.Cut(message, ":")
 	if s, known := severities[strings.ToLower(strings.TrimSpace(word))]; found && known {
@@ -30,12 +30,12 @@ func severity(message string) (severity, rest string) {
 	return "", message
 }
 
-// compilers is FILE:LINE[:COLUMN]: MESSAGE, as of Go, GCC, Clang and the GNU coding
-// standards (with PROGRAM: before, and a range of lines and columns). A name may have a
-// drive before it, and spaces in it, but no colon.
+// compilers matches FILE:LINE[:COLUMN]: MESSAGE, as in Go, GCC, Clang and the GNU coding standards
+// (with PROGRAM: before, and a range of lines and columns). A name may have a drive before it, and
+// spaces in it, but no colon.
 var compilers = lazyregexp.New(`^(?:(vet|[A-Za-z][\w.+-]*): )?((?:[A-Za-z]:)?[^\s:"'()\[\]{}<>|=,;*?#$][^:"'<>|*?]*):(\d+)(?:[:.](\d+))?(?:-\d+(?:\.\d+)?)?:\s*(\S.*)$`)
 
-// compiler reads the style that most compilers share.
+// compiler parses the style that most compilers share.
 func compiler(line string) (d diagnostic, ok bool) {
 	m := compilers().FindStringSubmatch(strings.TrimRight(line, " \t"))
 	if m == nil || !isFile(m[2]) {
@@ -81,8 +81,8 @@ func unixESLint(d diagnostic) diagnostic {
 	return d
 }
 
-// isFile reports whether a name is likely one of a file: a time, an address and a word are
-// followed by a colon and a number, too.
+// isFile reports whether a name is probably a file: a time, an address or a word may precede a
+// colon and a number too.
 func isFile(name string) bool {
 	base := path.Base(strings.ReplaceAll(name, "\\", "/"))
 	if strings.HasPrefix(name, "//") || strings.Contains(name, "://") || strings.Contains(base, " ") && path.Ext(base) == "" {
@@ -99,7 +99,7 @@ func isFile(name string) bool {
 	return first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z'
 }
 
-// makeErrors is how make tells of a recipe that failed, and of what it cannot read.
+// makeErrors matches make's messages about a failed recipe or an unreadable makefile.
 var makeErrors = lazyregexp.New(`^\S*make(?:\[\d+\])?: \*\*\* \[(?:([^:\]]+):(\d+): )([^\]]*)\] (.*)$|^([^\s:]*[Mm]akefile[^\s:]*|[^\s:]+\.mk):(\d+): (\*\*\* )?(.*)$`)
 
 func makefile(line string) (d diagnostic, ok bool) {
@@ -142,17 +142,17 @@ func typescript(line string) (d diagnostic, ok bool) {
 	if m[5] != "" {
 		d.Message = m[5] + ": " + d.Message
 	} else {
-		d.Source = "" // as Microsoft's compilers have it, and who follows them
+		d.Source = "" // Microsoft's compilers and similar tools
 	}
 	return d, true
 }
 
-// stylishes is a line of ESLint's own style, below the name of its file.
+// stylishes matches a line of ESLint's own style, below the name of its file.
 var stylishes = lazyregexp.New(`^\s+(\d+):(\d+)\s+(error|warning|info)\s+(.+?)(?:\s{2,}(\S+))?\s*$`)
 
 func (p *parser) stylish(line string) (d diagnostic, ok bool) {
 	if line == "" {
-		return d, false // within a file's lines there is none, but colours may leave one
+		return d, false // it ends the file's lines, except that colours may leave an empty one
 	}
 	if m := stylishes().FindStringSubmatch(line); m != nil && p.eslint != "" {
 		d = diagnostic{File: p.eslint, Line: number(m[1]), Column: number(m[2]), Severity: severities[m[3]], Message: m[4], Source: "eslint"}
@@ -168,8 +168,8 @@ func (p *parser) stylish(line string) (d diagnostic, ok bool) {
 	return d, false
 }
 
-// The lines of pytest that say what was expected, and where it was not so: at the end of a
-// failure (tests/test_a.py:3: AssertionError), and in the summary.
+// The lines of pytest with an expectation and its place: at the end of a failure
+// (tests/test_a.py:3: AssertionError), and in the summary.
 var (
 	pytestPlace = lazyregexp.New(`^\s{0,2}(\S[^:]*\.py):(\d+): ?(.*)$`)
 	pytestError = lazyregexp.New(`^E\s{1,3}(.+)$`)
@@ -192,7 +192,7 @@ func (p *parser) pytest(line string) (d diagnostic, ok bool) {
 	}
 	expected := p.python
 	p.python = ""
-	if word, _ := severity(m[3]); word != "" { // of mypy, ruff and others
+	if word, _ := severity(m[3]); word != "" { // mypy, ruff and others
 		return d, false
 	}
 	if message := strings.TrimSpace(m[3]); expected == "" && !exceptions().MatchString(message) {

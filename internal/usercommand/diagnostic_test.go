@@ -14,8 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// What tools print stands in testdata/*.txt, as they were run in /project; what is read in
-// it stands in testdata/*.golden.
+// testdata/*.txt has the output of tools run in /project; testdata/*.golden has the diagnostics.
 func TestWhatToolsPrint(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -72,7 +71,7 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// go test names files without a directory, and the package below them.
+// go test names files without a directory, and their package later.
 func TestFilesOfGoTestsAreInTheDirectoryOfTheirPackage(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "server"), 0o755))
@@ -82,7 +81,7 @@ func TestFilesOfGoTestsAreInTheDirectoryOfTheirPackage(t *testing.T) {
 		"example.com/shop":         "server/a_test.go",
 		"example.com/shop/a/b":     "server/a/b/a_test.go",
 		"example.com/shopping":     "server/a_test.go",
-		"example.com/other/module": "server/a_test.go", // where the tool runs: nobody knows better
+		"example.com/other/module": "server/a_test.go", // unknown, so the tool's directory
 	} {
 		list := usercommand.DiagnosticParse(root, filepath.Join(root, "server"), fmt.Sprintf(output, name))
 		require.Len(t, list, 1, name)

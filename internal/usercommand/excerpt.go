@@ -4,16 +4,16 @@ import "fmt"
 
 const keptOutput = 128 << 10
 
-// An Excerpt is what a command printed: all of it, or its beginning and its end.
+// Excerpt is a command's output: all of it, or its beginning and end.
 type Excerpt struct {
 	Head    []byte // the beginning; all of it if nothing is missing
-	Tail    []byte // the end, after what is missing
-	Missing int64  // bytes between them that were not kept
+	Tail    []byte // the end, after the missing part
+	Missing int64  // dropped bytes between them
 
 	limit int
 }
 
-// add takes what came next.
+// add appends output.
 func (e *Excerpt) add(p []byte) {
 	half := e.limit / 2
 	if room := half - len(e.Head); room > 0 {
@@ -25,12 +25,12 @@ func (e *Excerpt) add(p []byte) {
 		return
 	}
 	e.Tail = append(e.Tail, p...)
-	if len(e.Tail) > 2*half { // once in a while, not with each piece
+	if len(e.Tail) > 2*half { // not with every piece
 		e.trim()
 	}
 }
 
-// trim leaves no more of the end than is to be kept.
+// trim truncates the end to its limit.
 func (e *Excerpt) trim() {
 	if over := len(e.Tail) - e.limit/2; over > 0 {
 		e.Tail = append(e.Tail[:0], e.Tail[over:]...)
@@ -41,7 +41,7 @@ func (e *Excerpt) trim() {
 // Truncated reports whether a part is missing.
 func (e Excerpt) Truncated() bool { return e.Missing > 0 }
 
-// Text is the excerpt as a text, with a line that says how much is missing.
+// Text returns the excerpt as text, with a line about the missing part.
 func (e Excerpt) Text() string {
 	if e.Missing == 0 {
 		return string(e.Head) + string(e.Tail)

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// running is a command that an executor was given.
+// running is a command in an executor.
 type running struct {
 	id, mark string
-	ctx      context.Context // ends when the command is to end
+	ctx      context.Context // cancelled to end the command
 	output   func(context.Context, []byte)
 	answered chan struct{} // closed when the executor has answered
 
@@ -19,7 +19,7 @@ type running struct {
 	pid     int           // set before started is closed
 	started chan struct{} // closed when it runs
 
-	mu      sync.Mutex // guards the fields below; held while output is passed on
+	mu      sync.Mutex // guards the fields below; held while passing on output
 	over    bool
 	printed Excerpt
 }
@@ -31,7 +31,7 @@ func newRunning(ctx context.Context, c Command) *running {
 	}
 }
 
-// hasStarted notes that the command runs.
+// hasStarted records the start of the command.
 func (r *running) hasStarted(pid int) {
 	r.once.Do(func() {
 		r.pid = pid
@@ -39,7 +39,7 @@ func (r *running) hasStarted(pid int) {
 	})
 }
 
-// print takes what the command printed.
+// print handles output of the command.
 func (r *running) print(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *running) print(p []byte) {
 	}
 }
 
-// finish is what the command printed; nothing is taken after it.
+// finish returns the output; later output is dropped.
 func (r *running) finish() Excerpt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *running) finish() Excerpt {
 	return r.printed
 }
 
-// random is 128 random bits.
+// random returns 128 random bits.
 func random() string {
 	var b [16]byte
 	rand.Read(b[:])

@@ -1,10 +1,9 @@
-// Package usercommand runs a command that a user has written down in a configuration, to
-// its end, in an executor: so it has a process group of its own and a mark in its
-// environment, and ends with whoever asked for it, with the executor and with the hub.
+// Package usercommand runs a configured command to its end in an executor. The command has its own
+// process group and a mark in its environment. It ends with its caller, with the executor and with
+// the hub.
 //
-// A [Runner] knows nothing of what a command is for. It notes the mark of each before that
-// is started, so that the next hub finds what was left behind should this one and its
-// executor die in the same moment.
+// A [Runner] knows nothing of the command's purpose. It stores the mark before the start, so that
+// the next hub can end the command if this one and its executor crash together.
 package usercommand
 
 import (
@@ -20,25 +19,25 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// endsWithin is how long an executor may take to end a command; its own graces (SIGINT, 2 s,
-// SIGTERM, 2 s, SIGKILL) are shorter. One that takes longer is stuck, and is ended itself.
+// endsWithin limits how long an executor may take to end a command. Its own steps (SIGINT, 2 s,
+// SIGTERM, 2 s, SIGKILL) are shorter. An executor that exceeds it is stuck and is killed.
 const endsWithin = 15 * time.Second
 
 // An Executor runs commands; see [catalog.Executor].
 type Executor interface {
 	RunCommand(context.Context, catalog.RunCommandParams) (catalog.RunCommandResult, error)
 	StopCommand(context.Context, catalog.StopCommandParams) (catalog.StopCommandResult, error)
-	// Release gives it back; it may be ended when nobody uses it.
+	// Release returns it; an unused executor may be ended.
 	Release()
-	// Kill ends it at once, with all that it runs.
+	// Kill ends it at once, with everything that it runs.
 	Kill()
 }
 
-// Options are what a Runner needs. All but Logger are required.
+// Options configure a Runner. All but Logger are required.
 type Options struct {
-	// Acquire gets an executor for a command.
+	// Acquire returns an executor for a command.
 	Acquire func(context.Context) (Executor, error)
-	// Write keeps a change.
+	// Write runs a transaction.
 	Write  func(context.Context, func(store.Tx) error) error
 	Logger *slog.Logger
 }
@@ -48,11 +47,11 @@ type Runner struct {
 	opts Options
 	ctx  context.Context // ends with the runner
 
-	mu      sync.Mutex // guards the field below
+	mu      sync.Mutex // guards running
 	running map[string]*running
 }
 
-// New makes a Runner whose commands end when ctx does.
+// New returns a Runner whose commands end with ctx.
 func New(ctx context.Context, opts Options) *Runner {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -60,24 +59,24 @@ func New(ctx context.Context, opts Options) *Runner {
 	return &Runner{opts: opts, ctx: ctx, running: make(map[string]*running)}
 }
 
-// A Command is what to run. Exactly one of Argv and Shell is set.
+// Command describes a command. Exactly one of Argv and Shell is set.
 type Command struct {
-	Argv      []string // a program and its arguments
-	Shell     string   // a line for `sh -c`
-	Directory string   // in which it runs; absolute
+	Argv      []string // program and arguments
+	Shell     string   // line for `sh -c`
+	Directory string   // working directory; absolute
 	Env       map[string]string
-	// Timeout ends the command when it has run so long; 0: never.
+	// Timeout limits the run time; 0: unlimited.
 	Timeout time.Duration
-	// Output, if set, gets what the command prints (standard output and standard error
-	// together) as it comes, from one goroutine at a time. The command is held up while it
-	// does not return, which it has to do when ctx ends.
+	// Output, if set, gets the output as it arrives (standard output and standard error together),
+	// from one goroutine at a time. It blocks the command until it returns, and must return when
+	// ctx ends.
 	Output func(ctx context.Context, piece []byte)
-	// Keep is how much of the output the result has, in bytes: half of it from the beginning,
-	// half from the end. Default 128 KiB.
+	// Keep limits the output in the result, in bytes: half from the beginning, half from the end.
+	// Default 128 KiB.
 	Keep int
 }
 
-// argv is the program and its arguments.
+// argv returns the program and its arguments.
 func (c Command) argv() []string {
 	if c.Shell != "" {
 		return []string{"sh", "-c", c.Shell}
@@ -85,19 +84,19 @@ func (c Command) argv() []string {
 	return c.Argv
 }
 
-// A Result is how a command ended.
+// Result is the outcome of a command.
 type Result struct {
-	ExitCode int    // 128 and the signal's number, if one ended it; -1 if that is not known
+	ExitCode int    // 128 plus the signal's number after a signal; -1 if unknown
 	Signal   string // such as SIGTERM
 	Duration time.Duration
-	TimedOut bool // it was ended because it took longer than Timeout
+	TimedOut bool // ended by Timeout
 	Output   Excerpt
 }
 
-// Succeeded reports whether the command came to its end with status 0.
+// Succeeded reports whether the command ended with status 0.
 func (r Result) Succeeded() bool { return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
 
-// A StartError says that a command could not be started.
+// StartError means that a command could not be started.
 type StartError struct {
 	Program string
 	Reason  string
@@ -107,13 +106,12 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("%s could not be started: %s", e.Program, e.Reason)
 }
 
-// Run runs a command to its end. It returns when nothing of the command's process group is
-// left, also when ctx ends before that: then the group is ended (SIGINT, SIGTERM, SIGKILL,
-// 2 seconds between them), and the error is that of ctx, with a result that has what there
-// is. Programs that a command leaves in the background end with it.
+// Run runs a command to its end. It returns when the command's process group is gone, including
+// programs left in the background. If ctx ends first, the group is ended (SIGINT, SIGTERM, SIGKILL,
+// 2 seconds between them); the error is then that of ctx, with a partial result.
 //
-// A command that fails is a result. The error is a *StartError, that of ctx, a
-// *domain.Error where no executor can be had or it has died, or that of the store.
+// A failed command is a result. The error is a *StartError, that of ctx, a *domain.Error if no
+// executor is available or it has died, or that of the store.
 func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	if len(c.argv()) == 0 || c.argv()[0] == "" {
 		return Result{ExitCode: -1}, &StartError{Program: "the command", Reason: "it is empty"}
@@ -129,9 +127,9 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	return r.runIn(ctx, executor, c)
 }
 
-// runIn is Run in an executor.
+// runIn is Run in a given executor.
 func (r *Runner) runIn(caller context.Context, executor Executor, c Command) (Result, error) {
-	ctx, cancel := context.WithCancel(caller) // ends when the command is to end
+	ctx, cancel := context.WithCancel(caller) // cancelled to end the command
 	defer cancel()
 	if c.Timeout > 0 {
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -150,7 +148,7 @@ func (r *Runner) runIn(caller context.Context, executor Executor, c Command) (Re
 	result := Result{ExitCode: -1, Duration: time.Since(begin)}
 	result.TimedOut = caller.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	close(run.answered)
-	cancel() // whoever takes output is not waited for
+	cancel() // do not wait for Output
 	r.remove(run)
 	beside.Wait()
 	result.Output = run.finish()
@@ -167,7 +165,7 @@ func (r *Runner) runIn(caller context.Context, executor Executor, c Command) (Re
 	return result, caller.Err()
 }
 
-// lost is the error of a command whose executor did not answer.
+// lost returns the error of a command whose executor did not answer.
 func (r *Runner) lost(caller context.Context, err error) error {
 	switch {
 	case caller.Err() != nil:
@@ -178,7 +176,7 @@ func (r *Runner) lost(caller context.Context, err error) error {
 	return &domain.Error{Kind: domain.KindExecutor, Message: "the executor ended while the command ran: start it again", Err: err}
 }
 
-// stopWhen ends a command when ctx ends, until it was answered.
+// stopWhen ends a command when ctx ends, unless it has been answered.
 func (r *Runner) stopWhen(ctx context.Context, executor Executor, run *running) {
 	select {
 	case <-ctx.Done():
@@ -188,7 +186,7 @@ func (r *Runner) stopWhen(ctx context.Context, executor Executor, run *running) 
 	stuck := time.NewTimer(endsWithin)
 	defer stuck.Stop()
 	select {
-	case <-run.started: // before that the executor does not know it
+	case <-run.started: // earlier the executor does not know it
 		call, cancel := context.WithTimeout(r.ctx, endsWithin)
 		defer cancel()
 		if _, err := executor.StopCommand(call, catalog.StopCommandParams{CommandID: run.id}); err != nil {
@@ -206,8 +204,8 @@ func (r *Runner) stopWhen(ctx context.Context, executor Executor, run *running) 
 	}
 }
 
-// CommandStarted takes that a command runs; with CommandOutput it is what [catalog.Daemon]
-// has of commands.
+// CommandStarted handles the start of a command. With CommandOutput it implements the command part
+// of [catalog.Daemon].
 func (r *Runner) CommandStarted(_ context.Context, p catalog.CommandStartedParams) error {
 	run, err := r.command(p.CommandID)
 	if err == nil {
@@ -216,7 +214,7 @@ func (r *Runner) CommandStarted(_ context.Context, p catalog.CommandStartedParam
 	return err
 }
 
-// CommandOutput takes what a command printed, and returns when that was passed on.
+// CommandOutput handles output of a command, and returns after passing it on.
 func (r *Runner) CommandOutput(_ context.Context, p catalog.CommandOutputParams) error {
 	run, err := r.command(p.CommandID)
 	if err != nil {
@@ -250,8 +248,8 @@ func (r *Runner) remove(run *running) {
 	delete(r.running, run.id)
 }
 
-// noteProcess writes down which process leads the group of a command, for systems on which
-// its mark alone does not find it.
+// noteProcess stores the leader of a command's process group, for systems on which the mark alone
+// does not find it.
 func (r *Runner) noteProcess(run *running) {
 	select {
 	case <-run.started:
@@ -263,12 +261,12 @@ func (r *Runner) noteProcess(run *running) {
 	}
 }
 
-// note writes down the mark of a command: whoever opens the database next ends what has it.
+// note stores the mark of a command, so that the next hub can end its processes.
 func (r *Runner) note(ctx context.Context, mark string, pid int) error {
 	return r.opts.Write(ctx, func(t store.Tx) error { return t.PutProcess(domain.Process{PID: pid, Mark: mark}) })
 }
 
-// forget notes that nothing has a mark any more.
+// forget deletes an unused mark.
 func (r *Runner) forget(mark string) error {
 	return r.opts.Write(r.ctx, func(t store.Tx) error { return t.DropProcess(mark) })
 }

@@ -31,18 +31,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A bench is a runner with an executor at the other end of a link.
+// bench is a runner with an executor behind a link.
 type bench struct {
 	*usercommand.Runner
 	endHub context.CancelFunc
 	kill   func() // breaks the link
 
 	mu    sync.Mutex
-	marks map[string]int // what the store has, with the process ids
-	noted []string       // every mark that it had
+	marks map[string]int // marks in the store, with process ids
+	noted []string       // every mark it had
 }
 
-// daemon is the hub, of which only what concerns commands is asked.
+// daemon is the command part of the hub.
 type daemon struct {
 	catalog.Daemon
 	runner *usercommand.Runner
@@ -56,7 +56,7 @@ func (d daemon) CommandOutput(ctx context.Context, p catalog.CommandOutputParams
 	return d.runner.CommandOutput(ctx, p)
 }
 
-// tx keeps the marks of a change.
+// tx records the marks of a transaction.
 type tx struct {
 	store.Tx
 	*bench
@@ -75,7 +75,7 @@ func (t tx) DropProcess(mark string) error {
 	return nil
 }
 
-// kept is how many marks the store has.
+// kept returns the number of stored marks.
 func (b *bench) kept() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,8 +188,8 @@ func TestACommandThatCannotBeStarted(t *testing.T) {
 	assert.Zero(t, b.kept())
 }
 
-// stubborn is a command whose grandchildren ignore what ends others, one of them in a
-// session of its own. Each has written its process id when "ready" is printed.
+// stubborn is a command whose grandchildren ignore signals, one of them in its own session. Each
+// has written its process id when "ready" is printed.
 const stubborn = `trap '' INT TERM
 (trap '' INT TERM HUP; echo $$; while :; do sleep 60; done) &
 setsid sh -c 'trap "" INT TERM HUP; echo; while :; do sleep 60; done' &
@@ -230,7 +230,7 @@ func TestWhatACommandLeavesInTheBackgroundEndsWithIt(t *testing.T) {
 	assert.Empty(t, marked(b.noted[0]))
 }
 
-// A command that prints is held up by who takes that, and others are not.
+// A slow Output blocks its own command and no other.
 func TestACommandWaitsForWhoTakesItsOutput(t *testing.T) {
 	b := newBench(t)
 	first, release := make(chan struct{}), make(chan struct{})

@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// filled is a store with runs in as many threads, each with a message.
+// filled returns a store with runs in as many threads, each with a message.
 func filled(t testing.TB, runs int) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "duet.db"), store.Options{})
@@ -112,8 +112,7 @@ func TestASearchRanksUnlessTooMuchIsFound(t *testing.T) {
 	assert.NotZero(t, hits[0].Rank, "just as many as are ranked")
 }
 
-// The log of SQLite is brought into the database without anybody's doing,
-// and then begins anew.
+// The write-ahead log is copied into the database in the background, and then starts again.
 func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
 	s := filled(t, 1)
 	wal := s.Path() + "-wal"
@@ -127,7 +126,7 @@ func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
 			return nil
 		}))
 	}
-	brought := func() bool { // all of the log is in the database
+	brought := func() bool { // the whole log is in the database
 		index, err := os.ReadFile(s.Path() + "-shm")
 		require.NoError(t, err)
 		// mxFrame and nBackfill: https://sqlite.org/walformat.html#the_wal_index_header
@@ -141,7 +140,7 @@ func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
 	for range 20 {
 		longest := length()
 		write()
-		if length() == longest { // its place was free again
+		if length() == longest { // its space was reused
 			return
 		}
 		require.Eventually(t, brought, 30*time.Second, 5*time.Millisecond, "the events come into the database")
@@ -183,8 +182,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend is what a delta costs: with 64 in a change, as they come
-// from a busy agent.
+// BenchmarkAppend measures a delta, alone and with 64 in a transaction, as from a busy agent.
 func BenchmarkAppend(b *testing.B) {
 	s := filled(b, 1)
 	for b.Loop() {
@@ -200,7 +198,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/event")
 }
 
-// BenchmarkToolCall is what an update of a tool call costs.
+// BenchmarkToolCall measures an update of a tool call.
 func BenchmarkToolCall(b *testing.B) {
 	s := filled(b, 1)
 	n := 0

@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Check looks whether the database at path can be used, without changing it.
-// There being none is no error. Its errors are those of [Open].
+// Check reports whether the database at path can be used, without changing it. A missing database
+// is no error. Its errors are those of [Open].
 func Check(ctx context.Context, path string) error {
 	db, version, err := openToRead(ctx, path)
 	if db == nil || err != nil {
@@ -30,7 +30,7 @@ func Check(ctx context.Context, path string) error {
 		return &OpenError{path, "corrupt", errors.New(found)}
 	}
 	if version < format {
-		return nil // it is empty
+		return nil // empty
 	}
 	if err := checkRows(ctx, db); err != nil {
 		return &OpenError{path, reason(err), err}
@@ -64,8 +64,8 @@ func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err 
 	return db, version, nil
 }
 
-// Conversations returns how many conversations the database at path has, which is not
-// changed: 0 if there is none. Errors are those of [Open].
+// Conversations returns the number of conversations in the database at path, without changing it: 0
+// if none exists. Errors are those of [Open].
 func Conversations(ctx context.Context, path string) (int, error) {
 	db, _, err := openToRead(ctx, path)
 	if db == nil || err != nil {
@@ -79,8 +79,8 @@ func Conversations(ctx context.Context, path string) (int, error) {
 	return n, nil
 }
 
-// KeyAccesses lists when API keys were asked for, the newest first, in the user's
-// own database at path, which is not changed. Errors are those of [Open].
+// KeyAccesses lists the requests for API keys, the newest first, in the user's own database at
+// path, without changing it. Errors are those of [Open].
 func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAccess, error) {
 	db, _, err := openToRead(ctx, path)
 	if db == nil || err != nil {
@@ -136,15 +136,15 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 // The files of a database, without SQLite: can they be opened, are they still the same, which
 // process has a lock, how much room is left.
 
-// A damagedError says why a file cannot be a whole database.
+// damagedError says why a file is not an intact database.
 type damagedError struct{ Problem string }
 
 func (e *damagedError) Error() string { return e.Problem }
 
-// fileVersion is the user_version of the database at path, which is 0 where there is
-// no file, or nothing was ever committed to it. The file is not changed, as SQLite
-// would when it opens it. A file that cannot be a database, or was cut off, is a
-// *DamagedError. https://sqlite.org/fileformat2.html#user_version_number
+// fileVersion returns the user_version of the database at path, without changing the file as SQLite
+// would. It is 0 if the file does not exist or nothing was ever committed. A file that is no
+// database, or truncated, is a *damagedError.
+// https://sqlite.org/fileformat2.html#user_version_number
 func fileVersion(path string) (int, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -157,7 +157,7 @@ func fileVersion(path string) (int, error) {
 	head := make([]byte, 100)
 	n, err := io.ReadFull(f, head)
 	switch {
-	case n == 0 && errors.Is(err, io.EOF): // made, but nothing was ever committed
+	case n == 0 && errors.Is(err, io.EOF): // created without a commit
 		return 0, nil
 	case err != nil:
 		return 0, &damagedError{"it is too short"}
@@ -191,15 +191,13 @@ func checkSize(f *os.File, head []byte) error {
 	return nil
 }
 
-// walFiles are what SQLite keeps open beside a database, as long as it: the
-// write-ahead log, which alone has what was committed lately, and its index, which
-// is also where processes see each other's locks
-// (https://sqlite.org/walformat.html#files_on_disk). SQLite removes them when
-// the last one closes the database, and truncates them meanwhile at most.
+// walFiles are the files that SQLite keeps open beside a database: the write-ahead log, which holds
+// the latest commits, and its index, which also holds locks between processes
+// (https://sqlite.org/walformat.html#files_on_disk). SQLite removes them when the last connection
+// closes the database, and before that at most truncates them.
 var walFiles = []string{"-wal", "-shm"}
 
-// An fileIdentity is which files a database was when it was opened. It may be asked by
-// any goroutine.
+// fileIdentity identifies the files of an opened database. It may be used by any goroutine.
 type fileIdentity struct {
 	database file
 	wal      []file
@@ -210,8 +208,7 @@ type file struct {
 	info fs.FileInfo
 }
 
-// identifyFile notes which files the database at path is. A connection in WAL mode has
-// to be open.
+// identifyFile records the files of the database at path. A connection in WAL mode must be open.
 func identifyFile(path string) (*fileIdentity, error) {
 	var i fileIdentity
 	var err error

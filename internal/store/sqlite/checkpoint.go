@@ -7,19 +7,17 @@ import (
 )
 
 const (
-	// checkpointAfter is after how many changed rows the checkpointer goes to
-	// work.
+	// checkpointAfter is the number of changed rows after which the checkpointer runs.
 	checkpointAfter = 1000
-	// checkpointPause is between its passes, which each wait for the disk twice.
+	// checkpointPause is the interval between its passes, each of which syncs the disk twice.
 	checkpointPause = 3 * time.Second
-	// pageSize is SQLite's, in bytes (https://sqlite.org/pragma.html#pragma_page_size).
+	// pageSize is SQLite's page size, in bytes (https://sqlite.org/pragma.html#pragma_page_size).
 	pageSize = 4096
-	// walMost is the length of SQLite's write-ahead log, in pages, from
-	// which on the writer makes a pass itself, and walAgain is when that is tried
-	// again, if readers were in the way.
+	// walMost is the length of the write-ahead log, in pages, from which the writer itself makes a
+	// pass. walAgain is when it retries if readers were in the way.
 	walMost  = 4 << 10
 	walAgain = 100 * time.Millisecond
-	// restAfter is the silence after which what the work took is given back.
+	// restAfter is the pause after which the memory of the work is freed.
 	restAfter = time.Second
 )
 

@@ -227,7 +227,7 @@ func (q queries) search(ctx context.Context, words string, limit, offset int) ([
 	return hits, err
 }
 
-// matchQuery quotes what a human typed, so that nothing in it is FTS5 syntax
+// matchQuery quotes a user's words, so that they contain no FTS5 syntax
 // (https://sqlite.org/fts5.html#full_text_query_syntax).
 func matchQuery(words string) string {
 	var terms []string
@@ -280,7 +280,7 @@ const (
 	indexPatience = 10 * time.Second
 )
 
-// indexState is where an item stands that is written now.
+// indexState returns the index state of a newly written item.
 func (t *Tx) indexState(i domain.Item) int {
 	if i.Kind == "tool_call" && i.Status != "completed" && i.Status != "failed" {
 		return unready
@@ -363,9 +363,9 @@ func (s *Store) indexLoop() {
 	}
 }
 
-// indexRest puts what is left into the index before the database is closed, so that
-// a reader without a hub finds all of it in one order. Of very many items some are left
-// to that reader, and where the disk is full all are.
+// indexRest indexes the remaining items before the database is closed, so that a reader without a
+// hub finds all of them in one order. Very many items, or all if the disk is full, are left to that
+// reader.
 func (s *Store) indexRest() {
 	if waiting, err := s.unindexed(background, everything); err == nil && waiting && !s.writer.failing.Load() {
 		_ = s.index(background, everything) // what is not indexed is found all the same

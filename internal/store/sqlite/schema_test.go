@@ -55,8 +55,7 @@ func TestSchema(t *testing.T) {
 	require.NoError(t, checkSchema(ctx, conn, format))
 }
 
-// Whatever a schema has that is not ours, or has not: it is found before a
-// table is looked at, by whoever opens the database.
+// A foreign or missing schema element is detected before any table is read.
 func TestASchemaThatIsNotOurs(t *testing.T) {
 	for name, c := range map[string]struct{ change, says string }{
 		"a trigger":               {"CREATE TRIGGER x AFTER INSERT ON runs BEGIN DELETE FROM threads; END", `trigger "x"`},

@@ -28,8 +28,9 @@ type Store struct {
 	ended   sync.WaitGroup
 }
 
-// Open opens the database at path, and creates it if need be. What it cannot open it leaves as it is, and tells by *OpenError.
-// Only one process may have it open for writing: see package project's lock.
+// Open opens the database at path, and creates it if necessary. It leaves a database that it cannot
+// open unchanged, and returns an *OpenError. Only one process may have it open for writing: see
+// package project's lock.
 func Open(ctx context.Context, path string, opts store.Options) (*Store, error) {
 	if err := inspect(ctx, path); err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func Opener(path string) func(context.Context, store.Options) (store.Store, erro
 	}
 }
 
-// prepare sets what holds for the whole database, and makes its tables if it is empty.
+// prepare sets database-wide settings, and creates the tables of an empty database.
 func (s *Store) prepare(ctx context.Context) error {
 	fail := func(err error) error { return &OpenError{s.path, reason(err), err} }
 	conn, err := s.writers.Conn(ctx)
@@ -224,9 +225,8 @@ func (w *writer) identify(path string, valid func() error) error {
 	return nil
 }
 
-// rescue brings what was committed into the database where only what is beside
-// it was removed, and reports whether nothing of it is missing there. The
-// writer's connection still has the log open.
+// rescue copies committed data into the database if only its side files were removed, and reports
+// whether the database is complete. The writer's connection still has the log open.
 func (w *writer) rescue() bool {
 	if w.databaseValid() != nil {
 		return false
@@ -236,7 +236,7 @@ func (w *writer) rescue() bool {
 	return err == nil && busy == 0 && frames == done
 }
 
-// Valid gives a [*store.LostError] if what is written is lost. It is cheap.
+// Valid returns a [*store.LostError] if writes are lost. It is cheap.
 func (s *Store) Valid() error { return s.writer.valid() }
 
 // Locked is err with the process that has the database, where that is why. This

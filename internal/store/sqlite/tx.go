@@ -94,9 +94,8 @@ const (
 	runsPlaced = 8192
 )
 
-// Places are what makes a conversation a list that can be entered anywhere:
-// where in a run which item is. They are counted once, from an index, and kept
-// in memory until the run changes. They may be asked for by any goroutine.
+// places is an index of a conversation's items, for entry at any position. It is built once per run
+// from an index, and kept in memory until the run changes. Any goroutine may use it.
 type places struct {
 	mu   sync.Mutex // guards all of runs
 	runs map[int64]*runPlaces
@@ -159,8 +158,8 @@ func (p *places) put(entry *runPlaces, counted runPlaces) {
 	}
 }
 
-// willChange notes what a transaction changes: a new item is behind all others,
-// an old one may be another number of events.
+// willChange records a transaction's changes: a new item follows all others, and an old one may
+// have another number of events.
 func (p *places) willChange(t *Tx, i domain.Item, old bool) {
 	if old && i.Kind != "tool_call" {
 		return

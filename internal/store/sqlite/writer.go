@@ -38,7 +38,7 @@ type writer struct {
 	rolledBack func()
 	log        string // where SQLite's write-ahead log is
 
-	valid         func() error // an error if what is written is lost
+	valid         func() error // returns an error if writes are lost
 	databaseValid func() error // the same of the database alone, without its log
 
 	last      time.Time // when a commit ended
@@ -92,7 +92,7 @@ func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*w
 	return w, nil
 }
 
-// Write is as of [store.Store].
+// Write implements [store.Store].
 func (s *Store) Write(ctx context.Context, change func(store.Tx) error) error {
 	return s.await(ctx, &operation{change: change, durable: true})
 }
@@ -110,7 +110,7 @@ func (s *Store) await(ctx context.Context, op *operation) error {
 	}
 }
 
-// Enqueue is as of [store.Store].
+// Enqueue implements [store.Store].
 func (s *Store) Enqueue(change func(store.Tx) error, done func(error)) {
 	s.writer.add(&operation{change: change, done: done})
 }
@@ -203,8 +203,8 @@ func (w *writer) loop() {
 	w.conn.Close()
 }
 
-// follow has what is in memory follow a commit, and announces it. err is the commit's,
-// and so that of each operation.
+// follow updates the state in memory after a commit, and announces it. err is the commit's, and so
+// that of each operation.
 func (w *writer) follow(batch []*operation, err error) {
 	var events []domain.Event
 	for _, op := range batch {
@@ -233,8 +233,8 @@ func (w *writer) requestPragma(pragma string) {
 	w.wake.Signal()
 }
 
-// maintain runs what the checkpointer has requested, and wakes the indexer and the
-// checkpointer where there is work for them. It runs between transactions.
+// maintain runs the requests of the checkpointer, and wakes the indexer and the checkpointer if
+// they have work. It runs between transactions.
 func (w *writer) maintain() {
 	w.mu.Lock()
 	pragma := w.pragma
@@ -315,8 +315,8 @@ func (w *writer) commit(batch []*operation) (err error) {
 	return nil
 }
 
-// apply runs one operation inside a savepoint. Its own failure is kept in op;
-// what apply returns is the end of the transaction.
+// apply runs one operation inside a savepoint. It stores the operation's own error in op; an error
+// that it returns ends the transaction.
 func (w *writer) apply(ctx context.Context, op *operation) error {
 	t := w.tx
 	t.now = time.Now()

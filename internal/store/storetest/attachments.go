@@ -51,7 +51,7 @@ func testAttachmentsAreKeptOnce(t *testing.T, k kind) {
 		if err := tx.InsertItem(&item); err != nil {
 			return err
 		}
-		item.ParentID = "task" // told after the question
+		item.ParentID = "task" // reported after the question
 		return tx.UpdateItem(item)
 	})
 	tool, err := s.ToolItem(ctx, run.ID, "t")

@@ -114,7 +114,7 @@ func testWhatIsDeletedLeavesWhatOthersShare(t *testing.T, k kind) {
 			assert.Zero(t, e.Thread)
 		}
 	}
-	// A new run gets a number that nobody had.
+	// A new run gets an unused number.
 	next := AddRun(t, s, other.ID, domain.Completed)
 	assert.Greater(t, next.Task, third.Task)
 }

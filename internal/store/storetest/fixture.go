@@ -48,7 +48,7 @@ func NewRun(thread int64, state domain.State, change ...func(*domain.Run)) domai
 	return r
 }
 
-// AddRun adds a run as of [NewRun].
+// AddRun adds a run made by [NewRun].
 func AddRun(t *testing.T, s store.Store, thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
 	t.Helper()
 	r := NewRun(thread, state, change...)

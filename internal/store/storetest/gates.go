@@ -48,7 +48,7 @@ func testALoopIsFoundByEachOfItsRuns(t *testing.T, k kind) {
 	assert.Empty(t, checked)
 }
 
-// Nothing begins in a conversation while what was done there is checked.
+// No run begins in a conversation while its gates are checked.
 func testNothingStartsWhileGatesAreChecked(t *testing.T, k kind) {
 	s := k.openNew(t)
 	thread, elsewhere := NewThread(t, s, ""), NewThread(t, s, "")

@@ -12,8 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// options are answers of kinds that are known and of one that is not, with
-// members that nobody knows.
+// options returns answers of known kinds and an unknown one, with unknown members.
 func options() []domain.Option {
 	return []domain.Option{
 		{ID: "o", Name: "Yes <b>", Kind: domain.AllowAlways},

@@ -1,6 +1,5 @@
-// Package storetest has the tests that any [store.Store] has to pass: what is
-// kept and found again, the order of the log, and that a change is kept whole or
-// not at all.
+// Package storetest has the tests for every [store.Store]: reads return what was written, the log
+// keeps its order, and transactions are atomic.
 package storetest
 
 import (

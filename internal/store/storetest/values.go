@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// named is an event that can be told from others, by nameOf.
+// named returns an event that nameOf can identify.
 func named(name string) domain.Event {
 	return domain.Event{Payload: domain.MessageAdded{Type: "system", Key: name}}
 }

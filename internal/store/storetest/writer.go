@@ -114,8 +114,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 	RequireGapless(t, AllEvents(t, s), 2)
 }
 
-// Who remembers what a change has done is told when that is undone, and before
-// another one begins.
+// Caches are informed of a rollback before the next transaction begins.
 func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 	var order []string // by the writer's goroutine
 	s, err := k.open(ctx, t.TempDir(), store.Options{RolledBack: func() { order = append(order, "rolled back") }})
