@@ -152,7 +152,7 @@ def headings_in_imenu(home, emacs):
 @scenario
 def code_keeps_the_message(home, emacs):
     """The echo area keeps its message while Emacs loads the mode of a language for the colours of code."""
-    home.init("""(with-eval-after-load 'duet-code
+    home.init("""(with-eval-after-load 'duet-block
   (advice-add 'duet-code--hidden :before (lambda (mode) (unless (featurep 'python) (message "Said before %s" mode)))))
 """)
     home.configure(CONFIG)
