@@ -74,9 +74,11 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 // before it is kept.
 func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	tool := wire.Approval{
-		Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`),
+		Approval: protocol.Approval{
+			ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`),
 			Options: []domain.Option{{ID: "yes", Name: "Yes", Kind: "allow_once"}, {ID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {ID: "no", Name: "No, tell", Kind: "reject_once"}},
-			Rules:   map[string]protocol.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}}},
+			Rules:   map[string]protocol.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}},
+		},
 	}
 	for _, c := range []struct {
 		lines []string
@@ -130,8 +132,10 @@ func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 
 func TestAChoiceIsAnsweredByNumberOrNotAtAll(t *testing.T) {
 	person := wire.Approval{
-		Approval: protocol.Approval{Type: domain.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
-			Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}}},
+		Approval: protocol.Approval{
+			Type: domain.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
+			Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}},
+		},
 	}
 	for line, want := range map[string]protocol.DecisionParams{
 		"2": {Decision: "respond", Option: "b", Comment: "blue"},
