@@ -24,6 +24,7 @@ func (s *site) requireNone(text string) {
 // What stood on a trust that is taken back ends, in an editor's hub as in a
 // daemon.
 func TestARevocationIsFollowed(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"an editor's hub", "a daemon"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -136,35 +136,33 @@ func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 }
 
 // An agent that hangs ends by its time limit, or by C-c, and that is said.
-func TestPromptEndsAnAgentThatHangs(t *testing.T) {
+func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	t.Parallel()
-	t.Run("by its time", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		p := s.prompt(t, "--no-color", "--agent", "demo", "--timeout", "500ms", "hang")
-		p.sees("its time is up")
-		p.sees("failed: it took longer than it may (500ms); raise limits.run_timeout, give it more with prompt --timeout, or continue it (TIMEOUT)")
-		_, status := p.ends()
-		assert.Equal(t, 1, status, p.tty.printed)
-		p = s.prompt(t, "--no-color", "--continue", "last", "--timeout", "600ms", "hang")
-		p.sees("longer than it may (600ms)")
-		_, status = p.ends()
-		assert.Equal(t, 1, status, p.tty.printed)
-		s.daemon()
-		defer func() { _, _ = s.command("daemon", "stop") }()
-		list, err := s.command("task", "list")
-		require.NoError(t, err)
-		assert.Regexp(t, `(?m)^task-0002 +failed: TIMEOUT +demo `, list)
-	})
-	t.Run("by C-c", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		p := s.prompt(t, "--no-color", "--agent", "demo", "hang")
-		p.sees("Edit demo.txt")
-		require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-		p.sees("interrupting; press C-c again")
-		p.sees("interrupted")
-		_, status := p.ends()
-		assert.Equal(t, 130, status, p.tty.printed)
-	})
+	s := newSite(t)
+	p := s.prompt(t, "--no-color", "--agent", "demo", "--timeout", "500ms", "hang")
+	p.sees("its time is up")
+	p.sees("failed: it took longer than it may (500ms); raise limits.run_timeout, give it more with prompt --timeout, or continue it (TIMEOUT)")
+	_, status := p.ends()
+	assert.Equal(t, 1, status, p.tty.printed)
+	p = s.prompt(t, "--no-color", "--continue", "last", "--timeout", "600ms", "hang")
+	p.sees("longer than it may (600ms)")
+	_, status = p.ends()
+	assert.Equal(t, 1, status, p.tty.printed)
+	s.daemon()
+	defer func() { _, _ = s.command("daemon", "stop") }()
+	list, err := s.command("task", "list")
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^task-0002 +failed: TIMEOUT +demo `, list)
+}
+
+func TestPromptEndsAnAgentThatHangsWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.prompt(t, "--no-color", "--agent", "demo", "hang")
+	p.sees("Edit demo.txt")
+	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+	p.sees("interrupting; press C-c again")
+	p.sees("interrupted")
+	_, status := p.ends()
+	assert.Equal(t, 130, status, p.tty.printed)
 }

@@ -159,7 +159,6 @@ func TestAgentsThatHangAreKilled(t *testing.T) {
 		{"from the start, and ignores signals", "hello", "deaf", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t)
 			s.agents(`
 [agents.mute]
