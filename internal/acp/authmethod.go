@@ -23,12 +23,12 @@ const (
 type AuthMethod struct {
 	ID          string      `json:"id"`
 	Name        string      `json:"name"`
-	Description string      `json:"description"`
-	Type        string      `json:"type"`
-	Args        []string    `json:"args"`    // of [Terminal]: beyond the agent's own
-	Env         environment `json:"env"`     // of [Terminal]
-	Variable    string      `json:"varName"` // of [AuthVariable], as it was first
-	Variables   []variable  `json:"vars"`    // of [AuthVariable]
+	Description string      `json:"description,omitempty"`
+	Type        string      `json:"type,omitempty"`
+	Args        []string    `json:"args,omitempty"`    // of [Terminal]: beyond the agent's own
+	Env         environment `json:"env,omitempty"`     // of [Terminal]
+	Variable    string      `json:"varName,omitempty"` // of [AuthVariable], as it was first
+	Variables   []variable  `json:"vars,omitempty"`    // of [AuthVariable]
 	Meta        struct {
 		// A command of its own, of agents that are older than the type terminal.
 		Terminal *struct {
@@ -40,7 +40,7 @@ type AuthMethod struct {
 		APIKey *struct {
 			Provider string `json:"provider"`
 		} `json:"api-key"`
-	} `json:"_meta"`
+	} `json:"_meta,omitzero"`
 }
 
 type variable struct {

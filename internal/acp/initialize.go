@@ -22,21 +22,61 @@ type InitializeRequest struct {
 	ClientCapabilities ClientCapabilities  `json:"clientCapabilities"`
 }
 
-// An Implementation names a program.
+// UnmarshalJSON implements json.Unmarshaler. What cannot be read of what a client says of itself
+// it does not say, and it cannot do it: clients that are newer have to work.
+func (r *InitializeRequest) UnmarshalJSON(raw []byte) error {
+	var said struct {
+		ProtocolVersion                                    int
+		Info, Capabilities, ClientInfo, ClientCapabilities json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return err
+	}
+	*r = InitializeRequest{ProtocolVersion: said.ProtocolVersion, Info: new(Implementation), Capabilities: new(ClientCapabilities)}
+	_ = json.Unmarshal(said.Info, r.Info)
+	_ = json.Unmarshal(said.Capabilities, r.Capabilities)
+	_ = json.Unmarshal(said.ClientInfo, &r.ClientInfo)
+	_ = json.Unmarshal(said.ClientCapabilities, &r.ClientCapabilities)
+	return nil
+}
+
+// An Implementation is a program, as it names itself.
 type Implementation struct {
 	Name    string `json:"name"`
+	Title   string `json:"title,omitempty"`
 	Version string `json:"version"`
 }
 
-// ClientCapabilities are those of a client. Files, terminals and plans are of version 1 only.
+// ClientCapabilities are what a client can do for an agent. Files, terminals and plans are of
+// version 1 only. A raw one is absent or null if the client cannot do it, see [Has].
 type ClientCapabilities struct {
-	FS          *FileCapabilities `json:"fs,omitempty"`
-	Terminal    bool              `json:"terminal,omitempty"`
-	Session     json.RawMessage   `json:"session,omitempty"`
-	Elicitation json.RawMessage   `json:"elicitation,omitempty"`
-	Plan        json.RawMessage   `json:"plan,omitempty"` // plan_update and plan_removed
-	Auth        json.RawMessage   `json:"auth,omitempty"`
-	Meta        json.RawMessage   `json:"_meta,omitempty"`
+	FS       FileCapabilities `json:"fs,omitzero"`
+	Terminal bool             `json:"terminal,omitempty"`
+	Session  struct {
+		ConfigOptions struct {
+			Boolean json.RawMessage `json:"boolean,omitempty"` // options that are true or false
+		} `json:"configOptions,omitzero"`
+		Notices    json.RawMessage `json:"notices,omitempty"`
+		Compaction json.RawMessage `json:"compaction,omitempty"`
+	} `json:"session,omitzero"`
+	Elicitation struct {
+		Form json.RawMessage `json:"form,omitempty"`
+		URL  json.RawMessage `json:"url,omitempty"`
+	} `json:"elicitation,omitzero"`
+	Plan json.RawMessage `json:"plan,omitempty"` // plan_update and plan_removed
+	Auth struct {
+		Terminal json.RawMessage `json:"terminal,omitempty"` // true or, in version 2, an object
+	} `json:"auth,omitzero"`
+	Meta struct {
+		TerminalAuth   bool `json:"terminal-auth,omitempty"`   // as Auth.Terminal was called before it was in the protocol
+		TerminalOutput bool `json:"terminal_output,omitempty"` // it shows terminals that are the agent's
+	} `json:"_meta,omitzero"`
+}
+
+// SignsInInTerminal reports whether the client runs the agent's program in a terminal for
+// the user to sign in.
+func (c ClientCapabilities) SignsInInTerminal() bool {
+	return Has(c.Auth.Terminal) || c.Meta.TerminalAuth
 }
 
 // FileCapabilities say which requests for files a client serves.
@@ -50,7 +90,10 @@ type FileCapabilities struct {
 func Offer(can ClientCapabilities) InitializeRequest {
 	us := Implementation{Name: "duet", Version: "1"}
 	can2 := can
-	can2.FS, can2.Terminal, can2.Plan = nil, false, nil
+	can2.FS, can2.Terminal, can2.Plan = FileCapabilities{}, false, nil
+	if Has(can.Auth.Terminal) {
+		can2.Auth.Terminal = Supported
+	}
 	return InitializeRequest{ProtocolVersion: Version2, Info: &us, Capabilities: &can2, ClientInfo: us, ClientCapabilities: can}
 }
 
@@ -71,11 +114,9 @@ type Initialized struct {
 	Prompt          PromptCapabilities
 	Session         SessionCapabilities
 	MCP             MCPCapabilities
-	Auth            struct {
-		Logout json.RawMessage `json:"logout"`
-	}
-	CapabilityMeta json.RawMessage // _meta of the capabilities
-	Meta           json.RawMessage // _meta of the answer
+	Auth            AgentAuthCapabilities
+	CapabilityMeta  json.RawMessage // _meta of the capabilities
+	Meta            json.RawMessage // _meta of the answer
 }
 
 // PromptCapabilities say what an agent takes in prompts beside text and links.
@@ -87,13 +128,13 @@ type PromptCapabilities struct {
 
 // SessionCapabilities name the methods of sessions that an agent has.
 type SessionCapabilities struct {
-	List                  json.RawMessage `json:"list"`
-	Resume                json.RawMessage `json:"resume"`
-	Fork                  json.RawMessage `json:"fork"`
-	Close                 json.RawMessage `json:"close"`
-	Delete                json.RawMessage `json:"delete"`
-	AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
-	SystemPrompt          json.RawMessage `json:"systemPrompt"`
+	List                  json.RawMessage `json:"list,omitempty"`
+	Resume                json.RawMessage `json:"resume,omitempty"`
+	Fork                  json.RawMessage `json:"fork,omitempty"`
+	Close                 json.RawMessage `json:"close,omitempty"`
+	Delete                json.RawMessage `json:"delete,omitempty"`
+	AdditionalDirectories json.RawMessage `json:"additionalDirectories,omitempty"`
+	SystemPrompt          json.RawMessage `json:"systemPrompt,omitempty"`
 }
 
 // MCPCapabilities name the kinds of MCP servers that an agent takes beside programs.
@@ -104,11 +145,11 @@ type MCPCapabilities struct {
 
 // Has reports whether a capability is there: null is none.
 func Has(capability json.RawMessage) bool {
-	return len(capability) > 0 && string(capability) != "null"
+	return len(capability) > 0 && string(capability) != "null" && string(capability) != "false"
 }
 
-// baseline is a capability that each agent of version 2 has.
-var baseline = json.RawMessage(`{}`)
+// Supported is the value of a capability that has no more to say.
+var Supported = json.RawMessage(`{}`)
 
 // capabilities2 are the capabilities of an agent of version 2.
 type capabilities2 struct {
@@ -134,10 +175,8 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 			PromptCapabilities  PromptCapabilities
 			SessionCapabilities SessionCapabilities
 			MCPCapabilities     MCPCapabilities
-			Auth                struct {
-				Logout json.RawMessage `json:"logout"`
-			}
-			Meta json.RawMessage `json:"_meta"`
+			Auth                AgentAuthCapabilities
+			Meta                json.RawMessage `json:"_meta"`
 		}
 
 		Info         *domain.AgentInfo // of version 2, which requires it
@@ -162,11 +201,11 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	}
 	session := said.Capabilities.Session
 	i.Info, i.CapabilityMeta, i.Session = said.Info, said.Capabilities.Meta, session.SessionCapabilities
-	i.Session.List, i.Session.Resume, i.Session.Close = baseline, baseline, baseline
+	i.Session.List, i.Session.Resume, i.Session.Close = Supported, Supported, Supported
 	i.Prompt = PromptCapabilities{Image: Has(session.Prompt.Image), Audio: Has(session.Prompt.Audio), EmbeddedContext: Has(session.Prompt.EmbeddedContext)}
 	i.MCP.HTTP = Has(session.MCP.HTTP)
 	if len(i.AuthMethods) > 0 {
-		i.Auth.Logout = baseline
+		i.Auth.Logout = Supported
 	}
 	return nil
 }

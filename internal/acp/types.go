@@ -3,16 +3,25 @@ package acp
 // Methods of agents.
 const (
 	MethodInitialize      = "initialize"
+	MethodAuthenticate    = "authenticate" // of version 1
+	MethodAuthLogin       = "auth/login"   // of version 2
+	MethodLogout          = "logout"       // of version 1
+	MethodAuthLogout      = "auth/logout"  // of version 2
 	MethodSessionNew      = "session/new"
 	MethodSessionLoad     = "session/load" // of version 1; in version 2, session/resume with replayFrom
 	MethodSessionResume   = "session/resume"
 	MethodSessionFork     = "session/fork" // not stable yet
 	MethodSessionClose    = "session/close"
+	MethodSessionList     = "session/list"
+	MethodSessionDelete   = "session/delete"
 	MethodSessionPrompt   = "session/prompt"
+	MethodSessionSteering = "_session/steering" // an extension of claude-agent-acp and codex-acp
 	MethodSessionCancel   = "session/cancel"
 	MethodSessionSetMode  = "session/set_mode"  // of version 1
 	MethodSessionSetModel = "session/set_model" // of older agents
 	MethodSessionSetValue = "session/set_config_option"
+	MethodTerminalCancel  = "terminal/cancel"  // of version 2
+	MethodToolCallCancel  = "tool_call/cancel" // of version 2
 )
 
 // Methods of clients. Those for files and terminals are of version 1.
@@ -20,6 +29,7 @@ const (
 	MethodSessionUpdate     = "session/update"
 	MethodRequestPermission = "session/request_permission"
 	MethodElicit            = "elicitation/create"
+	MethodElicitationDone   = "elicitation/complete" // a notification
 	MethodReadTextFile      = "fs/read_text_file"
 	MethodWriteTextFile     = "fs/write_text_file"
 	MethodTerminalCreate    = "terminal/create"
@@ -29,21 +39,15 @@ const (
 	MethodTerminalRelease   = "terminal/release"
 )
 
-// A ContentBlock is a text or a link of a prompt.
-type ContentBlock struct {
-	Type string `json:"type"`
-	Text string `json:"text,omitempty"`
-	Name string `json:"name,omitempty"`
-	URI  string `json:"uri,omitempty"`
-}
+// The notification by which either side takes a request back, and the member of its parameters
+// that has the id of the request.
+const (
+	MethodCancelRequest = "$/cancel_request"
+	CancelRequestMember = "requestId"
+)
 
-// TextBlock is a text.
-func TextBlock(text string) ContentBlock { return ContentBlock{Type: "text", Text: text} }
-
-// ResourceLinkBlock is a link to a resource.
-func ResourceLinkBlock(name, uri string) ContentBlock {
-	return ContentBlock{Type: "resource_link", Name: name, URI: uri}
-}
+// An Empty is a result, or the value of a capability, that has no more to say.
+type Empty struct{}
 
 // A Variable is a variable of an environment, or a header.
 type Variable struct {
@@ -97,6 +101,6 @@ type TerminalOutputResult struct {
 
 // An ExitStatus is how a program has ended.
 type ExitStatus struct {
-	ExitCode *int    `json:"exitCode,omitempty"`
-	Signal   *string `json:"signal,omitempty"`
+	ExitCode *int   `json:"exitCode,omitempty"`
+	Signal   string `json:"signal,omitempty"`
 }

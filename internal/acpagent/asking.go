@@ -13,6 +13,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
@@ -43,7 +44,7 @@ func (s *session) ask(q wire.Approval) {
 		s.requiresAction(q.SessionID)
 	}
 	if !asker.Fits(q) {
-		s.remark(warning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
+		s.remark(acp.SeverityWarning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
 			"%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals", agentName(q), questionInWords(q))
 		return
 	}
@@ -58,7 +59,7 @@ func (s *session) ask(q wire.Approval) {
 }
 
 // await waits for the user's answer, and makes it the decision.
-func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about schemaToolCall) {
+func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about acp.ToolCall) {
 	log := s.agent.opts.Logger
 	decision, err := asker.Ask(ctx, s.id, q, about)
 	switch {
@@ -76,7 +77,7 @@ func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about
 		log.Warn("an answer was not taken", "approval", q.ApprovalID, "err", err)
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.remark(warning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc approvals",
+		s.remark(acp.SeverityWarning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc approvals",
 			"your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals", message(err))
 	} else if !decided.Success {
 		log.Info("an answer came too late", "approval", q.ApprovalID, "why", decided.Error)
@@ -137,16 +138,16 @@ type questionClient interface {
 // An asker asks the user of a client.
 type asker struct {
 	Client questionClient
-	Can    clientCapabilities
+	Can    acp.ClientCapabilities
 	// Spelled makes the request for permission as the client's version of the protocol
 	// has it; nil: as it is.
-	Spelled func(wire.Approval, permissionRequest) any
+	Spelled func(wire.Approval, acp.PermissionRequest) any
 }
 
 // The answers to a question of an agent that offers none.
-var ownOptions = []permissionOption{
-	{OptionID: "duet-allow", Name: "Allow", Kind: allowOnce},
-	{OptionID: "duet-reject", Name: "Reject", Kind: rejectOnce},
+var ownOptions = []acp.PermissionOption{
+	{OptionID: "duet-allow", Name: "Allow", Kind: acp.AllowOnce},
+	{OptionID: "duet-reject", Name: "Reject", Kind: acp.RejectOnce},
 }
 
 // Fits reports whether the client can show a question so that it can be answered
@@ -154,18 +155,18 @@ var ownOptions = []permissionOption{
 func (a asker) Fits(q wire.Approval) bool {
 	switch {
 	case q.Mode == domain.ElicitForm:
-		return schemaHas(a.Can.Elicitation.Form)
+		return acp.Has(a.Can.Elicitation.Form)
 	case q.Mode == domain.ElicitURL:
-		return schemaHas(a.Can.Elicitation.URL)
+		return acp.Has(a.Can.Elicitation.URL)
 	case q.Type == domain.HumanContact:
-		return len(q.Options) > 0 || schemaHas(a.Can.Elicitation.Form)
+		return len(q.Options) > 0 || acp.Has(a.Can.Elicitation.Form)
 	}
 	return true
 }
 
 // Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
 // error of ctx where the question was answered elsewhere.
-func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*protocol.DecisionParams, error) {
+func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	if q.Mode != "" || q.Type == domain.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
 	}
@@ -173,19 +174,19 @@ func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about s
 }
 
 // permit asks whether a tool may run, or which of the agent's answers it is to be.
-func (a asker) permit(ctx context.Context, session string, q wire.Approval, about schemaToolCall) (*protocol.DecisionParams, error) {
+func (a asker) permit(ctx context.Context, session string, q wire.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	options := offered(q)
-	var answer permissionResponse
-	asked := permissionRequest{SessionID: session, ToolCall: about, Options: options}
+	var answer acp.PermissionResponse
+	asked := acp.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
 	var params any = asked
 	if a.Spelled != nil {
 		params = a.Spelled(q, asked)
 	}
-	err := a.Client.Call(ctx, requestPermission, params, &answer)
-	if err != nil || answer.Outcome.Outcome != selected {
+	err := a.Client.Call(ctx, acp.MethodRequestPermission, params, &answer)
+	if err != nil || answer.Outcome.Outcome != acp.Selected {
 		return nil, err
 	}
-	i := slices.IndexFunc(options, func(o permissionOption) bool { return o.OptionID == answer.Outcome.OptionID })
+	i := slices.IndexFunc(options, func(o acp.PermissionOption) bool { return o.OptionID == answer.Outcome.OptionID })
 	if i < 0 {
 		return nil, fmt.Errorf("the client chose the option %q, which was not offered", answer.Outcome.OptionID)
 	}
@@ -194,7 +195,7 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 	if len(q.Options) > 0 {
 		d.Option = chosen.OptionID
 	}
-	switch rejects := chosen.Kind == rejectOnce || chosen.Kind == rejectAlways; {
+	switch rejects := chosen.Kind == acp.RejectOnce || chosen.Kind == acp.RejectAlways; {
 	case rejects:
 		d.Decision, d.Comment = protocol.Deny, chosen.Name
 	case q.Type == domain.HumanContact:
@@ -206,17 +207,17 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 }
 
 // offered are the agent's own answers, each of a kind that clients know.
-func offered(q wire.Approval) []permissionOption {
+func offered(q wire.Approval) []acp.PermissionOption {
 	if len(q.Options) == 0 {
 		return ownOptions
 	}
-	options := make([]permissionOption, len(q.Options))
+	options := make([]acp.PermissionOption, len(q.Options))
 	for i, o := range q.Options {
-		options[i] = permissionOption{OptionID: o.ID, Name: cmp.Or(o.Name, o.ID), Kind: string(o.Kind)}
+		options[i] = acp.PermissionOption{OptionID: o.ID, Name: cmp.Or(o.Name, o.ID), Kind: string(o.Kind)}
 		switch string(o.Kind) {
-		case allowOnce, allowAlways, rejectOnce, rejectAlways:
+		case acp.AllowOnce, acp.AllowAlways, acp.RejectOnce, acp.RejectAlways:
 		default:
-			options[i].Kind = allowOnce
+			options[i].Kind = acp.AllowOnce
 		}
 	}
 	return options
@@ -229,7 +230,7 @@ var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerFie
 
 // elicit has the user fill in a form, open an address, or answer in words.
 func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*protocol.DecisionParams, error) {
-	r := elicitationRequest{SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
+	r := acp.ElicitationRequest{SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
 	inWords := q.Mode == ""
 	switch {
 	case inWords:
@@ -240,8 +241,8 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*pr
 			r.Message += "\n" + strings.Join(q.URLWarnings, "\n")
 		}
 	}
-	var answer elicitationResponse
-	if err := a.Client.Call(ctx, elicitationCreate, r, &answer); err != nil {
+	var answer acp.ElicitationResponse
+	if err := a.Client.Call(ctx, acp.MethodElicit, r, &answer); err != nil {
 		return nil, err
 	}
 	d := &protocol.DecisionParams{ApprovalID: q.ApprovalID}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -22,8 +23,8 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 		return "", false, nil
 	}
 	s.order.Lock()
-	isOurs := slices.ContainsFunc(s.settings.commands, func(c schemaCommand) bool {
-		return c.Name == name && slices.ContainsFunc(ownCommands, func(own schemaCommand) bool { return own.Description == c.Description })
+	isOurs := slices.ContainsFunc(s.settings.commands, func(c acp.Command) bool {
+		return c.Name == name && slices.ContainsFunc(ownCommands, func(own acp.Command) bool { return own.Description == c.Description })
 	})
 	s.order.Unlock()
 	if !isOurs {
@@ -42,15 +43,15 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 
 // commandRan sends the output of a command of Duet's, and returns the response to its
 // prompt. Version 2 has it in a short turn, unless the agent works.
-func (s *session) commandRan(prompt []json.RawMessage, text string) promptResponse {
+func (s *session) commandRan(prompt []json.RawMessage, text string) acp.PromptResponse {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if !s.version2 {
 		s.tell(words("%s", text))
-		return promptResponse{StopReason: endTurn}
+		return acp.PromptResponse{StopReason: acp.StopEndTurn}
 	}
 	s.mu.Lock()
-	isIdle := s.work.now() == stateIdle
+	isIdle := s.work.now() == acp.StateIdle
 	s.mu.Unlock()
 	message := userMessage2(uuid.NewString())
 	for _, block := range prompt {
@@ -58,16 +59,16 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) promptRespon
 	}
 	s.tell(message)
 	if isIdle {
-		s.tell(s.stateUpdate(stateRunning)...)
+		s.tell(s.stateUpdate(acp.StateRunning)...)
 	}
 	s.tell(words("%s", text))
 	if isIdle {
-		updates := s.stateUpdate(stateIdle)
-		end := updates[len(updates)-1].(stateUpdate)
-		end.StopReason = endTurn
+		updates := s.stateUpdate(acp.StateIdle)
+		end := updates[len(updates)-1].(acp.StateUpdate)
+		end.StopReason = acp.StopEndTurn
 		s.tell(append(updates[:len(updates)-1], end)...)
 	}
-	return promptResponse{MessageID: message.MessageID}
+	return acp.PromptResponse{MessageID: message.MessageID}
 }
 
 // agentCommand chooses the agent behind, or lists those that there are.
@@ -76,8 +77,8 @@ func (s *session) agentCommand(ctx context.Context, name string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	var o schemaConfigOption
-	if i := slices.IndexFunc(v.options, func(o schemaConfigOption) bool { return o.ID == configAgent }); i >= 0 {
+	var o acp.ConfigOption
+	if i := slices.IndexFunc(v.options, func(o acp.ConfigOption) bool { return o.ID == configAgent }); i >= 0 {
 		o = v.options[i]
 	}
 	switch {
@@ -96,7 +97,7 @@ func (s *session) agentCommand(ctx context.Context, name string) (string, error)
 }
 
 // others lists the agents that can be chosen, if there are some.
-func others(o schemaConfigOption) string {
+func others(o acp.ConfigOption) string {
 	if len(o.Options) < 2 {
 		return ""
 	}

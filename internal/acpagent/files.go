@@ -11,6 +11,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -42,7 +43,7 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 	var file struct {
 		Content string `json:"content"`
 	}
-	err := s.conn.Call(ctx, readTextFile, map[string]string{"sessionId": s.id, "path": p.Path}, &file)
+	err := s.conn.Call(ctx, acp.MethodReadTextFile, map[string]string{"sessionId": s.id, "path": p.Path}, &file)
 	return map[string]string{"text": file.Content}, err
 }
 
@@ -85,25 +86,23 @@ func (a *agent) beginning() (list []<-chan struct{}) {
 type editor struct {
 	mu      sync.Mutex // guards the fields below
 	version int        // of the protocol
-	can     clientCapabilities
+	can     acp.ClientCapabilities
 	name    string
 }
 
 // initialize takes what a client says of itself in its first request, and chooses the
 // version of the protocol.
-func (e *editor) initialize(p initializeRequest) {
-	version, can, info := version1, p.ClientCapabilities, p.ClientInfo
-	if p.ProtocolVersion >= version2 {
-		version, can, info = version2, p.Capabilities, p.Info
+func (e *editor) initialize(p acp.InitializeRequest) {
+	version, can, who := acp.Version1, p.ClientCapabilities, p.ClientInfo
+	if p.ProtocolVersion >= acp.Version2 {
+		version, can, who = acp.Version2, *p.Capabilities, *p.Info
 	}
-	var who implementation
-	_ = json.Unmarshal(info, &who) // one that does not say
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.version, e.can, e.name = version, readCapabilities(can), cmp.Or(who.Title, who.Name, "a client")
-	if version == version2 { // which has nothing else of what Duet asks for
-		e.can = clientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
-		e.can.Session.ConfigOptions.Boolean = json.RawMessage("{}") // every client has them
+	e.version, e.can, e.name = version, can, cmp.Or(who.Title, who.Name, "a client")
+	if version == acp.Version2 { // which has nothing else of what Duet asks for
+		e.can = acp.ClientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
+		e.can.Session.ConfigOptions.Boolean = acp.Supported // every client has them
 	}
 }
 
@@ -111,10 +110,10 @@ func (e *editor) initialize(p initializeRequest) {
 func (e *editor) isVersion2() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.version == version2
+	return e.version == acp.Version2
 }
 
-func (e *editor) capabilities() clientCapabilities {
+func (e *editor) capabilities() acp.ClientCapabilities {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.can
@@ -138,15 +137,15 @@ const LoginFlag = "--login"
 
 // signInMethods are the ways to sign in that a client can use. It appends the arguments
 // of the one in a terminal to those that it starts Duet with.
-func (e *editor) signInMethods() []schemaAuthMethod {
-	var list []schemaAuthMethod
+func (e *editor) signInMethods() []acp.AuthMethod {
+	var list []acp.AuthMethod
 	if e.capabilities().SignsInInTerminal() {
-		list = append(list, schemaAuthMethod{
+		list = append(list, acp.AuthMethod{
 			ID: signInInTerminal, Name: "Sign in to the agent in a terminal", Description: "The agent behind Duet says there which ways it has",
 			Type: "terminal", Args: []string{LoginFlag},
 		})
 	}
-	return append(list, schemaAuthMethod{
+	return append(list, acp.AuthMethod{
 		ID: signInByAgent, Name: "Have the agent sign you in", Description: "The agent behind Duet does that itself, mostly in your browser",
 	})
 }
@@ -175,7 +174,7 @@ func (a *agent) signsInTo() string {
 // authenticate signs in to the agent behind: to the one that has wanted it last, or else
 // to the one of new sessions. Where nobody has to sign in that is no error, since some
 // clients ask for it each time they are started.
-func (a *agent) authenticate(ctx context.Context, p authenticateRequest) (present, error) {
+func (a *agent) authenticate(ctx context.Context, p acp.AuthenticateRequest) (acp.Empty, error) {
 	a.mu.Lock()
 	wanted := a.wanted
 	a.mu.Unlock()
@@ -185,7 +184,7 @@ func (a *agent) authenticate(ctx context.Context, p authenticateRequest) (presen
 	}
 	if p.MethodID != signInByAgent && p.MethodID != signInInTerminal {
 		params["method"] = p.MethodID // one of the agent's own
-		return present{}, a.signIn(ctx, params)
+		return acp.Empty{}, a.signIn(ctx, params)
 	}
 	var checked struct {
 		Agent  string
@@ -196,29 +195,29 @@ func (a *agent) authenticate(ctx context.Context, p authenticateRequest) (presen
 		}
 	}
 	if err := a.hub.Call(ctx, "agent.check", params, &checked, untilDone); err != nil {
-		return present{}, refused(err)
+		return acp.Empty{}, refused(err)
 	}
 	switch is := checked.Report.SignedIn; {
 	case is == "yes", is == "not_needed", is == "opens_sessions" && (wanted == nil || p.MethodID == signInInTerminal):
-		return present{}, a.isSignedIn()
+		return acp.Empty{}, a.isSignedIn()
 	case p.MethodID == signInInTerminal:
-		return present{}, server.NewError(codeAuthRequired, fmt.Sprintf("Authentication required: %s says that nobody is signed in: %s", checked.Agent, checked.Report.Account), nil)
+		return acp.Empty{}, server.NewError(acp.CodeAuthRequired, fmt.Sprintf("Authentication required: %s says that nobody is signed in: %s", checked.Agent, checked.Report.Account), nil)
 	}
 	i := slices.IndexFunc(checked.Report.Methods, func(m domain.AuthMethod) bool { return m.Type == "agent" || m.Type == "" })
 	if i < 0 {
-		return present{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf("%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent), nil)
+		return acp.Empty{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf("%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent), nil)
 	}
 	params["method"] = checked.Report.Methods[i].ID
-	return present{}, a.signIn(ctx, params)
+	return acp.Empty{}, a.signIn(ctx, params)
 }
 
 // logout signs out of the agent behind. It fails if the agent offers no sign-out.
-func (a *agent) logout(ctx context.Context, _ struct{}) (present, error) {
+func (a *agent) logout(ctx context.Context, _ struct{}) (acp.Empty, error) {
 	params := map[string]string{}
 	if name := a.signsInTo(); name != "" {
 		params["agent"] = name
 	}
-	return present{}, refused(a.hub.Call(ctx, "agent.logout", params, nil, untilDone))
+	return acp.Empty{}, refused(a.hub.Call(ctx, "agent.logout", params, nil, untilDone))
 }
 
 // signIn has an agent sign in.
@@ -252,7 +251,7 @@ func (a *agent) failed(o outcome) error {
 	if a.client.isVersion2() {
 		data["authMethods"] = authMethods2(methods)
 	}
-	return server.NewError(codeAuthRequired, "Authentication required: "+why, data)
+	return server.NewError(acp.CodeAuthRequired, "Authentication required: "+why, data)
 }
 
 // authRequired is the error code of a session whose agent wants somebody to sign in.
@@ -260,10 +259,10 @@ const authRequired = "AGENT_AUTH_REQUIRED"
 
 // authMethods are the ways of an agent to sign in by a request. What it does in a terminal
 // is run by Duet, in one that the client opens.
-func authMethods(methods []domain.AuthMethod) (list []schemaAuthMethod) {
+func authMethods(methods []domain.AuthMethod) (list []acp.AuthMethod) {
 	for _, m := range methods {
 		if m.Type != "terminal" {
-			list = append(list, schemaAuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
+			list = append(list, acp.AuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
 		}
 	}
 	return list

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -33,10 +34,10 @@ type foreground struct {
 // A run is a session of the hub in the conversation.
 type run struct {
 	id       string
-	state    string         // of the hub
-	prompt   *schemaMessage // until it is inserted; nil: there is none
-	inserted bool           // it has begun
-	edited   string         // what another client has made of the prompt while it waited; "": nothing
+	state    string             // of the hub
+	prompt   *acp.MessageUpdate // until it is inserted; nil: there is none
+	inserted bool               // it has begun
+	edited   string             // what another client has made of the prompt while it waited; "": nothing
 }
 
 // get returns a run, and adds it if it is new.
@@ -83,14 +84,14 @@ func (f *foreground) whenEnded() <-chan struct{} {
 
 // now is the state of the session.
 func (f *foreground) now() string {
-	state := stateIdle
+	state := acp.StateIdle
 	for _, r := range f.runs {
 		switch {
 		case !r.inserted:
 		case r.state == wire.WaitingInput:
-			state = stateRequiresAction
+			state = acp.StateRequiresAction
 		default:
-			return stateRunning
+			return acp.StateRunning
 		}
 	}
 	return state
@@ -102,7 +103,7 @@ func (s *session) hold(id string, updates []any) bool {
 	if len(messages) != 1 {
 		return false
 	}
-	message, ok := messages[0].(schemaMessage)
+	message, ok := messages[0].(acp.MessageUpdate)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.work.get(id)
@@ -137,7 +138,7 @@ func (s *session) insert(r *run) {
 	i := slices.IndexFunc(s.turns, func(t *turn) bool { return t.run == r.id })
 	if i >= 0 && !isInserted {
 		if message == nil {
-			message = &schemaMessage{Kind: kindUserMessage, MessageID: uuid.NewString()}
+			message = &acp.MessageUpdate{Kind: acp.KindUserMessage, MessageID: uuid.NewString()}
 		}
 		message.Content = make([]any, len(s.turns[i].prompt))
 		for n, block := range s.turns[i].prompt {
@@ -180,7 +181,7 @@ func (s *session) promptEdited(d wire.EventData) {
 
 // withText replaces the texts of a prompt's content blocks by one text. The other blocks stay.
 func withText(blocks []any, text string) []any {
-	list := []any{schemaText(text)}
+	list := []any{acp.TextContent(text)}
 	for _, block := range blocks {
 		raw, err := json.Marshal(block)
 		var kind struct{ Type string }
@@ -199,25 +200,25 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	r := s.work.remove(id)
 	s.mu.Unlock()
 	if r != nil && !r.inserted {
-		if isAwaited && (failed || why == cancelled) || !failed && why == cancelled {
+		if isAwaited && (failed || why == acp.StopCancelled) || !failed && why == acp.StopCancelled {
 			return // its prompt was never inserted; the response says so
 		}
 		s.insert(r)
-		s.tell(s.stateUpdate(stateRunning)...)
+		s.tell(s.stateUpdate(acp.StateRunning)...)
 	}
 	s.mu.Lock()
 	state := s.work.now()
 	s.mu.Unlock()
-	if state != stateIdle {
+	if state != acp.StateIdle {
 		s.tellState(false)
 		return
 	}
 	updates := s.stateUpdate(state)
-	end := updates[len(updates)-1].(stateUpdate)
+	end := updates[len(updates)-1].(acp.StateUpdate)
 	response, err := s.ending(s.ctx, id, o)
 	end.StopReason, end.Usage = response.StopReason, response.Usage
 	if err != nil {
-		end.StopReason, end.Error = stoppedByError, err
+		end.StopReason, end.Error = acp.StopError, err
 	}
 	updates[len(updates)-1] = end
 	s.tell(updates...)
@@ -258,7 +259,7 @@ func (s *session) tellState(always bool) {
 	state, known := s.work.now(), s.work.state
 	s.mu.Unlock()
 	if known == "" {
-		known = stateIdle
+		known = acp.StateIdle
 	}
 	if always || state != known {
 		s.tell(s.stateUpdate(state)...)
@@ -273,7 +274,7 @@ func (s *session) stateUpdate(state string) []any {
 	tasks := s.work.background
 	s.mu.Unlock()
 	updates, items := s.translator.Background(tasks)
-	return append(updates, stateUpdate{Kind: kindState, State: state, Background: items})
+	return append(updates, acp.StateUpdate{Kind: acp.KindState, State: state, Background: items})
 }
 
 // runsOf returns the runs of a conversation that have not ended, the oldest first. last is
@@ -394,10 +395,10 @@ func (s *session) interrupt(run string) {
 }
 
 // cancelTask stops a terminal or a tool call of the agent's background work.
-func (a *agent) cancelTask(ctx context.Context, p cancelWorkRequest) (present, error) {
+func (a *agent) cancelTask(ctx context.Context, p acp.CancelWorkRequest) (acp.Empty, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return present{}, err
+		return acp.Empty{}, err
 	}
 	id := cmp.Or(p.TerminalID, p.ToolCallID)
 	s.order.Lock()
@@ -406,10 +407,10 @@ func (a *agent) cancelTask(ctx context.Context, p cancelWorkRequest) (present, e
 	s.mu.Unlock()
 	s.order.Unlock()
 	if task == "" {
-		return present{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
+		return acp.Empty{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
 	}
 	err = a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": s.id, "background": task, "reason": "user_cancelled"}, nil)
-	return present{}, refusedFor(s.id, err)
+	return acp.Empty{}, refusedFor(s.id, err)
 }
 
 // stopped is why a turn stopped, or whether it failed: by itself, or since a process has
@@ -417,15 +418,15 @@ func (a *agent) cancelTask(ctx context.Context, p cancelWorkRequest) (present, e
 func (o outcome) stopped() (why string, failed bool) {
 	switch {
 	case o.code != "":
-		return endTurn, true
+		return acp.StopEndTurn, true
 	case o.state == wire.Completed:
 		switch o.stopReason {
-		case maxTokens, maxTurnRequests, refusal, cancelled:
+		case acp.StopMaxTokens, acp.StopMaxTurnRequests, acp.StopRefusal, acp.StopCancelled:
 			return o.stopReason, false
 		}
-		return endTurn, false
+		return acp.StopEndTurn, false
 	case o.state == wire.Cancelled, o.state == wire.Interrupted, o.state == wire.Discarded:
-		return cancelled, false
+		return acp.StopCancelled, false
 	}
-	return endTurn, true
+	return acp.StopEndTurn, true
 }

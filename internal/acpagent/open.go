@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -18,14 +19,14 @@ import (
 
 // newSession makes a session. The hub gets it with the first prompt: an editor that
 // makes one at each start leaves nothing behind.
-func (a *agent) newSession(ctx context.Context, p newRequest) (opened, error) {
+func (a *agent) newSession(ctx context.Context, p acp.NewSessionRequest) (acp.OpenedSession, error) {
 	if err := checkPlace(p.CWD); err != nil {
-		return opened{}, err
+		return acp.OpenedSession{}, err
 	}
-	if s := p.SystemPrompt; s != nil && s.Mode != systemPromptAppend {
-		return opened{}, invalidValue("systemPrompt.mode", systemPromptAppend, s.Mode)
+	if s := p.SystemPrompt; s != nil && s.Mode != acp.SystemPromptAppend {
+		return acp.OpenedSession{}, invalidValue("systemPrompt.mode", acp.SystemPromptAppend, s.Mode)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.workspace, agent: a.opts.Agent})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, agent: a.opts.Agent})
 	return a.opened(ctx, s, true)
 }
 
@@ -42,29 +43,29 @@ func checkPlace(dir string) error {
 }
 
 // fork makes a session that shares another one so far.
-func (a *agent) fork(ctx context.Context, p openRequest) (opened, error) {
+func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	from, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	switch {
 	case err != nil:
-		return opened{}, refusedFor(p.SessionID, err)
+		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
 	case !wire.Ended(from.State):
-		return opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
+		return acp.OpenedSession{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
 }
 
 // opened makes a session the client's, and tells how it is set. Everything else follows
 // the answer: clients do not know the session before.
-func (a *agent) opened(ctx context.Context, s *session, withID bool) (opened, error) {
+func (a *agent) opened(ctx context.Context, s *session, withID bool) (acp.OpenedSession, error) {
 	v, err := s.look(ctx)
 	if err != nil {
 		s.leave()
-		return opened{}, refused(err)
+		return acp.OpenedSession{}, refused(err)
 	}
 	s.settings = v
 	a.keep(s)
-	r := opened{Modes: v.modes, ConfigOptions: v.options, Commands: v.commands}
+	r := acp.OpenedSession{Modes: v.modes, ConfigOptions: v.options, Commands: v.commands}
 	if withID {
 		r.SessionID = s.id
 	}
@@ -82,36 +83,36 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (opened, er
 }
 
 // load tells the client a whole conversation, and then what happens in it.
-func (a *agent) load(ctx context.Context, p openRequest) (opened, error) {
+func (a *agent) load(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	return a.take(ctx, p, true)
 }
 
 // resume sends the client what happens in a conversation from now on. Version 2 can have it
 // send the whole conversation first.
-func (a *agent) resume(ctx context.Context, p openRequest) (opened, error) {
+func (a *agent) resume(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	if !a.client.isVersion2() || p.ReplayFrom == nil {
 		return a.take(ctx, p, false)
 	}
-	if p.ReplayFrom.Type != replayFromStart {
-		return opened{}, invalidValue("replayFrom.type", replayFromStart, p.ReplayFrom.Type)
+	if p.ReplayFrom.Type != acp.ReplayFromStart {
+		return acp.OpenedSession{}, invalidValue("replayFrom.type", acp.ReplayFromStart, p.ReplayFrom.Type)
 	}
 	return a.take(ctx, p, true)
 }
 
-func (a *agent) take(ctx context.Context, p openRequest, tellAgain bool) (opened, error) {
+func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bool) (acp.OpenedSession, error) {
 	since, err := wire.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
 	if err != nil {
-		return opened{}, refused(err)
+		return acp.OpenedSession{}, refused(err)
 	}
 	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
-		return opened{}, refusedFor(p.SessionID, err)
+		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
 	}
 	if old := a.lookup(p.SessionID); old != nil { // it is opened again
 		a.forget(old)
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
-	s.workspace = &p.workspace
+	s.workspace = &p.Workspace
 	s.translator.Since = since
 	if !wire.Ended(state.State) {
 		s.running = state.ID
@@ -120,7 +121,7 @@ func (a *agent) take(ctx context.Context, p openRequest, tellAgain bool) (opened
 		s.work.background = state.Background
 		if s.work.runs, err = a.runsOf(ctx, state); err != nil {
 			s.leave()
-			return opened{}, refused(err)
+			return acp.OpenedSession{}, refused(err)
 		}
 	}
 	if tellAgain {
@@ -130,7 +131,7 @@ func (a *agent) take(ctx context.Context, p openRequest, tellAgain bool) (opened
 		})
 		if err != nil {
 			s.leave()
-			return opened{}, refused(err)
+			return acp.OpenedSession{}, refused(err)
 		}
 		if used, size := protocol.Value(state.EffectiveContextTokens), protocol.Value(state.ContextLimit); used > 0 && size > 0 {
 			s.tell(usageUpdate(used, size, protocol.Value(state.CostUSD)))
@@ -145,7 +146,7 @@ func (a *agent) take(ctx context.Context, p openRequest, tellAgain bool) (opened
 	if s.version2 {
 		s.order.Lock()
 		if tellAgain && s.settings.title != "" {
-			s.tell(infoUpdate{Kind: kindInfo, Title: s.settings.title})
+			s.tell(acp.InfoUpdate{Kind: acp.KindInfo, Title: s.settings.title})
 		}
 		s.tellState(true)
 		s.order.Unlock()
@@ -153,7 +154,7 @@ func (a *agent) take(ctx context.Context, p openRequest, tellAgain bool) (opened
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.remark(schemaError, "Duet cannot tell what happens in this session: "+message(err), "Open the session again to see it",
+				s.remark(acp.SeverityError, "Duet cannot tell what happens in this session: "+message(err), "Open the session again to see it",
 					"Duet cannot tell what happens in this session: %s. Open it again to see it", message(err))
 			}
 		})
@@ -181,7 +182,7 @@ func (s *session) tellEntry(e wire.Entry) {
 }
 
 // list lists the conversations that there are.
-func (a *agent) list(ctx context.Context, p listRequest) (listResponse, error) {
+func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
 	params := map[string]any{"filter": "normal", "limit": 100}
 	if p.Cursor != nil && *p.Cursor != "" {
 		params["before"] = *p.Cursor
@@ -191,14 +192,14 @@ func (a *agent) list(ctx context.Context, p listRequest) (listResponse, error) {
 		Next     string `json:"next_before"`
 	}](ctx, a.hub, "getSessionLeaves", params)
 	if err != nil {
-		return listResponse{}, refused(err)
+		return acp.ListSessionsResponse{}, refused(err)
 	}
-	r := listResponse{Sessions: []sessionInfo{}, NextCursor: page.Next}
+	r := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}, NextCursor: page.Next}
 	for _, s := range page.Sessions {
 		if p.CWD != nil && *p.CWD != "" && filepath.Clean(*p.CWD) != s.WorkingDir {
 			continue
 		}
-		r.Sessions = append(r.Sessions, sessionInfo{
+		r.Sessions = append(r.Sessions, acp.SessionInfo{
 			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.AdditionalDirectories, Title: s.ConversationTitle, UpdatedAt: s.LastActivityAt.Format(time.RFC3339Nano),
 		})
 	}
@@ -208,32 +209,32 @@ func (a *agent) list(ctx context.Context, p listRequest) (listResponse, error) {
 // closeSession ends the client's turns in a session, and leaves it. Version 2 has it end
 // every run and the background work of the conversation first, and succeed for a session
 // that is not open.
-func (a *agent) closeSession(ctx context.Context, p sessionRequest) (present, error) {
+func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	switch {
 	case s == nil && a.client.isVersion2():
-		return present{}, nil
+		return acp.Empty{}, nil
 	case s == nil:
-		return present{}, notFound(p.SessionID)
+		return acp.Empty{}, notFound(p.SessionID)
 	case s.version2:
 		s.endWork(ctx)
 	default:
 		s.interruptOurs()
 	}
 	a.forget(s)
-	return present{}, nil
+	return acp.Empty{}, nil
 }
 
 // deleteSession deletes a conversation for good.
-func (a *agent) deleteSession(ctx context.Context, p sessionRequest) (present, error) {
+func (a *agent) deleteSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it
 		if err := a.hub.Call(ctx, "session.delete", map[string]string{"session_id": p.SessionID}, nil); err != nil {
-			return present{}, refusedFor(p.SessionID, err)
+			return acp.Empty{}, refusedFor(p.SessionID, err)
 		}
 	}
 	if s != nil {
 		a.forget(s)
 	}
-	return present{}, nil
+	return acp.Empty{}, nil
 }

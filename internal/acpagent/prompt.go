@@ -15,6 +15,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -26,7 +27,7 @@ type turnKey struct{}
 // promptArrives notes a turn before the next message of the client is looked at, which
 // may cancel it.
 func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) context.Context {
-	var p sessionRequest
+	var p acp.SessionParams
 	_ = json.Unmarshal(params, &p) // what cannot be read names no session
 	s := a.lookup(p.SessionID)
 	if s == nil {
@@ -63,14 +64,14 @@ func (s *session) forgetUnclaimed(t *turn) {
 
 // prompt runs a turn. Version 1 has the response at the end of the turn. Version 2 has it
 // when the conversation contains the prompt, or an error if it never will.
-func (a *agent) prompt(ctx context.Context, p promptRequest) (promptResponse, error) {
+func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return promptResponse{}, err
+		return acp.PromptResponse{}, err
 	}
 	t, _ := ctx.Value(turnKey{}).(*turn)
 	if t == nil {
-		return promptResponse{}, notFound(p.SessionID)
+		return acp.PromptResponse{}, notFound(p.SessionID)
 	}
 	r, err := s.runPrompt(ctx, t, p)
 	if err == nil && s.version2 && r.MessageID == "" {
@@ -81,18 +82,18 @@ func (a *agent) prompt(ctx context.Context, p promptRequest) (promptResponse, er
 
 // runPrompt runs a turn. The turn ends with its own session of the hub, whatever else
 // happens in the conversation.
-func (s *session) runPrompt(ctx context.Context, t *turn, p promptRequest) (promptResponse, error) {
+func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (acp.PromptResponse, error) {
 	if !s.claim(t, p.Prompt) {
-		return promptResponse{StopReason: cancelled}, nil
+		return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 	}
 	defer s.turnLeft(t)
 	if t.before != nil { // prompts begin in the order in which they came
 		select {
 		case <-t.before:
 		case <-s.ctx.Done():
-			return promptResponse{StopReason: cancelled}, nil
+			return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 		case <-ctx.Done():
-			return promptResponse{StopReason: cancelled}, nil
+			return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 		}
 	}
 	full := readPrompt(p.Prompt)
@@ -100,10 +101,10 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p promptRequest) (prom
 		full.meta = p.Meta
 	}
 	if strings.TrimSpace(full.text) == "" {
-		return promptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+		return acp.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
 	if text, handled, err := s.command(ctx, full.text); err != nil {
-		return promptResponse{}, err
+		return acp.PromptResponse{}, err
 	} else if handled {
 		return s.commandRan(p.Prompt, text), nil
 	}
@@ -114,10 +115,10 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p promptRequest) (prom
 	s.order.Unlock()
 	t.markBegun()
 	if err != nil {
-		return promptResponse{}, full.refused(err)
+		return acp.PromptResponse{}, full.refused(err)
 	}
 	if run == "" {
-		return promptResponse{StopReason: cancelled}, nil
+		return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 	}
 	defer context.AfterFunc(ctx, func() { s.requestCancelled(run) })()
 	select {
@@ -126,7 +127,7 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p promptRequest) (prom
 	case <-s.ctx.Done(): // the client has closed the session, or deleted it
 	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
 	}
-	return promptResponse{StopReason: cancelled}, nil
+	return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 }
 
 // requestCancelled ends a turn whose request the client has cancelled; where it is the
@@ -261,7 +262,7 @@ func (s *session) started(ctx context.Context, method string, params map[string]
 }
 
 // addWorkspace adds the servers and the directories of a client to what begins a turn.
-func addWorkspace(params map[string]any, w workspace) {
+func addWorkspace(params map[string]any, w acp.Workspace) {
 	if servers := mcpConfig(w.MCPServers); servers != nil {
 		params["mcp_config"] = servers
 	}
@@ -274,9 +275,9 @@ func addWorkspace(params map[string]any, w workspace) {
 }
 
 // response is the answer to a prompt whose turn has ended or, in version 2, has begun.
-func (s *session) response(ctx context.Context, run string, o outcome) (promptResponse, error) {
+func (s *session) response(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
 	if o.inserted != "" {
-		return promptResponse{MessageID: o.inserted}, nil
+		return acp.PromptResponse{MessageID: o.inserted}, nil
 	}
 	if o.code == orphaned {
 		s.askAfterReply(ctx)
@@ -285,9 +286,9 @@ func (s *session) response(ctx context.Context, run string, o outcome) (promptRe
 }
 
 // ending returns how a turn ended: its stop reason and usage, or the error that ended it.
-func (s *session) ending(ctx context.Context, run string, o outcome) (promptResponse, error) {
+func (s *session) ending(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
 	why, isFailure := o.stopped()
-	r := promptResponse{StopReason: why}
+	r := acp.PromptResponse{StopReason: why}
 	state, _, err := wire.SessionState(ctx, s.agent.hub, run)
 	if isFailure {
 		if o.code == authRequired {
@@ -299,7 +300,7 @@ func (s *session) ending(ctx context.Context, run string, o outcome) (promptResp
 		return r, s.agent.failed(o)
 	}
 	if err == nil && protocol.Value(state.TotalTokens) > 0 {
-		r.Usage = &usage{
+		r.Usage = &acp.Usage{
 			Total: *state.TotalTokens, Input: protocol.Value(state.InputTokens), Output: protocol.Value(state.OutputTokens),
 			CachedRead: protocol.Value(state.CacheReadInputTokens), CachedWrite: protocol.Value(state.CacheCreationInputTokens),
 		}
@@ -369,7 +370,7 @@ func mcpConfig(raw json.RawMessage) map[string]any {
 	_ = json.Unmarshal(raw, &list)
 	servers := make(map[string]any)
 	for _, item := range list {
-		var m mcpServer
+		var m acp.MCPServer
 		if json.Unmarshal(item, &m) != nil || m.Name == "" || m.Command == "" && m.URL == "" {
 			continue
 		}
@@ -385,7 +386,7 @@ func mcpConfig(raw json.RawMessage) map[string]any {
 	return map[string]any{"mcpServers": servers}
 }
 
-func values(list []variable) map[string]string {
+func values(list []acp.Variable) map[string]string {
 	m := make(map[string]string, len(list))
 	for _, v := range list {
 		m[v.Name] = v.Value
@@ -404,7 +405,7 @@ type fullPrompt struct {
 func readPrompt(blocks []json.RawMessage) (p fullPrompt) {
 	var texts []string
 	for i, raw := range blocks {
-		var block content
+		var block acp.Content
 		if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
 			texts = append(texts, *block.Text)
 			continue
@@ -442,14 +443,14 @@ func (p fullPrompt) refused(err error) error {
 
 // steer sends a message to the agent in the middle of its turn, or queues it behind the turn.
 // An idle session answers promptRequired: only session/prompt reports the end of a turn.
-func (a *agent) steer(ctx context.Context, p steerRequest) (steerResponse, error) {
+func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return steerResponse{}, err
+		return acp.SteerResponse{}, err
 	}
 	full := readPrompt(p.Prompt)
 	if strings.TrimSpace(full.text) == "" {
-		return steerResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+		return acp.SteerResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
 	s.mu.Lock()
 	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
@@ -458,7 +459,7 @@ func (a *agent) steer(ctx context.Context, p steerRequest) (steerResponse, error
 	}
 	s.mu.Unlock()
 	if isIdle {
-		return steerResponse{Outcome: promptRequired, Reason: "noRunningTurn"}, nil
+		return acp.SteerResponse{Outcome: acp.SteerPromptRequired, Reason: "noRunningTurn"}, nil
 	}
 	params := map[string]any{"session_id": s.id, "query": full.text, "deliver": "steer"}
 	if len(full.content) > 0 {
@@ -467,16 +468,16 @@ func (a *agent) steer(ctx context.Context, p steerRequest) (steerResponse, error
 	started, err := s.started(ctx, "continueSession", params)
 	if err != nil {
 		s.forgetTold(full.text)
-		return steerResponse{}, full.refused(err)
+		return acp.SteerResponse{}, full.refused(err)
 	}
 	if started.Delivered == wire.DeliveredInjected {
-		return steerResponse{Outcome: injected}, nil
+		return acp.SteerResponse{Outcome: acp.SteerInjected}, nil
 	}
 	s.forgetTold(full.text)
 	s.mu.Lock()
 	s.ours[started.SessionID] = true // the client knows its text
 	s.mu.Unlock()
-	return steerResponse{Outcome: queued}, nil
+	return acp.SteerResponse{Outcome: acp.SteerQueued}, nil
 }
 
 // forgetTold removes a message that this client has steered, and reports whether there was one.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
 
 // A client is told which block of its own prompt is wrong: it knows of no content.
@@ -35,9 +36,9 @@ func TestAWrongBlockIsThatOfThePrompt(t *testing.T) {
 
 // The system prompt of a client goes with the first prompt.
 func TestAClientsSystemPrompt(t *testing.T) {
-	var p newRequest
+	var p acp.NewSessionRequest
 	require.NoError(t, json.Unmarshal([]byte(`{"cwd":"/","systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."},{"type":"image"},{"type":"text","text":"Be kind."}]}}`), &p))
 	params := map[string]any{}
-	addWorkspace(params, p.workspace)
+	addWorkspace(params, p.Workspace)
 	assert.Equal(t, map[string]any{"append_system_prompt": "Be brief.\n\nBe kind."}, params)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -29,7 +30,10 @@ func (c *answering) Call(_ context.Context, method string, params, result any) e
 	return json.Unmarshal([]byte(c.answer), result)
 }
 
-var everything = readCapabilities(json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`))
+var everything = func() (can acp.ClientCapabilities) {
+	can.Elicitation.Form, can.Elicitation.URL = acp.Supported, acp.Supported
+	return can
+}()
 
 func TestAnswersBecomeDecisions(t *testing.T) {
 	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, ToolName: "Bash", Options: []domain.Option{{ID: "y", Name: "Yes", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}}}
@@ -59,28 +63,28 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 		{link, `{"action":"accept"}`, &protocol.DecisionParams{ApprovalID: "q", Decision: "respond", Comment: "agreed"}},
 	} {
 		client := &answering{answer: c.answer}
-		got, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schemaToolCall{})
+		got, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, acp.ToolCall{})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got, "%s: %s", client.params, c.answer)
 	}
-	_, err := asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, schemaToolCall{})
+	_, err := asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, acp.ToolCall{})
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
 // Only what the agent offers is offered, each of a kind that clients know.
 func TestWhatIsOffered(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, schemaToolCall{ToolCallID: "t"})
+	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
-	assert.Equal(t, requestPermission, client.method)
+	assert.Equal(t, acp.MethodRequestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
 }
 
 func TestWhatAClientCannotShow(t *testing.T) {
-	var none clientCapabilities
+	var none acp.ClientCapabilities
 	for _, c := range []struct {
 		q    wire.Approval
-		can  clientCapabilities
+		can  acp.ClientCapabilities
 		fits bool
 	}{
 		{wire.Approval{Approval: protocol.Approval{Type: domain.FunctionCall}}, none, true},

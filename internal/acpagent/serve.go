@@ -13,6 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -26,7 +27,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 	a := &agent{hub: hub, opts: o, sessions: make(map[string]*session)}
 	srv := server.New(a.methods(), server.Options{
 		Limits: o.Limits, Logger: o.Logger, MaxLine: mostLine, CallTimeout: questionWithin, Trace: o.Trace,
-		Cancellation:   server.Cancellation{Method: cancelRequest, Member: cancelRequestMember, Tell: true},
+		Cancellation:   server.Cancellation{Method: acp.MethodCancelRequest, Member: acp.CancelRequestMember, Tell: true},
 		OnNotification: a.notified,
 		MethodHint:     methodHint,
 	})
@@ -39,43 +40,43 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 // methods are what a client may ask for.
 func (a *agent) methods() *server.Registry {
 	reg := server.NewRegistry()
-	server.Handle(reg, initialize, a.initialize)
-	server.Handle(reg, authenticate, only(a, version1, authenticate, a.authenticate), server.LongRunning())
-	server.Handle(reg, authLogin, only(a, version2, authLogin, a.authenticate), server.LongRunning())
-	server.Handle(reg, logout, only(a, version1, logout, a.logout), server.LongRunning())
-	server.Handle(reg, authLogout, only(a, version2, authLogout, a.logout), server.LongRunning())
-	server.Handle(reg, sessionNew, spelled(a, a.newSession, opened2), server.LongRunning())
-	server.Handle(reg, sessionLoad, only(a, version1, sessionLoad, a.load), server.LongRunning())
-	server.Handle(reg, sessionResume, spelled(a, a.resume, opened2), server.LongRunning())
-	server.Handle(reg, sessionFork, spelled(a, a.fork, opened2), server.LongRunning())
-	server.Handle(reg, sessionList, a.list, server.LongRunning())
-	server.Handle(reg, sessionClose, a.closeSession, server.LongRunning())
-	server.Handle(reg, terminalCancel, only(a, version2, terminalCancel, a.cancelTask), server.LongRunning())
-	server.Handle(reg, toolCallCancel, only(a, version2, toolCallCancel, a.cancelTask), server.LongRunning())
-	server.Handle(reg, sessionDelete, a.deleteSession, server.LongRunning())
-	server.Handle(reg, sessionSetMode, only(a, version1, sessionSetMode, a.setMode), server.LongRunning())
-	server.Handle(reg, sessionSetValue, spelled(a, a.setConfigOption, configOptions2), server.LongRunning())
-	server.Handle(reg, sessionSteering, a.steer, server.LongRunning())
-	server.Handle(reg, sessionPrompt, spelled(a, a.prompt, accepted2), server.LongRunning(), server.Arriving(a.promptArrives))
+	server.Handle(reg, acp.MethodInitialize, a.initialize)
+	server.Handle(reg, acp.MethodAuthenticate, only(a, acp.Version1, acp.MethodAuthenticate, a.authenticate), server.LongRunning())
+	server.Handle(reg, acp.MethodAuthLogin, only(a, acp.Version2, acp.MethodAuthLogin, a.authenticate), server.LongRunning())
+	server.Handle(reg, acp.MethodLogout, only(a, acp.Version1, acp.MethodLogout, a.logout), server.LongRunning())
+	server.Handle(reg, acp.MethodAuthLogout, only(a, acp.Version2, acp.MethodAuthLogout, a.logout), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionNew, spelled(a, a.newSession, opened2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionLoad, only(a, acp.Version1, acp.MethodSessionLoad, a.load), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionResume, spelled(a, a.resume, opened2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionFork, spelled(a, a.fork, opened2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionList, a.list, server.LongRunning())
+	server.Handle(reg, acp.MethodSessionClose, a.closeSession, server.LongRunning())
+	server.Handle(reg, acp.MethodTerminalCancel, only(a, acp.Version2, acp.MethodTerminalCancel, a.cancelTask), server.LongRunning())
+	server.Handle(reg, acp.MethodToolCallCancel, only(a, acp.Version2, acp.MethodToolCallCancel, a.cancelTask), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionDelete, a.deleteSession, server.LongRunning())
+	server.Handle(reg, acp.MethodSessionSetMode, only(a, acp.Version1, acp.MethodSessionSetMode, a.setMode), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionSetValue, spelled(a, a.setConfigOption, configOptions2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionSteering, a.steer, server.LongRunning())
+	server.Handle(reg, acp.MethodSessionPrompt, spelled(a, a.prompt, accepted2), server.LongRunning(), server.Arriving(a.promptArrives))
 	return reg
 }
 
 // initialize says who is here. It needs no hub.
-func (a *agent) initialize(_ context.Context, p initializeRequest) (any, error) {
+func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (any, error) {
 	a.client.initialize(p)
-	present := &present{}
-	r := initializeResponse{
-		ProtocolVersion: version1,
-		AgentCapabilities: agentCapabilities{
+	present := acp.Supported
+	r := acp.InitializeResponse{
+		ProtocolVersion: acp.Version1,
+		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession:        true,
-			PromptCapabilities: promptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
-			MCPCapabilities:    mcpCapabilities{HTTP: true, SSE: true},
-			SessionCapabilities: sessionCapabilities{
+			PromptCapabilities: acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+			MCPCapabilities:    acp.MCPCapabilities{HTTP: true, SSE: true},
+			SessionCapabilities: acp.SessionCapabilities{
 				List: present, Resume: present, Close: present, Delete: present, Fork: present, AdditionalDirectories: present, SystemPrompt: present,
 			},
-			Auth: agentAuthCapabilities{Logout: present},
+			Auth: acp.AgentAuthCapabilities{Logout: present},
 		},
-		AgentInfo:   implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
+		AgentInfo:   acp.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
 		AuthMethods: a.client.signInMethods(),
 	}
 	r.Meta.Steering.Supported = true
@@ -99,7 +100,7 @@ func spelled[P, R any](a *agent, f func(context.Context, P) (R, error), as func(
 // only makes a method unknown to clients of the other version of the protocol.
 func only[P, R any](a *agent, version int, method string, f func(context.Context, P) (R, error)) func(context.Context, P) (R, error) {
 	return func(ctx context.Context, p P) (R, error) {
-		if a.client.isVersion2() != (version == version2) {
+		if a.client.isVersion2() != (version == acp.Version2) {
 			var none R
 			return none, server.NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+method+" ("+methodHint+")", map[string]string{"method": method})
 		}
@@ -109,10 +110,10 @@ func only[P, R any](a *agent, version int, method string, f func(context.Context
 
 // notified takes a notification of the client, in the order of its messages.
 func (a *agent) notified(_ *server.Conn, method string, params json.RawMessage) {
-	if method != sessionCancel {
+	if method != acp.MethodSessionCancel {
 		return // such as those of extensions
 	}
-	var p sessionRequest
+	var p acp.SessionParams
 	_ = json.Unmarshal(params, &p) // what cannot be read names no session
 	if s := a.lookup(p.SessionID); s != nil {
 		s.cancel()
@@ -207,7 +208,7 @@ func (a *agent) forget(s *session) {
 
 // notFound says that there is no such session.
 func notFound(id string) error {
-	return server.NewError(codeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
+	return server.NewError(acp.CodeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
 }
 
 // refusedFor is refused for a method that names a session.
@@ -227,7 +228,7 @@ func refused(err error) error {
 	case errors.Is(err, client.ErrTooLong):
 		return server.NewError(jsonrpc2.CodeInvalidParams, strings.TrimPrefix(err.Error(), "client: "), nil)
 	case errors.Is(err, client.Kind("session_not_found")):
-		return server.NewError(codeResourceNotFound, "Resource not found: "+message(err), nil)
+		return server.NewError(acp.CodeResourceNotFound, "Resource not found: "+message(err), nil)
 	case errors.As(err, &e):
 		if e.Code == jsonrpc2.CodeInvalidParams {
 			return server.NewError(e.Code, e.Message, nil)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -29,9 +30,9 @@ type session struct {
 	translator translator // guarded by order
 	settings   view       // what the client knows of settings; guarded by order
 
-	mu        sync.Mutex // guards the fields below
-	start     *beginning // nil: the hub has the conversation
-	workspace *workspace // what the client said when it opened the session, until the next prompt has it; may be nil
+	mu        sync.Mutex     // guards the fields below
+	start     *beginning     // nil: the hub has the conversation
+	workspace *acp.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
 	sub       *client.Subscription
 	closed    bool
 	turns     []*turn          // of the client, in the order of its prompts
@@ -47,7 +48,7 @@ type session struct {
 
 // A beginning is what the first prompt begins a conversation with.
 type beginning struct {
-	workspace workspace
+	workspace acp.Workspace
 	from      string // the session behind which it is a fork; "": it is new
 	agent     string
 	mode      string
@@ -85,7 +86,7 @@ func (s *session) beginning() *beginning {
 // the agent that a format makes.
 func (s *session) remark(severity, title, description, format string, args ...any) {
 	if s.version2 {
-		s.tell(schemaNotice{Kind: kindNotice, Severity: severity, Title: title, Description: description})
+		s.tell(acp.Notice{Kind: acp.KindNotice, Severity: severity, Title: title, Description: description})
 		return
 	}
 	s.tell(words("\n\n["+format+"]\n", args...))
@@ -97,7 +98,7 @@ func (s *session) tell(updates ...any) {
 		updates = updates2(updates)
 	}
 	for _, u := range updates {
-		if s.conn.Notify(s.ctx, sessionUpdate, updateNotification{SessionID: s.id, Update: u}) != nil {
+		if s.conn.Notify(s.ctx, acp.MethodSessionUpdate, acp.UpdateNotification{SessionID: s.id, Update: u}) != nil {
 			return // it has gone
 		}
 	}
@@ -171,7 +172,7 @@ func (s *session) subscriptionEnded(err error) {
 	if s.version2 && !isClosed { // the prompt of a turn that runs has its answer
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.tell(schemaNotice{Kind: kindNotice, Severity: schemaError, Title: why})
+		s.tell(acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityError, Title: why})
 	}
 }
 

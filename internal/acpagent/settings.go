@@ -12,6 +12,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -57,29 +58,29 @@ func (s *session) look(ctx context.Context) (view, error) {
 }
 
 // setMode sets the mode.
-func (a *agent) setMode(ctx context.Context, p setModeRequest) (present, error) {
+func (a *agent) setMode(ctx context.Context, p acp.SetModeRequest) (acp.Empty, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return present{}, err
+		return acp.Empty{}, err
 	}
 	if err := s.set(ctx, "modeId", configMode, p.ModeID); err != nil {
-		return present{}, err
+		return acp.Empty{}, err
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.settingsChanged()
-	return present{}, nil
+	return acp.Empty{}, nil
 }
 
 // setConfigOption sets one of the choices, and tells all.
-func (a *agent) setConfigOption(ctx context.Context, p setConfigOptionRequest) (configOptions, error) {
+func (a *agent) setConfigOption(ctx context.Context, p acp.SetConfigOptionRequest) (acp.ConfigOptions, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
-		return configOptions{}, err
+		return acp.ConfigOptions{}, err
 	}
 	if s.version2 {
 		if err := s.checkValueType(ctx, p); err != nil {
-			return configOptions{}, err
+			return acp.ConfigOptions{}, err
 		}
 	}
 	value := ""
@@ -87,29 +88,29 @@ func (a *agent) setConfigOption(ctx context.Context, p setConfigOptionRequest) (
 	if json.Unmarshal(p.Value, &yes) == nil {
 		value = strconv.FormatBool(yes)
 	} else if json.Unmarshal(p.Value, &value) != nil {
-		return configOptions{}, server.InvalidParam(server.ParamError{Param: "value", Expected: "a string or a boolean", Received: "something else"})
+		return acp.ConfigOptions{}, server.InvalidParam(server.ParamError{Param: "value", Expected: "a string or a boolean", Received: "something else"})
 	}
 	if err := s.set(ctx, "value", p.ConfigID, value); err != nil {
-		return configOptions{}, err
+		return acp.ConfigOptions{}, err
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.settingsChanged()
-	return configOptions{ConfigOptions: s.settings.options}, nil
+	return acp.ConfigOptions{ConfigOptions: s.settings.options}, nil
 }
 
 // checkValueType checks the type of a value that a client of version 2 sets.
-func (s *session) checkValueType(ctx context.Context, p setConfigOptionRequest) error {
+func (s *session) checkValueType(ctx context.Context, p acp.SetConfigOptionRequest) error {
 	var value any
 	_ = json.Unmarshal(p.Value, &value) // nil is neither
 	_, isText := value.(string)
 	_, isBoolean := value.(bool)
 	switch {
-	case p.Type != valueID && p.Type != valueBoolean:
+	case p.Type != acp.ValueID && p.Type != acp.ValueBoolean:
 		return invalidValue("type", "id or boolean", p.Type)
-	case p.Type == valueID && !isText:
+	case p.Type == acp.ValueID && !isText:
 		return server.InvalidParam(server.ParamError{Param: "value", Expected: "a string", Received: "something else"})
-	case p.Type == valueBoolean && !isBoolean:
+	case p.Type == acp.ValueBoolean && !isBoolean:
 		return server.InvalidParam(server.ParamError{Param: "value", Expected: "a boolean", Received: "something else"})
 	}
 	v, err := s.look(ctx)
@@ -117,7 +118,7 @@ func (s *session) checkValueType(ctx context.Context, p setConfigOptionRequest) 
 		return refused(err)
 	}
 	for _, o := range v.options {
-		if o.ID == p.ConfigID && (o.Type == "boolean") != (p.Type == valueBoolean) {
+		if o.ID == p.ConfigID && (o.Type == "boolean") != (p.Type == acp.ValueBoolean) {
 			return invalidValue("type", "that of the choice, which is "+o.Type, p.Type)
 		}
 	}
@@ -184,13 +185,13 @@ func (s *session) settingsChanged() {
 		s.tell(v.commandsUpdate())
 	}
 	if v.modes != nil && (before.modes == nil || before.modes.Current != v.modes.Current) {
-		s.tell(modeUpdate{Kind: kindMode, Current: v.modes.Current})
+		s.tell(acp.ModeUpdate{Kind: acp.KindMode, Current: v.modes.Current})
 	}
 	if !reflect.DeepEqual(before.options, v.options) {
-		s.tell(configUpdate{Kind: kindConfig, ConfigOptions: v.options})
+		s.tell(acp.ConfigUpdate{Kind: acp.KindConfig, ConfigOptions: v.options})
 	}
 	if before.title != v.title && v.title != "" {
-		s.tell(infoUpdate{Kind: kindInfo, Title: v.title})
+		s.tell(acp.InfoUpdate{Kind: acp.KindInfo, Title: v.title})
 	}
 }
 
@@ -203,9 +204,9 @@ const (
 
 // A view is what a client is told of a session's settings.
 type view struct {
-	modes    *schemaModes
-	options  []schemaConfigOption
-	commands []schemaCommand
+	modes    *acp.SessionModes
+	options  []acp.ConfigOption
+	commands []acp.Command
 	title    string
 	working  bool // a turn is under way, or waits
 }
@@ -223,15 +224,15 @@ func (s *session) viewOf(state protocol.Session, agents []wire.Agent) view {
 	}
 	if len(state.Modes) > 0 {
 		modes, current := valuesOf(protocol.ModeChoices(state.Modes), cmp.Or(mode, "default"))
-		v.modes = &schemaModes{Current: current}
+		v.modes = &acp.SessionModes{Current: current}
 		for _, m := range modes {
-			v.modes.Available = append(v.modes.Available, schemaMode{ID: m.Value, Name: m.Name, Description: m.Description})
+			v.modes.Available = append(v.modes.Available, acp.SessionMode{ID: m.Value, Name: m.Name, Description: m.Description})
 		}
-		v.options = append(v.options, schemaConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
+		v.options = append(v.options, acp.ConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
 	}
 	if m := state.Reported().Model; m != nil && len(m.Choices) > 0 {
 		models, current := valuesOf(m.Choices, cmp.Or(state.RequestedModel, m.Current, state.Model))
-		v.options = append(v.options, schemaConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
+		v.options = append(v.options, acp.ConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
 	}
 	for _, o := range state.Reported().Options {
 		if option, ok := s.ownOption(o, state.RequestedOptions[o.ID]); ok {
@@ -243,32 +244,32 @@ func (s *session) viewOf(state protocol.Session, agents []wire.Agent) view {
 }
 
 // agentOption chooses the agent behind.
-func agentOption(current string, agents []wire.Agent) schemaConfigOption {
-	o := schemaConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another one is told what was said so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
+func agentOption(current string, agents []wire.Agent) acp.ConfigOption {
+	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another one is told what was said so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
 	for _, a := range agents {
 		if a.Available || a.Name == current {
-			o.Options = append(o.Options, configValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})
+			o.Options = append(o.Options, acp.ConfigValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})
 		}
 	}
-	if !slices.ContainsFunc(o.Options, func(v configValue) bool { return v.Value == current }) {
-		o.Options = append(o.Options, configValue{Value: current, Name: current})
+	if !slices.ContainsFunc(o.Options, func(v acp.ConfigValue) bool { return v.Value == current }) {
+		o.Options = append(o.Options, acp.ConfigValue{Value: current, Name: current})
 	}
 	return o
 }
 
 // ownOption is a setting of the agent's own, where it is none of those that every
 // session has.
-func (s *session) ownOption(o domain.AgentOption, wanted string) (schemaConfigOption, bool) {
+func (s *session) ownOption(o domain.AgentOption, wanted string) (acp.ConfigOption, bool) {
 	current := cmp.Or(wanted, o.Current)
-	option := schemaConfigOption{ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current}
+	option := acp.ConfigOption{ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current}
 	switch {
 	case o.Category == "mode", o.Category == "model":
 		return option, false
-	case o.Type == "boolean" && schemaHas(s.agent.client.capabilities().Session.ConfigOptions.Boolean):
+	case o.Type == "boolean" && acp.Has(s.agent.client.capabilities().Session.ConfigOptions.Boolean):
 		option.Type, option.CurrentValue = "boolean", current == "true"
 		return option, true
 	case o.Type == "boolean":
-		option.Options = []configValue{{Value: "true", Name: "On"}, {Value: "false", Name: "Off"}}
+		option.Options = []acp.ConfigValue{{Value: "true", Name: "On"}, {Value: "false", Name: "Off"}}
 		return option, true
 	case len(o.Choices) == 0:
 		return option, false
@@ -298,15 +299,15 @@ func agentsID(id string) string {
 }
 
 // valuesOf are choices with the current one among them.
-func valuesOf(choices []domain.Choice, current string) ([]configValue, string) {
-	values := make([]configValue, 0, len(choices)+1)
+func valuesOf(choices []domain.Choice, current string) ([]acp.ConfigValue, string) {
+	values := make([]acp.ConfigValue, 0, len(choices)+1)
 	known := false
 	for _, c := range choices {
 		known = known || c.ID == current
-		values = append(values, configValue{Value: c.ID, Name: cmp.Or(c.Name, c.ID), Description: c.Description})
+		values = append(values, acp.ConfigValue{Value: c.ID, Name: cmp.Or(c.Name, c.ID), Description: c.Description})
 	}
 	if !known && current != "" {
-		values = append(values, configValue{Value: current, Name: current})
+		values = append(values, acp.ConfigValue{Value: current, Name: current})
 	}
 	return values, cmp.Or(current, values[0].Value)
 }
@@ -317,7 +318,7 @@ func (v view) offers(param, id, value string) error {
 		if o.ID != id {
 			continue
 		}
-		if o.Type == "boolean" || slices.ContainsFunc(o.Options, func(c configValue) bool { return c.Value == value }) {
+		if o.Type == "boolean" || slices.ContainsFunc(o.Options, func(c acp.ConfigValue) bool { return c.Value == value }) {
 			return nil
 		}
 		known := make([]string, len(o.Options))
@@ -333,8 +334,8 @@ func invalidValue(param, expected, received string) error {
 	return server.InvalidParam(server.ParamError{Param: param, Expected: expected, Received: strconv.Quote(received)})
 }
 
-func (v view) commandsUpdate() schemaCommands {
-	return schemaCommands{Kind: kindCommands, Commands: v.commands}
+func (v view) commandsUpdate() acp.CommandsUpdate {
+	return acp.CommandsUpdate{Kind: acp.KindCommands, Commands: v.commands}
 }
 
 // Duet's own slash commands.
@@ -344,25 +345,25 @@ const (
 	commandQueue = "queue"
 )
 
-var ownCommands = []schemaCommand{
-	{Name: commandAgent, Description: "Duet: show the agents, or choose the one behind this session", Input: &commandInput{Hint: "name of an agent"}},
-	{Name: commandInbox, Description: "Duet: show what waits for an answer in any session, or answer it", Input: &commandInput{Hint: "number, and an answer: yes, no, or the number of an option"}},
-	{Name: commandQueue, Description: "Duet: show the prompts that wait in this session; edit, move or drop one", Input: &commandInput{Hint: "number, and edit TEXT, up, down or drop"}},
+var ownCommands = []acp.Command{
+	{Name: commandAgent, Description: "Duet: show the agents, or choose the one behind this session", Input: &acp.CommandInput{Hint: "name of an agent"}},
+	{Name: commandInbox, Description: "Duet: show what waits for an answer in any session, or answer it", Input: &acp.CommandInput{Hint: "number, and an answer: yes, no, or the number of an option"}},
+	{Name: commandQueue, Description: "Duet: show the prompts that wait in this session; edit, move or drop one", Input: &acp.CommandInput{Hint: "number, and edit TEXT, up, down or drop"}},
 }
 
 // commandsOf are the commands of the agent behind, and Duet's. Of two with one name the
 // agent's counts.
-func commandsOf(agents []domain.AgentCommand) []schemaCommand {
-	list := make([]schemaCommand, 0, len(agents)+len(ownCommands))
+func commandsOf(agents []domain.AgentCommand) []acp.Command {
+	list := make([]acp.Command, 0, len(agents)+len(ownCommands))
 	for _, c := range agents {
-		command := schemaCommand{Name: c.Name, Description: c.Description}
+		command := acp.Command{Name: c.Name, Description: c.Description}
 		if c.InputHint != "" {
-			command.Input = &commandInput{Hint: c.InputHint}
+			command.Input = &acp.CommandInput{Hint: c.InputHint}
 		}
 		list = append(list, command)
 	}
 	for _, own := range ownCommands {
-		if !slices.ContainsFunc(list, func(c schemaCommand) bool { return c.Name == own.Name }) {
+		if !slices.ContainsFunc(list, func(c acp.Command) bool { return c.Name == own.Name }) {
 			list = append(list, own)
 		}
 	}

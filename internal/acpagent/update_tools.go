@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -57,14 +58,14 @@ type call struct {
 func (t *translator) toolCall(c call) (updates []any) {
 	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
-	u := schemaToolCall{Kind: kindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(c.data.Meta, c.parent)}
+	u := acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(c.data.Meta, c.parent)}
 	if known == nil {
 		known = &tool{}
 		if t.tools == nil {
 			t.tools = make(map[string]*tool)
 		}
 		t.tools[c.id] = known
-		u.Kind = kindToolCall
+		u.Kind = acp.KindToolCall
 		if u.Title == "" && !t.calls[c.id] {
 			u.Title = cmp.Or(c.name, c.id)
 		}
@@ -80,7 +81,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 		known.terminal = c.data.Terminal
 	}
 	for _, path := range c.data.Paths {
-		u.Locations = append(u.Locations, location{Path: path})
+		u.Locations = append(u.Locations, acp.Location{Path: path})
 	}
 	content := diffs(known.diffs)
 	switch isShown := known.shown || !c.live || known.terminal == ""; {
@@ -92,7 +93,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 		t.show(&u, known)
 	}
 	if known.shown {
-		content = append(content, toolContent{Type: "terminal", TerminalID: known.terminal})
+		content = append(content, acp.ToolContent{Type: "terminal", TerminalID: known.terminal})
 	} else {
 		content = append(content, t.printed(known.terminal)...)
 	}
@@ -104,7 +105,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 	}
 	for _, a := range c.data.Attachments {
 		block := t.block(a)
-		content = append(content, toolContent{Type: "content", Content: &block})
+		content = append(content, acp.ToolContent{Type: "content", Content: &block})
 	}
 	if len(content) > 0 {
 		u.Content = content
@@ -159,7 +160,7 @@ func command(input json.RawMessage) string {
 func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items []any) {
 	items = []any{} // never nil, which version 2 reads as not reported
 	for _, b := range tasks {
-		item := backgroundWork{Type: b.Kind}
+		item := acp.BackgroundWork{Type: b.Kind}
 		switch b.Kind {
 		case domain.BackgroundTerminal:
 			item.TerminalID = b.ID
@@ -167,19 +168,19 @@ func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items [
 				updates = append(updates, t.list(b.ID, b.Title))
 			}
 			if t.beginsToStop(b.ID, b.Stoppable) {
-				updates = append(updates, schemaTerminalUpdate{Kind: kindTerminal, TerminalID: b.ID, Capabilities: &workCapabilities{Cancel: &present{}}})
+				updates = append(updates, acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: b.ID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
 			}
 		case domain.BackgroundToolCall:
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
-				updates = append(updates, schemaToolCall{Kind: kindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: inProgress})
+				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: acp.ToolInProgress})
 				t.tellsCall(item.ToolCallID)
 			}
 			if t.beginsToStop(item.ToolCallID, b.Stoppable) {
-				updates = append(updates, schemaToolCall{Kind: kindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &workCapabilities{Cancel: &present{}}})
+				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
 			}
 		default:
-			item.Type, item.ProcessID, item.Title = workProcess, b.ID, b.Title
+			item.Type, item.ProcessID, item.Title = acp.WorkProcess, b.ID, b.Title
 		}
 		items = append(items, item)
 	}
@@ -210,8 +211,8 @@ func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) st
 }
 
 // Question is the tool call that a question is about, with its diffs.
-func (t *translator) Question(a wire.Approval) schemaToolCall {
-	u := schemaToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ApprovalID), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: pending, RawInput: object(a.ToolInput)}
+func (t *translator) Question(a wire.Approval) acp.ToolCall {
+	u := acp.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ApprovalID), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: acp.ToolPending, RawInput: object(a.ToolInput)}
 	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
 		u.Title = cmp.Or(a.Title, a.Subject, a.ToolName, "a question")
@@ -235,7 +236,7 @@ func (t *translator) Question(a wire.Approval) schemaToolCall {
 		u.Content = content
 	}
 	for _, path := range a.Paths {
-		u.Locations = append(u.Locations, location{Path: path})
+		u.Locations = append(u.Locations, acp.Location{Path: path})
 	}
 	return u
 }
@@ -251,11 +252,11 @@ func toolKind(kind string) string {
 
 func (t *translator) status(s string) string {
 	switch s {
-	case paused, toolCallCancelled:
+	case acp.ToolPaused, acp.ToolCancelled:
 		if t.Version2 {
 			return s
 		}
-	case pending, inProgress, completed, schemaFailed:
+	case acp.ToolPending, acp.ToolInProgress, acp.ToolCompleted, acp.ToolFailed:
 		return s
 	}
 	return ""
@@ -314,7 +315,7 @@ type terminal struct {
 	printed []byte
 	cut     bool
 	told    time.Time
-	exit    *exitStatus // of version 2
+	exit    *acp.ExitStatus // of version 2
 }
 
 // text is the output as it can be shown.
@@ -337,7 +338,7 @@ func (t *translator) output(d wire.EventData, at time.Time) []any {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
 	}
 	if t.listed[d.TerminalID] {
-		return []any{terminalChunk{Kind: kindTerminalChunk, TerminalID: d.TerminalID, Data: text}}
+		return []any{acp.TerminalChunk{Kind: acp.KindTerminalChunk, TerminalID: d.TerminalID, Data: text}}
 	}
 	p := t.terminal(d.TerminalID)
 	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
@@ -370,7 +371,7 @@ func (t *translator) terminal(id string) *terminal {
 // exited tells what is left of a program's output.
 func (t *translator) exited(d wire.EventData) []any {
 	if t.Version2 {
-		status := &exitStatus{Signal: d.Signal}
+		status := &acp.ExitStatus{Signal: d.Signal}
 		if d.Signal == "" {
 			status.ExitCode = &d.ExitCode
 		}
@@ -378,7 +379,7 @@ func (t *translator) exited(d wire.EventData) []any {
 			t.terminal(d.TerminalID).exit = status
 			return nil
 		}
-		return []any{schemaTerminalUpdate{Kind: kindTerminal, TerminalID: d.TerminalID, ExitStatus: status}}
+		return []any{acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: d.TerminalID, ExitStatus: status}}
 	}
 	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
 		return []any{terminalUpdate(call, "terminal_exit", map[string]any{"terminal_id": d.TerminalID, "exit_code": d.ExitCode, "signal": nil})}
@@ -391,15 +392,15 @@ func (t *translator) exited(d wire.EventData) []any {
 
 // list is the update that begins a terminal for a client of version 2, with its output so
 // far.
-func (t *translator) list(id, command string) schemaTerminalUpdate {
+func (t *translator) list(id, command string) acp.TerminalUpdate {
 	if t.listed == nil {
 		t.listed = make(map[string]bool)
 	}
-	u := schemaTerminalUpdate{Kind: kindTerminal, TerminalID: id, Command: command}
+	u := acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: id, Command: command}
 	if p := t.terminals[id]; p != nil && !t.listed[id] {
 		u.ExitStatus = p.exit
 		if len(p.printed) > 0 {
-			u.Output = &terminalOutput{Data: p.printed}
+			u.Output = &acp.TerminalContent{Data: p.printed}
 		}
 	}
 	t.listed[id] = true
@@ -417,13 +418,13 @@ func (t *translator) callOf(terminal string) string {
 }
 
 // terminalUpdate tells a client that shows an agent's terminals what happens in one.
-func terminalUpdate(call, what string, data map[string]any) schemaToolCall {
-	return schemaToolCall{Kind: kindToolUpdate, ToolCallID: call, Meta: map[string]any{what: data}}
+func terminalUpdate(call, what string, data map[string]any) acp.ToolCall {
+	return acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: call, Meta: map[string]any{what: data}}
 }
 
 // show adds to an update that a tool call has a terminal, which the client is to show,
 // with what was printed before.
-func (t *translator) show(u *schemaToolCall, known *tool) {
+func (t *translator) show(u *acp.ToolCall, known *tool) {
 	known.shown = true
 	if u.Meta == nil {
 		u.Meta = make(map[string]any)
@@ -440,16 +441,16 @@ func (t *translator) terminalUpdate(id string) []any {
 	if call == "" {
 		return nil
 	}
-	return []any{schemaToolCall{Kind: kindToolUpdate, ToolCallID: call, Content: append(diffs(t.tools[call].diffs), t.printed(id)...)}}
+	return []any{acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: call, Content: append(diffs(t.tools[call].diffs), t.printed(id)...)}}
 }
 
 // printed is the output of a terminal as content.
-func (t *translator) printed(id string) []toolContent {
+func (t *translator) printed(id string) []acp.ToolContent {
 	text := t.terminals[id].text()
 	if id == "" || text == "" {
 		return nil
 	}
-	return []toolContent{textContent(fencedText(text))}
+	return []acp.ToolContent{textContent(fencedText(text))}
 }
 
 // fencedText is a text as Markdown that shows it as it is.

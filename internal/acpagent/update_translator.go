@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -111,7 +112,7 @@ func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	switch kind {
 	case protocol.TypeDelta, protocol.TypeThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == protocol.TypeThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), schemaText(text))}
+			return []any{chunk(kindOf(kind == protocol.TypeThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), acp.TextContent(text))}
 		}
 	case protocol.TypeConversation:
 		return t.conversation(seq, d)
@@ -176,17 +177,17 @@ func (t *translator) conversation(seq int64, d wire.EventData) []any {
 }
 
 // aside is something that the hub says in a conversation, beside what the agent says.
-func aside(key, text string) schemaChunk {
-	return chunk(agentThoughtChunk, key, nil, schemaText("["+text+"]\n"))
+func aside(key, text string) acp.MessageChunk {
+	return chunk(acp.KindAgentThoughtChunk, key, nil, acp.TextContent("["+text+"]\n"))
 }
 
 // notice is a message of the hub in a conversation, for version 2.
-func notice(subtype, text string) schemaNotice {
+func notice(subtype, text string) acp.Notice {
 	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	n := schemaNotice{Kind: kindNotice, Severity: info, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
+	n := acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityInfo, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
 	switch subtype {
 	case "background_cut", "session_replaced", "forked_later", "mcp_server_failed", "content_refused", "rules_not_asked", "setting_ignored", "budget_near", "denial_ended_turn":
-		n.Severity = warning
+		n.Severity = acp.SeverityWarning
 	}
 	return n
 }
@@ -196,7 +197,7 @@ func notice(subtype, text string) schemaNotice {
 func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []protocol.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" && (len(attached) == 0 || role == "user") {
-		updates = append(updates, chunk(as, key, meta, schemaText(text)))
+		updates = append(updates, chunk(as, key, meta, acp.TextContent(text)))
 	}
 	for _, a := range attached {
 		updates = append(updates, chunk(as, key, meta, t.block(a)))
@@ -207,41 +208,41 @@ func (t *translator) said(kind, role, key string, meta map[string]any, text stri
 func kindOf(thought bool, role string) string {
 	switch {
 	case thought:
-		return agentThoughtChunk
+		return acp.KindAgentThoughtChunk
 	case role == "user":
-		return userMessageChunk
+		return acp.KindUserMessageChunk
 	}
-	return agentMessageChunk
+	return acp.KindAgentMessageChunk
 }
 
-func chunk(kind, key string, meta map[string]any, content content) schemaChunk {
-	return schemaChunk{Kind: kind, MessageID: key, Content: content, Meta: meta}
+func chunk(kind, key string, meta map[string]any, content acp.Content) acp.MessageChunk {
+	return acp.MessageChunk{Kind: kind, MessageID: key, Content: content, Meta: meta}
 }
 
 // words are something that Duet says in a session.
-func words(format string, args ...any) schemaChunk {
-	return chunk(agentMessageChunk, "", nil, schemaText(fmt.Sprintf(format, args...)))
+func words(format string, args ...any) acp.MessageChunk {
+	return chunk(acp.KindAgentMessageChunk, "", nil, acp.TextContent(fmt.Sprintf(format, args...)))
 }
 
 // usageUpdate says how full the context is.
-func usageUpdate(used, size int64, dollars float64) schemaUsageUpdate {
-	u := schemaUsageUpdate{Kind: kindUsage, Used: used, Size: size}
+func usageUpdate(used, size int64, dollars float64) acp.UsageUpdate {
+	u := acp.UsageUpdate{Kind: acp.KindUsage, Used: used, Size: size}
 	if dollars > 0 {
-		u.Cost = &cost{Amount: dollars, Currency: "USD"}
+		u.Cost = &acp.Cost{Amount: dollars, Currency: "USD"}
 	}
 	return u
 }
 
-func plan(entries []domain.PlanEntry) schemaPlan {
-	p := schemaPlan{Kind: kindPlan, Entries: make([]planEntry, len(entries))}
+func plan(entries []domain.PlanEntry) acp.PlanUpdate {
+	p := acp.PlanUpdate{Kind: acp.KindPlan, Entries: make([]acp.PlanEntry, len(entries))}
 	for i, e := range entries {
 		if e.Priority == "" {
 			e.Priority = "medium"
 		}
 		if e.Status == "" {
-			e.Status = pending
+			e.Status = acp.ToolPending
 		}
-		p.Entries[i] = planEntry(e)
+		p.Entries[i] = acp.PlanEntry(e)
 	}
 	return p
 }
@@ -255,19 +256,19 @@ func (t *translator) passed(raw json.RawMessage) []any {
 	}
 	_ = json.Unmarshal(raw, &u) // what is none is not passed on
 	switch u.Kind {
-	case kindNotice, kindCompaction, kindCompactionSummary:
+	case acp.KindNotice, acp.KindCompaction, acp.KindCompactionSummary:
 		if t.Version2 {
 			return []any{raw}
 		}
-	case agentMessageChunk, agentThoughtChunk, kindToolCall, kindToolUpdate, kindPlan, kindUsage:
+	case acp.KindAgentMessageChunk, acp.KindAgentThoughtChunk, acp.KindToolCall, acp.KindToolUpdate, acp.KindPlan, acp.KindUsage:
 		if t.Version2 {
 			return nil // version 1 writes it otherwise
 		}
 		return []any{raw}
 	}
-	if u.Kind == kindInfo && len(u.Meta) <= catalog.MaxMeta {
+	if u.Kind == acp.KindInfo && len(u.Meta) <= catalog.MaxMeta {
 		if meta := members(u.Meta); len(meta) > 0 { // the title comes with another event
-			return []any{infoUpdate{Kind: kindInfo, Meta: meta}}
+			return []any{acp.InfoUpdate{Kind: acp.KindInfo, Meta: meta}}
 		}
 	}
 	if strings.HasPrefix(u.Kind, "_") {
@@ -387,40 +388,40 @@ func (o *messageUpdate) rest(text string) string {
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.
-func (t *translator) block(a protocol.Attachment) content {
+func (t *translator) block(a protocol.Attachment) acp.Content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
-		return content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
+		return acp.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
 	}
 	bytes, err := t.Bytes(a.ID)
 	if err != nil {
-		return schemaText(a.Label() + "\n")
+		return acp.TextContent(a.Label() + "\n")
 	}
 	data := base64.StdEncoding.EncodeToString(bytes)
 	switch a.Type {
 	case "image", "audio":
-		return content{Type: a.Type, Data: data, MIMEType: a.MIMEType, URI: a.URI}
+		return acp.Content{Type: a.Type, Data: data, MIMEType: a.MIMEType, URI: a.URI}
 	case "resource":
-		r := &resource{URI: a.URI, MIMEType: a.MIMEType}
+		r := &acp.Resource{URI: a.URI, MIMEType: a.MIMEType}
 		if strings.HasPrefix(a.MIMEType, "text/") {
 			text := string(bytes)
 			r.Text = &text
 		} else {
 			r.Blob = data
 		}
-		return content{Type: "resource", Resource: r}
+		return acp.Content{Type: "resource", Resource: r}
 	}
-	return schemaText(a.Label() + "\n")
+	return acp.TextContent(a.Label() + "\n")
 }
 
-func diffs(list []domain.Diff) (content []toolContent) {
+func diffs(list []domain.Diff) (content []acp.ToolContent) {
 	for _, d := range list {
 		text := d.NewText
-		content = append(content, toolContent{Type: "diff", Path: d.Path, OldText: d.OldText, NewText: &text})
+		content = append(content, acp.ToolContent{Type: "diff", Path: d.Path, OldText: d.OldText, NewText: &text})
 	}
 	return content
 }
 
-func textContent(text string) toolContent {
-	block := schemaText(text)
-	return toolContent{Type: "content", Content: &block}
+func textContent(text string) acp.ToolContent {
+	block := acp.TextContent(text)
+	return acp.ToolContent{Type: "content", Content: &block}
 }

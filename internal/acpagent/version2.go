@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -21,10 +22,10 @@ import (
 type object2 = map[string]any
 
 // initialized2 is the answer to initialize.
-func initialized2(r initializeResponse) any {
+func initialized2(r acp.InitializeResponse) any {
 	present := object2{}
 	return object2{
-		"protocolVersion": version2, "info": r.AgentInfo, "authMethods": authMethods2(r.AuthMethods), "_meta": r.Meta,
+		"protocolVersion": acp.Version2, "info": r.AgentInfo, "authMethods": authMethods2(r.AuthMethods), "_meta": r.Meta,
 		"capabilities": object2{"session": object2{
 			"prompt": object2{"image": present, "audio": present, "embeddedContext": present},
 			"mcp":    object2{"stdio": present, "http": present},
@@ -35,26 +36,26 @@ func initialized2(r initializeResponse) any {
 
 type authMethod struct {
 	ID string `json:"methodId"`
-	schemaAuthMethod
+	acp.AuthMethod
 	Type string `json:"type"`
 	Old  string `json:"id,omitempty"` // hides version 1's
 }
 
 // authMethods2 are ways to sign in.
-func authMethods2(list []schemaAuthMethod) []any {
+func authMethods2(list []acp.AuthMethod) []any {
 	methods := make([]any, len(list))
 	for i, m := range list {
 		kind := m.Type
 		if kind == "" {
 			kind = "agent"
 		}
-		methods[i] = authMethod{ID: m.ID, schemaAuthMethod: m, Type: kind}
+		methods[i] = authMethod{ID: m.ID, AuthMethod: m, Type: kind}
 	}
 	return methods
 }
 
 // opened2 is the answer to what makes or opens a session.
-func opened2(o opened) any {
+func opened2(o acp.OpenedSession) any {
 	r := object2{"configOptions": configOption2(o.ConfigOptions), "availableCommands": commands(o.Commands)}
 	if o.SessionID != "" {
 		r["sessionId"] = o.SessionID
@@ -63,23 +64,23 @@ func opened2(o opened) any {
 }
 
 // accepted2 is the answer to a prompt that is in the conversation.
-func accepted2(r promptResponse) any { return object2{"messageId": r.MessageID} }
+func accepted2(r acp.PromptResponse) any { return object2{"messageId": r.MessageID} }
 
 // configOptions2 is the answer to the choice of a value.
-func configOptions2(c configOptions) any {
+func configOptions2(c acp.ConfigOptions) any {
 	return object2{"configOptions": configOption2(c.ConfigOptions)}
 }
 
 type configOption struct {
 	ID string `json:"configId"`
-	schemaConfigOption
+	acp.ConfigOption
 	Old string `json:"id,omitempty"` // hides version 1's
 }
 
-func configOption2(list []schemaConfigOption) []configOption {
+func configOption2(list []acp.ConfigOption) []configOption {
 	options := make([]configOption, len(list))
 	for i, o := range list {
-		options[i] = configOption{ID: o.ID, schemaConfigOption: o}
+		options[i] = configOption{ID: o.ID, ConfigOption: o}
 	}
 	return options
 }
@@ -88,9 +89,9 @@ func configOption2(list []schemaConfigOption) []configOption {
 // update; updates that version 2 does not have are left out.
 func updates2(list []any) (updates []any) {
 	for _, u := range list {
-		if c, ok := u.(schemaChunk); ok && c.Kind == userMessageChunk {
+		if c, ok := u.(acp.MessageChunk); ok && c.Kind == acp.KindUserMessageChunk {
 			if last := len(updates) - 1; last >= 0 {
-				if message, ok := updates[last].(schemaMessage); ok && message.MessageID == c.MessageID {
+				if message, ok := updates[last].(acp.MessageUpdate); ok && message.MessageID == c.MessageID {
 					message.Content = append(message.Content, c.Content)
 					updates[last] = message
 					continue
@@ -112,53 +113,53 @@ func replayed2(list []any) []any {
 	if len(list) == 0 {
 		return list
 	}
-	c, ok := list[0].(schemaChunk)
+	c, ok := list[0].(acp.MessageChunk)
 	switch {
-	case ok && c.Kind == agentMessageChunk:
-		list = slices.Insert(list, 0, any(schemaMessage{Kind: kindAgentMessage, MessageID: c.MessageID, Content: []any{}}))
-	case ok && c.Kind == agentThoughtChunk:
-		list = slices.Insert(list, 0, any(schemaMessage{Kind: kindAgentThought, MessageID: c.MessageID, Content: []any{}}))
+	case ok && c.Kind == acp.KindAgentMessageChunk:
+		list = slices.Insert(list, 0, any(acp.MessageUpdate{Kind: acp.KindAgentMessage, MessageID: c.MessageID, Content: []any{}}))
+	case ok && c.Kind == acp.KindAgentThoughtChunk:
+		list = slices.Insert(list, 0, any(acp.MessageUpdate{Kind: acp.KindAgentThought, MessageID: c.MessageID, Content: []any{}}))
 	}
 	return list
 }
 
 // userMessage2 is a message of the user with its content blocks.
-func userMessage2(id string, content ...any) schemaMessage {
-	return schemaMessage{Kind: kindUserMessage, MessageID: id, Content: content}
+func userMessage2(id string, content ...any) acp.MessageUpdate {
+	return acp.MessageUpdate{Kind: acp.KindUserMessage, MessageID: id, Content: content}
 }
 
 // update is an update, or nil where there is nothing of the kind.
 func update(u any) any {
 	switch u := u.(type) {
-	case schemaChunk:
+	case acp.MessageChunk:
 		if u.MessageID == "" {
 			u.MessageID = uuid.NewString()
 		}
 		return u
-	case schemaToolCall:
-		u.Kind = kindToolUpdate
+	case acp.ToolCall:
+		u.Kind = acp.KindToolUpdate
 		return toolCall(u)
-	case schemaPlan:
-		return object2{"sessionUpdate": kindPlanUpdate, "plan": object2{"type": "items", "planId": "plan", "entries": u.Entries}}
-	case configUpdate:
+	case acp.PlanUpdate:
+		return object2{"sessionUpdate": acp.KindPlanUpdate, "plan": object2{"type": "items", "planId": "plan", "entries": u.Entries}}
+	case acp.ConfigUpdate:
 		return object2{"sessionUpdate": u.Kind, "configOptions": configOption2(u.ConfigOptions)}
-	case schemaCommands:
+	case acp.CommandsUpdate:
 		return object2{"sessionUpdate": u.Kind, "availableCommands": commands(u.Commands)}
-	case modeUpdate:
+	case acp.ModeUpdate:
 		return nil // it is one of the choices
 	}
 	return u
 }
 
 type calledTool struct {
-	schemaToolCall
-	Content   []any      `json:"content,omitzero"`
-	Locations []location `json:"locations,omitzero"`
+	acp.ToolCall
+	Content   []any          `json:"content,omitzero"`
+	Locations []acp.Location `json:"locations,omitzero"`
 }
 
 // toolCall is a tool call. Its diffs are patches, and its paths are absolute.
-func toolCall(u schemaToolCall) any {
-	c := calledTool{schemaToolCall: u}
+func toolCall(u acp.ToolCall) any {
+	c := calledTool{ToolCall: u}
 	for _, content := range u.Content {
 		if content.Type == "diff" {
 			c.Content = append(c.Content, diffOf(content))
@@ -174,7 +175,7 @@ func toolCall(u schemaToolCall) any {
 	return c
 }
 
-func commands(list []schemaCommand) []object2 {
+func commands(list []acp.Command) []object2 {
 	commands := make([]object2, len(list))
 	for i, c := range list {
 		commands[i] = object2{"type": "command", "name": c.Name, "description": c.Description}
@@ -187,10 +188,10 @@ func commands(list []schemaCommand) []object2 {
 
 // diffOf is a change of a file: what it does to which path, and a patch. Where the path is
 // not absolute, which version 2 wants, it is a diff as text.
-func diffOf(c toolContent) any {
+func diffOf(c acp.ToolContent) any {
 	if !filepath.IsAbs(c.Path) {
-		text := schemaText("```diff\n" + diff.Unified("/", c.Path, c.OldText, c.NewText) + "```\n")
-		return toolContent{Type: "content", Content: &text}
+		text := acp.TextContent("```diff\n" + diff.Unified("/", c.Path, c.OldText, c.NewText) + "```\n")
+		return acp.ToolContent{Type: "content", Content: &text}
 	}
 	operation := "modify"
 	if c.OldText == nil {
@@ -205,7 +206,7 @@ func diffOf(c toolContent) any {
 
 // patch is a change as git writes it, but with absolute paths, and without the prefixes
 // a/ and b/. It is empty if nothing changes.
-func patch(c toolContent) string {
+func patch(c acp.ToolContent) string {
 	unified := diff.Unified("/", c.Path, c.OldText, c.NewText)
 	_, hunks, _ := strings.Cut("\n"+unified, "\n@@")
 	if hunks == "" && c.OldText != nil {
@@ -263,16 +264,16 @@ func quoted(path string) string {
 }
 
 type permissionOption2 struct {
-	SessionID   string             `json:"sessionId"`
-	Title       string             `json:"title"`
-	Description string             `json:"description,omitempty"`
-	Subject     any                `json:"subject,omitempty"`
-	Options     []permissionOption `json:"options"`
+	SessionID   string                 `json:"sessionId"`
+	Title       string                 `json:"title"`
+	Description string                 `json:"description,omitempty"`
+	Subject     any                    `json:"subject,omitempty"`
+	Options     []acp.PermissionOption `json:"options"`
 }
 
 // permission2 is the request for the answer to a question. Its subject is the tool call
 // that it is about, if there is one.
-func permission2(q wire.Approval, r permissionRequest) any {
+func permission2(q wire.Approval, r acp.PermissionRequest) any {
 	p := permissionOption2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Options: r.Options}
 	var texts []string
 	for _, text := range []string{q.Details, q.Reopened} {

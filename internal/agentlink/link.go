@@ -109,18 +109,12 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 	return k, nil
 }
 
-// terminals declares that Duet can run sign-in programs in a terminal.
-var (
-	terminals     = json.RawMessage(`{"terminal":{}}`)
-	terminals1    = json.RawMessage(`{"terminal":true}`)
-	terminalsMeta = json.RawMessage(`{"terminal-auth":true}`)
-)
-
 // greet calls initialize, in version 2 of the protocol or, if the agent refuses that, in version
 // 1.
 func (k *Link) greet(ctx context.Context) (err error) {
-	request := acp.Offer(acp.ClientCapabilities{FS: &acp.FileCapabilities{}, Auth: terminals1, Meta: terminalsMeta})
-	request.Capabilities.Auth = terminals
+	var can acp.ClientCapabilities
+	can.Auth.Terminal, can.Meta.TerminalAuth = json.RawMessage("true"), true // Duet runs programs for signing in in a terminal
+	request := acp.Offer(can)
 	k.Info, err = Ask[acp.Initialized](ctx, k, StartTime, acp.MethodInitialize, request)
 	if errors.As(err, new(*Refusal)) {
 		k.Info, err = Ask[acp.Initialized](ctx, k, StartTime, acp.MethodInitialize, request.Version1Only())

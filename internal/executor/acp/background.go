@@ -149,13 +149,6 @@ func (b *backgroundWork) callCapabilities(update []byte) {
 	b.cancels[string(id)] = true
 }
 
-// cancelRequest is the parameters of terminal/cancel and tool_call/cancel.
-type cancelRequest struct {
-	SessionID  string `json:"sessionId"`
-	TerminalID string `json:"terminalId,omitempty"`
-	ToolCallID string `json:"toolCallId,omitempty"`
-}
-
 // cancelBackground asks an agent of version 2 to stop all background work that it lists. It
 // returns false, and the agent has to be ended, if the agent cannot stop all of it, refuses, or
 // was asked before.
@@ -228,9 +221,9 @@ func (a *agent) canCancel(item backgroundItem) bool {
 func (a *agent) cancelItem(ctx context.Context, item backgroundItem) (err error) {
 	switch item.Type {
 	case "terminal":
-		_, err = acp.Call[json.RawMessage](ctx, a.conn, "terminal/cancel", cancelRequest{SessionID: a.session, TerminalID: item.TerminalID})
+		_, err = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodTerminalCancel, acp.CancelWorkRequest{SessionID: a.session, TerminalID: item.TerminalID})
 	case "tool_call":
-		_, err = acp.Call[json.RawMessage](ctx, a.conn, "tool_call/cancel", cancelRequest{SessionID: a.session, ToolCallID: item.ToolCallID})
+		_, err = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodToolCallCancel, acp.CancelWorkRequest{SessionID: a.session, ToolCallID: item.ToolCallID})
 	case "subagent":
 		err = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: item.SessionID})
 	}

@@ -119,7 +119,7 @@ func todos(input json.RawMessage) *catalog.Plan {
 // A promptBlocks is the parameters of session/prompt: texts, and what goes with them.
 type promptBlocks struct {
 	Session string
-	Texts   []acp.ContentBlock
+	Texts   []acp.Content
 	With    []catalog.ContentBlock
 	Meta    json.RawMessage // an object; nil: none
 }
@@ -140,26 +140,9 @@ func (p promptBlocks) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// elicitRequest asks a human to fill in a form, or to open an address.
-// https://agentclientprotocol.com/protocol/v1/elicitation
-type elicitRequest struct {
-	ToolCallID string          `json:"toolCallId"`
-	Mode       string          `json:"mode"`
-	Message    string          `json:"message"`
-	Schema     json.RawMessage `json:"requestedSchema"`
-	ID         string          `json:"elicitationId"`
-	URL        string          `json:"url"`
-}
-
-// elicitAnswer is what the agent is told.
-type elicitAnswer struct {
-	Action  string          `json:"action"` // accept, decline or cancel
-	Content json.RawMessage `json:"content,omitempty"`
-}
-
 var (
-	declined  = elicitAnswer{Action: "decline"}
-	dismissed = elicitAnswer{Action: "cancel"}
+	declined  = acp.ElicitationResponse{Action: "decline"}
+	dismissed = acp.ElicitationResponse{Action: "cancel"}
 )
 
 // A link is an address that people were asked to open.
@@ -172,13 +155,13 @@ type link struct {
 var errDone = errors.New("the agent says that it is done")
 
 // elicit asks the hub, and waits as requestPermission does.
-func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, error) {
+func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.ElicitationResponse, error) {
 	t := a.current.Load()
-	if err := p.check(); err != nil {
+	if err := checkElicitation(p); err != nil {
 		if t != nil {
 			t.Problem(task.CodePermission, "the agent asked for something to be filled in, and nobody was asked: "+err.Error())
 		}
-		return elicitAnswer{}, acp.InvalidParams(err)
+		return acp.ElicitationResponse{}, acp.InvalidParams(err)
 	}
 	if t == nil {
 		return dismissed, nil
@@ -214,7 +197,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 	})
 	switch {
 	case errors.Is(context.Cause(ctx), errDone):
-		return elicitAnswer{Action: "accept"}, nil
+		return acp.ElicitationResponse{Action: "accept"}, nil
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		a.forgetLink(p.ID)
 		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
@@ -232,7 +215,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		a.forgetLink(p.ID)
 		return declined, nil
 	}
-	told := elicitAnswer{Action: "accept", Content: answer.Content}
+	told := acp.ElicitationResponse{Action: "accept", Content: answer.Content}
 	if answer.ApprovalID != "" {
 		t.answers.answered(answer.ApprovalID, call, told)
 		if asked != nil {
@@ -245,7 +228,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 }
 
 // check reports what nobody can be asked.
-func (p elicitRequest) check() error {
+func checkElicitation(p acp.ElicitationRequest) error {
 	switch p.Mode {
 	case "form":
 		_, err := form.Read(p.Schema)
@@ -263,7 +246,7 @@ func (p elicitRequest) check() error {
 const maxLinks = 1000
 
 // linkOf remembers the address that people are asked to open. It is nil for a form.
-func (a *agent) linkOf(p elicitRequest) *link {
+func (a *agent) linkOf(p acp.ElicitationRequest) *link {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.Mode != "url" || p.ID == "" || a.links[p.ID] != nil || len(a.links) >= maxLinks {

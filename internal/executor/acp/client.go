@@ -106,50 +106,6 @@ func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileParams) (n
 	return none{}, err
 }
 
-// A sessionRequest is the parameters of session/new, session/load, session/resume and
-// session/fork.
-type sessionRequest struct {
-	SessionID   string         `json:"sessionId,omitempty"`
-	CWD         string         `json:"cwd"`
-	MCPServers  []mcpServer    `json:"mcpServers"`
-	Directories []string       `json:"additionalDirectories,omitempty"`
-	Meta        map[string]any `json:"_meta,omitempty"`
-
-	SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"` // of agents that advertise it
-}
-
-// A systemPrompt is added to an agent's own instructions.
-type systemPrompt struct {
-	Mode    string             `json:"mode"`
-	Content []acp.ContentBlock `json:"content"`
-}
-
-// An mcpServer is a server that an agent connects to. A program has a type in version 2 of the
-// protocol only.
-type mcpServer struct {
-	Type    string
-	Name    string
-	URL     string
-	Headers map[string]string
-	Command string
-	Args    []string
-	Env     map[string]string
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s mcpServer) MarshalJSON() ([]byte, error) {
-	m := map[string]any{"name": s.Name}
-	if s.Type != "" {
-		m["type"] = s.Type
-	}
-	if s.URL != "" {
-		m["url"], m["headers"] = s.URL, pairs(s.Headers)
-	} else {
-		m["command"], m["args"], m["env"] = s.Command, append([]string{}, s.Args...), pairs(s.Env)
-	}
-	return json.Marshal(m)
-}
-
 // pairs are names and values, in the order of the names.
 func pairs(m map[string]string) []acp.Variable {
 	list := []acp.Variable{}
@@ -158,14 +114,6 @@ func pairs(m map[string]string) []acp.Variable {
 	}
 	return list
 }
-
-// sessionCapabilities say that options that are true or false are understood, and that notices
-// and compactions are: else agents write them as messages.
-var sessionCapabilities = json.RawMessage(`{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}`)
-
-// bothElicitations says that people can be asked to fill in forms and to open
-// addresses.
-var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 
 // What is taken of an agent's answers. What is not known is passed over: an agent that is newer
 // has to work.

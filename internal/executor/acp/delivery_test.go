@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/stretchr/testify/assert"
 )
 
 // What shows that an agent goes on from an answer, and what does not.
 func TestWhatShowsThatAnAnswerIsTaken(t *testing.T) {
-	yes := permissionAnswer{Outcome: permissionOutcome{Outcome: selected, OptionID: "yes"}}
+	yes := acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Selected, OptionID: "yes"}}
 	body, err := json.Marshal(yes)
 	assert.NoError(t, err)
 	line := append(append([]byte(`{"jsonrpc":"2.0","id":1,"result":`), body...), "}\n"...)

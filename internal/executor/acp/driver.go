@@ -13,6 +13,7 @@ package acp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -162,10 +163,14 @@ func (d *Driver) Close() {
 }
 
 // sessionRequest is what opens a session for a turn: the session with that id, or a new one.
-func (a *agent) sessionRequest(t *turn, id string) sessionRequest {
-	r := sessionRequest{SessionID: id, CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
+func (a *agent) sessionRequest(t *turn, id string) acp.OpenSessionRequest {
+	servers, err := json.Marshal(a.mcpServers(t))
+	if err != nil {
+		panic("encoding texts: " + err.Error())
+	}
+	r := acp.OpenSessionRequest{SessionID: id, Workspace: acp.Workspace{CWD: t.Params.CWD, AdditionalDirectories: a.directories(t), MCPServers: servers}}
 	if prompt := t.Conversation.SystemPrompt; prompt != "" && acp.Has(a.info.Session.SystemPrompt) {
-		r.SystemPrompt = &systemPrompt{Mode: "append", Content: []acp.ContentBlock{acp.TextBlock(prompt)}}
+		r.SystemPrompt = &acp.SystemPrompt{Mode: acp.SystemPromptAppend, Content: []acp.Content{acp.TextContent(prompt)}}
 	}
 	return r
 }
@@ -182,18 +187,18 @@ func (a *agent) directories(t *turn) []string {
 //
 // Those that it cannot use, and programs that are not there, are reported: agents
 // say nothing of servers that do not start.
-func (a *agent) mcpServers(t *turn) []mcpServer {
+func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 	if t.servers != nil { // a session was tried with them, and is lost
 		return t.servers
 	}
-	list := []mcpServer{}
+	list := []acp.MCPServer{}
 	can := a.info.MCP
 	for _, s := range t.Conversation.MCPServers {
 		switch {
 		case s.Type == "http" && can.HTTP, s.Type == "sse" && can.SSE:
-			list = append(list, mcpServer{Type: s.Type, Name: s.Name, URL: s.URL, Headers: s.Headers})
+			list = append(list, acp.MCPServer{Type: s.Type, Name: s.Name, URL: s.URL, Headers: pairs(s.Headers)})
 		case s.Type == "" || s.Type == "stdio":
-			server := mcpServer{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env}
+			server := acp.MCPServer{Name: s.Name, Command: s.Command, Args: s.Args, Env: pairs(s.Env)}
 			own := a.env.With(s.Env)
 			path, err := own.Find(s.Command, t.Params.CWD)
 			if err != nil {

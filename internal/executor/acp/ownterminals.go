@@ -386,7 +386,7 @@ func (t *agentTerminal) exit() *acp.ExitStatus {
 	}
 	code, signal := t.proc.ExitStatus()
 	if signal != "" {
-		return &acp.ExitStatus{Signal: &signal}
+		return &acp.ExitStatus{Signal: signal}
 	}
 	return &acp.ExitStatus{ExitCode: &code}
 }
@@ -434,8 +434,7 @@ func (a *agent) awaitTerminal(ctx context.Context, p acp.TerminalParams) (acp.Ex
 	case <-ctx.Done():
 		return acp.ExitStatus{}, ctx.Err()
 	}
-	exit := t.exit()
-	return acp.ExitStatus{ExitCode: exit.ExitCode, Signal: exit.Signal}, nil
+	return *t.exit(), nil
 }
 
 func (a *agent) killTerminal(_ context.Context, p acp.TerminalParams) (none, error) {

@@ -119,27 +119,11 @@ func (p *permissionRequest) offers(kind string) bool {
 	return slices.ContainsFunc(p.options, func(o catalog.PermissionOption) bool { return o.Kind == kind })
 }
 
-// permissionAnswer is what the agent is told. The protocol has no place for a
-// changed input or for words, so they are in _meta.duet. Only an agent that
-// says so in the _meta of its capabilities, {"duet":{"updatedInput":true}},
-// runs a tool with a changed input.
-type permissionAnswer struct {
-	Meta    map[string]any    `json:"_meta,omitempty"`
-	Outcome permissionOutcome `json:"outcome"`
-}
-
-type permissionOutcome struct {
-	Outcome  string `json:"outcome"` // selected or cancelled
-	OptionID string `json:"optionId,omitempty"`
-}
-
-const selected = "selected"
-
-var cancelledAnswer = permissionAnswer{Outcome: permissionOutcome{Outcome: "cancelled"}}
+var cancelledAnswer = acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Cancelled}}
 
 // requestPermission asks the hub, and waits until somebody has decided, the
 // turn is to be stopped or the agent has gone.
-func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (permissionAnswer, error) {
+func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp.PermissionResponse, error) {
 	t := a.current.Load()
 	if t == nil {
 		return cancelledAnswer, nil
@@ -147,7 +131,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	open, err := t.takePermission(raw)
 	if err != nil {
 		t.Problem(task.CodePermission, "the agent asked for permission in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
-		return permissionAnswer{}, acp.InvalidParams(err)
+		return acp.PermissionResponse{}, acp.InvalidParams(err)
 	}
 	defer t.tools.close(open)
 	if t.Stopped() {
@@ -164,7 +148,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	switch {
 	case errors.Is(err, errNotUTF8):
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so it was refused", question.Title))
-		return permissionAnswer{}, acp.InvalidParams(err)
+		return acp.PermissionResponse{}, acp.InvalidParams(err)
 	case errors.Is(err, errNoOptions):
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without an answer to choose, so it was told that nobody decided", question.Title))
 		return cancelledAnswer, nil
@@ -183,7 +167,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	if !answer.Approved {
 		t.answers.refused(call)
 	}
-	if answer.ApprovalID != "" && chosen.Outcome.Outcome == selected {
+	if answer.ApprovalID != "" && chosen.Outcome.Outcome == acp.Selected {
 		t.answers.answered(answer.ApprovalID, call, chosen)
 	}
 	return chosen, nil
@@ -353,12 +337,12 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 
 // choose picks the option for a decision: the one that it names, or else the
 // one that goes least far.
-func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResult) permissionAnswer {
+func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResult) acp.PermissionResponse {
 	kinds := []string{"reject_once", "reject_always"}
 	if d.Approved {
 		kinds = []string{"allow_once", "allow_always"}
 	}
-	answer := permissionAnswer{Outcome: permissionOutcome{Outcome: selected}}
+	answer := acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Selected}}
 	for _, o := range options {
 		if d.OptionID != "" && o.OptionID == d.OptionID {
 			answer.Outcome.OptionID = o.OptionID

@@ -35,7 +35,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	result, err := call[promptResult](a, acp.MethodSessionPrompt, promptBlocks{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
+	result, err := call[promptResult](a, acp.MethodSessionPrompt, promptBlocks{Session: a.session, Texts: append(opening, acp.TextContent(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
 	if err == nil && a.info.IsVersion2() {
 		result, err = a.awaitIdle(t)
 	}
@@ -59,7 +59,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 
 // openSession makes sure that the agent has the conversation's session, and
 // returns what has to precede the prompt.
-func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
+func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	if a.session == "" {
 		if failed := a.initialize(t.Launch); failed != nil {
 			return nil, failed
@@ -92,34 +92,34 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	}
 	a.session = string(result.SessionID)
 	a.settings.Opened(result.offer, true)
-	var opening []acp.ContentBlock
+	var opening []acp.Content
 	if t.Conversation.SystemPrompt != "" && !takesSystemPrompt {
-		opening = append(opening, acp.TextBlock(t.Conversation.SystemPrompt))
+		opening = append(opening, acp.TextContent(t.Conversation.SystemPrompt))
 	}
 	for _, file := range t.Conversation.ContextFiles {
 		path := t.Workspace.Absolute(file)
-		opening = append(opening, acp.ResourceLinkBlock(filepath.Base(path), (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()))
+		opening = append(opening, acp.LinkContent(filepath.Base(path), (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()))
 	}
 	history := task.Before(t.Conversation.Messages, t.Params.Prompt)
 	if history != "" {
-		opening = append(opening, acp.TextBlock(history))
+		opening = append(opening, acp.TextContent(history))
 	}
 	t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: result.SessionID, Primed: history != ""})
 	return opening, nil
 }
 
 // unanswered is what a session that was there before may not know.
-func unanswered(t *turn) []acp.ContentBlock {
+func unanswered(t *turn) []acp.Content {
 	text := task.Unanswered(t.Conversation.Messages, t.Params.Prompt)
 	if text == "" {
 		return nil
 	}
-	return []acp.ContentBlock{acp.TextBlock(text)}
+	return []acp.Content{acp.TextContent(text)}
 }
 
 // newSession opens a session. An agent that was given its key and does not use it
 // before it is told to (codex) is told so.
-func (a *agent) newSession(request sessionRequest) (sessionResult, error) {
+func (a *agent) newSession(request acp.OpenSessionRequest) (sessionResult, error) {
 	patience := 4 * a.startTimeout
 	result, err := callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
 	if method := acp.WithKey(a.info.AuthMethods, a.has); method != "" && acp.IsAuthRequired(err) {
@@ -134,10 +134,14 @@ func (a *agent) newSession(request sessionRequest) (sessionResult, error) {
 // initialize offers version 2 of the protocol. An agent that knows version 1 only answers with
 // that, or refuses the request and is asked again.
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
-	request := acp.Offer(acp.ClientCapabilities{
-		FS:       &acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
-		Terminal: true, Session: sessionCapabilities, Elicitation: bothElicitations, Plan: json.RawMessage(`{}`),
-	})
+	can := acp.ClientCapabilities{
+		FS:       acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
+		Terminal: true, Plan: acp.Supported,
+	}
+	can.Elicitation.Form, can.Elicitation.URL = acp.Supported, acp.Supported
+	// Else agents write notices and compactions as messages.
+	can.Session.ConfigOptions.Boolean, can.Session.Notices, can.Session.Compaction = acp.Supported, acp.Supported, acp.Supported
+	request := acp.Offer(can)
 	if launch.Protocol == acp.Version1 {
 		request = request.Version1Only()
 	}

@@ -35,7 +35,7 @@ type turn struct {
 	mu      sync.Mutex                 // guards arrived and trouble
 	arrived map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
 	trouble apiTrouble
-	servers []mcpServer // that the agent is told of; nil: not yet put together
+	servers []acp.MCPServer // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
 	// added to it.
@@ -157,9 +157,9 @@ type steering struct {
 }
 
 type steerRequest struct {
-	SessionID string             `json:"sessionId"`
-	Prompt    []acp.ContentBlock `json:"prompt"`
-	Meta      json.RawMessage    `json:"_meta"`
+	SessionID string          `json:"sessionId"`
+	Prompt    []acp.Content   `json:"prompt"`
+	Meta      json.RawMessage `json:"_meta"`
 }
 
 // refuseIdle makes an idle agent refuse the message instead of starting a turn.
@@ -193,7 +193,7 @@ func (d *Driver) Steer(ctx context.Context, p catalog.SteerParams) catalog.Steer
 	s.begin(p.Text)
 	defer s.begin("")
 	result, err := acp.Call[steerAnswer](ctx, a.conn, methodSteering, steerRequest{
-		SessionID: a.session, Prompt: []acp.ContentBlock{acp.TextBlock(p.Text)}, Meta: refuseIdle,
+		SessionID: a.session, Prompt: []acp.Content{acp.TextContent(p.Text)}, Meta: refuseIdle,
 	})
 	if err != nil || result.Outcome != catalog.SteerInjected {
 		return refused
