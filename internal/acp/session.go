@@ -242,6 +242,7 @@ type AgentCapabilities struct {
 	SessionCapabilities SessionCapabilities `json:"sessionCapabilities"`
 
 	Auth AgentAuthCapabilities `json:"auth"`
+	Meta map[string]any        `json:"_meta,omitempty"`
 }
 
 // AgentAuthCapabilities say what an agent can do about signing in and out.

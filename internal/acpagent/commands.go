@@ -53,7 +53,7 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) acp.PromptRe
 	s.mu.Lock()
 	isIdle := s.work.now() == acp.StateIdle
 	s.mu.Unlock()
-	message := userMessage2(uuid.NewString())
+	message := acp.UserMessage2(uuid.NewString())
 	for _, block := range prompt {
 		message.Content = append(message.Content, block)
 	}

@@ -249,7 +249,7 @@ func (a *agent) failed(o outcome) error {
 	methods := append(a.client.signInMethods(), authMethods(o.authMethods)...)
 	data["authMethods"] = methods
 	if a.client.isVersion2() {
-		data["authMethods"] = authMethods2(methods)
+		data["authMethods"] = acp.AuthMethods2(methods)
 	}
 	return server.NewError(acp.CodeAuthRequired, "Authentication required: "+why, data)
 }

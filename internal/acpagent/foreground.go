@@ -99,7 +99,7 @@ func (f *foreground) now() string {
 
 // hold keeps the prompt of a run until it begins. It returns false if the run has begun.
 func (s *session) hold(id string, updates []any) bool {
-	messages := updates2(updates)
+	messages := acp.Updates2(updates)
 	if len(messages) != 1 {
 		return false
 	}

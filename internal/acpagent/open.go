@@ -178,7 +178,7 @@ func (s *session) tellEntry(e wire.Entry) {
 			return
 		}
 	}
-	s.tell(replayed2(updates)...)
+	s.tell(acp.Replayed2(updates)...)
 }
 
 // list lists the conversations that there are.

@@ -141,3 +141,19 @@ func TestAnswersInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestPermissions(t *testing.T) {
+	asked := acp.PermissionRequest{SessionID: "s", ToolCall: acp.ToolCall{ToolCallID: "c", Name: "Bash"}, Options: []acp.PermissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}}}
+	const options = `"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]`
+	for _, c := range []struct {
+		q    wire.Approval
+		want string
+	}{
+		{wire.Approval{Approval: protocol.Approval{Type: domain.FunctionCall, ToolUseID: "c", Title: "T", Details: "Because", Reopened: "Again"}}, `{"sessionId":"s","title":"T","description":"Because\n\nAgain",` + options + `,"subject":{"type":"tool_call","toolCall":{"toolCallId":"c","name":"Bash"}}}`},
+		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Subject: "Paint"}}, `{"sessionId":"s","title":"Paint",` + options + `}`},
+	} {
+		got, err := json.Marshal(permission2(c.q, asked))
+		require.NoError(t, err)
+		assert.JSONEq(t, c.want, string(got))
+	}
+}

@@ -45,19 +45,19 @@ func (a *agent) methods() *server.Registry {
 	server.Handle(reg, acp.MethodAuthLogin, only(a, acp.Version2, acp.MethodAuthLogin, a.authenticate), server.LongRunning())
 	server.Handle(reg, acp.MethodLogout, only(a, acp.Version1, acp.MethodLogout, a.logout), server.LongRunning())
 	server.Handle(reg, acp.MethodAuthLogout, only(a, acp.Version2, acp.MethodAuthLogout, a.logout), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionNew, spelled(a, a.newSession, opened2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionNew, spelled(a, a.newSession, acp.OpenedSession.Version2), server.LongRunning())
 	server.Handle(reg, acp.MethodSessionLoad, only(a, acp.Version1, acp.MethodSessionLoad, a.load), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionResume, spelled(a, a.resume, opened2), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionFork, spelled(a, a.fork, opened2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionResume, spelled(a, a.resume, acp.OpenedSession.Version2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionFork, spelled(a, a.fork, acp.OpenedSession.Version2), server.LongRunning())
 	server.Handle(reg, acp.MethodSessionList, a.list, server.LongRunning())
 	server.Handle(reg, acp.MethodSessionClose, a.closeSession, server.LongRunning())
 	server.Handle(reg, acp.MethodTerminalCancel, only(a, acp.Version2, acp.MethodTerminalCancel, a.cancelTask), server.LongRunning())
 	server.Handle(reg, acp.MethodToolCallCancel, only(a, acp.Version2, acp.MethodToolCallCancel, a.cancelTask), server.LongRunning())
 	server.Handle(reg, acp.MethodSessionDelete, a.deleteSession, server.LongRunning())
 	server.Handle(reg, acp.MethodSessionSetMode, only(a, acp.Version1, acp.MethodSessionSetMode, a.setMode), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionSetValue, spelled(a, a.setConfigOption, configOptions2), server.LongRunning())
+	server.Handle(reg, acp.MethodSessionSetValue, spelled(a, a.setConfigOption, acp.ConfigOptions.Version2), server.LongRunning())
 	server.Handle(reg, acp.MethodSessionSteering, a.steer, server.LongRunning())
-	server.Handle(reg, acp.MethodSessionPrompt, spelled(a, a.prompt, accepted2), server.LongRunning(), server.Arriving(a.promptArrives))
+	server.Handle(reg, acp.MethodSessionPrompt, spelled(a, a.prompt, acp.PromptResponse.Version2), server.LongRunning(), server.Arriving(a.promptArrives))
 	return reg
 }
 
@@ -81,7 +81,7 @@ func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (any, err
 	}
 	r.Meta.Steering.Supported = true
 	if a.client.isVersion2() {
-		return initialized2(r), nil
+		return r.Version2(), nil
 	}
 	return r, nil
 }

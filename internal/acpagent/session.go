@@ -95,7 +95,7 @@ func (s *session) remark(severity, title, description, format string, args ...an
 // tell tells the client of updates.
 func (s *session) tell(updates ...any) {
 	if s.version2 {
-		updates = updates2(updates)
+		updates = acp.Updates2(updates)
 	}
 	for _, u := range updates {
 		if s.conn.Notify(s.ctx, acp.MethodSessionUpdate, acp.UpdateNotification{SessionID: s.id, Update: u}) != nil {

@@ -1,0 +1,279 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/diff"
+)
+
+// Version 2 of the Agent Client Protocol (https://agentclientprotocol.com/protocol/v2/schema),
+// made of the types of version 1. It has no modes beside a session's choices, and no terminals
+// or files of the client; each message has an id, and a turn ends with a state.
+
+type object = map[string]any
+
+// Version2 is the answer to initialize as version 2 has it.
+func (r InitializeResponse) Version2() any {
+	can := r.AgentCapabilities
+	prompt, mcp := object{}, object{"stdio": Empty{}}
+	for name, has := range map[string]bool{"image": can.PromptCapabilities.Image, "audio": can.PromptCapabilities.Audio, "embeddedContext": can.PromptCapabilities.EmbeddedContext} {
+		if has {
+			prompt[name] = Empty{}
+		}
+	}
+	if can.MCPCapabilities.HTTP {
+		mcp["http"] = Empty{}
+	}
+	session := object{"prompt": prompt, "mcp": mcp}
+	for name, value := range map[string]json.RawMessage{
+		"delete": can.SessionCapabilities.Delete, "fork": can.SessionCapabilities.Fork,
+		"additionalDirectories": can.SessionCapabilities.AdditionalDirectories, "systemPrompt": can.SessionCapabilities.SystemPrompt,
+	} {
+		if Has(value) {
+			session[name] = value
+		}
+	}
+	capabilities := object{"session": session}
+	if can.Meta != nil {
+		capabilities["_meta"] = can.Meta
+	}
+	return object{
+		"protocolVersion": Version2, "info": r.AgentInfo, "authMethods": AuthMethods2(r.AuthMethods), "_meta": r.Meta,
+		"capabilities": capabilities,
+	}
+}
+
+type authMethod2 struct {
+	ID string `json:"methodId"`
+	AuthMethod
+	Type string `json:"type"`
+	Old  string `json:"id,omitempty"` // hides version 1's
+}
+
+// AuthMethods2 are ways to sign in, as version 2 has them.
+func AuthMethods2(list []AuthMethod) []any {
+	methods := make([]any, len(list))
+	for i, m := range list {
+		kind := m.Type
+		if kind == "" {
+			kind = "agent"
+		}
+		methods[i] = authMethod2{ID: m.ID, AuthMethod: m, Type: kind}
+	}
+	return methods
+}
+
+// Version2 is the answer to what makes or opens a session, as version 2 has it.
+func (o OpenedSession) Version2() any {
+	r := object{"configOptions": configOptions2(o.ConfigOptions), "availableCommands": commands2(o.Commands)}
+	if o.SessionID != "" {
+		r["sessionId"] = o.SessionID
+	}
+	return r
+}
+
+// Version2 is the answer to a prompt that is in the conversation, as version 2 has it.
+func (r PromptResponse) Version2() any { return object{"messageId": r.MessageID} }
+
+// Version2 is the answer to the choice of a value, as version 2 has it.
+func (c ConfigOptions) Version2() any {
+	return object{"configOptions": configOptions2(c.ConfigOptions)}
+}
+
+type configOption2 struct {
+	ID string `json:"configId"`
+	ConfigOption
+	Old string `json:"id,omitempty"` // hides version 1's
+}
+
+func configOptions2(list []ConfigOption) []configOption2 {
+	options := make([]configOption2, len(list))
+	for i, o := range list {
+		options[i] = configOption2{ID: o.ID, ConfigOption: o}
+	}
+	return options
+}
+
+// Updates2 are updates that tell of one thing. The pieces of a message of the user are one
+// update; updates that version 2 does not have are left out.
+func Updates2(list []any) (updates []any) {
+	for _, u := range list {
+		if c, ok := u.(MessageChunk); ok && c.Kind == KindUserMessageChunk {
+			if last := len(updates) - 1; last >= 0 {
+				if message, ok := updates[last].(MessageUpdate); ok && message.MessageID == c.MessageID {
+					message.Content = append(message.Content, c.Content)
+					updates[last] = message
+					continue
+				}
+			}
+			updates = append(updates, UserMessage2(c.MessageID, c.Content))
+			continue
+		}
+		if u = update2(u); u != nil {
+			updates = append(updates, u)
+		}
+	}
+	return updates
+}
+
+// Replayed2 are updates that tell again of one thing that was said or done: a message of the
+// agent begins anew, since a client adds each piece to what it has.
+func Replayed2(list []any) []any {
+	if len(list) == 0 {
+		return list
+	}
+	c, ok := list[0].(MessageChunk)
+	switch {
+	case ok && c.Kind == KindAgentMessageChunk:
+		list = slices.Insert(list, 0, any(MessageUpdate{Kind: KindAgentMessage, MessageID: c.MessageID, Content: []any{}}))
+	case ok && c.Kind == KindAgentThoughtChunk:
+		list = slices.Insert(list, 0, any(MessageUpdate{Kind: KindAgentThought, MessageID: c.MessageID, Content: []any{}}))
+	}
+	return list
+}
+
+// UserMessage2 is a message of the user with its content blocks.
+func UserMessage2(id string, content ...any) MessageUpdate {
+	return MessageUpdate{Kind: KindUserMessage, MessageID: id, Content: content}
+}
+
+// update2 is an update, or nil where there is nothing of the kind.
+func update2(u any) any {
+	switch u := u.(type) {
+	case MessageChunk:
+		if u.MessageID == "" {
+			u.MessageID = uuid.NewString()
+		}
+		return u
+	case ToolCall:
+		u.Kind = KindToolUpdate
+		return u.Version2()
+	case PlanUpdate:
+		return object{"sessionUpdate": KindPlanUpdate, "plan": object{"type": "items", "planId": "plan", "entries": u.Entries}}
+	case ConfigUpdate:
+		return object{"sessionUpdate": u.Kind, "configOptions": configOptions2(u.ConfigOptions)}
+	case CommandsUpdate:
+		return object{"sessionUpdate": u.Kind, "availableCommands": commands2(u.Commands)}
+	case ModeUpdate:
+		return nil // it is one of the choices
+	}
+	return u
+}
+
+type toolCall2 struct {
+	ToolCall
+	Content   []any      `json:"content,omitzero"`
+	Locations []Location `json:"locations,omitzero"`
+}
+
+// Version2 is a tool call as version 2 has it: its diffs are patches, and its paths are absolute.
+func (u ToolCall) Version2() any {
+	c := toolCall2{ToolCall: u}
+	for _, content := range u.Content {
+		if content.Type == "diff" {
+			c.Content = append(c.Content, diff2(content))
+		} else {
+			c.Content = append(c.Content, content)
+		}
+	}
+	for _, l := range u.Locations {
+		if filepath.IsAbs(l.Path) {
+			c.Locations = append(c.Locations, l)
+		}
+	}
+	return c
+}
+
+func commands2(list []Command) []object {
+	commands := make([]object, len(list))
+	for i, c := range list {
+		commands[i] = object{"type": "command", "name": c.Name, "description": c.Description}
+		if c.Input != nil {
+			commands[i]["input"] = object{"type": "text", "hint": c.Input.Hint}
+		}
+	}
+	return commands
+}
+
+// diff2 is a change of a file: what it does to which path, and a patch. Where the path is
+// not absolute, which version 2 wants, it is a diff as text.
+func diff2(c ToolContent) any {
+	if !filepath.IsAbs(c.Path) {
+		text := TextContent("```diff\n" + diff.Unified("/", c.Path, c.OldText, c.NewText) + "```\n")
+		return ToolContent{Type: "content", Content: &text}
+	}
+	operation := "modify"
+	if c.OldText == nil {
+		operation = "add"
+	}
+	d := object{"type": "diff", "changes": []object{{"operation": operation, "path": c.Path}}}
+	if text := patch(c); text != "" {
+		d["patch"] = object{"format": "git_patch", "text": text}
+	}
+	return d
+}
+
+// patch is a change as git writes it, but with absolute paths, and without the prefixes
+// a/ and b/. It is empty if nothing changes.
+func patch(c ToolContent) string {
+	unified := diff.Unified("/", c.Path, c.OldText, c.NewText)
+	_, hunks, _ := strings.Cut("\n"+unified, "\n@@")
+	if hunks == "" && c.OldText != nil {
+		return ""
+	}
+	path := quoted(c.Path)
+	var b strings.Builder
+	fmt.Fprintf(&b, "diff --git %s %s\n", path, path)
+	before := path
+	if c.OldText == nil {
+		b.WriteString("new file mode 100644\n")
+		before = "/dev/null"
+	}
+	if hunks != "" {
+		fmt.Fprintf(&b, "--- %s\n+++ %s\n@@%s", pathLine(before), pathLine(path), hunks)
+	}
+	return b.String()
+}
+
+// pathLine is a path in a line of its own: git puts a tab behind one with spaces.
+func pathLine(path string) string {
+	if strings.Contains(path, " ") && path[0] != '"' {
+		return path + "\t"
+	}
+	return path
+}
+
+// quoted is a path as git quotes it.
+func quoted(path string) string {
+	isSpecial := func(r rune) bool { return r < ' ' || r == 0x7f || r == '"' || r == '\\' }
+	if !strings.ContainsFunc(path, isSpecial) {
+		return path
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\r':
+			b.WriteString(`\r`)
+		case isSpecial(rune(c)):
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
