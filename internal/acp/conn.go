@@ -25,10 +25,8 @@ type Handler struct {
 	Request func(method string, params []byte) bool
 	// Serve answers a request that Request has not refused. Each call has a goroutine of its
 	// own; ctx ends with the connection, or when the agent takes the request back. An error
-	// that is no *Error is an internal error.
+	// that is no *Error is an internal error. The result may be a Reply, also beside an error.
 	Serve func(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// Answered, if set, follows Serve when the response is written.
-	Answered func(method string)
 	// Response gets a response before the call returns; result is nil for an error.
 	Response func(id, result []byte)
 	// Notice is given every other notification.
@@ -37,6 +35,12 @@ type Handler struct {
 	Garbage func(line []byte)
 	// TooLong gets the length of a line over MaxLine, which is dropped.
 	TooLong func(length int64)
+}
+
+// A Reply is a result, and what is to be done when the response has been written.
+type Reply struct {
+	Result any
+	Then   func()
 }
 
 // An Error is an error response. Its codes are those of JSON-RPC 2.0 and of the protocol.
@@ -244,10 +248,12 @@ func (c *Conn) serve(id json.RawMessage, method string, params json.RawMessage) 
 		c.mu.Lock()
 		delete(c.serving, string(id))
 		c.mu.Unlock()
-		c.reply(id, result, err)
-		if c.handler.Answered != nil {
-			c.handler.Answered(method)
+		then := func() {}
+		if r, ok := result.(Reply); ok {
+			result, then = r.Result, r.Then
 		}
+		c.reply(id, result, err)
+		then()
 	})
 }
 

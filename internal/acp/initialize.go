@@ -130,9 +130,9 @@ type PromptCapabilities struct {
 type SessionCapabilities struct {
 	List                  json.RawMessage `json:"list,omitempty"`
 	Resume                json.RawMessage `json:"resume,omitempty"`
-	Fork                  json.RawMessage `json:"fork,omitempty"`
 	Close                 json.RawMessage `json:"close,omitempty"`
 	Delete                json.RawMessage `json:"delete,omitempty"`
+	Fork                  json.RawMessage `json:"fork,omitempty"`
 	AdditionalDirectories json.RawMessage `json:"additionalDirectories,omitempty"`
 	SystemPrompt          json.RawMessage `json:"systemPrompt,omitempty"`
 }

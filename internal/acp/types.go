@@ -62,9 +62,10 @@ type SessionParams struct {
 
 // ReadTextFileParams are the parameters of fs/read_text_file. Line and Limit count lines, from 1.
 type ReadTextFileParams struct {
-	Path  string `json:"path"`
-	Line  *int   `json:"line"`
-	Limit *int   `json:"limit"`
+	SessionID string `json:"sessionId"`
+	Path      string `json:"path"`
+	Line      *int   `json:"line,omitempty"`
+	Limit     *int   `json:"limit,omitempty"`
 }
 
 // ReadTextFileResult is the text.
@@ -74,21 +75,24 @@ type ReadTextFileResult struct {
 
 // WriteTextFileParams are the parameters of fs/write_text_file.
 type WriteTextFileParams struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
+	SessionID string `json:"sessionId"`
+	Path      string `json:"path"`
+	Content   string `json:"content"`
 }
 
 // TerminalCreateParams are the parameters of terminal/create.
 type TerminalCreateParams struct {
+	SessionID       string     `json:"sessionId"`
 	Command         string     `json:"command"`
-	Args            []string   `json:"args"`
-	Env             []Variable `json:"env"`
-	CWD             *string    `json:"cwd"`
-	OutputByteLimit *int       `json:"outputByteLimit"`
+	Args            []string   `json:"args,omitempty"`
+	Env             []Variable `json:"env,omitempty"`
+	CWD             *string    `json:"cwd,omitempty"`
+	OutputByteLimit *int       `json:"outputByteLimit,omitempty"`
 }
 
 // TerminalParams name a terminal.
 type TerminalParams struct {
+	SessionID  string `json:"sessionId,omitempty"`
 	TerminalID string `json:"terminalId"`
 }
 

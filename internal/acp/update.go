@@ -235,6 +235,7 @@ type TerminalUpdate struct {
 	Kind       string           `json:"sessionUpdate"`
 	TerminalID string           `json:"terminalId"`
 	Command    string           `json:"command,omitempty"`
+	CWD        string           `json:"cwd,omitempty"`
 	Output     *TerminalContent `json:"output,omitempty"`
 	ExitStatus *ExitStatus      `json:"exitStatus,omitempty"`
 

@@ -243,7 +243,7 @@ func patch(c ToolContent) string {
 
 // pathLine is a path in a line of its own: git puts a tab behind one with spaces.
 func pathLine(path string) string {
-	if strings.Contains(path, " ") && path[0] != '"' {
+	if strings.Contains(path, " ") {
 		return path + "\t"
 	}
 	return path
@@ -276,4 +276,18 @@ func quoted(path string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
+}
+
+// A PermissionRequest2 is a [PermissionRequest] as version 2 has it.
+type PermissionRequest2 struct {
+	SessionID   string             `json:"sessionId"`
+	Title       string             `json:"title"`
+	Description string             `json:"description,omitempty"`
+	Subject     any                `json:"subject,omitempty"` // see ToolCallSubject
+	Options     []PermissionOption `json:"options"`
+}
+
+// ToolCallSubject is the subject of a question about a tool call.
+func ToolCallSubject(call ToolCall) any {
+	return object{"type": "tool_call", "toolCall": call.Version2()}
 }

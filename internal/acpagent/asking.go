@@ -346,18 +346,10 @@ func answerTo(q wire.Approval, words string) (d protocol.DecisionParams, ok bool
 	return d, yes
 }
 
-type permissionRequest2 struct {
-	SessionID   string                 `json:"sessionId"`
-	Title       string                 `json:"title"`
-	Description string                 `json:"description,omitempty"`
-	Subject     any                    `json:"subject,omitempty"`
-	Options     []acp.PermissionOption `json:"options"`
-}
-
 // permission2 is the request for the answer to a question. Its subject is the tool call
 // that it is about, if there is one.
 func permission2(q wire.Approval, r acp.PermissionRequest) any {
-	p := permissionRequest2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Options: r.Options}
+	p := acp.PermissionRequest2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Options: r.Options}
 	var texts []string
 	for _, text := range []string{q.Details, q.Reopened} {
 		if text != "" {
@@ -366,7 +358,7 @@ func permission2(q wire.Approval, r acp.PermissionRequest) any {
 	}
 	p.Description = strings.Join(texts, "\n\n")
 	if q.ToolUseID != "" || q.Type != domain.HumanContact {
-		p.Subject = map[string]any{"type": "tool_call", "toolCall": r.ToolCall.Version2()}
+		p.Subject = acp.ToolCallSubject(r.ToolCall)
 	}
 	return p
 }

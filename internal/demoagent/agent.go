@@ -1,24 +1,26 @@
 package demoagent
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/google/uuid"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
+
+// NewestProtocol is the newest version of the protocol that the agent speaks.
+const NewestProtocol = acp.Version2
 
 // The modes of a session, named as Claude Code names them.
 const (
@@ -28,78 +30,163 @@ const (
 	modeBypass  = "bypassPermissions"
 )
 
-var modes = []acp.SessionMode{
-	{Id: modeDefault, Name: "Default", Description: acp.Ptr("Asks before it edits")},
-	{Id: modeAccept, Name: "Accept edits", Description: acp.Ptr("Edits without asking")},
-	{Id: modePlan, Name: "Plan", Description: acp.Ptr("Makes a plan and edits nothing")},
-	{Id: modeBypass, Name: "Bypass permissions", Description: acp.Ptr("Never asks permission")},
+func modes() []acp.SessionMode {
+	return []acp.SessionMode{
+		{ID: modeDefault, Name: "Default", Description: "Asks before it edits"},
+		{ID: modeAccept, Name: "Accept edits", Description: "Edits without asking"},
+		{ID: modePlan, Name: "Plan", Description: "Makes a plan and edits nothing"},
+		{ID: modeBypass, Name: "Bypass permissions", Description: "Never asks permission"},
+	}
 }
 
 // pageSize is how many sessions session/list tells at once.
 const pageSize = 100
 
+// codeCancelled answers a prompt that was cancelled before it became part of the conversation.
+const codeCancelled = -32800
+
 // agent answers one client. Its methods are called concurrently.
 type agent struct {
-	ctx        context.Context // of the connection
-	conn       *acp.AgentSideConnection
-	lines      *lineWriter // to the client
-	v2         *version2   // writes to lines
-	out        io.Writer   // what the agent writes to: v2
-	opts       Options
-	store      *store
-	registered chan struct{} // a turn can be cancelled from now on
-	crashed    chan struct{} // a prompt asked for a crash
-	turns      sync.WaitGroup
+	ctx       context.Context // of the connection
+	conn      *acp.Conn
+	lines     *lineWriter // to the client
+	opts      Options
+	store     *store
+	crashed   chan struct{} // a prompt asked for a crash
+	turns     sync.WaitGroup
+	terminals ownTerminals // of version 2
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
+	version  int        // of the protocol
 	client   acp.ClientCapabilities
-	leaving  bool // no turn begins any more
+	arriving chan struct{} // closed when the latest prompt is registered or refused
+	leaving  bool          // no turn begins any more
 	sessions map[string]*session
 }
 
-var _ acp.Agent = (*agent)(nil)
-
 func newAgent(ctx context.Context, lines *lineWriter, opts Options) *agent {
 	a := &agent{
-		ctx: ctx, lines: lines, opts: opts,
+		ctx: ctx, lines: lines, opts: opts, version: acp.Version1,
 		store: &store{dir: opts.StateDir, warn: func(err error) {
 			fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: %v\n", err)
 		}},
-		registered: make(chan struct{}, 1),
-		crashed:    make(chan struct{}, 1),
-		sessions:   map[string]*session{},
+		crashed:  make(chan struct{}, 1),
+		sessions: map[string]*session{},
 	}
-	a.v2 = newVersion2(cmp.Or(opts.Protocol, NewestProtocol), lines, a.modeOf)
-	a.out = a.v2
+	a.terminals.update = a.send
+	a.conn = acp.NewConn(lines, acp.Handler{
+		Request: func(method string, _ []byte) bool {
+			a.afterPrompt(method == acp.MethodSessionPrompt)
+			return true
+		},
+		Serve: a.serve,
+		Notice: func(method string, params []byte) {
+			a.afterPrompt(false)
+			var p acp.SessionParams
+			if method == acp.MethodSessionCancel && json.Unmarshal(params, &p) == nil {
+				a.cancel(p)
+			}
+		},
+		Update:   func(_, _ []byte, _ bool) {},
+		Response: func(_, _ []byte) {},
+		Garbage:  func([]byte) { fmt.Fprintln(opts.Stderr, "duet-rpc demo-agent: dropped a line that is no message") },
+		TooLong:  func(n int64) { fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: dropped a line of %d bytes\n", n) },
+	})
 	return a
 }
 
-// modeOf is the mode of a session that is open.
-func (a *agent) modeOf(id string) (mode string) {
-	if s, err := a.open(acp.SessionId(id)); err == nil {
-		s.look(func(r *record) { mode = r.Mode })
+// afterPrompt waits until the latest prompt is registered: requests are served beside each
+// other, so that a cancel right behind its prompt could come before it.
+func (a *agent) afterPrompt(isPrompt bool) {
+	a.mu.Lock()
+	arriving := a.arriving
+	a.mu.Unlock()
+	if arriving != nil {
+		<-arriving
 	}
-	return mode
+	if isPrompt {
+		a.mu.Lock()
+		a.arriving = make(chan struct{})
+		a.mu.Unlock()
+	}
 }
 
-func (a *agent) Initialize(_ context.Context, p acp.InitializeRequest) (acp.InitializeResponse, error) {
+// serve answers a request. Version 2 has some of the methods of version 1.
+func (a *agent) serve(_ context.Context, method string, params json.RawMessage) (any, error) {
+	switch method {
+	case acp.MethodInitialize:
+		return handle(params, a.initialize)
+	case acp.MethodSessionNew:
+		return handle(params, a.newSession)
+	case acp.MethodSessionResume:
+		return handle(params, a.resumeSession)
+	case acp.MethodSessionClose:
+		return handle(params, a.closeSession)
+	case acp.MethodSessionList:
+		return handle(params, a.listSessions)
+	case acp.MethodSessionSetValue:
+		return handle(params, a.setOption)
+	case acp.MethodSessionSteering:
+		return handle(params, a.steer)
+	case acp.MethodSessionPrompt:
+		a.mu.Lock()
+		arriving := a.arriving
+		a.mu.Unlock()
+		registered := sync.OnceFunc(func() { close(arriving) })
+		defer registered() // also one that is refused
+		return handle(params, func(p acp.PromptRequest) (any, error) { return a.prompt(p, registered) })
+	}
+	if !a.isVersion2() {
+		switch method {
+		case acp.MethodAuthenticate: // there is no account
+			return acp.Empty{}, nil
+		case acp.MethodSessionLoad:
+			return handle(params, a.loadSession)
+		case acp.MethodSessionSetMode:
+			return handle(params, a.setMode)
+		}
+	}
+	return nil, acp.MethodNotFound(method)
+}
+
+func handle[P any](params json.RawMessage, f func(P) (any, error)) (any, error) {
+	var p P
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, acp.InvalidParams(err)
+	}
+	return f(p)
+}
+
+func (a *agent) initialize(p acp.InitializeRequest) (any, error) {
+	version, can := acp.Version1, p.ClientCapabilities
+	if p.ProtocolVersion > acp.Version1 && cmp.Or(a.opts.Protocol, NewestProtocol) > acp.Version1 {
+		version, can = acp.Version2, acp.ClientCapabilities{Terminal: true, Elicitation: p.Capabilities.Elicitation}
+	}
 	a.mu.Lock()
-	a.client = p.ClientCapabilities
+	a.version, a.client = version, can
 	a.mu.Unlock()
-	return acp.InitializeResponse{
-		ProtocolVersion: acp.ProtocolVersionNumber,
-		AgentInfo:       &acp.Implementation{Name: "duet-demo", Title: acp.Ptr("Duet demo agent"), Version: cmp.Or(a.opts.Version, "dev")},
+	r := acp.InitializeResponse{
+		ProtocolVersion: acp.Version1,
+		AgentInfo:       acp.Implementation{Name: "duet-demo", Title: "Duet demo agent", Version: cmp.Or(a.opts.Version, "dev")},
 		AuthMethods:     []acp.AuthMethod{},
-		Meta:            map[string]any{"steering": map[string]any{"supported": true}},
 		AgentCapabilities: acp.AgentCapabilities{
-			LoadSession:        true,
-			PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
-			Meta:               map[string]any{"duet": map[string]any{"updatedInput": true}},
-			SessionCapabilities: acp.SessionCapabilities{
-				Close: &acp.SessionCloseCapabilities{}, List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{},
-			},
+			LoadSession:         true,
+			PromptCapabilities:  acp.PromptCapabilities{Image: true, EmbeddedContext: true},
+			SessionCapabilities: acp.SessionCapabilities{Close: acp.Supported, List: acp.Supported, Resume: acp.Supported},
+			Meta:                map[string]any{"duet": map[string]any{"updatedInput": true}},
 		},
-	}, nil
+	}
+	r.Meta.Steering.Supported = true
+	if version == acp.Version2 {
+		return r.Version2(), nil
+	}
+	return r, nil
+}
+
+func (a *agent) isVersion2() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.version == acp.Version2
 }
 
 func (a *agent) capabilities() acp.ClientCapabilities {
@@ -108,57 +195,81 @@ func (a *agent) capabilities() acp.ClientCapabilities {
 	return a.client
 }
 
-// Authenticate always succeeds: there is no account.
-func (a *agent) Authenticate(context.Context, acp.AuthenticateRequest) (acp.AuthenticateResponse, error) {
-	return acp.AuthenticateResponse{}, nil
+// send tells the client of one thing in a session, in its version of the protocol. The client
+// may have gone, which is noticed where it is read.
+func (a *agent) send(session string, update any) {
+	updates := []any{update}
+	if a.isVersion2() {
+		updates = acp.Updates2(updates)
+	} else if call, ok := update.(acp.ToolCall); ok {
+		call.Name = "" // of version 2
+		updates[0] = call
+	}
+	for _, u := range updates {
+		_ = a.conn.Notify(acp.MethodSessionUpdate, acp.UpdateNotification{SessionID: session, Update: u})
+	}
 }
 
-func (a *agent) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
-	return acp.SetSessionConfigOptionResponse{}, refusal(-32602, "the demo agent has no configuration options")
-}
-
-func (a *agent) NewSession(_ context.Context, p acp.NewSessionRequest) (acp.NewSessionResponse, error) {
-	if err := requireAbsolute(p.Cwd); err != nil {
-		return acp.NewSessionResponse{}, err
+func (a *agent) newSession(p acp.NewSessionRequest) (any, error) {
+	if err := requireAbsolute(p.CWD); err != nil {
+		return nil, err
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
-		return acp.NewSessionResponse{}, fmt.Errorf("making a session id: %w", err)
+		return nil, fmt.Errorf("making a session id: %w", err)
 	}
-	s := newSession(a.store, record{ID: id.String(), Cwd: p.Cwd, Mode: modeDefault})
+	s := newSession(a.store, record{ID: id.String(), Cwd: p.CWD, Mode: modeDefault})
 	s.change(func(*record) {})
 	a.mu.Lock()
 	a.sessions[id.String()] = s
 	a.mu.Unlock()
-	return acp.NewSessionResponse{SessionId: acp.SessionId(id.String()), Modes: modeState(modeDefault)}, nil
+	return a.opened(id.String(), s), nil
 }
 
-func (a *agent) LoadSession(ctx context.Context, p acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
-	s, err := a.reopen(string(p.SessionId), p.Cwd)
-	if err != nil {
-		return acp.LoadSessionResponse{}, err
+// opened is the answer to what has made or opened a session.
+func (a *agent) opened(id string, s *session) any {
+	if a.isVersion2() {
+		return acp.OpenedSession{SessionID: id, ConfigOptions: modeOptions(s.mode())}.Version2()
 	}
-	var updates []acp.SessionUpdate
-	var mode string
-	var first int // the number of the first turn that is kept
-	s.look(func(r *record) { updates, mode, first = r.replay(), r.Mode, r.Count-len(r.Turns)+1 })
-	a.v2.replay(p.SessionId, first)
-	for _, u := range updates {
-		if err := a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: p.SessionId, Update: u}); err != nil {
-			return acp.LoadSessionResponse{}, fmt.Errorf("replaying the session: %w", err)
+	return acp.OpenedSession{SessionID: id, Modes: &acp.SessionModes{Current: s.mode(), Available: modes()}}
+}
+
+// loadSession opens a session of which the client wants to see everything again.
+func (a *agent) loadSession(p acp.OpenSessionRequest) (any, error) {
+	s, err := a.reopen(p.SessionID, p.CWD)
+	if err != nil {
+		return nil, err
+	}
+	a.replay(p.SessionID, s)
+	return a.opened("", s), nil
+}
+
+func (a *agent) resumeSession(p acp.OpenSessionRequest) (any, error) {
+	if p.ReplayFrom != nil && a.isVersion2() {
+		if p.ReplayFrom.Type != acp.ReplayFromStart {
+			return nil, refusal(jsonrpc2.CodeInvalidParams, "the demo agent replays a session from its start only")
 		}
 	}
-	return acp.LoadSessionResponse{Modes: modeState(mode)}, nil
+	s, err := a.reopen(p.SessionID, p.CWD)
+	if err != nil {
+		return nil, err
+	}
+	if a.isVersion2() {
+		if p.ReplayFrom != nil {
+			a.replay(p.SessionID, s)
+		}
+		a.tellState(p.SessionID, s, nil)
+	}
+	return a.opened("", s), nil
 }
 
-func (a *agent) ResumeSession(_ context.Context, p acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
-	s, err := a.reopen(string(p.SessionId), p.Cwd)
-	if err != nil {
-		return acp.ResumeSessionResponse{}, err
+// replay tells what was said and done in a session.
+func (a *agent) replay(id string, s *session) {
+	var updates []any
+	s.look(func(r *record) { updates = r.replay(a.isVersion2()) })
+	for _, u := range updates {
+		a.send(id, u)
 	}
-	var mode string
-	s.look(func(r *record) { mode = r.Mode })
-	return acp.ResumeSessionResponse{Modes: modeState(mode)}, nil
 }
 
 // reopen finds a session that is open or has a file.
@@ -183,105 +294,150 @@ func (a *agent) reopen(id, cwd string) (*session, error) {
 }
 
 // open is the session that the client made, loaded or resumed in this process.
-func (a *agent) open(id acp.SessionId) (*session, error) {
+func (a *agent) open(id string) (*session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := a.sessions[string(id)]; s != nil {
+	if s := a.sessions[id]; s != nil {
 		return s, nil
 	}
-	return nil, sessionError(string(id), errNoSession)
+	return nil, sessionError(id, errNoSession)
 }
 
-func (a *agent) CloseSession(_ context.Context, p acp.CloseSessionRequest) (acp.CloseSessionResponse, error) {
-	s, err := a.open(p.SessionId)
+// closeSession ends what runs in a session. In version 2 the session is idle when it is answered.
+func (a *agent) closeSession(p acp.SessionParams) (any, error) {
+	s, err := a.open(p.SessionID)
 	if err != nil {
-		return acp.CloseSessionResponse{}, err
+		return nil, err
 	}
 	s.close()
+	if a.isVersion2() {
+		select {
+		case s.running <- struct{}{}:
+			<-s.running
+		case <-a.ctx.Done():
+		}
+	}
 	a.mu.Lock()
-	delete(a.sessions, string(p.SessionId))
+	delete(a.sessions, p.SessionID)
 	a.mu.Unlock()
-	return acp.CloseSessionResponse{}, nil
+	return acp.Empty{}, nil
 }
 
-// ListSessions tells the sessions that have files, those made last first; the
+// listSessions tells the sessions that have files, those made last first; the
 // cursor is the last id of the page before.
-func (a *agent) ListSessions(_ context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
-	resp := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
+func (a *agent) listSessions(p acp.ListSessionsRequest) (any, error) {
+	list := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
 	for _, id := range a.store.ids() {
 		if p.Cursor != nil && id >= *p.Cursor {
 			continue
 		}
-		if len(resp.Sessions) == pageSize {
-			resp.NextCursor = acp.Ptr(string(resp.Sessions[pageSize-1].SessionId))
+		if len(list.Sessions) == pageSize {
+			list.NextCursor = list.Sessions[pageSize-1].SessionID
 			break
 		}
 		rec, err := a.store.load(id)
-		if err != nil || p.Cwd != nil && filepath.Clean(*p.Cwd) != filepath.Clean(rec.Cwd) {
+		if err != nil || p.CWD != nil && filepath.Clean(*p.CWD) != filepath.Clean(rec.Cwd) {
 			continue
 		}
-		info := acp.SessionInfo{SessionId: acp.SessionId(id), Cwd: rec.Cwd, UpdatedAt: acp.Ptr(rec.Updated.Format("2006-01-02T15:04:05.000Z"))}
+		info := acp.SessionInfo{SessionID: id, CWD: rec.Cwd, UpdatedAt: rec.Updated.Format("2006-01-02T15:04:05.000Z")}
 		if len(rec.Turns) > 0 {
-			info.Title = acp.Ptr(quote(rec.Turns[0].Asked))
+			info.Title = quote(rec.Turns[0].Asked)
 		}
-		resp.Sessions = append(resp.Sessions, info)
+		list.Sessions = append(list.Sessions, info)
 	}
-	return resp, nil
+	return list, nil
 }
 
-func (a *agent) SetSessionMode(_ context.Context, p acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
-	s, err := a.open(p.SessionId)
+func (a *agent) setMode(p acp.SetModeRequest) (any, error) {
+	s, err := a.open(p.SessionID)
 	if err != nil {
-		return acp.SetSessionModeResponse{}, err
+		return nil, err
 	}
-	mode, err := findMode(string(p.ModeId))
+	mode, err := findMode(p.ModeID)
 	if err != nil {
-		return acp.SetSessionModeResponse{}, err
+		return nil, err
 	}
 	s.change(func(r *record) { r.Mode = mode })
-	return acp.SetSessionModeResponse{}, nil
+	return acp.Empty{}, nil
 }
 
-// Cancel ends the session's turns. That of a session that is not open has
+// modeOption is the option by which version 2 has modes.
+const modeOption = "mode"
+
+// modeOptions are the options of a session in a mode.
+func modeOptions(current string) []acp.ConfigOption {
+	var values []acp.ConfigValue
+	for _, m := range modes() {
+		values = append(values, acp.ConfigValue{Value: m.ID, Name: m.Name, Description: m.Description})
+	}
+	return []acp.ConfigOption{{ID: modeOption, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: values}}
+}
+
+func (a *agent) setOption(p acp.SetConfigOptionRequest) (any, error) {
+	if p.ConfigID != modeOption || !a.isVersion2() {
+		return nil, refusal(jsonrpc2.CodeInvalidParams, fmt.Sprintf("there is no option %q", p.ConfigID))
+	}
+	var mode string
+	_ = json.Unmarshal(p.Value, &mode) // else there is no such mode
+	if _, err := a.setMode(acp.SetModeRequest{SessionID: p.SessionID, ModeID: mode}); err != nil {
+		return nil, err
+	}
+	s, err := a.open(p.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	return acp.ConfigOptions{ConfigOptions: modeOptions(s.mode())}.Version2(), nil
+}
+
+// cancel ends the session's turns. That of a session that is not open has
 // none; a notification is not answered anyway.
-func (a *agent) Cancel(_ context.Context, p acp.CancelNotification) error {
-	if s, err := a.open(p.SessionId); err == nil {
+func (a *agent) cancel(p acp.SessionParams) {
+	if s, err := a.open(p.SessionID); err == nil {
 		s.cancel()
 	}
-	return nil
-}
-
-func modeState(current string) *acp.SessionModeState {
-	return &acp.SessionModeState{AvailableModes: slices.Clone(modes), CurrentModeId: acp.SessionModeId(current)}
 }
 
 func findMode(id string) (string, error) {
-	for _, m := range modes {
-		if strings.EqualFold(string(m.Id), id) {
-			return string(m.Id), nil
+	for _, m := range modes() {
+		if strings.EqualFold(m.ID, id) {
+			return m.ID, nil
 		}
 	}
-	return "", refusal(-32602, fmt.Sprintf("there is no mode %q", id))
+	return "", refusal(jsonrpc2.CodeInvalidParams, fmt.Sprintf("there is no mode %q", id))
 }
 
 func requireAbsolute(cwd string) error {
 	if !filepath.IsAbs(cwd) {
-		return refusal(-32602, fmt.Sprintf("cwd must be an absolute path, got %q", cwd))
+		return refusal(jsonrpc2.CodeInvalidParams, fmt.Sprintf("cwd must be an absolute path, got %q", cwd))
 	}
 	return nil
 }
 
-// sessionError is what the client is told; -32002 is the protocol's
-// "resource not found".
+// sessionError is what the client is told.
 func sessionError(id string, err error) error {
 	if errors.Is(err, errNoSession) {
-		return refusal(-32002, fmt.Sprintf("%v: %q", err, cut(id, 100)))
+		return refusal(acp.CodeResourceNotFound, fmt.Sprintf("%v: %q", err, cut(id, 100)))
 	}
 	return err
 }
 
 func refusal(code int, message string) error {
-	return &acp.RequestError{Code: code, Message: message}
+	return &acp.Error{Code: code, Message: message}
+}
+
+// tellState tells the state of a session, in version 2, after change has changed it.
+func (a *agent) tellState(id string, s *session, change func(*acp.StateUpdate)) {
+	if !a.isVersion2() {
+		return
+	}
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	u := acp.StateUpdate{Kind: acp.KindState, State: s.state, Background: s.background}
+	if change != nil {
+		change(&u)
+	}
+	s.state, s.background = u.State, u.Background
+	a.send(id, u)
 }
 
 // DefaultDelay is a pace of streamed text that a human can watch.
@@ -290,10 +446,6 @@ const DefaultDelay = 15 * time.Millisecond
 // leaveWithin is how long Serve waits for turns once its input has ended.
 // Only a turn that writes to an output nobody reads needs it.
 const leaveWithin = 200 * time.Millisecond
-
-// registerWithin is how long the input waits for a prompt to be registered or refused. Only a
-// prompt whose parameters the SDK refuses takes that long.
-const registerWithin = 5 * time.Second
 
 // ErrCrash is returned by Serve when a prompt asked for a crash. The process
 // is meant to exit with [CrashStatus] at once.
@@ -334,8 +486,7 @@ func DefaultStateDir() (string, error) {
 // out until in ends (nil), reading fails, ctx is done (its error) or a prompt
 // asks for a crash ([ErrCrash]). It is gone within 200 ms of that, also with a
 // turn under way or hanging, and writes nothing to out afterwards. A goroutine
-// that reads in stays until that read returns. A line of more than 10 MiB ends
-// the connection.
+// that reads in stays until that read returns.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	if opts.Stderr == nil {
 		opts.Stderr = io.Discard
@@ -343,21 +494,15 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	lines := &lineWriter{w: out}
-	defer lines.close()
-
 	a := newAgent(ctx, lines, opts)
-	peer, feed := io.Pipe()
-	a.conn = acp.NewAgentSideConnection(a, a.v2, peer)
-	a.conn.SetLogger(slog.New(slog.NewTextHandler(opts.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
-
-	// Only now may the connection read: it uses the logger and we use a.conn.
-	ended := make(chan error, 1)
-	go func() { ended <- a.forward(in, feed) }()
+	input := &input{r: in}
+	go a.conn.Read(input)
 	var err error
 	select {
-	case err = <-ended:
-	case <-a.conn.Done(): // a line that is too long
-		err = errors.New("the connection broke")
+	case <-a.conn.Done():
+		if input.err != nil {
+			err = fmt.Errorf("reading the client's messages: %w", input.err)
+		}
 	case <-a.crashed:
 		fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: %v\n", ErrCrash)
 		err = ErrCrash
@@ -366,11 +511,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	}
 	lines.close()
 	end()
-	feed.Close()
-	peer.Close()
-	a.v2.terminals.kill()
+	a.terminals.kill()
 	left := make(chan struct{})
-	go func() { a.endTurns(); a.v2.terminals.close(); close(left) }()
+	go func() { a.endTurns(); a.terminals.close(); close(left) }()
 	select {
 	case <-left:
 	case <-time.After(leaveWithin):
@@ -378,43 +521,16 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	return err
 }
 
-// forward copies lines from in to the connection. The connection handles
-// requests beside each other, so that a cancel right behind its prompt could
-// come before it: nothing follows a prompt until its turn is registered.
-func (a *agent) forward(in io.Reader, feed io.Writer) error {
-	r := bufio.NewReader(in)
-	for {
-		line, err := r.ReadBytes('\n')
-		if len(line) > 0 {
-			var err error
-			if line, err = a.v2.fromClient(line); err != nil {
-				return err
-			}
-		}
-		if len(line) > 0 {
-			prompt := bytes.Contains(line, []byte(`"`+acp.AgentMethodSessionPrompt+`"`))
-			if prompt {
-				select {
-				case <-a.registered: // one that came late
-				default:
-				}
-			}
-			if _, err := feed.Write(line); err != nil {
-				return fmt.Errorf("reading the client's messages: %w", err)
-			}
-			if prompt {
-				select {
-				case <-a.registered:
-				case <-time.After(registerWithin):
-				case <-a.ctx.Done():
-				}
-			}
-		}
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return fmt.Errorf("reading the client's messages: %w", err)
-		}
+// input remembers why its reader has failed.
+type input struct {
+	r   io.Reader
+	err error // read when the connection is done
+}
+
+func (in *input) Read(p []byte) (int, error) {
+	n, err := in.r.Read(p)
+	if err != nil && err != io.EOF {
+		in.err = err
 	}
+	return n, err
 }

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
 
 var errClosed = errors.New("the agent has ended")
@@ -102,118 +102,114 @@ const demoForm = `{
 
 // form has the human fill in a form.
 func (t *turn) form(ctx context.Context, _ argument) error {
-	if can := t.capabilities().Elicitation; can == nil || can.Form == nil {
+	if !acp.Has(t.capabilities().Elicitation.Form) {
 		return t.say(ctx, "The client has no forms. ")
 	}
-	var schema acp.UnstableElicitationSchema
-	if err := json.Unmarshal([]byte(demoForm), &schema); err != nil {
-		return fmt.Errorf("the form: %w", err)
-	}
-	return t.elicit(ctx, acp.UnstableCreateElicitationRequest{
-		Form: &acp.UnstableCreateElicitationForm{Mode: "form", Message: "What shall I order?", RequestedSchema: schema},
-	})
+	return t.elicit(ctx, acp.ElicitationRequest{Mode: "form", Message: "What shall I order?", Schema: json.RawMessage(demoForm)})
 }
 
 // link asks the human to open an address that leads nowhere.
 func (t *turn) link(ctx context.Context, _ argument) error {
-	if can := t.capabilities().Elicitation; can == nil || can.Url == nil {
+	if !acp.Has(t.capabilities().Elicitation.URL) {
 		return t.say(ctx, "The client opens no addresses. ")
 	}
-	id := acp.UnstableElicitationId(t.newCallID())
-	err := t.elicit(ctx, acp.UnstableCreateElicitationRequest{
-		Url: &acp.UnstableCreateElicitationUrl{Mode: "url", Message: "Sign in to the shop", ElicitationId: id, Url: "https://shop.example/sign-in?id=" + string(id)},
-	})
+	id := t.newCallID()
+	err := t.elicit(ctx, acp.ElicitationRequest{Mode: "url", Message: "Sign in to the shop", ID: id, URL: "https://shop.example/sign-in?id=" + id})
 	if err != nil {
 		return err
 	}
-	return t.conn.UnstableCompleteElicitation(ctx, acp.UnstableCompleteElicitationNotification{ElicitationId: id})
+	return t.conn.Notify(acp.MethodElicitationDone, map[string]string{"elicitationId": id})
 }
 
 // elicit asks the human, and repeats the answer.
-func (t *turn) elicit(ctx context.Context, request acp.UnstableCreateElicitationRequest) error {
-	if t.v2.on.Load() {
-		meta := map[string]any{sessionMeta: t.id}
-		if request.Form != nil {
-			request.Form.Meta = meta
-		} else {
-			request.Url.Meta = meta
-		}
-	}
-	t.v2.asks(t.id)
-	answer, err := t.conn.UnstableCreateElicitation(ctx, request)
-	if ctx.Err() == nil {
-		t.v2.answered(t.id)
-	}
+func (t *turn) elicit(ctx context.Context, request acp.ElicitationRequest) error {
+	request.SessionID = t.id
+	goesOn := t.asks(ctx)
+	answer, err := acp.Call[acp.ElicitationResponse](ctx, t.conn, acp.MethodElicit, request)
+	goesOn()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		return t.say(ctx, fmt.Sprintf("I could not ask: %v. ", err))
-	case answer.Decline != nil:
+	case answer.Action == "decline":
 		return t.say(ctx, "You declined. ")
-	case answer.Accept == nil:
+	case answer.Action != "accept":
 		return t.say(ctx, "You did not answer. ")
 	}
-	values, err := json.Marshal(answer.Accept.Content)
-	if err != nil {
-		return fmt.Errorf("the values: %w", err)
+	var values map[string]any
+	if len(answer.Content) > 0 {
+		if err := json.Unmarshal(answer.Content, &values); err != nil {
+			return fmt.Errorf("the values: %w", err)
+		}
 	}
-	return t.say(ctx, fmt.Sprintf("You answered: %s. ", values))
+	return t.say(ctx, fmt.Sprintf("You answered: %s. ", encode(values)))
 }
+
+// encode encodes a value of the agent's own.
+func encode(value any) json.RawMessage {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("encoding a message of the demo agent: %v", err))
+	}
+	return raw
+}
+
+// Kinds of tools.
+const (
+	kindRead    = "read"
+	kindEdit    = "edit"
+	kindExecute = "execute"
+	kindThink   = "think"
+)
 
 var permissionOptions = []acp.PermissionOption{
-	{OptionId: "allow_once", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
-	{OptionId: "allow_always", Name: "Always allow", Kind: acp.PermissionOptionKindAllowAlways},
-	{OptionId: "reject_once", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
-	{OptionId: "reject_always", Name: "Always reject", Kind: acp.PermissionOptionKindRejectAlways},
+	{OptionID: "allow_once", Name: "Allow", Kind: acp.AllowOnce},
+	{OptionID: "allow_always", Name: "Always allow", Kind: acp.AllowAlways},
+	{OptionID: "reject_once", Name: "Reject", Kind: acp.RejectOnce},
+	{OptionID: "reject_always", Name: "Always reject", Kind: acp.RejectAlways},
 }
 
-// newCall is a tool call that has not begun. The protocol has no field for a
+// newCall is a tool call that has not begun. Version 1 has no field for a
 // tool's name: it goes where Claude Code's agent puts it, and where ours would.
-func (t *turn) newCall(name, title string, kind acp.ToolKind, rawInput any) acp.SessionUpdateToolCall {
-	return acp.SessionUpdateToolCall{
-		ToolCallId: t.newCallID(), Title: title, Kind: kind, RawInput: rawInput, Status: acp.ToolCallStatusPending,
+func (t *turn) newCall(name, title, kind string, rawInput any) acp.ToolCall {
+	return acp.ToolCall{
+		Kind: acp.KindToolCall, ToolCallID: t.newCallID(), Name: name, Title: title, ToolKind: kind, RawInput: encode(rawInput), Status: acp.ToolPending,
 		Meta: map[string]any{"duet": map[string]any{"toolName": name}, "claudeCode": map[string]any{"toolName": name}},
 	}
 }
 
-func (t *turn) newCallID() acp.ToolCallId {
+func (t *turn) newCallID() string {
 	t.calls++
-	return acp.ToolCallId(fmt.Sprintf("call-%d-%d", t.number, t.calls))
+	return fmt.Sprintf("call-%d-%d", t.number, t.calls)
 }
 
 // permission asks whether call may run, unless that was settled for good in
 // this session. extra is what the client's answer carries under "duet" in its
 // _meta.
-func (t *turn) permission(ctx context.Context, name string, call acp.SessionUpdateToolCall) (allowed bool, extra map[string]any, err error) {
+func (t *turn) permission(ctx context.Context, name string, call acp.ToolCall) (allowed bool, extra map[string]any, err error) {
 	known := false
 	t.session.look(func(r *record) { allowed, known = r.Standing[name] })
 	if known {
 		return allowed, nil, nil
 	}
-	resp, err := t.requestPermission(ctx, acp.RequestPermissionRequest{
-		SessionId: t.id, Options: permissionOptions,
-		ToolCall: acp.ToolCallUpdate{
-			ToolCallId: call.ToolCallId, Title: &call.Title, Kind: &call.Kind, Status: &call.Status, Meta: call.Meta,
-			Locations: call.Locations, RawInput: call.RawInput, Content: call.Content,
-		},
-	})
+	resp, err := t.requestPermission(ctx, permissionOptions, call)
 	if ctx.Err() != nil {
 		return false, nil, ctx.Err()
 	}
 	if err != nil {
 		return false, nil, fmt.Errorf("asking permission: %w", err)
 	}
-	if resp.Outcome.Selected == nil {
+	if resp.Outcome.Outcome != acp.Selected {
 		return false, nil, errCancelled
 	}
 	extra, _ = resp.Meta["duet"].(map[string]any)
 	for _, o := range permissionOptions {
-		if o.OptionId != resp.Outcome.Selected.OptionId {
+		if o.OptionID != resp.Outcome.OptionID {
 			continue
 		}
-		allowed = o.Kind == acp.PermissionOptionKindAllowOnce || o.Kind == acp.PermissionOptionKindAllowAlways
-		if o.Kind == acp.PermissionOptionKindAllowAlways || o.Kind == acp.PermissionOptionKindRejectAlways {
+		allowed = o.Kind == acp.AllowOnce || o.Kind == acp.AllowAlways
+		if o.Kind == acp.AllowAlways || o.Kind == acp.RejectAlways {
 			t.session.change(func(r *record) {
 				r.Standing = maps.Clone(r.Standing)
 				if r.Standing == nil {
@@ -224,27 +220,31 @@ func (t *turn) permission(ctx context.Context, name string, call acp.SessionUpda
 		}
 		return allowed, extra, nil
 	}
-	return false, nil, fmt.Errorf("asking permission: there is no option %q", resp.Outcome.Selected.OptionId)
+	return false, nil, fmt.Errorf("asking permission: there is no option %q", resp.Outcome.OptionID)
 }
 
-// requestPermission asks the user. In version 2 the session's state says so.
-func (t *turn) requestPermission(ctx context.Context, request acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
-	t.v2.asks(t.id)
-	resp, err := t.conn.RequestPermission(ctx, request)
-	if ctx.Err() == nil { // else the turn ends
-		t.v2.answered(t.id)
+// requestPermission asks the user about a tool call.
+func (t *turn) requestPermission(ctx context.Context, options []acp.PermissionOption, call acp.ToolCall) (acp.PermissionResponse, error) {
+	call.Kind = ""
+	var params any
+	if t.isVersion2() {
+		params = acp.PermissionRequest2{SessionID: t.id, Title: call.Title, Subject: acp.ToolCallSubject(call), Options: options}
+	} else {
+		call.Name = ""
+		params = acp.PermissionRequest{SessionID: t.id, ToolCall: call, Options: options}
 	}
-	return resp, err
+	defer t.asks(ctx)()
+	return acp.Call[acp.PermissionResponse](ctx, t.conn, acp.MethodRequestPermission, params)
 }
 
 // end tells how a tool call ended, and remembers it. It is told also when the
 // turn has been cancelled, so that no client shows it running forever.
-func (t *turn) end(ctx context.Context, call acp.SessionUpdateToolCall, status acp.ToolCallStatus) error {
+func (t *turn) end(ctx context.Context, call acp.ToolCall, status string) error {
 	call.Status = status
 	t.session.look(func(*record) { t.rec.addTool(call) })
-	return t.update(context.WithoutCancel(ctx), acp.SessionUpdate{ToolCallUpdate: &acp.SessionToolCallUpdate{
-		ToolCallId: call.ToolCallId, Status: &call.Status, Content: call.Content, RawInput: call.RawInput, RawOutput: call.RawOutput,
-	}})
+	return t.update(context.WithoutCancel(ctx), acp.ToolCall{
+		Kind: acp.KindToolUpdate, ToolCallID: call.ToolCallID, Status: call.Status, Content: call.Content, RawInput: call.RawInput, RawOutput: call.RawOutput,
+	})
 }
 
 // permits makes several tool calls, each with a permission of its own.
@@ -253,8 +253,8 @@ func (t *turn) permits(ctx context.Context, arg argument) error {
 	t.session.look(func(*record) { first = t.rec.Index })
 	for i := first; i < arg.n; i++ {
 		t.session.change(func(*record) { t.rec.Index = i })
-		call := t.newCall("Bash", "Bash", acp.ToolKindExecute, map[string]any{"command": fmt.Sprintf("echo %d", i+1)})
-		if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+		call := t.newCall("Bash", "Bash", kindExecute, map[string]any{"command": fmt.Sprintf("echo %d", i+1)})
+		if err := t.update(ctx, call); err != nil {
 			return err
 		}
 		allowed, err := t.mode() == modeBypass, error(nil)
@@ -262,14 +262,15 @@ func (t *turn) permits(ctx context.Context, arg argument) error {
 			var extra map[string]any
 			allowed, extra, err = t.permission(ctx, "Bash", call)
 			if changed, ok := extra["updatedInput"].(map[string]any); ok {
-				call.RawInput = changed
+				call.RawInput = encode(changed)
 			}
 		}
-		status := acp.ToolCallStatusFailed
+		status := acp.ToolFailed
 		if allowed {
-			status = acp.ToolCallStatusCompleted
-			command, _ := call.RawInput.(map[string]any)["command"].(string)
-			call.RawOutput = strings.TrimPrefix(command, "echo ") + "\n"
+			status = acp.ToolCompleted
+			var input struct{ Command string }
+			_ = json.Unmarshal(call.RawInput, &input) // else it prints nothing
+			call.RawOutput = encode(strings.TrimPrefix(input.Command, "echo ") + "\n")
 		}
 		if endErr := t.end(ctx, call, status); err == nil {
 			err = endErr
@@ -285,11 +286,11 @@ func (t *turn) permits(ctx context.Context, arg argument) error {
 }
 
 // rememberTool keeps a finished call of [turn.tools].
-func (t *turn) rememberTool(id acp.ToolCallId, n int) {
+func (t *turn) rememberTool(id string, n int) {
 	t.session.look(func(*record) {
-		t.rec.addTool(acp.SessionUpdateToolCall{
-			ToolCallId: id, Title: "Bash", Kind: acp.ToolKindExecute, Status: acp.ToolCallStatusCompleted,
-			RawInput: map[string]any{"command": fmt.Sprintf("echo %d", n)},
+		t.rec.addTool(acp.ToolCall{
+			Kind: acp.KindToolCall, ToolCallID: id, Name: "Bash", Title: "Bash", ToolKind: kindExecute, Status: acp.ToolCompleted,
+			RawInput: encode(map[string]any{"command": fmt.Sprintf("echo %d", n)}),
 		})
 	})
 }
@@ -320,14 +321,14 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 		input = &editInput{FilePath: path, Content: t.appended(old)}
 		t.session.change(func(*record) { t.rec.Input = input })
 	}
-	call := t.newCall("Write", "Write "+demoFile, acp.ToolKindEdit, *input)
-	call.Locations = []acp.ToolCallLocation{{Path: path}}
+	call := t.newCall("Write", "Write "+demoFile, kindEdit, *input)
+	call.Locations = []acp.Location{{Path: path}}
 	call.Content = diffContent(path, old, input.Content)
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+	if err := t.update(ctx, call); err != nil {
 		return err
 	}
 	if err := t.pauseIfSlow(ctx); err != nil {
-		return errors.Join(err, t.end(ctx, call, acp.ToolCallStatusFailed))
+		return errors.Join(err, t.end(ctx, call, acp.ToolFailed))
 	}
 	allowed := t.mode() != modeDefault
 	if !allowed {
@@ -342,14 +343,14 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 				input.FilePath = to
 				old, err = t.read(ctx, to)
 			}
-			call.RawInput, call.Content = *input, diffContent(input.FilePath, old, input.Content)
+			call.RawInput, call.Content = encode(*input), diffContent(input.FilePath, old, input.Content)
 		}
 	}
 	if err == nil && allowed {
 		err = t.write(ctx, input)
 	}
 	if err != nil || !allowed {
-		endErr := t.end(ctx, call, acp.ToolCallStatusFailed)
+		endErr := t.end(ctx, call, acp.ToolFailed)
 		if ctx.Err() != nil || errors.Is(err, errCancelled) {
 			return err
 		}
@@ -358,7 +359,7 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 		}
 		return t.unchanged(ctx, err)
 	}
-	if err := t.end(ctx, call, acp.ToolCallStatusCompleted); err != nil {
+	if err := t.end(ctx, call, acp.ToolCompleted); err != nil {
 		return err
 	}
 	if err := t.plan(ctx, 2); err != nil {
@@ -394,8 +395,8 @@ func (t *turn) appended(old *string) string {
 // read is the file's text, as the client's editor has it if it offers that;
 // nil if there is no file.
 func (t *turn) read(ctx context.Context, path string) (*string, error) {
-	if t.capabilities().Fs.ReadTextFile {
-		resp, err := t.conn.ReadTextFile(ctx, acp.ReadTextFileRequest{SessionId: t.id, Path: path})
+	if t.capabilities().FS.ReadTextFile {
+		resp, err := acp.Call[acp.ReadTextFileResult](ctx, t.conn, acp.MethodReadTextFile, acp.ReadTextFileParams{SessionID: t.id, Path: path})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -422,8 +423,8 @@ func editable(text string) (*string, error) {
 }
 
 func (t *turn) write(ctx context.Context, input *editInput) error {
-	if t.capabilities().Fs.WriteTextFile {
-		_, err := t.conn.WriteTextFile(ctx, acp.WriteTextFileRequest{SessionId: t.id, Path: input.FilePath, Content: input.Content})
+	if t.capabilities().FS.WriteTextFile {
+		_, err := acp.Call[acp.Empty](ctx, t.conn, acp.MethodWriteTextFile, acp.WriteTextFileParams{SessionID: t.id, Path: input.FilePath, Content: input.Content})
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", demoFile, err)
 		}
@@ -435,6 +436,6 @@ func (t *turn) write(ctx context.Context, input *editInput) error {
 	return nil
 }
 
-func diffContent(path string, old *string, content string) []acp.ToolCallContent {
-	return []acp.ToolCallContent{{Diff: &acp.ToolCallContentDiff{Type: "diff", Path: path, OldText: old, NewText: content}}}
+func diffContent(path string, old *string, content string) []acp.ToolContent {
+	return []acp.ToolContent{{Type: "diff", Path: path, OldText: old, NewText: &content}}
 }

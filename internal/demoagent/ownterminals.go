@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
@@ -15,7 +15,7 @@ import (
 // ownTerminals are the terminals that the agent itself runs in version 2. Each is a process in
 // a group of its own. They have to be closed.
 type ownTerminals struct {
-	update func(session string, update object)
+	update func(session string, update any)
 
 	mu     sync.Mutex // guards the fields below
 	ended  bool
@@ -31,22 +31,22 @@ type ownTerminal struct {
 	output []byte        // guarded by done
 }
 
-// CreateTerminal starts a program.
-func (o *ownTerminals) CreateTerminal(_ context.Context, p acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error) {
+// create starts a program.
+func (o *ownTerminals) create(_ context.Context, p acp.TerminalCreateParams) (acp.TerminalParams, error) {
 	dir := ""
-	if p.Cwd != nil {
-		dir = *p.Cwd
+	if p.CWD != nil {
+		dir = *p.CWD
 	}
 	argv := append([]string{p.Command}, p.Args...)
 	env := process.NewEnvironment()
 	path, err := env.Find(p.Command, dir)
 	if err != nil {
-		return acp.CreateTerminalResponse{}, fmt.Errorf("the program %q was not found", p.Command)
+		return acp.TerminalParams{}, fmt.Errorf("the program %q was not found", p.Command)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended {
-		return acp.CreateTerminalResponse{}, errClosed
+		return acp.TerminalParams{}, errClosed
 	}
 	if o.runner == nil {
 		ctx, stop := context.WithCancel(context.Background())
@@ -54,13 +54,13 @@ func (o *ownTerminals) CreateTerminal(_ context.Context, p acp.CreateTerminalReq
 	}
 	t := &ownTerminal{done: make(chan struct{})}
 	if t.proc, err = o.runner.Start(process.Spec{Path: path, Argv: argv, CWD: dir, Env: env, Merge: true}); err != nil {
-		return acp.CreateTerminalResponse{}, fmt.Errorf("starting %q: %w", p.Command, err)
+		return acp.TerminalParams{}, fmt.Errorf("starting %q: %w", p.Command, err)
 	}
 	id := process.RandomID("term_")
 	o.byID[id] = t
-	o.send(string(p.SessionId), "terminal_update", id, object{"command": shellcommand.Line(argv), "cwd": dir})
-	o.work.Go(func() { o.follow(string(p.SessionId), id, t) })
-	return acp.CreateTerminalResponse{TerminalId: id}, nil
+	o.update(p.SessionID, acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: id, Command: shellcommand.Line(argv), CWD: dir})
+	o.work.Go(func() { o.follow(p.SessionID, id, t) })
+	return acp.TerminalParams{TerminalID: id}, nil
 }
 
 // follow shows what a terminal prints, and its end.
@@ -68,21 +68,20 @@ func (o *ownTerminals) follow(session, id string, t *ownTerminal) {
 	defer close(t.done)
 	t.proc.ReadOutput(context.Background(), func(p []byte) {
 		t.output = append(t.output, p...)
-		o.send(session, "terminal_output_chunk", id, object{"data": p}) // encoded as base64
+		o.update(session, acp.TerminalChunk{Kind: acp.KindTerminalChunk, TerminalID: id, Data: p})
 	})
 	<-t.proc.Done()
-	status := object{}
-	if code, signal := t.proc.ExitStatus(); signal != "" {
-		status["signal"] = signal
-	} else {
-		status["exitCode"] = code
-	}
-	o.send(session, "terminal_update", id, object{"exitStatus": status})
+	exit := t.exit()
+	o.update(session, acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: id, ExitStatus: &exit})
 }
 
-func (o *ownTerminals) send(session, kind, id string, update object) {
-	update["sessionUpdate"], update["terminalId"] = kind, id
-	o.update(session, update)
+// exit is how a program has ended.
+func (t *ownTerminal) exit() acp.ExitStatus {
+	code, signal := t.proc.ExitStatus()
+	if signal != "" {
+		return acp.ExitStatus{Signal: signal}
+	}
+	return acp.ExitStatus{ExitCode: &code}
 }
 
 func (o *ownTerminals) terminal(id string) (*ownTerminal, error) {
@@ -94,52 +93,43 @@ func (o *ownTerminals) terminal(id string) (*ownTerminal, error) {
 	return nil, fmt.Errorf("there is no terminal %q", id)
 }
 
-// WaitForTerminalExit waits until a program has ended.
-func (o *ownTerminals) WaitForTerminalExit(ctx context.Context, p acp.WaitForTerminalExitRequest) (resp acp.WaitForTerminalExitResponse, err error) {
-	t, err := o.terminal(p.TerminalId)
+// wait waits until a program has ended.
+func (o *ownTerminals) wait(ctx context.Context, p acp.TerminalParams) (acp.ExitStatus, error) {
+	t, err := o.terminal(p.TerminalID)
 	if err != nil {
-		return resp, err
+		return acp.ExitStatus{}, err
 	}
 	select {
 	case <-t.done:
+		return t.exit(), nil
 	case <-ctx.Done():
-		return resp, ctx.Err()
+		return acp.ExitStatus{}, ctx.Err()
 	}
-	code, signal := t.proc.ExitStatus()
-	if signal != "" {
-		resp.Signal = &signal
-	} else {
-		resp.ExitCode = &code
-	}
-	return resp, nil
 }
 
-// TerminalOutput is what a program has printed, once it has ended.
-func (o *ownTerminals) TerminalOutput(ctx context.Context, p acp.TerminalOutputRequest) (resp acp.TerminalOutputResponse, err error) {
-	t, err := o.terminal(p.TerminalId)
+// output is what a program has printed, once it has ended.
+func (o *ownTerminals) output(ctx context.Context, p acp.TerminalParams) (acp.TerminalOutputResult, error) {
+	t, err := o.terminal(p.TerminalID)
 	if err != nil {
-		return resp, err
+		return acp.TerminalOutputResult{}, err
 	}
-	select {
-	case <-t.done:
-	case <-ctx.Done():
-		return resp, ctx.Err()
+	if _, err := o.wait(ctx, p); err != nil {
+		return acp.TerminalOutputResult{}, err
 	}
-	resp.Output = string(t.output)
-	return resp, nil
+	return acp.TerminalOutputResult{Output: string(t.output)}, nil
 }
 
-// ReleaseTerminal ends a program that still runs, and forgets it.
-func (o *ownTerminals) ReleaseTerminal(_ context.Context, p acp.ReleaseTerminalRequest) (resp acp.ReleaseTerminalResponse, err error) {
-	t, err := o.terminal(p.TerminalId)
+// release ends a program that still runs, and forgets it.
+func (o *ownTerminals) release(_ context.Context, p acp.TerminalParams) error {
+	t, err := o.terminal(p.TerminalID)
 	if err != nil {
-		return resp, err
+		return err
 	}
 	t.proc.Kill()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.byID, p.TerminalId)
-	return resp, nil
+	delete(o.byID, p.TerminalID)
+	return nil
 }
 
 // kill ends all programs and lets none start. It does not wait.

@@ -2,6 +2,7 @@ package demoagent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
 
 // promptMarker is the line that ends a transcript which a client has put
@@ -20,12 +21,23 @@ const promptMarker = "The user's next message follows."
 // turn whose question was answered after its process had ended.
 const requestMarker = "The request was:"
 
+// blocksOf are the content blocks of a prompt.
+func blocksOf(list []json.RawMessage) ([]acp.Content, error) {
+	blocks := make([]acp.Content, len(list))
+	for i, raw := range list {
+		if err := json.Unmarshal(raw, &blocks[i]); err != nil {
+			return nil, acp.InvalidParams(err)
+		}
+	}
+	return blocks, nil
+}
+
 // promptText is the part of the prompt that counts.
-func promptText(blocks []acp.ContentBlock) string {
+func promptText(blocks []acp.Content) string {
 	var lines []string
 	for _, b := range blocks {
-		if b.Text != nil {
-			lines = append(lines, strings.Split(b.Text.Text, "\n")...)
+		if b.Type == "text" && b.Text != nil {
+			lines = append(lines, strings.Split(*b.Text, "\n")...)
 		}
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -294,77 +306,86 @@ func (s script) has(name string) bool { _, ok := s[name]; return ok }
 // picture is a PNG of one red pixel.
 const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
 
+func pictureContent() acp.Content {
+	return acp.Content{Type: "image", Data: picture, MIMEType: "image/png"}
+}
+
+// toolContent is what a tool call has made.
+func toolContent(c acp.Content) []acp.ToolContent {
+	return []acp.ToolContent{{Type: "content", Content: &c}}
+}
+
 // image sends a picture, as a part of a message and as what a tool gives back.
 func (t *turn) image(ctx context.Context, _ argument) error {
 	if err := t.say(ctx, "Here is a picture. "); err != nil {
 		return err
 	}
-	if err := t.update(ctx, acp.UpdateAgentMessage(acp.ImageBlock(picture, "image/png"))); err != nil {
+	if err := t.update(ctx, acp.MessageChunk{Kind: acp.KindAgentMessageChunk, Content: pictureContent()}); err != nil {
 		return err
 	}
-	call := t.newCall("Read", "Read red.png", acp.ToolKindRead, map[string]any{"file_path": "red.png"})
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+	call := t.newCall("Read", "Read red.png", kindRead, map[string]any{"file_path": "red.png"})
+	if err := t.update(ctx, call); err != nil {
 		return err
 	}
-	call.Content = []acp.ToolCallContent{acp.ToolContent(acp.ImageBlock(picture, "image/png"))}
-	return t.end(ctx, call, acp.ToolCallStatusCompleted)
+	call.Content = toolContent(pictureContent())
+	return t.end(ctx, call, acp.ToolCompleted)
 }
 
 // sketch thinks of a picture.
 func (t *turn) sketch(ctx context.Context, _ argument) error {
-	return t.update(ctx, acp.UpdateAgentThought(acp.ImageBlock(picture, "image/png")))
+	return t.update(ctx, acp.MessageChunk{Kind: acp.KindAgentThoughtChunk, Content: pictureContent()})
 }
 
 // colors runs a tool that prints in colours.
 func (t *turn) colors(ctx context.Context, _ argument) error {
-	call := t.newCall("Bash", "make test", acp.ToolKindExecute, map[string]any{"command": "make test"})
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+	call := t.newCall("Bash", "make test", kindExecute, map[string]any{"command": "make test"})
+	if err := t.update(ctx, call); err != nil {
 		return err
 	}
-	call.Content = []acp.ToolCallContent{acp.ToolContent(acp.TextBlock("\x1b[32mPASS\x1b[0m one\n\x1b[1;31mFAIL\x1b[0m two\n"))}
-	return t.end(ctx, call, acp.ToolCallStatusCompleted)
+	call.Content = toolContent(acp.TextContent("\x1b[32mPASS\x1b[0m one\n\x1b[1;31mFAIL\x1b[0m two\n"))
+	return t.end(ctx, call, acp.ToolCompleted)
 }
 
 // subagent makes a tool call that another one, some words and a picture are part of,
 // marked as Claude Code's agent does.
 func (t *turn) subagent(ctx context.Context, _ argument) error {
-	outer := t.newCall("Task", "Look around", acp.ToolKindThink, map[string]any{"prompt": "look around"})
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &outer}); err != nil {
+	outer := t.newCall("Task", "Look around", kindThink, map[string]any{"prompt": "look around"})
+	if err := t.update(ctx, outer); err != nil {
 		return err
 	}
-	inner := t.newCall("Bash", "ls", acp.ToolKindExecute, map[string]any{"command": "ls"})
-	inner.Meta["claudeCode"] = map[string]any{"toolName": "Bash", "parentToolUseId": string(outer.ToolCallId)}
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &inner}); err != nil {
+	inner := t.newCall("Bash", "ls", kindExecute, map[string]any{"command": "ls"})
+	inner.Meta["claudeCode"] = map[string]any{"toolName": "Bash", "parentToolUseId": outer.ToolCallID}
+	if err := t.update(ctx, inner); err != nil {
 		return err
 	}
-	said := acp.UpdateAgentMessageText("There is demo.txt.")
-	said.AgentMessageChunk.Meta = inner.Meta
-	inner.RawOutput = "demo.txt"
-	if err := t.end(ctx, inner, acp.ToolCallStatusCompleted); err != nil {
+	said := textChunk(acp.KindAgentMessageChunk, "There is demo.txt.")
+	said.Meta = inner.Meta
+	inner.RawOutput = encode("demo.txt")
+	if err := t.end(ctx, inner, acp.ToolCompleted); err != nil {
 		return err
 	}
 	if err := t.update(ctx, said); err != nil {
 		return err
 	}
-	shown := acp.UpdateAgentMessage(acp.ImageBlock(picture, "image/png"))
-	shown.AgentMessageChunk.Meta = inner.Meta
+	shown := acp.MessageChunk{Kind: acp.KindAgentMessageChunk, Content: pictureContent()}
+	shown.Meta = inner.Meta
 	if err := t.update(ctx, shown); err != nil {
 		return err
 	}
-	outer.RawOutput = "There is one file."
-	return t.end(ctx, outer, acp.ToolCallStatusCompleted)
+	outer.RawOutput = encode("There is one file.")
+	return t.end(ctx, outer, acp.ToolCompleted)
 }
 
 // stuck makes a tool call of a sub-agent that neither ends nor asks, as opencode's do
 // when they need a permission, until the turn is cancelled.
 func (t *turn) stuck(ctx context.Context, _ argument) error {
-	outer := t.newCall("Task", "Look around", acp.ToolKindThink, map[string]any{"prompt": "look around"})
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &outer}); err != nil {
+	outer := t.newCall("Task", "Look around", kindThink, map[string]any{"prompt": "look around"})
+	if err := t.update(ctx, outer); err != nil {
 		return err
 	}
-	inner := t.newCall("Bash", "touch made", acp.ToolKindExecute, map[string]any{"command": "touch made"})
-	inner.Meta["claudeCode"] = map[string]any{"toolName": "Bash", "parentToolUseId": string(outer.ToolCallId)}
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &inner}); err != nil {
+	inner := t.newCall("Bash", "touch made", kindExecute, map[string]any{"command": "touch made"})
+	inner.Meta["claudeCode"] = map[string]any{"toolName": "Bash", "parentToolUseId": outer.ToolCallID}
+	if err := t.update(ctx, inner); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -376,13 +397,12 @@ func (t *turn) content(ctx context.Context, _ argument) error {
 	for _, b := range t.blocks {
 		text := ""
 		switch {
-		case b.Image != nil:
-			text = fmt.Sprintf("You gave me an image, %s, %d characters. ", b.Image.MimeType, len(b.Image.Data))
-		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
-			r := b.Resource.Resource.TextResourceContents
-			text = fmt.Sprintf("You gave me %s: %s ", r.Uri, quote(r.Text))
-		case b.ResourceLink != nil:
-			text = fmt.Sprintf("You gave me a link to %s. ", b.ResourceLink.Uri)
+		case b.Type == "image":
+			text = fmt.Sprintf("You gave me an image, %s, %d characters. ", b.MIMEType, len(b.Data))
+		case b.Resource != nil && b.Resource.Text != nil:
+			text = fmt.Sprintf("You gave me %s: %s ", b.Resource.URI, quote(*b.Resource.Text))
+		case b.Type == "resource_link":
+			text = fmt.Sprintf("You gave me a link to %s. ", b.URI)
 		default:
 			continue
 		}

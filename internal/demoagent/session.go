@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
@@ -54,7 +54,7 @@ type turnRecord struct {
 // cutShort says whether the turn ended before it was done. A turn that runs
 // has no outcome either: ask only about one that does not.
 func (r *turnRecord) cutShort() bool {
-	return r.Outcome == "" || r.Outcome == string(acp.StopReasonCancelled)
+	return r.Outcome == "" || r.Outcome == acp.StopCancelled
 }
 
 // toContinue is the turn that a prompt goes on with: the last one of which it
@@ -87,9 +87,9 @@ type editInput struct {
 
 // item is one thing a turn showed, in its last form: exactly one is set.
 type item struct {
-	Text    string                     `json:"text,omitempty"`
-	Thought string                     `json:"thought,omitempty"`
-	Tool    *acp.SessionUpdateToolCall `json:"tool,omitempty"`
+	Text    string        `json:"text,omitempty"`
+	Thought string        `json:"thought,omitempty"`
+	Tool    *acp.ToolCall `json:"tool,omitempty"`
 }
 
 // session is one conversation.
@@ -104,10 +104,17 @@ type session struct {
 	heeds     bool     // a turn runs that takes messages
 	meanwhile []string // what the human has said since the turn heeded it last
 	closed    bool     // by session/close: what runs is cut off
+
+	telling    sync.Mutex // guards the fields below; held while a state is told
+	state      string     // of version 2
+	background []any      // what goes on beside it, each an acp.BackgroundWork
 }
 
 func newSession(st *store, rec record) *session {
-	return &session{store: st, rec: rec, cancels: map[*turn]context.CancelFunc{}, running: make(chan struct{}, 1)}
+	return &session{
+		store: st, rec: rec, cancels: map[*turn]context.CancelFunc{}, running: make(chan struct{}, 1),
+		state: acp.StateIdle, background: []any{},
+	}
 }
 
 // change applies f to the record and saves it.
@@ -124,6 +131,32 @@ func (s *session) look(f func(*record)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.rec)
+}
+
+func (s *session) mode() (mode string) {
+	s.look(func(r *record) { mode = r.Mode })
+	return mode
+}
+
+// cancelledBy has cancel called when the session's turns are cancelled. The function that it
+// returns ends that.
+func (s *session) cancelledBy(t *turn, cancel context.CancelFunc) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancels[t] = cancel
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.cancels, t)
+		cancel()
+	}
+}
+
+// detach lists a tool call as background work from the next state on.
+func (s *session) detach(toolCall string) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	s.background = append(s.background, acp.BackgroundWork{Type: acp.WorkToolCall, ToolCallID: toolCall})
 }
 
 // close ends every turn of the session, and what it has left in the background.
@@ -174,7 +207,7 @@ func (r *turnRecord) addText(text string, thought bool) {
 }
 
 // addTool adds a finished tool call. The caller holds the lock.
-func (r *turnRecord) addTool(call acp.SessionUpdateToolCall) {
+func (r *turnRecord) addTool(call acp.ToolCall) {
 	tools := 0
 	for _, it := range r.Items {
 		if it.Tool != nil {
@@ -183,26 +216,39 @@ func (r *turnRecord) addTool(call acp.SessionUpdateToolCall) {
 	}
 	if tools < keptTools {
 		call.Content = slices.Clone(call.Content)
-		call.Content = slices.DeleteFunc(call.Content, func(c acp.ToolCallContent) bool {
-			return c.Diff == nil || len(c.Diff.NewText) > keptText
+		call.Content = slices.DeleteFunc(call.Content, func(c acp.ToolContent) bool {
+			return c.Type != "diff" || len(*c.NewText) > keptText
 		})
 		r.Items = append(r.Items, item{Tool: &call})
 	}
 }
 
-// replay is what a client that loads the session is shown.
-func (r *record) replay() []acp.SessionUpdate {
-	var updates []acp.SessionUpdate
-	for _, t := range r.Turns {
-		updates = append(updates, acp.UpdateUserMessageText(t.Prompt))
+// replay is what a client that loads the session is shown. In version 2, each message has the id
+// that it had when it was said.
+func (r *record) replay(ids bool) []any {
+	var updates []any
+	first := r.Count - len(r.Turns) + 1
+	for i, t := range r.Turns {
+		at := &turn{number: first + i}
+		chunk := func(kind, text string) {
+			c := acp.MessageChunk{Kind: kind, Content: acp.TextContent(text)}
+			if ids {
+				c.MessageID = at.messageID(c)
+			}
+			updates = append(updates, c)
+		}
+		if t.Prompt != "" { // else the agent has begun it by itself
+			chunk(acp.KindUserMessageChunk, t.Prompt)
+		}
 		for _, it := range t.Items {
 			switch {
 			case it.Tool != nil:
-				updates = append(updates, acp.SessionUpdate{ToolCall: it.Tool})
+				at.part++
+				updates = append(updates, *it.Tool)
 			case it.Thought != "":
-				updates = append(updates, acp.UpdateAgentThoughtText(it.Thought))
+				chunk(acp.KindAgentThoughtChunk, it.Thought)
 			default:
-				updates = append(updates, acp.UpdateAgentMessageText(it.Text))
+				chunk(acp.KindAgentMessageChunk, it.Text)
 			}
 		}
 	}
@@ -299,21 +345,24 @@ func (st *store) ids() []string {
 }
 
 // chunkLine is what stands before and behind the text of a line that streams
-// a chunk. Such lines are put together by hand: encoding them with the SDK is
-// an order of magnitude slower than a client reads them.
+// a chunk. Such lines are put together by hand: encoding them is an order of
+// magnitude slower than a client reads them.
 func (t *turn) chunkLine() (before, behind string) {
-	return t.updateLine(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"`), `"}}}}` + "\n"
+	id := ""
+	if t.isVersion2() {
+		id = `"messageId":"` + t.messageID(acp.MessageChunk{Kind: acp.KindAgentMessageChunk}) + `",`
+	}
+	return t.updateLine(`{"sessionUpdate":"agent_message_chunk",` + id + `"content":{"type":"text","text":"`), `"}}}}` + "\n"
 }
 
 func (t *turn) updateLine(rest string) string {
-	id, _ := json.Marshal(string(t.id)) // a string cannot fail
-	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":` + string(id) + `,"update":` + rest
+	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":` + string(encode(t.id)) + `,"update":` + rest
 }
 
 // stream sends numbered chunks, evenly if there is a rate.
 func (t *turn) stream(ctx context.Context, arg argument) error {
 	before, behind := t.chunkLine()
-	out := batch{w: t.out}
+	out := batch{w: t.lines}
 	began := time.Now()
 	for i := 1; i <= arg.n; i++ {
 		if arg.rate > 0 {
@@ -348,12 +397,17 @@ func (t *turn) stream(ctx context.Context, arg argument) error {
 
 // tools makes tool calls that need no permission and do nothing.
 func (t *turn) tools(ctx context.Context, arg argument) error {
-	out := batch{w: t.out}
-	start := t.updateLine(`{"sessionUpdate":"tool_call","kind":"execute","title":"Bash","status":"pending","_meta":{"duet":{"toolName":"Bash"},"claudeCode":{"toolName":"Bash"}},"toolCallId":"`)
+	out := batch{w: t.lines}
+	begins := `"tool_call"`
+	if t.isVersion2() {
+		begins = `"tool_call_update","name":"Bash"`
+	}
+	start := t.updateLine(`{"sessionUpdate":` + begins + `,"kind":"execute","title":"Bash","status":"pending","_meta":{"duet":{"toolName":"Bash"},"claudeCode":{"toolName":"Bash"}},"toolCallId":"`)
 	update := t.updateLine(`{"sessionUpdate":"tool_call_update","status":"in_progress","toolCallId":"`)
 	done := t.updateLine(`{"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"`)
 	for i := 1; i <= arg.n; i++ {
 		call := t.newCallID()
+		t.part++
 		out.buf = fmt.Appendf(out.buf, "%s%s\",\"rawInput\":{\"command\":\"echo %d\"}}}}\n", start, call, i)
 		out.buf = fmt.Appendf(out.buf, "%s%s\"}}}\n", update, call)
 		out.buf = fmt.Appendf(out.buf, "%s%s\",\"rawOutput\":\"%d\\n\"}}}\n", done, call, i)
@@ -400,6 +454,6 @@ func (t *turn) raw(ctx context.Context, line []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := t.out.Write(line)
+	_, err := t.lines.Write(line)
 	return err
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/sourcegraph/jsonrpc2"
 )
 
 func (t *turn) changeMode(ctx context.Context, arg argument) error {
@@ -16,7 +17,10 @@ func (t *turn) changeMode(ctx context.Context, arg argument) error {
 		return err
 	}
 	t.session.change(func(r *record) { r.Mode = mode })
-	return t.update(ctx, acp.SessionUpdate{CurrentModeUpdate: &acp.SessionCurrentModeUpdate{CurrentModeId: acp.SessionModeId(mode)}})
+	if t.isVersion2() {
+		return t.update(ctx, acp.ConfigUpdate{Kind: acp.KindConfig, ConfigOptions: modeOptions(mode)})
+	}
+	return t.update(ctx, acp.ModeUpdate{Kind: acp.KindMode, Current: mode})
 }
 
 func (t *turn) think(ctx context.Context, _ argument) error {
@@ -24,7 +28,7 @@ func (t *turn) think(ctx context.Context, _ argument) error {
 		if word == "" {
 			continue
 		}
-		if err := t.update(ctx, acp.UpdateAgentThoughtText(word)); err != nil {
+		if err := t.update(ctx, textChunk(acp.KindAgentThoughtChunk, word)); err != nil {
 			return err
 		}
 		t.wrote(word, true)
@@ -44,15 +48,12 @@ const (
 func (t *turn) question(ctx context.Context, _ argument) error {
 	var options []acp.PermissionOption
 	for colour := range strings.FieldsSeq(colours) {
-		options = append(options, acp.PermissionOption{OptionId: acp.PermissionOptionId(colour), Name: colour, Kind: acp.PermissionOptionKindAllowOnce})
+		options = append(options, acp.PermissionOption{OptionID: colour, Name: colour, Kind: acp.AllowOnce})
 	}
-	resp, err := t.requestPermission(ctx, acp.RequestPermissionRequest{
-		SessionId: t.id, Options: options,
-		ToolCall: acp.ToolCallUpdate{
-			ToolCallId: t.newCallID(), Title: acp.Ptr(questionText), Kind: acp.Ptr(acp.ToolKindOther), Status: acp.Ptr(acp.ToolCallStatusPending),
-			RawInput: map[string]any{"question": questionText},
-			Meta:     map[string]any{"duet": map[string]any{"question": true}},
-		},
+	resp, err := t.requestPermission(ctx, options, acp.ToolCall{
+		ToolCallID: t.newCallID(), Title: questionText, ToolKind: "other", Status: acp.ToolPending,
+		RawInput: encode(map[string]any{"question": questionText}),
+		Meta:     map[string]any{"duet": map[string]any{"question": true}},
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -66,10 +67,10 @@ func (t *turn) question(ctx context.Context, _ argument) error {
 	}
 	switch {
 	case answer != "": // in the human's own words
-	case resp.Outcome.Selected == nil:
+	case resp.Outcome.Outcome != acp.Selected:
 		return errCancelled
 	default:
-		answer = string(resp.Outcome.Selected.OptionId) // an option's name is its id
+		answer = resp.Outcome.OptionID // an option's name is its id
 	}
 	return t.say(ctx, fmt.Sprintf("You answered: %s. ", answer))
 }
@@ -80,18 +81,38 @@ const releaseWithin = 500 * time.Millisecond
 
 // A terminalHost runs programs in terminals.
 type terminalHost interface {
-	CreateTerminal(context.Context, acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error)
-	WaitForTerminalExit(context.Context, acp.WaitForTerminalExitRequest) (acp.WaitForTerminalExitResponse, error)
-	TerminalOutput(context.Context, acp.TerminalOutputRequest) (acp.TerminalOutputResponse, error)
-	ReleaseTerminal(context.Context, acp.ReleaseTerminalRequest) (acp.ReleaseTerminalResponse, error)
+	create(context.Context, acp.TerminalCreateParams) (acp.TerminalParams, error)
+	wait(context.Context, acp.TerminalParams) (acp.ExitStatus, error)
+	output(context.Context, acp.TerminalParams) (acp.TerminalOutputResult, error)
+	release(context.Context, acp.TerminalParams) error
 }
 
 // terminalHost is the client, or the agent itself in version 2.
 func (t *turn) terminalHost() terminalHost {
-	if t.v2.on.Load() {
-		return &t.v2.terminals
+	if t.isVersion2() {
+		return &t.terminals
 	}
-	return t.conn
+	return clientTerminals{t.conn}
+}
+
+// clientTerminals are terminals of the client.
+type clientTerminals struct{ conn *acp.Conn }
+
+func (c clientTerminals) create(ctx context.Context, p acp.TerminalCreateParams) (acp.TerminalParams, error) {
+	return acp.Call[acp.TerminalParams](ctx, c.conn, acp.MethodTerminalCreate, p)
+}
+
+func (c clientTerminals) wait(ctx context.Context, p acp.TerminalParams) (acp.ExitStatus, error) {
+	return acp.Call[acp.ExitStatus](ctx, c.conn, acp.MethodTerminalWait, p)
+}
+
+func (c clientTerminals) output(ctx context.Context, p acp.TerminalParams) (acp.TerminalOutputResult, error) {
+	return acp.Call[acp.TerminalOutputResult](ctx, c.conn, acp.MethodTerminalOutput, p)
+}
+
+func (c clientTerminals) release(ctx context.Context, p acp.TerminalParams) error {
+	_, err := acp.Call[acp.Empty](ctx, c.conn, acp.MethodTerminalRelease, p)
+	return err
 }
 
 // terminal runs a command in a terminal of the client, or of its own in version 2.
@@ -103,14 +124,14 @@ func (t *turn) terminal(ctx context.Context, _ argument) error {
 	if runtime.GOOS == "windows" {
 		command = []string{"cmd", "/c", "echo hello"}
 	}
-	call := t.newCall("Bash", "Bash", acp.ToolKindExecute, map[string]any{"command": strings.Join(command, " ")})
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+	call := t.newCall("Bash", "Bash", kindExecute, map[string]any{"command": strings.Join(command, " ")})
+	if err := t.update(ctx, call); err != nil {
 		return err
 	}
 	err := t.runInTerminal(ctx, command, &call)
-	status := acp.ToolCallStatusCompleted
+	status := acp.ToolCompleted
 	if err != nil {
-		status = acp.ToolCallStatusFailed
+		status = acp.ToolFailed
 	}
 	endErr := t.end(ctx, call, status)
 	switch {
@@ -124,55 +145,56 @@ func (t *turn) terminal(ctx context.Context, _ argument) error {
 	return t.say(ctx, "The command is done. ")
 }
 
-func (t *turn) runInTerminal(ctx context.Context, command []string, call *acp.SessionUpdateToolCall) error {
+func (t *turn) runInTerminal(ctx context.Context, command []string, call *acp.ToolCall) error {
 	host := t.terminalHost()
-	made, err := host.CreateTerminal(ctx, acp.CreateTerminalRequest{
-		SessionId: t.id, Command: command[0], Args: command[1:], Cwd: &t.cwd, OutputByteLimit: acp.Ptr(keptText),
+	made, err := host.create(ctx, acp.TerminalCreateParams{
+		SessionID: t.id, Command: command[0], Args: command[1:], CWD: &t.cwd, OutputByteLimit: new(keptText),
 	})
 	if err != nil {
 		return fmt.Errorf("making a terminal: %w", err)
 	}
-	defer t.release(ctx, host, made.TerminalId)
-	call.Content = []acp.ToolCallContent{acp.ToolTerminalRef(made.TerminalId)}
-	if err := t.update(ctx, acp.UpdateToolCall(call.ToolCallId,
-		acp.WithUpdateStatus(acp.ToolCallStatusInProgress), acp.WithUpdateContent(call.Content))); err != nil {
+	made.SessionID = t.id
+	defer t.release(ctx, host, made)
+	call.Content = []acp.ToolContent{{Type: "terminal", TerminalID: made.TerminalID}}
+	working := acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: call.ToolCallID, Status: acp.ToolInProgress, Content: call.Content}
+	if err := t.update(ctx, working); err != nil {
 		return err
 	}
-	exit, err := host.WaitForTerminalExit(ctx, acp.WaitForTerminalExitRequest{SessionId: t.id, TerminalId: made.TerminalId})
+	exit, err := host.wait(ctx, made)
 	if err != nil {
 		return fmt.Errorf("waiting for the command: %w", err)
 	}
-	output, err := host.TerminalOutput(ctx, acp.TerminalOutputRequest{SessionId: t.id, TerminalId: made.TerminalId})
+	output, err := host.output(ctx, made)
 	if err != nil {
 		return fmt.Errorf("reading the command's output: %w", err)
 	}
-	call.RawOutput = output.Output
+	call.RawOutput = encode(output.Output)
 	if exit.ExitCode == nil || *exit.ExitCode != 0 {
 		return fmt.Errorf("it ended with %s", describeExit(exit))
 	}
 	return nil
 }
 
-func describeExit(exit acp.WaitForTerminalExitResponse) string {
+func describeExit(exit acp.ExitStatus) string {
 	switch {
 	case exit.ExitCode != nil:
 		return fmt.Sprintf("status %d", *exit.ExitCode)
-	case exit.Signal != nil:
-		return "signal " + *exit.Signal
+	case exit.Signal != "":
+		return "signal " + exit.Signal
 	}
 	return "no status"
 }
 
 // release gives the terminal back; the command of a cancelled turn is ended
 // by that.
-func (t *turn) release(ctx context.Context, host terminalHost, id string) {
+func (t *turn) release(ctx context.Context, host terminalHost, p acp.TerminalParams) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
-	_, _ = host.ReleaseTerminal(ctx, acp.ReleaseTerminalRequest{SessionId: t.id, TerminalId: id})
+	_ = host.release(ctx, p)
 }
 
 func (t *turn) fail(context.Context, argument) error {
-	return refusal(-32603, "the demo agent was asked to fail")
+	return refusal(jsonrpc2.CodeInternalError, "the demo agent was asked to fail")
 }
 
 func (t *turn) refuse(context.Context, argument) error { return errRefused }

@@ -2,14 +2,13 @@ package demoagent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/sourcegraph/jsonrpc2"
 )
 
 // slowPause is what the word "slow" puts between steps.
@@ -22,26 +21,59 @@ const contextSize = 200_000
 type turn struct {
 	*agent
 	session   *session
-	id        acp.SessionId
+	id        string
 	cwd       string
 	number    int // in its session, from 1
 	script    script
-	blocks    []acp.ContentBlock // of the prompt
-	planned   bool               // the plan and the edit belong to it
-	rec       *turnRecord        // guarded by the session's lock
+	part      int           // how many tool calls it has shown
+	blocks    []acp.Content // of the prompt
+	planned   bool          // the plan and the edit belong to it
+	rec       *turnRecord   // guarded by the session's lock
 	continued bool
-	calls     int                        // tool calls so far
-	said      int                        // bytes
-	task      *acp.SessionUpdateToolCall // the background task that it has started, while that runs
+	calls     int           // tool calls so far
+	said      int           // bytes
+	task      *acp.ToolCall // the background task that it has started, while that runs
 }
 
-func (t *turn) mode() (mode string) {
-	t.session.look(func(r *record) { mode = r.Mode })
-	return mode
+func (t *turn) mode() string { return t.session.mode() }
+
+// update tells the client of one thing. In version 2 each message has an id.
+func (t *turn) update(ctx context.Context, u any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch update := u.(type) {
+	case acp.MessageChunk:
+		if t.isVersion2() {
+			update.MessageID = t.messageID(update)
+			u = update
+		}
+	case acp.ToolCall:
+		if update.Kind == acp.KindToolCall {
+			t.part++
+		}
+	}
+	t.send(t.id, u)
+	return nil
 }
 
-func (t *turn) update(ctx context.Context, u acp.SessionUpdate) error {
-	return t.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: t.id, Update: u})
+// messageID is the id of the message that a chunk belongs to. A message ends where a tool call
+// begins.
+func (t *turn) messageID(c acp.MessageChunk) string {
+	if c.Kind == acp.KindUserMessageChunk {
+		return fmt.Sprintf("prompt-%d", t.number)
+	}
+	kind := strings.TrimSuffix(strings.TrimPrefix(c.Kind, "agent_"), "_chunk")
+	id := fmt.Sprintf("%s-%d-%d", kind, t.number, t.part)
+	if claude, ok := c.Meta["claudeCode"].(map[string]any); ok && claude["parentToolUseId"] != nil {
+		id += fmt.Sprint("-", claude["parentToolUseId"])
+	}
+	return id
+}
+
+// textChunk is a text as a piece of a message or of a thought.
+func textChunk(kind, text string) acp.MessageChunk {
+	return acp.MessageChunk{Kind: kind, Content: acp.TextContent(text)}
 }
 
 // say streams text word by word.
@@ -50,7 +82,7 @@ func (t *turn) say(ctx context.Context, text string) error {
 		if word == "" {
 			continue
 		}
-		if err := t.update(ctx, acp.UpdateAgentMessageText(word)); err != nil {
+		if err := t.update(ctx, textChunk(acp.KindAgentMessageChunk, word)); err != nil {
 			return err
 		}
 		t.wrote(word, false)
@@ -96,15 +128,15 @@ func (t *turn) plan(ctx context.Context, done int) error {
 func (t *turn) sendPlan(ctx context.Context, done int, working bool) error {
 	entries := make([]acp.PlanEntry, len(planEntries))
 	for i, content := range planEntries {
-		entries[i] = acp.PlanEntry{Content: content, Priority: acp.PlanEntryPriorityMedium, Status: acp.PlanEntryStatusPending}
+		entries[i] = acp.PlanEntry{Content: content, Priority: "medium", Status: acp.ToolPending}
 		switch {
 		case i < done:
-			entries[i].Status = acp.PlanEntryStatusCompleted
+			entries[i].Status = acp.ToolCompleted
 		case i == done && working:
-			entries[i].Status = acp.PlanEntryStatusInProgress
+			entries[i].Status = acp.ToolInProgress
 		}
 	}
-	return t.update(ctx, acp.UpdatePlan(entries...))
+	return t.update(ctx, acp.PlanUpdate{Kind: acp.KindPlan, Entries: entries})
 }
 
 func (t *turn) pauseIfSlow(ctx context.Context) error {
@@ -136,66 +168,119 @@ var (
 	errRefused   = errors.New("the turn was refused")
 )
 
-// Prompt runs one turn. A second prompt of a session waits for the first one
-// to end. The SDK's context is not used: the SDK ends it when a second prompt
-// comes.
-func (a *agent) Prompt(_ context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
-	var resp acp.PromptResponse
-	registered := sync.OnceFunc(func() {
-		select {
-		case a.registered <- struct{}{}:
-		default:
-		}
-	})
-	defer registered() // also a prompt that is refused
-	s, err := a.open(p.SessionId)
+// prompt runs one turn. A second prompt of a session waits for the first one to end. In version 1
+// the answer is the end of the turn; in version 2 it says that the turn begins. It calls
+// registered when the turn can be cancelled.
+func (a *agent) prompt(p acp.PromptRequest, registered func()) (any, error) {
+	s, err := a.open(p.SessionID)
 	if err != nil {
-		return resp, err
+		return nil, err
+	}
+	t := &turn{agent: a, session: s, id: p.SessionID}
+	if t.blocks, err = blocksOf(p.Prompt); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	t := &turn{agent: a, session: s, id: p.SessionId}
-	s.mu.Lock()
-	s.cancels[t] = cancel
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.cancels, t)
-		s.mu.Unlock()
-	}()
+	forget := s.cancelledBy(t, cancel)
 	if !a.beginTurn() {
-		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+		forget()
+		return t.notBegun()
 	}
-	defer a.turns.Done()
 	registered()
+	hasBegun := false
+	leave := func() {
+		forget()
+		if hasBegun {
+			<-s.running
+		}
+		a.turns.Done()
+	}
 	select {
 	case s.running <- struct{}{}:
-		defer func() { <-s.running }()
+		hasBegun = true
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil { // also where the turn before has ended for the same reason
-		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+		leave()
+		return t.notBegun()
 	}
-	text := promptText(p.Prompt)
-	t.blocks = p.Prompt
-	if err := t.begin(text); err != nil {
-		return resp, err
+	if err := t.begin(promptText(t.blocks)); err != nil {
+		leave()
+		return nil, err
 	}
-	a.v2.begin(p.SessionId, t.number, &p)
+	if !a.isVersion2() {
+		defer leave()
+		return t.answer(ctx)
+	}
+	id := t.messageID(acp.MessageChunk{Kind: acp.KindUserMessageChunk})
+	content := make([]any, len(p.Prompt))
+	for i, block := range p.Prompt {
+		content[i] = block
+	}
+	a.send(p.SessionID, acp.UserMessage2(id, content...))
+	return acp.Reply{Result: acp.PromptResponse{MessageID: id}.Version2(), Then: func() {
+		defer leave()
+		t.running()
+		t.idle(t.answer(ctx))
+	}}, nil
+}
+
+// notBegun answers a prompt that was cancelled while it waited.
+func (t *turn) notBegun() (any, error) {
+	if t.isVersion2() {
+		return nil, refusal(codeCancelled, "the prompt was cancelled before its turn began")
+	}
+	return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
+}
+
+// answer is what the turn does, to its end.
+func (t *turn) answer(ctx context.Context) (acp.PromptResponse, error) {
 	t.takesMessages(true)
 	ran := t.run(ctx)
 	t.takesMessages(false)
 	if ran == nil {
 		ran = t.heed(ctx)
 	}
-	resp, err = t.finish(ctx, len(text), ran)
-	if err == nil && resp.StopReason == acp.StopReasonEndTurn {
+	resp, err := t.finish(ctx, len(promptText(t.blocks)), ran)
+	if err == nil && resp.StopReason == acp.StopEndTurn {
 		t.goOnLater()
 	} else {
-		t.endTask(ctx, acp.ToolCallStatusFailed, "The background task was cancelled.")
+		t.endTask(ctx, acp.ToolFailed, "The background task was cancelled.")
 	}
-	a.v2.end(p.SessionId, resp, err)
 	return resp, err
+}
+
+// running tells that the turn works, and idle how it has ended. Version 1 has no states.
+func (t *turn) running() {
+	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRunning })
+}
+
+func (t *turn) idle(resp acp.PromptResponse, err error) {
+	t.tellState(t.id, t.session, func(u *acp.StateUpdate) {
+		u.State, u.StopReason, u.Usage = acp.StateIdle, resp.StopReason, resp.Usage
+		if err != nil {
+			u.StopReason, u.Error = acp.StopError, wireError(err)
+		}
+	})
+}
+
+// asks tells that the turn waits for the user. The function that it returns tells that it goes
+// on, unless it is to end.
+func (t *turn) asks(ctx context.Context) (goesOn func()) {
+	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRequiresAction })
+	return func() {
+		if ctx.Err() == nil {
+			t.running()
+		}
+	}
+}
+
+func wireError(err error) error {
+	var wire *acp.Error
+	if errors.As(err, &wire) {
+		return wire
+	}
+	return acp.InternalError(err.Error())
 }
 
 // begin writes the turn down, before anything of it is seen.
@@ -211,7 +296,7 @@ func (t *turn) begin(text string) error {
 			text, rec.Asked = request, cut(request, keptPrompt)
 		}
 		if t.script, err = parseScript(text); err != nil {
-			err = refusal(-32602, err.Error())
+			err = refusal(jsonrpc2.CodeInvalidParams, err.Error())
 			return
 		}
 		t.planned = t.script.edits()
@@ -269,29 +354,29 @@ func (t *turn) finish(ctx context.Context, prompted int, err error) (acp.PromptR
 	var resp acp.PromptResponse
 	switch {
 	case err == nil:
-		resp.StopReason = acp.StopReasonEndTurn
+		resp.StopReason = acp.StopEndTurn
 	case ctx.Err() != nil, errors.Is(err, errCancelled):
-		resp.StopReason, err = acp.StopReasonCancelled, nil
+		resp.StopReason, err = acp.StopCancelled, nil
 	case errors.Is(err, errRefused):
-		resp.StopReason, err = acp.StopReasonRefusal, nil
+		resp.StopReason, err = acp.StopRefusal, nil
 	}
-	usage := &acp.Usage{InputTokens: prompted/4 + 1, OutputTokens: t.said/4 + 1}
-	usage.TotalTokens = usage.InputTokens + usage.OutputTokens
+	usage := &acp.Usage{Input: int64(prompted/4 + 1), Output: int64(t.said/4 + 1)}
+	usage.Total = usage.Input + usage.Output
 	used := 0
 	t.session.change(func(r *record) {
-		t.rec.Outcome = string(resp.StopReason)
+		t.rec.Outcome = resp.StopReason
 		if err != nil {
 			t.rec.Outcome = "failed"
 		}
-		r.Used += usage.TotalTokens
+		r.Used += int(usage.Total)
 		used = r.Used
 	})
 	if err != nil {
 		return resp, err
 	}
 	resp.Usage = usage
-	if resp.StopReason == acp.StopReasonEndTurn {
-		err = t.update(ctx, acp.SessionUpdate{UsageUpdate: &acp.SessionUsageUpdate{Used: min(used, contextSize), Size: contextSize}})
+	if resp.StopReason == acp.StopEndTurn {
+		err = t.update(ctx, acp.UsageUpdate{Kind: acp.KindUsage, Used: int64(min(used, contextSize)), Size: contextSize})
 		if ctx.Err() != nil {
 			err = nil // a cancel that came too late
 		}
@@ -330,25 +415,25 @@ const (
 // background starts a task that ends after the turn. Its tool call stays open until then.
 func (t *turn) background(ctx context.Context, _ argument) error {
 	command := fmt.Sprintf("sleep %v", t.backgroundTime().Seconds())
-	call := t.newCall("Bash", command, acp.ToolKindExecute, map[string]any{"command": command, "run_in_background": true})
-	call.Status = acp.ToolCallStatusInProgress
-	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+	call := t.newCall("Bash", command, kindExecute, map[string]any{"command": command, "run_in_background": true})
+	call.Status = acp.ToolInProgress
+	if err := t.update(ctx, call); err != nil {
 		return err
 	}
 	t.task = &call
-	t.v2.detach(t.id, call.ToolCallId)
+	t.session.detach(call.ToolCallID)
 	return t.say(ctx, "It runs in the background, and my turn ends. ")
 }
 
 // endTask ends the tool call of the background task, if there is one.
-func (t *turn) endTask(ctx context.Context, status acp.ToolCallStatus, output string) {
+func (t *turn) endTask(ctx context.Context, status string, output string) {
 	if t.task == nil || t.ctx.Err() != nil || t.session.isClosed() {
 		return
 	}
-	t.task.RawOutput = output
+	t.task.RawOutput = encode(output)
 	_ = t.end(ctx, *t.task, status)
 	t.task = nil
-	t.v2.detachedEnded(t.id)
+	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.Background = []any{} })
 }
 
 func (t *turn) backgroundTime() time.Duration {
@@ -369,15 +454,7 @@ func (t *turn) goOnLater() {
 	go func() {
 		defer t.turns.Done()
 		ctx, cancel := context.WithCancel(t.ctx)
-		defer cancel()
-		t.session.mu.Lock()
-		t.session.cancels[t] = cancel
-		t.session.mu.Unlock()
-		defer func() {
-			t.session.mu.Lock()
-			delete(t.session.cancels, t)
-			t.session.mu.Unlock()
-		}()
+		defer t.session.cancelledBy(t, cancel)()
 		select {
 		case <-answered:
 		case <-ctx.Done():
@@ -393,10 +470,10 @@ func (t *turn) ownWork() func(context.Context) {
 	case t.script.has("background"):
 		return func(ctx context.Context) {
 			if pause(ctx, t.backgroundTime()) != nil {
-				t.endTask(ctx, acp.ToolCallStatusFailed, "The background task was cancelled.")
+				t.endTask(ctx, acp.ToolFailed, "The background task was cancelled.")
 				return
 			}
-			t.endTask(ctx, acp.ToolCallStatusCompleted, "The background task is over.")
+			t.endTask(ctx, acp.ToolCompleted, "The background task is over.")
 			t.ownTurn(ctx, "edit", "The background task has finished. ")
 		}
 	case t.script.has("late"):
@@ -428,7 +505,7 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 		own.rec = &turnRecord{Asked: t.rec.Asked, Script: own.script.String()}
 		r.Turns = append(r.Turns, own.rec)
 	})
-	t.v2.begin(t.id, own.number, nil)
+	own.running()
 	err := own.say(ctx, opening)
 	for _, s := range own.script.steps(true, "") {
 		if err == nil {
@@ -445,32 +522,23 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 	if t.ctx.Err() != nil {
 		return // the record stays open: the turn was cut short
 	}
-	outcome := acp.StopReasonEndTurn
+	outcome := acp.StopEndTurn
 	if err != nil {
-		outcome = acp.StopReasonCancelled
+		outcome = acp.StopCancelled
 	}
-	t.session.change(func(*record) { own.rec.Outcome = string(outcome) })
-	if t.v2.end(t.id, acp.PromptResponse{StopReason: outcome}, nil) {
+	t.session.change(func(*record) { own.rec.Outcome = outcome })
+	if t.isVersion2() {
+		own.idle(acp.PromptResponse{StopReason: outcome}, nil)
 		return
 	}
-	_ = own.raw(t.ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"_session/turn_ended","params":{"sessionId":%q,"stopReason":%q}}`+"\n", t.id, outcome))
+	_ = t.conn.Notify("_session/turn_ended", map[string]string{"sessionId": t.id, "stopReason": outcome})
 }
 
-// methodSteering is the extension by which a client gives the agent a message while it works.
-const methodSteering = "_session/steering"
-
-// HandleExtensionMethod takes a message while a turn runs; the turn repeats it at its next
-// step.
-func (a *agent) HandleExtensionMethod(_ context.Context, method string, params json.RawMessage) (any, error) {
-	if method != methodSteering {
-		return nil, acp.NewMethodNotFound(method)
-	}
-	var p struct {
-		SessionID acp.SessionId      `json:"sessionId"`
-		Prompt    []acp.ContentBlock `json:"prompt"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+// steer takes a message while a turn runs; the turn repeats it at its next step.
+func (a *agent) steer(p acp.SteerRequest) (any, error) {
+	blocks, err := blocksOf(p.Prompt)
+	if err != nil {
+		return nil, err
 	}
 	s, err := a.open(p.SessionID)
 	if err != nil {
@@ -479,10 +547,10 @@ func (a *agent) HandleExtensionMethod(_ context.Context, method string, params j
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.heeds {
-		return map[string]any{"outcome": "promptRequired", "reason": "noRunningTurn"}, nil
+		return acp.SteerResponse{Outcome: acp.SteerPromptRequired, Reason: "noRunningTurn"}, nil
 	}
-	s.meanwhile = append(s.meanwhile, promptText(p.Prompt))
-	return map[string]any{"outcome": "injected"}, nil
+	s.meanwhile = append(s.meanwhile, promptText(blocks))
+	return acp.SteerResponse{Outcome: acp.SteerInjected}, nil
 }
 
 // heed repeats what the human has said meanwhile.

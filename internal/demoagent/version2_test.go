@@ -452,8 +452,8 @@ func TestResumeInVersion2(t *testing.T) {
 	c.forget()
 	c.call("session/resume", object{"sessionId": s, "cwd": dir, "replayFrom": object{"type": "start"}})
 	assert.Equal(t, []string{
-		"text prompt-1: late:1", "text message-1-0: Hello from the demo agent. You asked: late:1 That is all. ", "text message-2-0: chunk 1 ",
-		"text prompt-3: quiet", "text message-3-0: Hello from the demo agent. You asked: quiet That is all. ", "idle", "= 3 ",
+		`user prompt-1 [{"type":"text","text":"late:1"}]`, "text message-1-0: Hello from the demo agent. You asked: late:1 That is all. ", "text message-2-0: chunk 1 ",
+		`user prompt-3 [{"type":"text","text":"quiet"}]`, "text message-3-0: Hello from the demo agent. You asked: quiet That is all. ", "idle", "= 3 ",
 	}, c.all())
 	assert.Contains(t, c.call("session/resume", object{"sessionId": s, "cwd": dir, "replayFrom": object{"type": "message", "messageId": "prompt-3"}}), "-32602")
 	assert.Contains(t, c.call("session/list", object{}), s)
@@ -471,7 +471,7 @@ func TestReplayOfALongSessionInVersion2(t *testing.T) {
 	}
 	c.forget()
 	c.call("session/resume", object{"sessionId": s, "cwd": dir, "replayFrom": object{"type": "start"}})
-	assert.Equal(t, "text prompt-3: quiet 3", c.all()[0])
+	assert.Equal(t, `user prompt-3 [{"type":"text","text":"quiet 3"}]`, c.all()[0])
 }
 
 // A cancel ends the turn that runs, and refuses the prompts that wait.

@@ -77,6 +77,7 @@ type configWatch struct {
 	mu         sync.Mutex     // guards the fields below
 	active     map[int64]bool // active runs; true if the project's file defines the agent
 	ofProject  map[int64]projectRun
+	revoked    map[int64]bool // runs whose agents were ended because trust was revoked
 	generation uint64 // last seen
 	looking    bool   // the goroutine is running
 }
@@ -89,7 +90,7 @@ type projectRun struct {
 
 // newConfigWatch returns a watch; end it with Close.
 func newConfigWatch(ctx context.Context, opts configWatchOptions) *configWatch {
-	w := &configWatch{opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool), ofProject: make(map[int64]projectRun), generation: opts.Changes.Generation()}
+	w := &configWatch{opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool), ofProject: make(map[int64]projectRun), revoked: make(map[int64]bool), generation: opts.Changes.Generation()}
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
 }
@@ -124,6 +125,21 @@ func (w *configWatch) AgentIsExecutor(run int64, kill func()) {
 	if w.active[run] {
 		w.ofProject[run] = projectRun{changedAgent: changedAgent{Run: run, Kill: kill}}
 		w.lookNow()
+	}
+}
+
+// AgentStarted notes that a process of a run is on record. If trust was revoked before that, the
+// watch ends this process, too.
+func (w *configWatch) AgentStarted(run int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.revoked[run] {
+		return
+	}
+	w.ofProject[run] = projectRun{changedAgent: changedAgent{Run: run}, ended: time.Now()}
+	w.lookNow()
+	if !w.looking {
+		w.looking = w.tasks.Go(w.look)
 	}
 }
 
@@ -187,6 +203,9 @@ func (w *configWatch) isNeeded() bool {
 		return none && !r.ended.IsZero() && time.Since(r.ended) > mayIdle
 	})
 	w.looking = len(w.active) > 0 || len(w.ofProject) > 0
+	if none && !w.looking {
+		clear(w.revoked) // no process of them can start any more
+	}
 	return w.looking
 }
 
@@ -194,21 +213,12 @@ func (w *configWatch) isNeeded() bool {
 func (w *configWatch) follow() error {
 	now := w.opts.Changes.Generation()
 	w.mu.Lock()
-	changed := now != w.generation
-	var ofProject []changedAgent
-	for _, r := range w.ofProject {
-		ofProject = append(ofProject, r.changedAgent)
-	}
+	changed, hasAgents := now != w.generation, len(w.ofProject) > 0
 	w.mu.Unlock()
-	if len(ofProject) > 0 && w.opts.Changes.Revoked() {
-		if err := w.opts.TrustRevoked(w.ctx, ofProject); err != nil {
+	if hasAgents && w.opts.Changes.Revoked() {
+		if err := w.endRevoked(); err != nil {
 			return err
 		}
-		w.mu.Lock()
-		for _, agent := range ofProject {
-			delete(w.ofProject, agent.Run)
-		}
-		w.mu.Unlock()
 	}
 	if !changed {
 		return nil
@@ -220,6 +230,27 @@ func (w *configWatch) follow() error {
 	w.generation = now
 	w.mu.Unlock()
 	return nil
+}
+
+// endRevoked ends the agents that the project's file defines. It forgets them first: a process of
+// theirs may be put on record meanwhile, which notes its run again.
+func (w *configWatch) endRevoked() error {
+	w.mu.Lock()
+	runs := w.ofProject
+	w.ofProject = make(map[int64]projectRun)
+	var agents []changedAgent
+	for run, r := range runs {
+		w.revoked[run] = true
+		agents = append(agents, r.changedAgent)
+	}
+	w.mu.Unlock()
+	err := w.opts.TrustRevoked(w.ctx, agents)
+	if err != nil { // it is tried again
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		maps.Copy(w.ofProject, runs)
+	}
+	return err
 }
 
 // watchConfig returns the configuration watch, or nil if the configuration is fixed.

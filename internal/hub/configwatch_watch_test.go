@@ -26,6 +26,7 @@ type watched struct {
 	watches    int // not yet stopped
 	reconsider int
 	ended      []changedAgent
+	meanwhile  func() // called while agents are ended; nil: nothing happens
 }
 
 func (c *watched) Generation() uint64 {
@@ -62,6 +63,9 @@ func (c *watched) rulesChanged(context.Context) error {
 }
 
 func (c *watched) trustRevoked(_ context.Context, agents []changedAgent) error {
+	if c.meanwhile != nil {
+		c.meanwhile()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = append(c.ended, agents...)
@@ -258,5 +262,41 @@ func TestAnAgentIsGoneAWhileAfterItsLastRunWhereNoExecutorIs(t *testing.T) {
 		still, _, ended := c.now()
 		assert.Equal(t, looks, still, "nothing is looked at any more")
 		assert.Empty(t, ended)
+	})
+}
+
+// An agent's process may be put on record when its run has been ended already.
+func TestAProcessThatIsRecordedAfterTheRevocationIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		c.set(func() { c.executors = true })
+		w.RunStarted(1, true)
+		w.RunStarted(2, true)
+		w.RunStarted(3, false)
+		w.AgentStarted(1)
+		wait(lookEvery)
+		_, _, ended := c.now()
+		require.Empty(t, ended, "they are trusted")
+		c.meanwhile = sync.OnceFunc(func() { w.AgentStarted(2) })
+		c.set(func() { c.revoked = true })
+		wait(lookEvery)
+		of := func(run int64) (n int) {
+			_, _, ended := c.now()
+			for _, a := range ended {
+				if a.Run == run {
+					n++
+				}
+			}
+			return n
+		}
+		assert.Equal(t, []int{1, 2, 0}, []int{of(1), of(2), of(3)}, "recorded while the others were ended")
+		for run := range int64(3) {
+			w.RunEnded(run + 1)
+		}
+		wait(time.Hour)
+		w.AgentStarted(1)
+		w.AgentStarted(3)
+		wait(0)
+		assert.Equal(t, []int{2, 2, 0}, []int{of(1), of(2), of(3)}, "recorded late")
 	})
 }

@@ -57,6 +57,12 @@ func (f forIntake) GoesOn(run int64) bool {
 }
 
 // Changed implements [intake.Runs].
+func (f forIntake) AgentStarted(run int64) {
+	if f.hub.configs != nil {
+		f.hub.configs.AgentStarted(run)
+	}
+}
+
 func (f forIntake) Changed(t store.Tx, run int64) { f.hub.query.Changed(t, run) }
 
 // Query returns the queries for sessions and conversations.

@@ -139,6 +139,8 @@ func (d *desk) GoesOn(int64) bool {
 
 func (d *desk) Changed(store.Tx, int64) {}
 
+func (d *desk) AgentStarted(int64) {}
+
 // keep replaces the recording of a report in a store.
 func (d *desk) keep(_ store.Tx, r report) error {
 	d.mu.Lock()

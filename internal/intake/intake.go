@@ -18,6 +18,8 @@ type Runs interface {
 	RunOf(ctx context.Context, token, task string) (run int64, err error)
 	// GoesOn reports whether reports of the run are still accepted.
 	GoesOn(run int64) bool
+	// AgentStarted notes that a process of the run has been recorded.
+	AgentStarted(run int64)
 	// Changed drops the cached data of the run's thread, which t changes.
 	Changed(t store.Tx, run int64)
 }

@@ -77,6 +77,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return decoded(r, func(u catalog.Usage) error { return w.recordUsage(t, run, u) })
 	case catalog.EventProcess:
 		return decoded(r, func(p catalog.Process) error {
+			t.AfterCommit(func() { w.opts.Runs.AgentStarted(run.ID) })
 			return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
 		})
 	case catalog.EventMode:

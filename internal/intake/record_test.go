@@ -33,6 +33,8 @@ type records struct {
 
 func (r *records) Changed(store.Tx, int64) { r.changed++ }
 
+func (r *records) AgentStarted(int64) {}
+
 func (r *records) Done(store.Tx, domain.Run, string) error { return nil }
 
 func (r *records) Taken(t store.Tx, run int64, approvals []string) error {

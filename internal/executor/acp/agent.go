@@ -157,12 +157,7 @@ func (a *agent) handler() acp.Handler {
 		Response: a.responded,
 		Request:  a.admit,
 		Serve:    a.serve,
-		Answered: func(method string) {
-			if isQuestion(method) { // the agent has its answer before the prompt that may follow
-				a.own.questionAnswered()
-			}
-		},
-		Notice: a.notice,
+		Notice:   a.notice,
 		Garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
 				t.Garbage(line)

@@ -29,10 +29,12 @@ func (a *agent) serve(ctx context.Context, method string, params json.RawMessage
 	switch method {
 	case acp.MethodSessionUpdate: // as a request; the filter has served it
 		return struct{}{}, nil
-	case acp.MethodRequestPermission:
-		return handle(ctx, params, a.requestPermission)
+	case acp.MethodRequestPermission: // the agent has its answer before the prompt that may follow
+		answer, err := handle(ctx, params, a.requestPermission)
+		return acp.Reply{Result: answer, Then: a.own.questionAnswered}, err
 	case acp.MethodElicit:
-		return handle(ctx, params, a.elicit)
+		answer, err := handle(ctx, params, a.elicit)
+		return acp.Reply{Result: answer, Then: a.own.questionAnswered}, err
 	case acp.MethodReadTextFile:
 		return handle(ctx, params, a.readTextFile)
 	case acp.MethodWriteTextFile:
