@@ -3,6 +3,6 @@
 // streamed text, an edit with a permission, a terminal, a question, and the faults of bad agents.
 // It needs no account and no network.
 //
-// It is written for version 1; version2.go translates. Sessions outlive the process: each is a
+// Sessions outlive the process: each is a
 // small file in [Options.StateDir], which a client can load or resume.
 package demoagent
