@@ -223,13 +223,19 @@ func (k *kills) round(t *testing.T) {
 
 	// From here on it may end at any moment.
 	after := time.Duration(k.rand.Int64N(int64(700 * time.Millisecond)))
-	killed := time.AfterFunc(after, func() {
+	killed := make(chan struct{})
+	timer := time.AfterFunc(after, func() {
+		defer close(killed)
 		_ = c.cmd.Process.Kill()
 		if hub, err := os.FindProcess(k.site.lockHolder()); err == nil {
 			_ = hub.Kill()
 		}
 	})
-	defer killed.Stop()
+	defer func() {
+		if !timer.Stop() {
+			<-killed // else it would kill the hub of the next round
+		}
+	}()
 	k.work(c)
 	<-c.ended
 	k.site.clients.Add(-1)

@@ -160,7 +160,7 @@ func (l *Listener) isOurs(conn net.Conn) bool {
 	if err == nil && uid == l.uid {
 		return true
 	}
-	conn.Close()
+	defer conn.Close()
 	l.refused.Add(1)
 	if err != nil {
 		l.logger.Warn("a client is refused: its user cannot be found out", "path", l.path, "err", err)
