@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // This file reads content blocks of the Agent Client Protocol: images, sounds, resources and links
@@ -269,4 +271,34 @@ func contentSize(n int64) string {
 		return fmt.Sprintf("%d KB", (n+500)/1000)
 	}
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// Attach stores the bytes of content.
+func Attach(t store.Tx, list []domain.Content) error {
+	for _, c := range list {
+		if c.Attachment == "" {
+			continue
+		}
+		if err := t.PutAttachment(c.Attached()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PromptContent returns the attachments of a run's prompt with their bytes, for an executor.
+func PromptContent(ctx context.Context, r store.Reader, run domain.Run) ([]catalog.ContentBlock, error) {
+	var blocks []catalog.ContentBlock
+	for _, b := range run.Content {
+		c := domain.Content{Block: b}
+		if b.Attachment != "" {
+			kept, err := r.Attachment(ctx, b.Attachment)
+			if err != nil {
+				return nil, err
+			}
+			c.Data = kept.Data
+		}
+		blocks = append(blocks, writeContent(c))
+	}
+	return blocks, nil
 }

@@ -78,8 +78,8 @@ type configWatch struct {
 	active     map[int64]bool // active runs; true if the project's file defines the agent
 	ofProject  map[int64]projectRun
 	revoked    map[int64]bool // runs whose agents were ended because trust was revoked
-	generation uint64 // last seen
-	looking    bool   // the goroutine is running
+	generation uint64         // last seen
+	looking    bool           // the goroutine is running
 }
 
 // projectRun is a run whose agent the project's file defines.

@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,4 +93,106 @@ func resolve(path string) string {
 // isBelow reports, by names only, whether path is below dir.
 func isBelow(path, dir string) bool {
 	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}
+
+// NotPrivateError reports that a place which must be private to the user is not: another user
+// could read or plant its content.
+type NotPrivateError struct {
+	Path   string
+	Reason string // such as "is a symbolic link"
+}
+
+func (e *NotPrivateError) Error() string {
+	return fmt.Sprintf("%s %s and is not used: remove it", e.Path, e.Reason)
+}
+
+// CheckPrivate returns a [NotPrivateError] if path is a symbolic link, belongs to another user
+// or can be written by one. For a missing path it returns the error of [os.Lstat].
+func CheckPrivate(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if err := checkPrivate(path, info); err != nil {
+		return err
+	}
+	if sharedWrite(info) {
+		return &NotPrivateError{Path: path, Reason: "can be written by other users"}
+	}
+	return nil
+}
+
+func checkPrivate(path string, info fs.FileInfo) error {
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return &NotPrivateError{Path: path, Reason: "is a symbolic link"}
+	}
+	if IsForeign(info) {
+		return &NotPrivateError{Path: path, Reason: "belongs to another user"}
+	}
+	return nil
+}
+
+// ShortenPaths returns a text for clients: it shortens paths of the project to begin at its
+// root, and other paths of the user to begin at ~. A client need not learn the layout of the
+// machine.
+func (p Project) ShortenPaths(text string) string {
+	text = replacePath(text, p.Root, "", "the project's directory")
+	home, _ := os.UserHomeDir() // without a home no path is below it
+	return replacePath(text, home, "~/", "~ (your home directory)")
+}
+
+// replacePath replaces a directory in a text: before the paths below it, and on its own.
+func replacePath(text, dir, before, alone string) string {
+	if len(dir) < 2 {
+		return text
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(text, dir)
+		if i < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		j := i + len(dir)
+		b.WriteString(text[:i])
+		switch {
+		case i > 0 && inPath(text[i-1]):
+			b.WriteString(dir)
+		case j < len(text) && text[j] == '/':
+			b.WriteString(before)
+			j++
+		case j < len(text) && inPath(text[j]):
+			b.WriteString(dir)
+		default:
+			b.WriteString(alone)
+		}
+		text = text[j:]
+	}
+}
+
+// inPath reports whether a byte can continue the name of a file.
+func inPath(c byte) bool {
+	return c == '/' || c == '-' || c == '_' || c == '.' || c >= 0x80 ||
+		'0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// reserved reports whether a directory never counts as a project on the way up, whatever it
+// contains, and never holds state. Those are the home directory and its parents, directories for
+// temporary files, and those of the system. Shared directories are below some of them; --root
+// selects one explicitly.
+func (f finder) reserved(dir string) bool {
+	home := f.home
+	if home != "" {
+		home = resolve(home)
+	}
+	switch {
+	case dir == filepath.Dir(dir), dir == home, SameFile(dir, home), home != "" && isBelow(home, dir), SameFile(dir, f.getenv("TMPDIR")), SameFile(dir, os.TempDir()):
+		return true
+	case home != "" && home != filepath.Dir(home) && isBelow(dir, home):
+		return false // whatever the home directory is
+	}
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSticky != 0 && sharedWrite(info) {
+		return true // like /tmp
+	}
+	return ofSystem(dir)
 }

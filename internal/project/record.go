@@ -15,8 +15,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"github.com/gofrs/flock"
 )
 
 const (
@@ -483,4 +486,22 @@ func Forget(ctx context.Context, getenv func(string) string, root string) error 
 		return fmt.Errorf("forgetting the project: %w", err)
 	}
 	return nil
+}
+
+// Released returns a channel that is closed when the hub's lock has been released: at once if it
+// is free, and also if the system cannot report it. Another process may take the lock in the
+// same moment, and the channel may then be closed only when that one releases it.
+//
+// It waits for the lock in the system, which only the lock's holder can end. So only a process
+// that exits soon without the lock should use it.
+func (p Project) Released() <-chan struct{} {
+	released := make(chan struct{})
+	file := flock.New(filepath.Join(p.StateDir, "lock"), flock.SetFlag(os.O_RDWR|NoFollow))
+	go func() { // until the lock is released, or this process ends
+		defer close(released)
+		for errors.Is(file.RLock(), syscall.EINTR) {
+		}
+		file.Close()
+	}()
+	return released
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -177,6 +179,105 @@ func open(path string, flags int) (fd int, err error) {
 		fd, err = unix.Open(path, flags, 0)
 		if !errors.Is(err, unix.EINTR) {
 			return fd, err
+		}
+	}
+}
+
+// privateDirectory reports whether path is a directory that belongs to us and that no other user
+// can write to.
+func privateDirectory(path string) bool {
+	var stat unix.Stat_t
+	return unix.Stat(path, &stat) == nil && isType(stat, unix.S_IFDIR) &&
+		int(stat.Uid) == os.Geteuid() && stat.Mode&0o022 == 0
+}
+
+// readPrivate reads a file that only we can have written, up to most bytes.
+func readPrivate(path string, most int) ([]byte, error) {
+	// O_NONBLOCK because opening a pipe would wait for its other end.
+	fd, err := open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return nil, &UnsafeError{Path: path, Reason: "is a symbolic link", Remedy: ourSocketsOnly}
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.EOPNOTSUPP):
+		return nil, &UnsafeError{Path: path, Reason: "is a socket", Remedy: ourSocketsOnly}
+	case err != nil:
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if reason := notPrivate(stat); reason != "" {
+		return nil, &UnsafeError{Path: path, Reason: reason, Remedy: ourSocketsOnly}
+	}
+	return io.ReadAll(io.LimitReader(f, int64(most)))
+}
+
+func notPrivate(stat unix.Stat_t) string {
+	switch {
+	case isType(stat, unix.S_IFLNK):
+		return "is a symbolic link"
+	case !isType(stat, unix.S_IFREG):
+		return "is no regular file"
+	case int(stat.Uid) != os.Geteuid():
+		return fmt.Sprintf("belongs to user %d", stat.Uid)
+	case stat.Mode&0o022 != 0:
+		return "can be written to by other users"
+	}
+	return ""
+}
+
+// checkReplaceable returns an error unless path is free or a file of ours.
+func checkReplaceable(path string) error {
+	var stat unix.Stat_t
+	switch err := unix.Lstat(path, &stat); {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	if reason := notPrivate(stat); reason != "" {
+		return &OccupiedError{Path: path, Reason: reason}
+	}
+	return nil
+}
+
+// An entry is the file with a name in a directory, links not followed.
+type entry struct {
+	id      fileID
+	stat    unix.Stat_t
+	address string // to connect to, while the entry is open
+	close   func()
+}
+
+// foreign says why the entry is not a socket of ours; it is empty for one that is.
+func (e *entry) foreign() string {
+	switch {
+	case isType(e.stat, unix.S_IFLNK):
+		return "is a symbolic link"
+	case !isType(e.stat, unix.S_IFSOCK):
+		return "is no socket"
+	case int(e.stat.Uid) != os.Geteuid():
+		return fmt.Sprintf("belongs to user %d", e.stat.Uid)
+	}
+	return ""
+}
+
+// connect connects once, or a few times if a refusal could mean that the listener is busy, which
+// the system does not distinguish.
+func (e *entry) connect(ctx context.Context) (net.Conn, error) {
+	const between = 20 * time.Millisecond
+	for try := 1; ; try++ {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", e.address)
+		if try == refusalsBeforeStale || !errors.Is(err, unix.ECONNREFUSED) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(between):
 		}
 	}
 }

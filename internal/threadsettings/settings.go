@@ -3,7 +3,11 @@ package threadsettings
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"maps"
+	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -196,4 +200,148 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 		return domain.Session{}, err
 	}
 	return ts.opts.Query.ByRun(ctx, run.ID)
+}
+
+// Change is a change of a thread's settings; a nil field means no change.
+type Change struct {
+	Agent                  *string // configured name; the fields below then apply to that agent
+	Title                  *string
+	Mode                   *string
+	Model                  *string
+	AutoAcceptEdits        *bool
+	SkipPermissions        *bool
+	SkipPermissionsTimeout *time.Duration // 0: unlimited
+	Archived               *bool
+	AdditionalDirectories  *[]string
+	Options                map[string]string // the agent's options by id; "" removes one; nil: no change
+}
+
+// isForAnother reports whether it changes the thread's agent.
+func (c Change) isForAnother(thread domain.Thread) bool {
+	return c.Agent != nil && *c.Agent != thread.Agent
+}
+
+// isForAgent reports whether the agent must get it.
+func (c Change) isForAgent() bool {
+	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
+}
+
+// withOptions returns options with a change applied; "" removes an option.
+func withOptions(options, change map[string]string) map[string]string {
+	if len(change) == 0 {
+		return options
+	}
+	changed := maps.Clone(options)
+	if changed == nil {
+		changed = make(map[string]string)
+	}
+	for id, value := range change {
+		if changed[id] = value; value == "" {
+			delete(changed, id)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return changed
+}
+
+// set sets *field to *value unless value is nil.
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// announce adds an event of a run to the log.
+func announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(run.Event(p))
+	return err
+}
+
+// setModes changes the mode of a thread's runs that have not ended. Ended runs keep theirs; later
+// runs begin with the thread's.
+func (ts *Settings) setModes(t store.Tx, thread *domain.Thread, mode string) error {
+	last, err := t.LastRun(ts.ctx, thread.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	thread.Settings.ModeRun = last.ID
+	runs, err := t.UnfinishedRuns(ts.ctx, thread.ID)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		agentMode := run.AgentMode
+		if run.State == domain.Draft || run.State == domain.Queued {
+			agentMode = "" // the mode in which the agent would have continued
+		}
+		if run.Mode == mode && run.AgentMode == agentMode {
+			continue
+		}
+		run.Mode, run.AgentMode = mode, agentMode
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turns serializes the sends to the agents of threads: one at a time per thread, in order. The zero
+// value is ready.
+type turns struct {
+	mu   sync.Mutex // guards the fields below
+	last map[int64]chan struct{}
+	kept map[int64]int // turns of threads whose change is already stored
+}
+
+// turn is one send. It may run when before is closed.
+type turn struct {
+	before <-chan struct{}
+
+	of     *turns
+	thread int64
+	isKept bool          // the change is stored
+	mine   chan struct{} // closed at its end
+}
+
+// take returns the next turn of a thread, for a change that is already stored or not. It never
+// blocks.
+func (o *turns) take(thread int64, isKept bool) turn {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil {
+		o.last, o.kept = make(map[int64]chan struct{}), make(map[int64]int)
+	}
+	mine, previous := make(chan struct{}), o.last[thread]
+	if previous == nil {
+		previous = make(chan struct{})
+		close(previous)
+	}
+	o.last[thread] = mine
+	if isKept {
+		o.kept[thread]++
+	}
+	return turn{previous, o, thread, isKept, mine}
+}
+
+// done ends the turn. It must be called exactly once.
+func (t turn) done() {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	if t.isKept {
+		t.of.kept[t.thread]--
+	}
+	if t.of.last[t.thread] == t.mine {
+		delete(t.of.last, t.thread)
+		delete(t.of.kept, t.thread)
+	}
+	close(t.mine)
+}
+
+// isOvertaken reports whether a stored change waits behind this turn, which has begun.
+func (t turn) isOvertaken() bool {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	return t.of.kept[t.thread] > 0
 }

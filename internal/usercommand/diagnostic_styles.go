@@ -1,7 +1,12 @@
 package usercommand
 
 import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -214,3 +219,216 @@ var (
 	exceptions = lazyregexp.New(`^[A-Z]\w*(?:\.\w+)*(?:Error|Exception|Failed|Exit|Interrupt)\b`)
 	warnings   = lazyregexp.New(`^[A-Z]\w*Warning:`)
 )
+
+// goTests parses the failures of `go test`. The log of a test follows "--- FAIL: NAME", and with -v
+// precedes it, after "=== RUN NAME". File names have no directory, and the package comes last.
+type goTests struct {
+	test    string                  // the test of the current lines
+	logged  map[string][]diagnostic // logs of tests without a result yet
+	failed  []diagnostic            // of the package
+	writing *diagnostic             // receives further lines that are indented deeper
+	indent  int
+}
+
+// mostLogged limits the remembered logs of a package's tests.
+const mostLogged = 1000
+
+var (
+	goTestState   = lazyregexp.New(`^\s*(?:=== (RUN|CONT|NAME)\s+|--- (FAIL|PASS|SKIP): )(\S+)`)
+	goTestPackage = lazyregexp.New(`^(FAIL|ok  |---)\t(\S+)\s`)
+	goTestLog     = lazyregexp.New(`^(\s{4,})([^\s:]+\.go):(\d+): ?(.*)$`)
+	testifyLabel  = lazyregexp.New(`^(Error Trace|Error|Test|Messages):\s*`)
+)
+
+// line parses a line, and reports whether it is from `go test`. The package's diagnostics come with
+// its last line.
+func (g *goTests) line(line string, paths *paths) (list []diagnostic, ok bool) {
+	if m := goTestState().FindStringSubmatch(line); m != nil {
+		g.begin(m[1]+m[2], m[3])
+		return nil, true
+	}
+	if m := goTestPackage().FindStringSubmatch(line + " "); m != nil {
+		if m[1] == "FAIL" {
+			list = g.failed
+			directory := packageDirectory(paths, m[2])
+			for i, d := range list {
+				list[i].File = filepath.Join(directory, d.File)
+			}
+		}
+		*g = goTests{}
+		return list, len(list) > 0
+	}
+	if g.test == "" {
+		return nil, false
+	}
+	if m := goTestLog().FindStringSubmatch(line); m != nil {
+		g.log(m)
+		return nil, true
+	}
+	if g.writing == nil || len(line)-len(strings.TrimLeft(line, " \t")) <= g.indent {
+		g.writing = nil
+		return nil, false
+	}
+	g.goOn(strings.TrimSpace(line))
+	return nil, true
+}
+
+// begin records the test of the following lines, or its result.
+func (g *goTests) begin(what, test string) {
+	g.writing = nil
+	switch what {
+	case "FAIL":
+		for _, d := range g.logged[test] {
+			g.fail(d)
+		}
+		g.test = test
+	case "PASS", "SKIP":
+		g.test = ""
+	default:
+		if g.logged == nil {
+			g.logged = make(map[string][]diagnostic)
+		}
+		if len(g.logged) < mostLogged && g.logged[test] == nil {
+			g.logged[test] = []diagnostic{}
+		}
+		g.test = test
+		return
+	}
+	delete(g.logged, test)
+}
+
+func (g *goTests) fail(d diagnostic) {
+	if len(g.failed) < mostLogged {
+		g.failed = append(g.failed, d)
+	}
+}
+
+// log parses the first line of a test's log entry.
+func (g *goTests) log(m []string) {
+	d := diagnostic{File: m[2], Line: number(m[3]), Severity: DiagnosticError, Message: g.test + ": " + m[4], Source: "go test"}
+	g.indent, g.writing = len(m[1]), nil
+	if list, waits := g.logged[g.test]; !waits {
+		if g.fail(d); len(g.failed) < mostLogged {
+			g.writing = &g.failed[len(g.failed)-1]
+		}
+	} else if len(list) < mostLogged {
+		g.logged[g.test] = append(list, d)
+		g.writing = &g.logged[g.test][len(list)]
+	}
+}
+
+// goOn adds a further line. It drops testify's repeated details.
+func (g *goTests) goOn(text string) {
+	if m := testifyLabel().FindStringSubmatch(text); m != nil {
+		if m[1] == "Error Trace" || m[1] == "Test" {
+			return
+		}
+		text = text[len(m[0]):]
+	}
+	if d := g.writing; text != "" && len(d.Message) < maxMessage {
+		d.Message = strings.TrimSpace(d.Message) + " " + text
+	}
+}
+
+const mostModule = 1 << 20 // bytes read from a go.mod
+
+// packageDirectory returns the directory of a package, by the nearest go.mod, or the tool's working
+// directory.
+func packageDirectory(p *paths, name string) string {
+	here := p.entered[len(p.entered)-1]
+	for directory := here; ; directory = filepath.Dir(directory) {
+		if module := moduleOf(directory); module != "" && (name == module || strings.HasPrefix(name, module+"/")) {
+			return filepath.Join(directory, filepath.FromSlash(strings.TrimPrefix(name, module)))
+		}
+		if directory == p.root || directory == filepath.Dir(directory) {
+			return here
+		}
+	}
+}
+
+// moduleOf returns the module of a directory's go.mod; "" if it has none.
+func moduleOf(directory string) string {
+	name := filepath.Join(directory, "go.mod")
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() { // a pipe would block
+		return ""
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, mostModule))
+	for lines.Scan() {
+		if module, is := strings.CutPrefix(strings.TrimSpace(lines.Text()), "module "); is {
+			module, _, _ = strings.Cut(module, "//")
+			return strings.Trim(strings.TrimSpace(module), `"`)
+		}
+	}
+	return ""
+}
+
+// The two relevant lines of rustc: the message, then the place.
+var (
+	rustWhat  = lazyregexp.New(`^(error|warning|note|help)(\[[A-Za-z]\d+\])?: (.+)$`)
+	rustWhere = lazyregexp.New(`^\s*--> (.+):(\d+):(\d+)$`)
+)
+
+func (p *parser) rustText(line string) (d diagnostic, ok bool) {
+	if m := rustWhat().FindStringSubmatch(line); m != nil {
+		p.rust = &diagnostic{Severity: severities[m[1]], Message: m[3], Source: "rust"}
+		if m[2] != "" {
+			p.rust.Message = m[2][1:len(m[2])-1] + ": " + m[3]
+		}
+		return d, false
+	}
+	m := rustWhere().FindStringSubmatch(line)
+	if m == nil || p.rust == nil {
+		return d, false
+	}
+	d, p.rust = *p.rust, nil
+	d.File, d.Line, d.Column = m[1], number(m[2]), number(m[3])
+	return d, true
+}
+
+// rustMessage is a line of cargo --message-format=json, or of rustc --error-format=json.
+type rustMessage struct {
+	Reason  string       `json:"reason"`
+	Message *rustProblem `json:"message"`
+}
+
+type rustProblem struct {
+	Message string `json:"message"`
+	Level   string `json:"level"`
+	Code    *struct {
+		Code string `json:"code"`
+	} `json:"code"`
+	Spans []struct {
+		File    string `json:"file_name"`
+		Line    int    `json:"line_start"`
+		Column  int    `json:"column_start"`
+		Primary bool   `json:"is_primary"`
+	} `json:"spans"`
+}
+
+// rustJSON returns the diagnostics of such a line.
+func (p *parser) rustJSON(line string) []diagnostic {
+	var m rustMessage
+	if json.Unmarshal([]byte(line), &m) != nil || m.Reason != "compiler-message" || m.Message == nil {
+		return nil
+	}
+	problem := *m.Message
+	for _, span := range problem.Spans {
+		if !span.Primary {
+			continue
+		}
+		d := diagnostic{File: span.File, Line: max(span.Line, 0), Column: max(span.Column, 0), Severity: severities[problem.Level], Message: problem.Message, Source: "rust"}
+		if d.Severity == "" {
+			d.Severity = DiagnosticError
+		}
+		if problem.Code != nil && problem.Code.Code != "" {
+			d.Message = problem.Code.Code + ": " + d.Message
+		}
+		return []diagnostic{d}
+	}
+	return nil
+}

@@ -7,7 +7,10 @@
 package usercommand
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -269,4 +272,111 @@ func (r *Runner) note(ctx context.Context, mark string, pid int) error {
 // forget deletes an unused mark.
 func (r *Runner) forget(mark string) error {
 	return r.opts.Write(r.ctx, func(t store.Tx) error { return t.DropProcess(mark) })
+}
+
+// running is a command in an executor.
+type running struct {
+	id, mark string
+	ctx      context.Context // cancelled to end the command
+	output   func(context.Context, []byte)
+	answered chan struct{} // closed when the executor has answered
+
+	once    sync.Once
+	pid     int           // set before started is closed
+	started chan struct{} // closed when it runs
+
+	mu      sync.Mutex // guards the fields below; held while passing on output
+	over    bool
+	printed Excerpt
+}
+
+func newRunning(ctx context.Context, c Command) *running {
+	return &running{
+		id: random(), mark: random(), ctx: ctx, output: c.Output, answered: make(chan struct{}), started: make(chan struct{}),
+		printed: Excerpt{limit: cmp.Or(c.Keep, keptOutput)},
+	}
+}
+
+// hasStarted records the start of the command.
+func (r *running) hasStarted(pid int) {
+	r.once.Do(func() {
+		r.pid = pid
+		close(r.started)
+	})
+}
+
+// print handles output of the command.
+func (r *running) print(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	r.printed.add(p)
+	if r.output != nil {
+		r.output(r.ctx, p)
+	}
+}
+
+// finish returns the output; later output is dropped.
+func (r *running) finish() Excerpt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	r.printed.trim()
+	return r.printed
+}
+
+// random returns 128 random bits.
+func random() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+const keptOutput = 128 << 10
+
+// Excerpt is a command's output: all of it, or its beginning and end.
+type Excerpt struct {
+	Head    []byte // the beginning; all of it if nothing is missing
+	Tail    []byte // the end, after the missing part
+	Missing int64  // dropped bytes between them
+
+	limit int
+}
+
+// add appends output.
+func (e *Excerpt) add(p []byte) {
+	half := e.limit / 2
+	if room := half - len(e.Head); room > 0 {
+		n := min(room, len(p))
+		e.Head = append(e.Head, p[:n]...)
+		p = p[n:]
+	}
+	if len(p) == 0 {
+		return
+	}
+	e.Tail = append(e.Tail, p...)
+	if len(e.Tail) > 2*half { // not with every piece
+		e.trim()
+	}
+}
+
+// trim truncates the end to its limit.
+func (e *Excerpt) trim() {
+	if over := len(e.Tail) - e.limit/2; over > 0 {
+		e.Tail = append(e.Tail[:0], e.Tail[over:]...)
+		e.Missing += int64(over)
+	}
+}
+
+// Truncated reports whether a part is missing.
+func (e Excerpt) Truncated() bool { return e.Missing > 0 }
+
+// Text returns the excerpt as text, with a line about the missing part.
+func (e Excerpt) Text() string {
+	if e.Missing == 0 {
+		return string(e.Head) + string(e.Tail)
+	}
+	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", e.Head, e.Missing, e.Tail)
 }
