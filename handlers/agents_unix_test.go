@@ -101,7 +101,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	assert.Equal(t, "4.5.6", listed()["version"])
 	assert.Equal(t, "log in first", listed()["account"])
 	assert.Contains(t, listed(), "signed_in_at")
-	var methods []agentlink.SignInMethod
+	var methods []domain.SignInMethod
 	require.NoError(t, json.Unmarshal(testkit.JSONMember(t, checked, "report.methods"), &methods))
 	require.Len(t, methods, 3)
 	assert.Equal(t, []string{filepath.Join(dir, "theirs"), "--login"}, methods[1].Command)

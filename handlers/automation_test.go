@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
@@ -17,8 +18,8 @@ import (
 func withTriggers(o *hub.Options) {
 	o.Triggers = func() (trigger.Definitions, error) {
 		return trigger.Definitions{Automation: config.DefaultAutomation(), Triggers: []config.Trigger{
-			{ID: "failed", Type: "run.failed", Enabled: true, FromProject: true, Cooldown: 1000, Action: config.Action{Type: "notify", Message: "{{payload.task_id}} failed"}},
-			{ID: "night", Cron: "0 3 * * *", Action: config.Action{Type: "agent", Prompt: "tidy up"}, RequiresApproval: true},
+			{ID: "failed", Type: "run.failed", Enabled: true, FromProject: true, Cooldown: 1000, Action: domain.TriggerAction{Type: "notify", Message: "{{payload.task_id}} failed"}},
+			{ID: "night", Cron: "0 3 * * *", Action: domain.TriggerAction{Type: "agent", Prompt: "tidy up"}, RequiresApproval: true},
 		}}, nil
 	}
 }

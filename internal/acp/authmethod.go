@@ -11,13 +11,6 @@ import (
 // in the answer to initialize
 // (https://agentclientprotocol.com/protocol/v1/authentication).
 
-// Values of [Method.Type]; empty means [Agent].
-const (
-	Agent        = "agent"    // the agent does it itself, in a browser mostly
-	Terminal     = "terminal" // a program in a terminal does it
-	AuthVariable = "env_var"  // variables of the agent's environment do it
-)
-
 // A AuthMethod is a way to sign in. What is not known is passed over: an agent that is
 // newer has to work.
 type AuthMethod struct {
@@ -25,10 +18,10 @@ type AuthMethod struct {
 	Name        string      `json:"name"`
 	Description string      `json:"description,omitempty"`
 	Type        string      `json:"type,omitempty"`
-	Args        []string    `json:"args,omitempty"`    // of [Terminal]: beyond the agent's own
-	Env         environment `json:"env,omitempty"`     // of [Terminal]
-	Variable    string      `json:"varName,omitempty"` // of [AuthVariable], as it was first
-	Variables   []variable  `json:"vars,omitempty"`    // of [AuthVariable]
+	Args        []string    `json:"args,omitempty"`    // of type terminal: beyond the agent's own
+	Env         environment `json:"env,omitempty"`     // of type terminal
+	Variable    string      `json:"varName,omitempty"` // of type env_var, as it was first
+	Variables   []variable  `json:"vars,omitempty"`    // of type env_var
 	Meta        struct {
 		// A command of its own, of agents that are older than the type terminal.
 		Terminal *struct {
@@ -88,12 +81,12 @@ func (v *variable) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Kind is how signing in is done: [Agent], [Terminal] or [AuthVariable], or another
+// Kind is how signing in is done: agent, terminal or env_var, or another
 // word, of which nothing is known.
 func (m AuthMethod) Kind() string {
-	kind := cmp.Or(m.Type, Agent)
-	if t := m.Meta.Terminal; kind == Agent && t != nil && t.Command != "" {
-		return Terminal
+	kind := cmp.Or(m.Type, domain.SignInByAgent)
+	if t := m.Meta.Terminal; kind == domain.SignInByAgent && t != nil && t.Command != "" {
+		return domain.SignInInTerminal
 	}
 	return kind
 }
@@ -108,7 +101,7 @@ func Offers(methods []AuthMethod) (list []domain.AuthMethod) {
 	return list
 }
 
-// Needs are the variables that a method of type [AuthVariable] cannot do without.
+// Needs are the variables that a method of type env_var cannot do without.
 func (m AuthMethod) Needs() []string {
 	var names []string
 	if m.Variable != "" {
@@ -124,7 +117,7 @@ func (m AuthMethod) Needs() []string {
 
 // readsKey reports whether the agent reads a key that it has from its environment.
 func (m AuthMethod) readsKey(has map[string]bool) bool {
-	return m.Kind() == Agent && m.Meta.APIKey != nil && m.Meta.APIKey.Provider == "openai" && (has["CODEX_API_KEY"] || has["OPENAI_API_KEY"])
+	return m.Kind() == domain.SignInByAgent && m.Meta.APIKey != nil && m.Meta.APIKey.Provider == "openai" && (has["CODEX_API_KEY"] || has["OPENAI_API_KEY"])
 }
 
 // WithKey is the id of the first method that needs nothing but variables that an
@@ -135,7 +128,7 @@ func WithKey(methods []AuthMethod, has map[string]bool) string {
 			return m.ID
 		}
 		needs := m.Needs()
-		usable := m.Type == AuthVariable && len(needs) > 0
+		usable := m.Type == domain.SignInByVariable && len(needs) > 0
 		for _, name := range needs {
 			usable = usable && has[name]
 		}

@@ -212,7 +212,7 @@ type view struct {
 }
 
 // viewOf is how a session is set, as the client is told it.
-func (s *session) viewOf(state protocol.Session, agents []wire.Agent) view {
+func (s *session) viewOf(state protocol.Session, agents []domain.Agent) view {
 	v := view{title: state.Title, working: state.State != "" && !wire.Ended(state.State)}
 	if v.title == "" && state.Reported().Info != nil {
 		v.title = state.Reported().Info.Title
@@ -244,7 +244,7 @@ func (s *session) viewOf(state protocol.Session, agents []wire.Agent) view {
 }
 
 // agentOption chooses the agent behind.
-func agentOption(current string, agents []wire.Agent) acp.ConfigOption {
+func agentOption(current string, agents []domain.Agent) acp.ConfigOption {
 	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another one is told what was said so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
 	for _, a := range agents {
 		if a.Available || a.Name == current {

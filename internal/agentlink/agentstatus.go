@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -93,7 +94,7 @@ func stampOf(program string) (stamp, bool) {
 }
 
 // Checked stores the report of an agent.
-func (n *Notes) Checked(name string, command []string, r Report) {
+func (n *Notes) Checked(name string, command []string, r domain.AgentReport) {
 	n.change(name, command, func(t *note) {
 		t.SignIn = &signInNote{r.SignedIn, r.Account, n.now().UTC()}
 		if made, ok := stampOf(command[0]); ok && r.Version != "" {
@@ -106,10 +107,10 @@ func (n *Notes) Checked(name string, command []string, r Report) {
 // requires a sign-in.
 func (n *Notes) Turn(name string, command []string, answered bool) {
 	n.change(name, command, func(t *note) {
-		state, account := SignedOut, ""
+		state, account := domain.SignedOut, ""
 		if answered {
-			state = Answered
-			if was := t.SignIn; was != nil && (was.State == SignedIn || was.State == NotNeeded) {
+			state = domain.SignInAnswered
+			if was := t.SignIn; was != nil && (was.State == domain.SignedIn || was.State == domain.SignInNotNeeded) {
 				state, account = was.State, was.Account
 			}
 		}
@@ -119,7 +120,7 @@ func (n *Notes) Turn(name string, command []string, answered bool) {
 
 // Authenticated records that the user has signed in.
 func (n *Notes) Authenticated(name string, command []string) {
-	n.change(name, command, func(t *note) { t.SignIn = &signInNote{State: SignedIn, At: n.now().UTC()} })
+	n.change(name, command, func(t *note) { t.SignIn = &signInNote{State: domain.SignedIn, At: n.now().UTC()} })
 }
 
 // SignedOut records that an agent has signed its user out.
@@ -178,29 +179,6 @@ func (n *Notes) path(name string, command []string) string {
 	return filepath.Join(n.dir, hex.EncodeToString(sum[:16])+".json")
 }
 
-// Values of [Status.SignedIn] in addition to those of [Report.SignedIn].
-const (
-	// Answered means that it has answered a prompt, which usually needs a sign-in.
-	Answered = "answered"
-	// Unknown means that it has reported nothing yet, or not since its login changed.
-	Unknown = "unknown"
-)
-
-// A Status is the known state of an agent.
-type Status struct {
-	Version  string     `json:"version,omitempty" doc:"Of its program, or of the adapter through which it is spoken with; absent: not known without starting it."`
-	SignedIn string     `json:"signed_in,omitempty" doc:"What it told last: yes, no, not_needed, opens_sessions (as of agent.check), answered: it has answered a prompt; or unknown: agent.check asks it. Absent: it cannot be asked."`
-	Account  string     `json:"account,omitempty" doc:"As whom, in its words; or why not."`
-	ToldAt   *time.Time `json:"signed_in_at,omitempty" doc:"When it told that."`
-	Hint     string     `json:"signed_in_hint,omitempty" doc:"Where that is not known: what speaks for that somebody is signed in, in words."`
-}
-
-// An Agent is a configured agent with its status.
-type Agent struct {
-	config.Description
-	Status
-}
-
 // DescribeOptions are the options of [Describe].
 type DescribeOptions struct {
 	Notes   *Notes
@@ -213,21 +191,21 @@ type DescribeOptions struct {
 
 // Describe describes every agent of a configuration, in the order of [config.Config.List]. It is
 // fast, except with DescribeOptions.Run.
-func Describe(ctx context.Context, c *config.Config, o DescribeOptions) []Agent {
+func Describe(ctx context.Context, c *config.Config, o DescribeOptions) []domain.Agent {
 	const atOnce = 4
 	room := make(chan struct{}, atOnce)
 	described, agents := c.Describe(), c.List()
-	list := make([]Agent, len(agents))
+	list := make([]domain.Agent, len(agents))
 	var work sync.WaitGroup
 	for i, a := range agents {
-		list[i].Description = described[i]
+		list[i].ConfiguredAgent = described[i]
 		if !a.Available || !a.Trusted || a.Driver != config.DriverACP {
 			continue
 		}
 		work.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			list[i].Status = o.look(ctx, c, a)
+			list[i].AgentStatus = o.look(ctx, c, a)
 		})
 	}
 	work.Wait()
@@ -235,14 +213,14 @@ func Describe(ctx context.Context, c *config.Config, o DescribeOptions) []Agent 
 }
 
 // look returns the status of an agent that speaks the protocol.
-func (o DescribeOptions) look(ctx context.Context, c *config.Config, a config.Agent) Status {
+func (o DescribeOptions) look(ctx context.Context, c *config.Config, a config.Agent) domain.AgentStatus {
 	if a.IsDemo() {
-		return Status{Version: o.Version, SignedIn: NotNeeded}
+		return domain.AgentStatus{Version: o.Version, SignedIn: domain.SignInNotNeeded}
 	}
-	s := Status{Version: versionOf(ctx, a, o.Notes, o.Run), SignedIn: Unknown}
+	s := domain.AgentStatus{Version: versionOf(ctx, a, o.Notes, o.Run), SignedIn: domain.SignInUnknown}
 	login := a.LoginFile(o.Getenv)
 	changed, there := modified(login)
-	if told := o.Notes.read(a.Name, a.StartCommand()).SignIn; told != nil && (told.State != SignedOut || !changed.After(told.At)) {
+	if told := o.Notes.read(a.Name, a.StartCommand()).SignIn; told != nil && (told.State != domain.SignedOut || !changed.After(told.At)) {
 		s.SignedIn, s.Account, s.ToldAt = told.State, told.Account, &told.At
 		return s
 	}

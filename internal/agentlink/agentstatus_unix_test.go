@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -45,17 +46,17 @@ func (m *machine) file(name, text string) string {
 }
 
 // of returns the status of the agent of a name.
-func (m *machine) of(name string) agentlink.Status {
+func (m *machine) of(name string) domain.AgentStatus {
 	m.t.Helper()
 	c, err := config.Load(config.Sources{User: filepath.Join(m.home, "config.toml"), Getenv: m.getenv})
 	require.NoError(m.t, err)
 	for _, a := range agentlink.Describe(m.t.Context(), c, agentlink.DescribeOptions{Notes: m.notes, Version: "ours", Getenv: m.getenv, Run: true}) {
 		if a.Name == name {
-			return a.Status
+			return a.AgentStatus
 		}
 	}
 	m.t.Fatalf("there is no agent %s", name)
-	return agentlink.Status{}
+	return domain.AgentStatus{}
 }
 
 // mine configures a custom agent of the user.
@@ -143,11 +144,11 @@ func TestWhatAnAgentToldLastIsKnown(t *testing.T) {
 	m := newMachine(t)
 	program := m.file("bin/codex-acp", fails)
 	command := []string{program}
-	assert.Equal(t, agentlink.Status{SignedIn: agentlink.Unknown}, m.of("codex"))
-	m.notes.Checked("codex", command, agentlink.Report{Version: "7.0.1", SignedIn: agentlink.SignedIn, Account: "you@example.org"})
+	assert.Equal(t, domain.AgentStatus{SignedIn: domain.SignInUnknown}, m.of("codex"))
+	m.notes.Checked("codex", command, domain.AgentReport{Version: "7.0.1", SignedIn: domain.SignedIn, Account: "you@example.org"})
 	s := m.of("codex")
 	assert.Equal(t, "7.0.1", s.Version)
-	assert.Equal(t, agentlink.SignedIn, s.SignedIn)
+	assert.Equal(t, domain.SignedIn, s.SignedIn)
 	assert.Equal(t, "you@example.org", s.Account)
 	require.NotNil(t, s.ToldAt)
 	assert.WithinDuration(t, time.Now(), *s.ToldAt, time.Minute)
@@ -155,13 +156,13 @@ func TestWhatAnAgentToldLastIsKnown(t *testing.T) {
 	m.notes.Turn("codex", command, true)
 	assert.Equal(t, "you@example.org", m.of("codex").Account, "a turn that is answered takes nothing back")
 	m.notes.Turn("codex", command, false)
-	assert.Equal(t, agentlink.SignedOut, m.of("codex").SignedIn)
+	assert.Equal(t, domain.SignedOut, m.of("codex").SignedIn)
 	assert.Empty(t, m.of("codex").Account)
 	m.notes.Turn("codex", command, true)
-	assert.Equal(t, agentlink.Answered, m.of("codex").SignedIn)
+	assert.Equal(t, domain.SignInAnswered, m.of("codex").SignedIn)
 
 	m.notes.Turn("codex", []string{"/another/codex-acp"}, false)
-	assert.Equal(t, agentlink.Answered, m.of("codex").SignedIn, "that is another program's")
+	assert.Equal(t, domain.SignInAnswered, m.of("codex").SignedIn, "that is another program's")
 }
 
 func TestALoginOrAKeyIsAHint(t *testing.T) {
@@ -169,20 +170,20 @@ func TestALoginOrAKeyIsAHint(t *testing.T) {
 	program := m.file("bin/codex-acp", fails)
 	login := m.file(".codex/auth.json", "secret")
 	require.NoError(t, os.Chmod(login, 0)) // Duet does not read it
-	assert.Equal(t, agentlink.Status{SignedIn: agentlink.Unknown, Hint: "it has a login in ~/.codex/auth.json"}, m.of("codex"))
+	assert.Equal(t, domain.AgentStatus{SignedIn: domain.SignInUnknown, Hint: "it has a login in ~/.codex/auth.json"}, m.of("codex"))
 	m.env["OPENAI_API_KEY"] = "secret"
 	assert.Equal(t, "it is given OPENAI_API_KEY", m.of("codex").Hint)
 	delete(m.env, "OPENAI_API_KEY")
 
 	// A user who has signed in outside Duet no longer counts as signed out.
 	m.notes.Turn("codex", []string{program}, false)
-	assert.Equal(t, agentlink.SignedOut, m.of("codex").SignedIn)
+	assert.Equal(t, domain.SignedOut, m.of("codex").SignedIn)
 	later := time.Now().Add(time.Minute)
 	require.NoError(t, os.Chtimes(login, later, later))
-	assert.Equal(t, agentlink.Unknown, m.of("codex").SignedIn)
+	assert.Equal(t, domain.SignInUnknown, m.of("codex").SignedIn)
 
 	m.env["CODEX_HOME"] = filepath.Join(m.home, "elsewhere")
-	assert.Equal(t, agentlink.SignedOut, m.of("codex").SignedIn, "that login is not its own")
+	assert.Equal(t, domain.SignedOut, m.of("codex").SignedIn, "that login is not its own")
 }
 
 func TestNotesThatCannotBeReadAreNone(t *testing.T) {
@@ -193,17 +194,17 @@ func TestNotesThatCannotBeReadAreNone(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	require.NoError(t, os.WriteFile(files[0], []byte("{"), 0o600))
-	assert.Equal(t, agentlink.Unknown, m.of("codex").SignedIn)
+	assert.Equal(t, domain.SignInUnknown, m.of("codex").SignedIn)
 	m.notes.Turn("codex", []string{program}, true)
-	assert.Equal(t, agentlink.Answered, m.of("codex").SignedIn)
+	assert.Equal(t, domain.SignInAnswered, m.of("codex").SignedIn)
 	require.NoError(t, os.Chmod(filepath.Dir(files[0]), 0o777))
-	assert.Equal(t, agentlink.Unknown, m.of("codex").SignedIn, "somebody else might have written them")
+	assert.Equal(t, domain.SignInUnknown, m.of("codex").SignedIn, "somebody else might have written them")
 	(*agentlink.Notes)(nil).Turn("codex", []string{program}, true)
 }
 
 func TestOurOwnAgent(t *testing.T) {
 	m := newMachine(t)
 	m.file("config.toml", "[agents.plain]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
-	assert.Equal(t, agentlink.Status{Version: "ours", SignedIn: agentlink.NotNeeded}, m.of("demo"))
-	assert.Equal(t, agentlink.Status{}, m.of("plain"), "it cannot be asked")
+	assert.Equal(t, domain.AgentStatus{Version: "ours", SignedIn: domain.SignInNotNeeded}, m.of("demo"))
+	assert.Equal(t, domain.AgentStatus{}, m.of("plain"), "it cannot be asked")
 }

@@ -25,49 +25,10 @@ import (
 //
 // The protocol is described on https://agentclientprotocol.com/protocol/v1/authentication.
 
-// Values of [SignInMethod.Type].
-const (
-	TypeAgent    = acp.Agent        // the agent does it on request, usually in a browser
-	TypeTerminal = acp.Terminal     // a program in a terminal does it
-	TypeVariable = acp.AuthVariable // variables of the agent's environment do it
-)
-
-// A SignInMethod is a way to sign in that an agent offers.
-type SignInMethod struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Description string   `json:"description,omitempty"`
-	Type        string   `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."`
-	Variables   []string `json:"variables,omitempty" doc:"Of type env_var: those that are needed."`
-	Missing     []string `json:"missing,omitempty" doc:"Of type env_var: those that the agent does not have."`
-
-	// Of type terminal: the command to run.
-	Command     []string          `json:"command,omitempty" doc:"Of type terminal: what duet-rpc agents login runs."`
-	Environment map[string]string `json:"-"`
-}
-
-// Values of [Report.SignedIn].
-const (
-	SignedIn      = "yes"
-	SignedOut     = "no"
-	NotNeeded     = "not_needed"     // it offers no way to sign in, and works without
-	OpensSessions = "opens_sessions" // unknown; some agents check only when they get a prompt
-)
-
-// A Report is an agent's information about itself.
-type Report struct {
-	Agent    string         `json:"agent,omitempty" doc:"What the program calls itself."`
-	Version  string         `json:"version,omitempty"`
-	SignedIn string         `json:"signed_in" doc:"yes, no, not_needed, or opens_sessions: it works so far, and has not said whether somebody is signed in; some agents look only when they get a prompt."`
-	Account  string         `json:"account,omitempty" doc:"As whom, in the agent's words; or why not."`
-	Methods  []SignInMethod `json:"methods" doc:"The ways to sign in that it offers."`
-	Logout   bool           `json:"logout" doc:"Whether it can be told to sign out."`
-}
-
-// Find returns the method of an id. An empty id means the only one.
-func (r Report) Find(id string) (SignInMethod, error) {
+// FindMethod returns the sign-in method of an id. An empty id means the only one.
+func FindMethod(r domain.AgentReport, id string) (domain.SignInMethod, error) {
 	if len(r.Methods) == 0 {
-		return SignInMethod{}, fmt.Errorf("%s offers no way to sign in", cmp.Or(r.Agent, "the agent"))
+		return domain.SignInMethod{}, fmt.Errorf("%s offers no way to sign in", cmp.Or(r.Agent, "the agent"))
 	}
 	if id == "" && len(r.Methods) == 1 {
 		return r.Methods[0], nil
@@ -81,7 +42,7 @@ func (r Report) Find(id string) (SignInMethod, error) {
 	for _, m := range r.Methods {
 		unknown.Known = append(unknown.Known, m.ID)
 	}
-	return SignInMethod{}, unknown
+	return domain.SignInMethod{}, unknown
 }
 
 // An UnknownMethodError reports that the method does not exist, or that there are several and
@@ -117,20 +78,20 @@ const (
 const maxMethods = 20
 
 // methods converts the methods of an agent that was started by l.
-func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []SignInMethod {
-	list := []SignInMethod{}
+func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []domain.SignInMethod {
+	list := []domain.SignInMethod{}
 	for _, o := range offered[:min(len(offered), maxMethods)] {
 		if o.ID == "" || Text(o.ID) != o.ID {
 			continue
 		}
-		m := SignInMethod{ID: o.ID, Name: Text(cmp.Or(o.Name, o.ID)), Description: Text(o.Description), Type: o.Kind()}
+		m := domain.SignInMethod{ID: o.ID, Name: Text(cmp.Or(o.Name, o.ID)), Description: Text(o.Description), Type: o.Kind()}
 		switch {
-		case o.Type == TypeTerminal:
+		case o.Type == domain.SignInInTerminal:
 			m.Command, m.Environment = append(slices.Clone(l.Command), o.Args...), o.Env
-		case m.Type == TypeTerminal: // with its own command
+		case m.Type == domain.SignInInTerminal: // with its own command
 			terminal := o.Meta.Terminal
 			m.Command, m.Environment = append([]string{terminal.Command}, terminal.Args...), terminal.Env
-		case o.Type == TypeVariable:
+		case o.Type == domain.SignInByVariable:
 			for _, v := range o.Needs() {
 				m.Variables = append(m.Variables, v)
 				if env[v] == "" {
@@ -181,10 +142,10 @@ func (k *link) notice(method string, params []byte) {
 // CheckSignIn starts the agent and returns its version, its sign-in methods, and whether the
 // user is signed in. For that it opens a session, and deletes it if the agent can; it sends no
 // prompt.
-func CheckSignIn(ctx context.Context, l Launch, log *slog.Logger) (Report, error) {
+func CheckSignIn(ctx context.Context, l Launch, log *slog.Logger) (domain.AgentReport, error) {
 	k, err := open(ctx, l, log)
 	if err != nil {
-		return Report{}, err
+		return domain.AgentReport{}, err
 	}
 	defer k.Close()
 	r := k.report()
@@ -193,9 +154,9 @@ func CheckSignIn(ctx context.Context, l Launch, log *slog.Logger) (Report, error
 }
 
 // report returns the information that needs no session.
-func (k *link) report() Report {
+func (k *link) report() domain.AgentReport {
 	i := cmp.Or(k.Info.Info, &domain.AgentInfo{})
-	return Report{
+	return domain.AgentReport{
 		Agent: Text(cmp.Or(i.Title, i.Name)), Version: Text(i.Version), Methods: methods(k.Info.AuthMethods, k.launch, k.Env),
 		Logout: acp.Has(k.Info.Auth.Logout),
 	}
@@ -207,7 +168,7 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired:
-		return SignedOut, refused.Text, nil
+		return domain.SignedOut, refused.Text, nil
 	case err != nil:
 		return "", "", err
 	}
@@ -226,13 +187,13 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 	}
 	switch status := k.status.Load(); {
 	case status != nil && status.Kind == "none":
-		return SignedOut, Text(status.Label), nil
+		return domain.SignedOut, Text(status.Label), nil
 	case status != nil:
-		return SignedIn, Text(strings.TrimSpace(status.Label + " " + status.Detail)), nil
+		return domain.SignedIn, Text(strings.TrimSpace(status.Label + " " + status.Detail)), nil
 	case len(k.Info.AuthMethods) == 0:
-		return NotNeeded, "", nil
+		return domain.SignInNotNeeded, "", nil
 	}
-	return OpensSessions, "", nil
+	return domain.OpensSessions, "", nil
 }
 
 // A TerminalError reports that a sign-in method needs a terminal.
@@ -264,11 +225,11 @@ func Authenticate(ctx context.Context, l Launch, id string, log *slog.Logger) er
 		return err
 	}
 	defer k.Close()
-	m, err := k.report().Find(id)
+	m, err := FindMethod(k.report(), id)
 	switch {
 	case err != nil:
 		return err
-	case m.Type == TypeTerminal:
+	case m.Type == domain.SignInInTerminal:
 		return &TerminalError{l.Name, m.ID}
 	case len(m.Missing) > 0:
 		return &MissingError{l.Name, m.Missing}
@@ -293,7 +254,7 @@ func Logout(ctx context.Context, l Launch, log *slog.Logger) error {
 
 // Terminal returns the program of a method of type terminal, with its arguments and its
 // environment, to run in a terminal. Exit status 0 means success.
-func Terminal(l Launch, m SignInMethod) (path string, argv, env []string, err error) {
+func Terminal(l Launch, m domain.SignInMethod) (path string, argv, env []string, err error) {
 	e := process.NewEnvironment(l.Environment, m.Environment)
 	dir, err := os.Getwd()
 	if err != nil {

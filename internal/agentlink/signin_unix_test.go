@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -52,7 +53,7 @@ const (
 	refuses = `*'"session/new"'*) answer '"error":{"code":-32000,"message":"Authentication required"}' ;;` + "\n"
 )
 
-func check(t *testing.T, l agentlink.Launch) agentlink.Report {
+func check(t *testing.T, l agentlink.Launch) domain.AgentReport {
 	t.Helper()
 	report, err := agentlink.CheckSignIn(t.Context(), l, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -63,11 +64,11 @@ func TestCheckSaysWhoIsSignedIn(t *testing.T) {
 	one := `[{"id":"a","name":"A"}]`
 	status := `{"_meta":{"authStatus":{}},"sessionCapabilities":{"delete":{}}}`
 	for name, c := range map[string]struct{ cases, state, account string }{
-		"refused":               {greets(`{}`, one) + refuses, agentlink.SignedOut, "Authentication required"},
-		"a session opens":       {greets(`{}`, one) + opens, agentlink.OpensSessions, ""},
-		"there is no way":       {greets(`{}`, `[]`) + opens, agentlink.NotNeeded, ""},
-		"it says nobody":        {greets(status, one) + `*'"session/new"'*) answer '"result":{"sessionId":"s"}'; tell _auth/status_update '{"authStatus":{"kind":"none","label":"Not logged in"}}' ;;` + "\n", agentlink.SignedOut, "Not logged in"},
-		"it says who, at first": {greets(status, one) + `*'"session/new"'*) tell _auth/status_update '{"authStatus":{"kind":"api_key","label":"API key","detail":"env"}}'; answer '"result":{"sessionId":"s"}' ;;` + "\n", agentlink.SignedIn, "API key env"},
+		"refused":               {greets(`{}`, one) + refuses, domain.SignedOut, "Authentication required"},
+		"a session opens":       {greets(`{}`, one) + opens, domain.OpensSessions, ""},
+		"there is no way":       {greets(`{}`, `[]`) + opens, domain.SignInNotNeeded, ""},
+		"it says nobody":        {greets(status, one) + `*'"session/new"'*) answer '"result":{"sessionId":"s"}'; tell _auth/status_update '{"authStatus":{"kind":"none","label":"Not logged in"}}' ;;` + "\n", domain.SignedOut, "Not logged in"},
+		"it says who, at first": {greets(status, one) + `*'"session/new"'*) tell _auth/status_update '{"authStatus":{"kind":"api_key","label":"API key","detail":"env"}}'; answer '"result":{"sessionId":"s"}' ;;` + "\n", domain.SignedIn, "API key env"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := check(t, agent(t, c.cases))
@@ -88,12 +89,12 @@ func TestMethodsSayWhatTheyNeed(t *testing.T) {
 	l.Environment["HAS"] = "x"
 	report := check(t, l)
 	assert.True(t, report.Logout)
-	assert.Equal(t, []agentlink.SignInMethod{
-		{ID: "browser", Name: "Browser", Type: agentlink.TypeAgent},
-		{ID: "tui", Name: "T", Type: agentlink.TypeTerminal, Command: []string{l.Command[0], "--login"}, Environment: map[string]string{"A": "b"}},
-		{ID: "old", Name: "O", Type: agentlink.TypeTerminal, Command: []string{"theirs", "auth", "login"}},
-		{ID: "key", Name: "K", Type: agentlink.TypeVariable, Variables: []string{"HAS", "HAS_NOT"}, Missing: []string{"HAS_NOT"}},
-		{ID: "odd", Name: "Odd", Type: agentlink.TypeAgent},
+	assert.Equal(t, []domain.SignInMethod{
+		{ID: "browser", Name: "Browser", Type: domain.SignInByAgent},
+		{ID: "tui", Name: "T", Type: domain.SignInInTerminal, Command: []string{l.Command[0], "--login"}, Environment: map[string]string{"A": "b"}},
+		{ID: "old", Name: "O", Type: domain.SignInInTerminal, Command: []string{"theirs", "auth", "login"}},
+		{ID: "key", Name: "K", Type: domain.SignInByVariable, Variables: []string{"HAS", "HAS_NOT"}, Missing: []string{"HAS_NOT"}},
+		{ID: "odd", Name: "Odd", Type: domain.SignInByAgent},
 	}, report.Methods)
 
 	quiet := slog.New(slog.DiscardHandler)
@@ -115,11 +116,11 @@ func TestSigningInAndOut(t *testing.T) {
 	*'"session/new"'*) if test -e "$AGENT_STATE/in"; then answer '"result":{"sessionId":"s"}'; else answer '"error":{"code":-32000,"message":"log in"}'; fi ;;
 	`)
 	quiet := slog.New(slog.DiscardHandler)
-	assert.Equal(t, agentlink.SignedOut, check(t, l).SignedIn)
+	assert.Equal(t, domain.SignedOut, check(t, l).SignedIn)
 	require.NoError(t, agentlink.Authenticate(t.Context(), l, "", quiet))
-	assert.Equal(t, agentlink.OpensSessions, check(t, l).SignedIn)
+	assert.Equal(t, domain.OpensSessions, check(t, l).SignedIn)
 	require.NoError(t, agentlink.Logout(t.Context(), l, quiet))
-	assert.Equal(t, agentlink.SignedOut, check(t, l).SignedIn)
+	assert.Equal(t, domain.SignedOut, check(t, l).SignedIn)
 }
 
 func TestWhatCannotBeAskedSaysWhy(t *testing.T) {

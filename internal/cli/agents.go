@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -240,7 +241,7 @@ func notes() *agentlink.Notes {
 
 // A listed agent is one as `duet-rpc agents --json` shows it.
 type listed struct {
-	agentlink.Agent
+	domain.Agent
 	Added *origin `json:"added,omitempty"`
 }
 
@@ -262,7 +263,7 @@ func describe(ctx context.Context, c *config.Config, o agentsCommandOptions) []l
 			if r, found := records.Find(d.Name); found {
 				l.Added = &origin{r.From, r.ID, r.Version, r.Via}
 				if l.Available {
-					l.Status.Version = cmp.Or(l.Status.Version, r.Version)
+					l.AgentStatus.Version = cmp.Or(l.AgentStatus.Version, r.Version)
 				}
 			}
 		}
@@ -301,7 +302,7 @@ func printAgents(out io.Writer, agents []listed) error {
 		case a.Path != "":
 			program = term.Quoted(a.Path)
 		}
-		row := []string{mark, a.Name, state, a.Source, cmp.Or(a.Version, "-"), signedInCell(a.Status), program}
+		row := []string{mark, a.Name, state, a.Source, cmp.Or(a.Version, "-"), signedInCell(a.AgentStatus), program}
 		table.Row(row[:len(heading)]...)
 		if from := a.Added; from != nil {
 			added := fmt.Sprintf("%s %s (%s) from %s", from.ID, from.Version, from.Via, term.Quoted(from.From))
@@ -340,17 +341,17 @@ func stateOf(a listed) (state, todo string) {
 }
 
 // signedInCell is what is known of who is signed in, and since when.
-func signedInCell(s agentlink.Status) string {
+func signedInCell(s domain.AgentStatus) string {
 	cell := ""
 	switch s.SignedIn {
 	case "":
 		return "-"
-	case agentlink.Unknown:
+	case domain.SignInUnknown:
 		if s.Hint != "" {
 			return "likely"
 		}
 		return "not known"
-	case agentlink.Answered:
+	case domain.SignInAnswered:
 		cell = "answered"
 	default:
 		cell = signedInText(s.SignedIn)
@@ -366,12 +367,12 @@ func signInNotes(agents []listed) (notes []string) {
 	var unknown []string
 	for _, a := range agents {
 		switch {
-		case a.SignedIn == agentlink.SignedOut:
+		case a.SignedIn == domain.SignedOut:
 			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(term.ShellWord(a.Name))))
-		case a.SignedIn == agentlink.Unknown && a.Hint != "":
+		case a.SignedIn == domain.SignInUnknown && a.Hint != "":
 			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", term.Line(a.Name), term.Line(a.Hint)))
 		}
-		if a.SignedIn == agentlink.Unknown {
+		if a.SignedIn == domain.SignInUnknown {
 			unknown = append(unknown, term.Line(term.ShellWord(a.Name)))
 		}
 	}
@@ -392,7 +393,7 @@ func oneAgent(cmd *cobra.Command, args []string) error {
 // checkedAgent is an agent as `duet-rpc agents check --json` shows it.
 type checkedAgent struct {
 	Name string `json:"name"`
-	*agentlink.Report
+	*domain.AgentReport
 	Missing []string `json:"missing_keys,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
@@ -445,7 +446,7 @@ func checkAll(ctx context.Context, c *config.Config, agents []config.Agent) []ch
 				return
 			}
 			notes().Checked(launch.Name, launch.Command, report)
-			checked[i].Report = &report
+			checked[i].AgentReport = &report
 		})
 	}
 	work.Wait()
@@ -469,7 +470,7 @@ func printChecked(out io.Writer, checked []checkedAgent) error {
 		for _, m := range a.Missing {
 			fmt.Fprintf(out, "\n%s does not get %s\n", term.Line(a.Name), term.Line(m))
 		}
-		if a.Report == nil || len(a.Methods) == 0 || a.SignedIn == agentlink.SignedIn {
+		if a.AgentReport == nil || len(a.Methods) == 0 || a.SignedIn == domain.SignedIn {
 			continue
 		}
 		fmt.Fprintf(out, "\nTo sign in to %s:\n", term.Line(a.Name))
@@ -480,23 +481,23 @@ func printChecked(out io.Writer, checked []checkedAgent) error {
 
 func signedInText(state string) string {
 	switch state {
-	case agentlink.SignedIn:
+	case domain.SignedIn:
 		return "yes"
-	case agentlink.SignedOut:
+	case domain.SignedOut:
 		return "no"
-	case agentlink.NotNeeded:
+	case domain.SignInNotNeeded:
 		return "not needed"
 	}
 	return "opens sessions"
 }
 
 // printMethods says how each way to sign in is gone.
-func printMethods(out io.Writer, agent string, methods []agentlink.SignInMethod) {
+func printMethods(out io.Writer, agent string, methods []domain.SignInMethod) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, m := range methods {
 		note := ""
 		switch {
-		case m.Type == agentlink.TypeTerminal:
+		case m.Type == domain.SignInInTerminal:
 			note = " (in a terminal)"
 		case len(m.Missing) > 0:
 			note = " (needs " + strings.Join(m.Missing, ", ") + ")"
@@ -514,7 +515,7 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 	if err != nil {
 		return err
 	}
-	method, err := report.Find(id)
+	method, err := agentlink.FindMethod(report, id)
 	if err != nil {
 		if id == "" && len(report.Methods) > 1 {
 			printMethods(out, launch.Name, report.Methods)
@@ -524,13 +525,13 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 	if len(method.Missing) > 0 {
 		return &agentlink.MissingError{Agent: launch.Name, Variables: method.Missing}
 	}
-	if method.Type == agentlink.TypeTerminal {
+	if method.Type == domain.SignInInTerminal {
 		if err := runLogin(ctx, out, side, launch, method); err != nil {
 			return err
 		}
 	} else {
 		how := "it may open your browser; C-c gives up"
-		if method.Type == agentlink.TypeVariable {
+		if method.Type == domain.SignInByVariable {
 			how = "it may keep what it is given in files of its own"
 		}
 		fmt.Fprintf(side, "%s: %s; %s\n", term.Line(launch.Name), term.Line(method.Name), how)
@@ -541,12 +542,12 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 	if report, err = agentlink.CheckSignIn(ctx, launch, quiet); err != nil {
 		return err
 	}
-	if report.SignedIn == agentlink.OpensSessions { // somebody has just signed in
+	if report.SignedIn == domain.OpensSessions { // somebody has just signed in
 		notes().Authenticated(launch.Name, launch.Command)
 	} else {
 		notes().Checked(launch.Name, launch.Command, report)
 	}
-	if report.SignedIn == agentlink.SignedOut {
+	if report.SignedIn == domain.SignedOut {
 		return fmt.Errorf("%s still says that nobody is signed in: %s", launch.Name, report.Account)
 	}
 	_, err = fmt.Fprintln(out, strings.TrimSpace(term.Line(fmt.Sprintf("You are signed in to %s. %s", launch.Name, report.Account))))
@@ -554,7 +555,7 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 }
 
 // runLogin runs the program of a way to sign in, in this terminal.
-func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method agentlink.SignInMethod) error {
+func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method domain.SignInMethod) error {
 	if !term.IsTerminal(os.Stdin) {
 		return &agentlink.TerminalError{Agent: launch.Name, Method: method.ID}
 	}

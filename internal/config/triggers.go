@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // mostTriggers is the maximum number of triggers of a file.
@@ -149,7 +151,7 @@ func decodeCondition(t Table) Condition {
 	return c
 }
 
-func decodeAction(t Table, a *Action) {
+func decodeAction(t Table, a *domain.TriggerAction) {
 	action, ok := t.Sub("action")
 	if !ok {
 		if !t.Has("action") {
@@ -158,8 +160,8 @@ func decodeAction(t Table, a *Action) {
 		return
 	}
 	action.Only([]string{"type", "prompt", "agent", "priority", "message", "channel", "url"})
-	*a = Action{
-		Type: text(action, "type", oneOf(ActionAgent, ActionNotify, ActionWebhook)), Prompt: text(action, "prompt", atMost(mostText)), Agent: text(action, "agent", checkName),
+	*a = domain.TriggerAction{
+		Type: text(action, "type", oneOf(domain.ActionAgent, domain.ActionNotify, domain.ActionWebhook)), Prompt: text(action, "prompt", atMost(mostText)), Agent: text(action, "agent", checkName),
 		Message: text(action, "message", atMost(mostText)), Channel: text(action, "channel", atMost(mostPattern)), URL: text(action, "url", checkURL),
 	}
 	if n := action.Whole("priority", -1000, 1000); n != nil {
@@ -168,7 +170,7 @@ func decodeAction(t Table, a *Action) {
 	if !action.Has("type") {
 		action.Missing("type", `"agent", "notify" or "webhook"`)
 	}
-	for kind, its := range map[string][]string{ActionAgent: {"prompt", "agent", "priority"}, ActionNotify: {"message", "channel"}, ActionWebhook: {"url"}} {
+	for kind, its := range map[string][]string{domain.ActionAgent: {"prompt", "agent", "priority"}, domain.ActionNotify: {"message", "channel"}, domain.ActionWebhook: {"url"}} {
 		for i, key := range its {
 			switch {
 			case a.Type == kind && i == 0 && !action.Has(key):
@@ -310,13 +312,6 @@ const (
 	ApprovalResolved  = "approval.resolved"
 )
 
-// Values of [Action.Type].
-const (
-	ActionAgent   = "agent"   // begins a session
-	ActionNotify  = "notify"  // notifies subscribers
-	ActionWebhook = "webhook" // sends the event to an address
-)
-
 // A Trigger defines the reaction to an event.
 type Trigger struct {
 	ID          string
@@ -325,7 +320,7 @@ type Trigger struct {
 	Source      string // of events; "": any
 	Pattern     string // a regular expression for TYPE:SOURCE; "": any
 	Conditions  []Condition
-	Action      Action
+	Action      domain.TriggerAction
 	// Cooldown is the minimum time between two actions.
 	Cooldown         time.Duration
 	RequiresApproval bool // a person must approve each action
@@ -349,17 +344,6 @@ type Condition struct {
 	Field    string // such as payload.path
 	Operator string
 	Value    any // string, int64, float64, bool, or nil
-}
-
-// An Action is what a trigger does.
-type Action struct {
-	Type     string `json:"type"`
-	Prompt   string `json:"prompt,omitempty"`   // of ActionAgent, a template
-	Agent    string `json:"agent,omitempty"`    // "": the default one
-	Priority int    `json:"priority,omitempty"` // higher first
-	Message  string `json:"message,omitempty"`  // of ActionNotify, a template
-	Channel  string `json:"channel,omitempty"`  // for the recipient
-	URL      string `json:"url,omitempty"`      // of ActionWebhook
 }
 
 // Automation holds the common settings of all triggers. Only the user's own file has it.
@@ -440,21 +424,4 @@ func (t Trigger) String() string {
 		s += " (asks first)"
 	}
 	return s
-}
-
-// String describes the action in one line.
-func (a Action) String() string {
-	switch a.Type {
-	case ActionAgent:
-		who := a.Agent
-		if who == "" {
-			who = "the default agent"
-		}
-		return "ask " + who + ": " + a.Prompt
-	case ActionNotify:
-		return "notify: " + a.Message
-	case ActionWebhook:
-		return "send to " + a.URL
-	}
-	return a.Type
 }

@@ -70,3 +70,38 @@ func (TriggerExecuted) Kind() EventKind { return EventTrigger }
 
 // Size is the approximate length of the texts, in bytes.
 func (p TriggerExecuted) Size() int { return len(p.Message) + len(p.Error) + 200 }
+
+// A TriggerAction is what a trigger does.
+type TriggerAction struct {
+	Type     string `json:"type"`
+	Prompt   string `json:"prompt,omitempty"`   // of ActionAgent, a template
+	Agent    string `json:"agent,omitempty"`    // "": the default one
+	Priority int    `json:"priority,omitempty"` // higher first
+	Message  string `json:"message,omitempty"`  // of ActionNotify, a template
+	Channel  string `json:"channel,omitempty"`  // for the recipient
+	URL      string `json:"url,omitempty"`      // of ActionWebhook
+}
+
+// Values of TriggerAction.Type.
+const (
+	ActionAgent   = "agent"   // begins a session
+	ActionNotify  = "notify"  // notifies subscribers
+	ActionWebhook = "webhook" // sends the event to an address
+)
+
+// String describes the action in one line.
+func (a TriggerAction) String() string {
+	switch a.Type {
+	case ActionAgent:
+		who := a.Agent
+		if who == "" {
+			who = "the default agent"
+		}
+		return "ask " + who + ": " + a.Prompt
+	case ActionNotify:
+		return "notify: " + a.Message
+	case ActionWebhook:
+		return "send to " + a.URL
+	}
+	return a.Type
+}

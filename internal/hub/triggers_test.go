@@ -69,11 +69,11 @@ func (c *collected) await(t *testing.T, statuses ...string) {
 	require.Equal(t, statuses, c.statuses())
 }
 
-func agentDoes(prompt string) config.Action {
-	return config.Action{Type: config.ActionAgent, Prompt: prompt}
+func agentDoes(prompt string) domain.TriggerAction {
+	return domain.TriggerAction{Type: domain.ActionAgent, Prompt: prompt}
 }
 
-var notifies = config.Action{Type: config.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
+var notifies = domain.TriggerAction{Type: domain.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
 
 // answers fails for a prompt that begins with the word, and completes for one that quotes it.
 func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -148,7 +148,7 @@ func TestACooldownKeepsATriggerStill(t *testing.T) {
 
 func TestAPersonIsAskedFirst(t *testing.T) {
 	for _, c := range []struct {
-		action   config.Action
+		action   domain.TriggerAction
 		decision string
 		status   string
 		state    domain.State // of the draft that had the question
@@ -220,7 +220,7 @@ func TestWebhooksGoWhereTheUserSays(t *testing.T) {
 	}))
 	defer srv.Close()
 	hook := func(id, address string) config.Trigger {
-		return config.Trigger{ID: id, Type: "run.completed", Action: config.Action{Type: config.ActionWebhook, URL: address}, FromProject: true}
+		return config.Trigger{ID: id, Type: "run.completed", Action: domain.TriggerAction{Type: domain.ActionWebhook, URL: address}, FromProject: true}
 	}
 	r := rules(hook("there", srv.URL+"/x"), hook("away", srv.URL+"/away"), hook("elsewhere", elsewhere.URL))
 	r.Automation.WebhookHosts = []string{strings.TrimPrefix(srv.URL, "http://")}

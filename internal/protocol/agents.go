@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 type AgentList struct {
-	Agents []agentlink.Agent `json:"agents" doc:"The default one first, then those that are available."`
+	Agents []domain.Agent `json:"agents" doc:"The default one first, then those that are available."`
 }
 
 type AgentParams struct {
@@ -23,9 +22,9 @@ type AuthenticateParams struct {
 }
 
 type SignInStatus struct {
-	Agent   string           `json:"agent" doc:"Its name in the configuration."`
-	Report  agentlink.Report `json:"report"`
-	Missing []string         `json:"missing_keys,omitempty" doc:"Keys that are configured for it and could not be had, in words; it was started without them."`
+	Agent   string             `json:"agent" doc:"Its name in the configuration."`
+	Report  domain.AgentReport `json:"report"`
+	Missing []string           `json:"missing_keys,omitempty" doc:"Keys that are configured for it and could not be had, in words; it was started without them."`
 }
 
 type SetSessionParams struct {

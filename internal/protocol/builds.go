@@ -3,7 +3,6 @@ package protocol
 import (
 	"encoding/json"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -194,20 +193,20 @@ type AutomationStatus struct {
 }
 
 type Trigger struct {
-	ID               string             `json:"id"`
-	Trigger          TriggerEvent       `json:"trigger" doc:"What it is for."`
-	Action           config.Action      `json:"action" doc:"What it does."`
-	Enabled          bool               `json:"enabled"`
-	CooldownMs       int64              `json:"cooldownMs"`
-	RequiresApproval bool               `json:"requiresApproval" doc:"A person is asked first."`
-	Description      string             `json:"description,omitempty"`
-	Conditions       []TriggerCondition `json:"conditions,omitempty"`
-	When             string             `json:"when" doc:"What it is for, in words."`
-	LastFired        string             `json:"lastFired,omitempty" doc:"When it did something last."`
-	NextFire         string             `json:"nextFire,omitempty" doc:"When its time comes."`
-	From             string             `json:"from" doc:"Whose configuration it stands in: user or project."`
-	File             string             `json:"file,omitempty"`
-	Line             int                `json:"line,omitempty"`
+	ID               string               `json:"id"`
+	Trigger          TriggerEvent         `json:"trigger" doc:"What it is for."`
+	Action           domain.TriggerAction `json:"action" doc:"What it does."`
+	Enabled          bool                 `json:"enabled"`
+	CooldownMs       int64                `json:"cooldownMs"`
+	RequiresApproval bool                 `json:"requiresApproval" doc:"A person is asked first."`
+	Description      string               `json:"description,omitempty"`
+	Conditions       []TriggerCondition   `json:"conditions,omitempty"`
+	When             string               `json:"when" doc:"What it is for, in words."`
+	LastFired        string               `json:"lastFired,omitempty" doc:"When it did something last."`
+	NextFire         string               `json:"nextFire,omitempty" doc:"When its time comes."`
+	From             string               `json:"from" doc:"Whose configuration it stands in: user or project."`
+	File             string               `json:"file,omitempty"`
+	Line             int                  `json:"line,omitempty"`
 }
 
 type TriggerEvent struct {
@@ -273,8 +272,8 @@ type AutomationTestResult struct {
 }
 
 type AutomationTrial struct {
-	RuleID string         `json:"ruleId"`
-	Fits   bool           `json:"fits"`
-	Why    string         `json:"why,omitempty" doc:"It is not for the event."`
-	Does   *config.Action `json:"does,omitempty" doc:"What it would do."`
+	RuleID string                `json:"ruleId"`
+	Fits   bool                  `json:"fits"`
+	Why    string                `json:"why,omitempty" doc:"It is not for the event."`
+	Does   *domain.TriggerAction `json:"does,omitempty" doc:"What it would do."`
 }

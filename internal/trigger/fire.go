@@ -65,7 +65,7 @@ func executionOf(t config.Trigger, event Event) domain.TriggerExecution {
 }
 
 // renderAction renders the templates of an action with an event.
-func renderAction(a config.Action, event Event) config.Action {
+func renderAction(a domain.TriggerAction, event Event) domain.TriggerAction {
 	a.Prompt, a.Message = render(a.Prompt, event), render(a.Message, event)
 	return a
 }
@@ -129,11 +129,11 @@ func (e *Engine) pass(tx store.Tx, state domain.TriggerState, event Event) error
 
 // perform runs the action of an execution. draft is the run that waited for a person, or nil.
 func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.TriggerExecution, draft *domain.Run) error {
-	var does config.Action
+	var does domain.TriggerAction
 	if err := json.Unmarshal(x.Does, &does); err != nil {
 		return fmt.Errorf("reading what a trigger does: %w", err)
 	}
-	if does.Type == config.ActionAgent {
+	if does.Type == domain.ActionAgent {
 		return e.begin(tx, does, x, draft)
 	}
 	if draft != nil && draft.State == domain.Draft {
@@ -142,9 +142,9 @@ func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.Tr
 		}
 	}
 	switch does.Type {
-	case config.ActionNotify:
+	case domain.ActionNotify:
 		x.Status = domain.TriggerNotified
-	case config.ActionWebhook:
+	case domain.ActionWebhook:
 		if !automation.AllowsWebhook(does.URL) {
 			x.Status, x.Error = domain.TriggerError, "the host of "+does.URL+" is not among automation.webhook_hosts of your own configuration"
 			break
@@ -158,7 +158,7 @@ func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.Tr
 }
 
 // begin begins the session of an execution.
-func (e *Engine) begin(tx store.Tx, does config.Action, x *domain.TriggerExecution, draft *domain.Run) error {
+func (e *Engine) begin(tx store.Tx, does domain.TriggerAction, x *domain.TriggerExecution, draft *domain.Run) error {
 	x.Status = domain.TriggerSubmitted
 	if draft == nil {
 		run, err := e.opts.Runs.Begin(tx, e.session(does, x, false))
@@ -177,9 +177,9 @@ func (e *Engine) begin(tx store.Tx, does config.Action, x *domain.TriggerExecuti
 }
 
 // session returns the session that an execution begins, or that holds its question.
-func (e *Engine) session(does config.Action, x *domain.TriggerExecution, draft bool) Begin {
+func (e *Engine) session(does domain.TriggerAction, x *domain.TriggerExecution, draft bool) Begin {
 	prompt := does.Prompt
-	if does.Type != config.ActionAgent {
+	if does.Type != domain.ActionAgent {
 		prompt = does.String()
 	}
 	return Begin{
@@ -191,7 +191,7 @@ func (e *Engine) session(does config.Action, x *domain.TriggerExecution, draft b
 // ask asks a person to approve the action of an execution. The question belongs to a draft, which
 // the answer launches or cancels.
 func (e *Engine) ask(tx store.Tx, t config.Trigger, x *domain.TriggerExecution) error {
-	var does config.Action
+	var does domain.TriggerAction
 	if err := json.Unmarshal(x.Does, &does); err != nil {
 		return fmt.Errorf("reading what a trigger does: %w", err)
 	}
@@ -222,7 +222,7 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 	} else if err := tx.UpdateTriggerExecution(*x); err != nil {
 		return err
 	}
-	var does config.Action
+	var does domain.TriggerAction
 	_ = json.Unmarshal(x.Does, &does)
 	told := domain.TriggerExecuted{
 		Execution: x.ID, Trigger: x.Trigger, EventType: x.EventType, Action: x.Action, Status: x.Status, Approval: x.Approval, Error: x.Error,

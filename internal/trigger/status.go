@@ -85,7 +85,7 @@ type Trial struct {
 	Trigger string
 	Fits    bool
 	Why     string // why it would not act
-	Does    config.Action
+	Does    domain.TriggerAction
 }
 
 // Try returns what the triggers would do for an event, without doing it. Limits and switches are

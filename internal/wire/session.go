@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -138,16 +139,9 @@ func DescribeAgent(ctx context.Context, c *client.Client, agent, session string)
 	return k, err
 }
 
-// An Agent is a configured or built-in agent.
-type Agent struct {
-	Name      string `json:"name"`
-	Title     string `json:"title"`
-	Available bool   `json:"available"`
-}
-
 // Agents lists the configured and built-in agents.
-func Agents(ctx context.Context, c *client.Client) ([]Agent, error) {
-	r, _, err := Call[struct{ Agents []Agent }](ctx, c, "agent.list", nil)
+func Agents(ctx context.Context, c *client.Client) ([]domain.Agent, error) {
+	r, _, err := Call[protocol.AgentList](ctx, c, "agent.list", nil)
 	return r.Agents, err
 }
 

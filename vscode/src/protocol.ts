@@ -1,15 +1,5 @@
 // Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.
 
-export type Action = {
-  type: string;
-  prompt?: string;
-  agent?: string;
-  priority?: number;
-  message?: string;
-  channel?: string;
-  url?: string;
-};
-
 export type AdoptParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
@@ -45,7 +35,7 @@ export type Agent = {
   title: string;
   /** acp, command or executor. */
   driver: string;
-  /** It is asked where nobody names an agent. */
+  /** It is used where no agent is named. */
   default: boolean;
   /** Its program was found. */
   available: boolean;
@@ -55,19 +45,19 @@ export type Agent = {
   install?: string;
   /** Where the agent's own command line is, if its adapter for the Agent Client Protocol is missing. */
   cli?: string;
-  /** Who said of it last: built-in, user or project. */
+  /** Which configuration defined it last: built-in, user or project. */
   source: string;
-  /** False: a project's file defines it that the user has not trusted, so it is not started. */
+  /** False: it is defined in a project's file that the user has not trusted, so it is not started. */
   trusted: boolean;
-  /** Of its program, or of the adapter through which it is spoken with; absent: not known without starting it. */
+  /** Of its program or its adapter; absent: not known without starting it. */
   version?: string;
-  /** What it told last: yes, no, not_needed, opens_sessions (as of agent.check), answered: it has answered a prompt; or unknown: agent.check asks it. Absent: it cannot be asked. */
+  /** What it reported last: yes, no, not_needed or opens_sessions (see agent.check); answered: it has answered a prompt; unknown: agent.check asks it. Absent: it cannot be asked. */
   signed_in?: string;
-  /** As whom, in its words; or why not. */
+  /** The account, in its words; or why there is none. */
   account?: string;
-  /** When it told that. */
+  /** When it reported that. */
   signed_in_at?: string;
-  /** Where that is not known: what speaks for that somebody is signed in, in words. */
+  /** Where that is not known: the evidence that the user is signed in, in words. */
   signed_in_hint?: string;
 };
 
@@ -119,6 +109,20 @@ export type AgentOption = {
 export type AgentParams = {
   /** The agent's name in the configuration; absent: the default one. */
   agent?: string;
+};
+
+export type AgentReport = {
+  /** The name that the program gives itself. */
+  agent?: string;
+  version?: string;
+  /** yes, no, not_needed, or opens_sessions: it opens sessions and has not reported whether the user is signed in; some agents check that only at a prompt. */
+  signed_in: string;
+  /** The account, in the agent's words; or why there is none. */
+  account?: string;
+  /** The ways to sign in that it offers. */
+  methods: Array<SignInMethod>;
+  /** Whether it can sign out on request. */
+  logout: boolean;
 };
 
 export type AgentSession = {
@@ -425,7 +429,7 @@ export type AutomationTrial = {
   /** It is not for the event. */
   why?: string;
   /** What it would do. */
-  does?: Action;
+  does?: TriggerAction;
 };
 
 export type BackgroundTask = {
@@ -1532,20 +1536,6 @@ export type RecentPathsResult = {
   paths: Array<RecentPath>;
 };
 
-export type Report = {
-  /** What the program calls itself. */
-  agent?: string;
-  version?: string;
-  /** yes, no, not_needed, or opens_sessions: it works so far, and has not said whether somebody is signed in; some agents look only when they get a prompt. */
-  signed_in: string;
-  /** As whom, in the agent's words; or why not. */
-  account?: string;
-  /** The ways to sign in that it offers. */
-  methods: Array<SignInMethod>;
-  /** Whether it can be told to sign out. */
-  logout: boolean;
-};
-
 export type RequestPermissionParams = {
   /** The tool. */
   tool_name: string;
@@ -1949,7 +1939,7 @@ export type SignInMethod = {
   id: string;
   name: string;
   description?: string;
-  /** agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do. */
+  /** agent: it does that itself, mostly in a browser; terminal: a program in a terminal does; env_var: variables of its environment do. */
   type: string;
   /** Of type env_var: those that are needed. */
   variables?: Array<string>;
@@ -1962,7 +1952,7 @@ export type SignInMethod = {
 export type SignInStatus = {
   /** Its name in the configuration. */
   agent: string;
-  report: Report;
+  report: AgentReport;
   /** Keys that are configured for it and could not be had, in words; it was started without them. */
   missing_keys?: Array<string>;
 };
@@ -2253,7 +2243,7 @@ export type Trigger = {
   /** What it is for. */
   trigger: TriggerEvent;
   /** What it does. */
-  action: Action;
+  action: TriggerAction;
   enabled: boolean;
   cooldownMs: number;
   /** A person is asked first. */
@@ -2270,6 +2260,16 @@ export type Trigger = {
   from: string;
   file?: string;
   line?: number;
+};
+
+export type TriggerAction = {
+  type: string;
+  prompt?: string;
+  agent?: string;
+  priority?: number;
+  message?: string;
+  channel?: string;
+  url?: string;
 };
 
 export type TriggerCondition = {
