@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// comes waits until a file can be read, or has ended, and reports whether it was in
-// time.
+// comes waits until a file has data or has ended, and reports whether that happened in time.
 func comes(f *os.File, within time.Duration) bool {
 	deadline := time.Now().Add(within)
 	for {
@@ -21,7 +20,7 @@ func comes(f *os.File, within time.Duration) bool {
 		case err == nil:
 			return n > 0
 		case !errors.Is(err, unix.EINTR):
-			return true // to read it tells what is wrong
+			return true // reading returns the error
 		}
 	}
 }
