@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A screen is a terminal of some columns that knows what a Region writes.
+// screen is a terminal that interprets the output of a Region.
 type screen struct {
 	columns, rows int
 	lines         []string
@@ -76,7 +76,7 @@ func TestRowsAreDrawnOver(t *testing.T) {
 	}
 }
 
-// What has only become longer, or stayed, is not written again: lines are slow.
+// Unchanged rows are not written again, because slow connections would flicker.
 func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 	s := &screen{columns: 80, rows: 24}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })
@@ -88,7 +88,7 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 	assert.Equal(t, len(" one"), s.written)
 }
 
-// A terminal that was made narrower has wrapped what was drawn.
+// A terminal that became narrower has wrapped the rows.
 func TestANarrowerTerminalIsClearedWhole(t *testing.T) {
 	s := &screen{columns: 20, rows: 24}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })

@@ -14,7 +14,7 @@ import (
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// tagged is what was rendered with its styles as <1>…</>.
+// tagged returns rendered text with its styles as <1>…</>.
 func tagged(text string) string {
 	return escapes.ReplaceAllStringFunc(text, func(code string) string {
 		if code == "\x1b[0m" {
@@ -67,7 +67,7 @@ func TestWhatAgentsWriteIsRendered(t *testing.T) {
 	}
 }
 
-// What is said beside the matter is faint, and its code has no colours.
+// Secondary text is faint, and its code has no colours.
 func TestDimTextIsDim(t *testing.T) {
 	r := Renderer{Columns: 20, Marks: visible.Brackets, Dim: true}
 	assert.Equal(t, "<1;2>Head</>\n<2>a </><1;2>b</><2> </><36;2>c</>\n\n<2>•</> <2>d</>\n\n<2>if x {</>\n", tagged(r.Text("## Head\na **b** `c`\n\n- d\n\n```go\nif x {\n```\n")))
@@ -92,7 +92,7 @@ second
 
 const sample = "# A\n\nSome *text*\nin lines.\n\n- a\n- b\n\n  c\n\n```go\nx\n\ny\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n\n1. x\n2. y\n\nSetext\n===\nend"
 
-// However a text is cut, it is rendered the same.
+// The pieces in which a text arrives do not change the result.
 func TestPiecesAreRenderedAsTheWhole(t *testing.T) {
 	want := render(sample, 40)
 	for size := 1; size < 12; size++ {
@@ -130,7 +130,7 @@ func TestABlockIsGivenWhenItIsComplete(t *testing.T) {
 	assert.Equal(t, "<36>still *in* it</>\n", tagged(s.Next("still *in* it\n")), "a fence goes on after what came between")
 }
 
-// What is long, or deep, or all marks, costs no more than its length.
+// Long or deeply nested texts and many marks take linear time.
 func TestHostileTextsAreBounded(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("> ", 2000), strings.Repeat("- ", 2000), strings.Repeat("*a ", 5000), strings.Repeat("[", 5000), strings.Repeat("[a](", 3000),

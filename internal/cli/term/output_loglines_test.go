@@ -27,7 +27,7 @@ func TestLogIsPrintedAsJSON(t *testing.T) {
 `, out.String())
 }
 
-// A log can have come with a project.
+// A log may come from a third party along with a project.
 func TestALogDoesNotTalkToTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	l := &LogLines{Out: &out}

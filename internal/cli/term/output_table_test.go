@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// sessions is a table of two rows in a terminal that is so wide.
+// sessions returns a table of two rows for a terminal of this width.
 func sessions(room int) []string {
 	var out bytes.Buffer
 	t := NewTable(&out, "SESSION", "TASK", "STATUS", "TITLE")
@@ -29,7 +29,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 		}
 		assert.Contains(t, lines[1], "task-0001")
 		assert.Contains(t, lines[1], "日本", "some of the title is left")
-		// Titles begin in the same column.
+		// Titles start in the same column.
 		at := func(line, text string) int { return displaywidth.String(line[:strings.Index(line, text)]) }
 		assert.Equal(t, at(lines[0], "TITLE"), at(lines[1], "日本"))
 		assert.Equal(t, at(lines[0], "TITLE"), at(lines[2], "plain"))
@@ -47,7 +47,7 @@ func TestALineIsCutByItsWidth(t *testing.T) {
 	assert.Equal(t, "a…", Cut("a👩‍👩‍👧b", 3))
 }
 
-// rules is a table whose columns may stand below their rows.
+// rules returns a table whose columns may move below their rows.
 func rules(room int) string {
 	var out bytes.Buffer
 	t := NewTable(&out, "ID", "RULE", "FOR", "WHERE", "AGE")

@@ -11,7 +11,7 @@ func TestColoursAreForPagersThatPassThemOn(t *testing.T) {
 		pager, less string
 		want        bool
 	}{
-		{"", "", true}, // less, with options of ours
+		{"", "", true}, // less with Duet's options
 		{"less", "FRX", true},
 		{"less", "-F --RAW-CONTROL-CHARS", true},
 		{"less -R", "F", true},

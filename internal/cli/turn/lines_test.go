@@ -21,9 +21,9 @@ func retrying(t *testing.T) client.Event {
 	return happened(t, protocol.TypeConversation, members{"event_type": "system", "content": "overloaded;\ntrying again"})
 }
 
-// What is told beside the agent's words does not break them.
-func TestARemarkWaitsForTheEndOfTheLine(t *testing.T) {
-	var out bytes.Buffer // and what stands beside it
+// A remark does not split the agent's line.
+func TestRemarkWaitsForEndOfLine(t *testing.T) {
+	var out bytes.Buffer // for text and remarks
 	v := NewView(&out, &out, false, false)
 	v.session = protocol.Session{ID: "s"}
 	for _, e := range []client.Event{
@@ -37,33 +37,33 @@ func TestARemarkWaitsForTheEndOfTheLine(t *testing.T) {
 	assert.Equal(t, note+"One line.\n"+note+"Another one.\n— error: odd\nThe last\n"+note, out.String())
 }
 
-// Who has stopped in the middle of a line may have done so because of what is told.
-func TestARemarkDoesNotWaitForLong(t *testing.T) {
+// The agent may have stopped in the middle of a line because of the remark's cause.
+func TestRemarkDelayIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, side bytes.Buffer
 		v := NewView(&out, &side, false, false)
 		v.session = protocol.Session{ID: "s"}
-		assert.Nil(t, v.held.due)
+		assert.Nil(t, v.remarks.due)
 		v.show(said(t, "wor"))
 		v.show(retrying(t))
 		assert.Empty(t, side.String())
 		began := time.Now()
-		<-v.held.due
+		<-v.remarks.due
 		assert.Equal(t, time.Second, time.Since(began))
-		v.heldLong()
-		assert.Nil(t, v.held.due)
+		v.releaseLate()
+		assert.Nil(t, v.remarks.due)
 		assert.Equal(t, "— overloaded;\n  trying again\n", side.String())
 		v.show(said(t, "ds"))
 		assert.Equal(t, "words", out.String(), "what goes into a pipe is whole")
 
-		v.words = term.Marks.Stream() // on a terminal
+		v.words = term.Marks.Stream() // as on a terminal
 		v.show(retrying(t))
-		v.heldLong()
+		v.releaseLate()
 		assert.Equal(t, "words\n", out.String())
 	})
 }
 
-func TestARemarkIsDrawnAboveWhatIsNotComplete(t *testing.T) {
+func TestRemarkIsDrawnAboveIncompleteBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, screen := drawing()
 		v.words = term.Marks.Stream()
