@@ -85,7 +85,7 @@ func BenchmarkLine(b *testing.B) {
 }
 
 // A line of 16 MB takes a second. It took hours when the painter copied its output repeatedly.
-func TestALongLineTakesLinearTime(t *testing.T) {
+func TestLongLineTakesLinearTime(t *testing.T) {
 	for _, language := range []string{"go", "python", "sh"} {
 		line := strings.Repeat("(", 16<<20)
 		assert.Contains(t, For(language).Line(line), line)

@@ -51,7 +51,7 @@ func (s *screen) Write(p []byte) (int, error) {
 
 func (s *screen) String() string { return strings.Join(s.lines, "\n") }
 
-func TestRowsAreDrawnOver(t *testing.T) {
+func TestRegionRedrawsRows(t *testing.T) {
 	s := &screen{columns: 20, rows: 8}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })
 	assert.Equal(t, 19, r.Columns())
@@ -77,7 +77,7 @@ func TestRowsAreDrawnOver(t *testing.T) {
 }
 
 // Unchanged rows are not written again, because slow connections would flicker.
-func TestOnlyWhatDiffersIsWritten(t *testing.T) {
+func TestRegionWritesOnlyDifferences(t *testing.T) {
 	s := &screen{columns: 80, rows: 24}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })
 	r.Draw("first", "second")
@@ -89,7 +89,7 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 }
 
 // A terminal that became narrower has wrapped the rows.
-func TestANarrowerTerminalIsClearedWhole(t *testing.T) {
+func TestRegionClearsAfterTerminalShrinks(t *testing.T) {
 	s := &screen{columns: 20, rows: 24}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })
 	r.Draw("0123456789abcde")
@@ -99,7 +99,7 @@ func TestANarrowerTerminalIsClearedWhole(t *testing.T) {
 	assert.Equal(t, "", s.String())
 }
 
-func TestTextIsCutInRows(t *testing.T) {
+func TestRowsSplitText(t *testing.T) {
 	assert.Equal(t, []string{"one two", "three", "abcdefghij", "k"}, Rows("one two three\nabcdefghijk", 10))
 	assert.Equal(t, []string{"abcd", "ef", "", "漢字", "漢 x"}, Rows("abcdef\n\n漢字漢\tx", 4))
 }

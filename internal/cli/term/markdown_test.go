@@ -29,7 +29,7 @@ func render(text string, columns int) string {
 	return r.Text(text)
 }
 
-func TestWhatAgentsWriteIsRendered(t *testing.T) {
+func TestRenderMarkdown(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
 		columns          int
@@ -73,7 +73,7 @@ func TestDimTextIsDim(t *testing.T) {
 	assert.Equal(t, "<1;2>Head</>\n<2>a </><1;2>b</><2> </><36;2>c</>\n\n<2>•</> <2>d</>\n\n<2>if x {</>\n", tagged(r.Text("## Head\na **b** `c`\n\n- d\n\n```go\nif x {\n```\n")))
 }
 
-func TestATableThatDoesNotFitIsAListOfItsCells(t *testing.T) {
+func TestWideTableBecomesList(t *testing.T) {
 	text := "| Option | Meaning | Default |\n|---|---|---|\n| --alpha | the first of them | none |\n| --beta | the second | 12 |\n"
 	assert.Equal(t, `<1>Option</>: --alpha
 <1>Meaning</>: the
@@ -93,7 +93,7 @@ second
 const sample = "# A\n\nSome *text*\nin lines.\n\n- a\n- b\n\n  c\n\n```go\nx\n\ny\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n\n1. x\n2. y\n\nSetext\n===\nend"
 
 // The pieces in which a text arrives do not change the result.
-func TestPiecesAreRenderedAsTheWhole(t *testing.T) {
+func TestStreamRendersLikeText(t *testing.T) {
 	want := render(sample, 40)
 	for size := 1; size < 12; size++ {
 		s := Stream{Renderer: Renderer{Columns: 40, Marks: visible.Brackets}}
@@ -106,7 +106,7 @@ func TestPiecesAreRenderedAsTheWhole(t *testing.T) {
 	}
 }
 
-func TestABlockIsGivenWhenItIsComplete(t *testing.T) {
+func TestStreamReturnsCompleteBlocks(t *testing.T) {
 	s := Stream{Renderer: Renderer{Columns: 40, Marks: visible.Brackets}}
 	for _, step := range []struct{ piece, done, pending string }{
 		{"Hel", "", "Hel"},
@@ -131,7 +131,7 @@ func TestABlockIsGivenWhenItIsComplete(t *testing.T) {
 }
 
 // Long or deeply nested texts and many marks take linear time.
-func TestHostileTextsAreBounded(t *testing.T) {
+func TestHostileTextsTakeLinearTime(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("> ", 2000), strings.Repeat("- ", 2000), strings.Repeat("*a ", 5000), strings.Repeat("[", 5000), strings.Repeat("[a](", 3000),
 		strings.Repeat("`a``", 3000), strings.Repeat("x", 1<<17), strings.Repeat("| a ", 500) + "\n" + strings.Repeat("|---", 500), strings.Repeat("- a\n", 2000), strings.Repeat("~", 10000) + " ~~a~~", strings.Repeat("  - x\n", 2000),

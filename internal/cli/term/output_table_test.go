@@ -21,7 +21,7 @@ func sessions(room int) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-func TestATableFitsTheTerminal(t *testing.T) {
+func TestTableFitsTerminal(t *testing.T) {
 	for _, room := range []int{40, 60, 80, 120, 200} {
 		lines := sessions(room)
 		for _, line := range lines {
@@ -40,7 +40,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 	assert.Contains(t, whole[1], "8b61bc08-c05f-4e65-9f6e-319535133c36")
 }
 
-func TestALineIsCutByItsWidth(t *testing.T) {
+func TestCutMeasuresWidth(t *testing.T) {
 	assert.Equal(t, "日本…", Cut("日本語の", 6))
 	assert.Equal(t, "日本語の", Cut("日本語の", 8))
 	assert.Equal(t, "abc", Cut("abc", 3))
@@ -59,7 +59,7 @@ func rules(room int) string {
 	return out.String()
 }
 
-func TestColumnsStandBelowTheirRowWhereTheyHaveNoRoom(t *testing.T) {
+func TestColumnsMoveBelowRowOnNarrowTerminal(t *testing.T) {
 	assert.Equal(t, `ID  RULE   FOR                                                WHERE                                          AGE
 3   allow  Bash: go test ./internal/parser/... -run TestNext  session Why does the test of the parser fail?  5m
 4   deny   Bash: rm *                                                                                        2h
@@ -83,7 +83,7 @@ func TestColumnsStandBelowTheirRowWhereTheyHaveNoRoom(t *testing.T) {
 	assert.Contains(t, rules(0), "fail?  5m", "a file has all in columns")
 }
 
-func TestATableOfNothingSaysWhatThatMeans(t *testing.T) {
+func TestEmptyTableIsExplained(t *testing.T) {
 	nothing := func(room int) string {
 		var out bytes.Buffer
 		t := NewTable(&out, "TASK", "TITLE")

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestColoursAreForPagersThatPassThemOn(t *testing.T) {
+func TestColoursNeedCapablePager(t *testing.T) {
 	for _, c := range []struct {
 		pager, less string
 		want        bool

@@ -94,7 +94,7 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 			a.expected = anAnswer
 			return d, true
 		}
-		return protocol.DecisionParams{Decision: protocol.Deny, Comment: line.text, Tell: tells(q)}, false
+		return protocol.DecisionParams{Decision: protocol.Deny, Comment: line.text, Tell: needsPrompt(q)}, false
 	case a.expected == aPattern:
 		return a.withPattern(q, line.text)
 	case a.expected == anInput:

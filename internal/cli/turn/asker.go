@@ -275,7 +275,7 @@ func (a *asker) takesKey(q asked) bool {
 func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
-		if tells(q) {
+		if needsPrompt(q) {
 			return "What is the agent to be told? (Return alone goes back) "
 		}
 		return "Why not? (Return alone goes back) "
@@ -349,8 +349,8 @@ func choices(q asked) string {
 	return text
 }
 
-// tells reports whether a comment on a question reaches the agent only as a prompt.
-func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
+// needsPrompt reports whether a comment on a question reaches the agent only as a prompt.
+func needsPrompt(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
 // introduce prints which session a question belongs to and how many others wait.
 func (a *asker) introduce(q asked) {

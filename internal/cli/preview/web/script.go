@@ -19,8 +19,8 @@ var begins = []func() *regexp.Regexp{
 }
 
 // withScript inserts the script and the number of the latest command into a page.
-func withScript(page []byte, told int64) []byte {
-	scriptTag := fmt.Sprintf(`<script src="%spage.js?after=%d"></script>`, own, told)
+func withScript(page []byte, after int64) []byte {
+	scriptTag := fmt.Sprintf(`<script src="%spage.js?after=%d"></script>`, own, after)
 	at := 0
 	for _, begin := range begins {
 		if found := begin().FindIndex(page); found != nil {

@@ -61,13 +61,13 @@ type Server struct {
 	ended chan struct{} // closed by End
 
 	mu    sync.Mutex // guards the fields below
-	pages map[chan told]bool
-	last  told // the latest command
+	pages map[chan command]bool
+	last  command // the latest command
 }
 
 // New returns a Server.
 func New(o Options) *Server {
-	return &Server{opts: o, token: rand.Text(), host: strings.ToLower(rand.Text()) + ".localhost", cookie: "duet-preview-" + strconv.Itoa(o.Port), pages: make(map[chan told]bool), ended: make(chan struct{})}
+	return &Server{opts: o, token: rand.Text(), host: strings.ToLower(rand.Text()) + ".localhost", cookie: "duet-preview-" + strconv.Itoa(o.Port), pages: make(map[chan command]bool), ended: make(chan struct{})}
 }
 
 // Address returns the URL that opens the preview, including the token.
@@ -113,7 +113,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 		_, _ = w.Write(script)
 	case r.URL.Path == own+"told" && s.opts.Report != nil:
-		s.tellOn(w, r)
+		s.streamCommands(w, r)
 	default:
 		s.page(w, r)
 	}
@@ -147,7 +147,7 @@ func (s *Server) mayRead(r *http.Request) bool {
 }
 
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	told := s.lastTold() // before the page is read, so that no command is missed
+	after := s.lastCommand() // before the page is read, so that no command is missed
 	page, err := s.opts.Fetch(r.Context(), r.URL.RequestURI())
 	if err != nil {
 		status := http.StatusBadGateway
@@ -161,7 +161,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if s.opts.Report != nil && isHTML(page.Headers["Content-Type"]) {
-		page.Body = withScript(page.Body, told)
+		page.Body = withScript(page.Body, after)
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(page.Body)))
 	w.WriteHeader(page.Status)
@@ -174,8 +174,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 // of six bytes each.
 const mostReport = 2 << 20
 
-// said is the JSON that the script sends.
-type said struct {
+// pageMessage is the JSON that the script sends.
+type pageMessage struct {
 	Method string `json:"method"`
 	Params struct {
 		Level   string `json:"level"`
@@ -190,7 +190,7 @@ type said struct {
 
 // report forwards a message of a page, with known parameters only.
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
-	var list []said
+	var list []pageMessage
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostReport)).Decode(&list); err != nil || len(list) > 100 {
 		http.Error(w, "this is nothing that a page says", http.StatusBadRequest)
 		return

@@ -105,7 +105,7 @@ func (w *world) open() string {
 	return text
 }
 
-func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
+func TestPagesNeedToken(t *testing.T) {
 	w := newWorld(t, true)
 	for _, path := range []string{"/", "/.duet/page.js", "/.duet/told?after=0", "/.duet/open", "/.duet/open?token=", "/.duet/open?token=X"} {
 		status, _ := w.do("GET", path, "")
@@ -135,7 +135,7 @@ func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
 }
 
 // Cookies ignore ports, so the preview has its own host name.
-func TestTheCookieGoesToNoOtherServerOfTheMachine(t *testing.T) {
+func TestCookieStaysWithPreview(t *testing.T) {
 	w := newWorld(t, false)
 	assert.Regexp(t, `^http://[a-z0-9]{26}\.localhost:[0-9]+$`, w.origin)
 	assert.NotEqual(t, w.origin, newWorld(t, false).origin)
@@ -148,7 +148,7 @@ func TestTheCookieGoesToNoOtherServerOfTheMachine(t *testing.T) {
 }
 
 // A browser that does not resolve names under .localhost may use 127.0.0.1.
-func TestTheAddressOfTheMachineWorksToo(t *testing.T) {
+func TestLoopbackAddressWorks(t *testing.T) {
 	w := newWorld(t, true)
 	w.origin, w.address = "http://127.0.0.1:"+portOf(t, w.origin), "http://127.0.0.1:"+portOf(t, w.origin)+strings.TrimPrefix(w.address, w.origin)
 	status, _ := w.do("GET", "/", "")
@@ -194,7 +194,7 @@ func TestPages(t *testing.T) {
 	assert.Equal(t, 405, status)
 }
 
-func TestWhatPagesSay(t *testing.T) {
+func TestPageReports(t *testing.T) {
 	w := newWorld(t, true)
 	assert.Equal(t, `<!doctype html><HEAD lang=x><script src="/.duet/page.js?after=0"></script><p>home /`, w.open())
 	_, bare := w.do("GET", "/bare", "")
@@ -217,8 +217,8 @@ func TestWhatPagesSay(t *testing.T) {
 	assert.Len(t, w.reports, 3)
 }
 
-// told reads the next event that a page receives, as two lines.
-func told(t *testing.T, lines *bufio.Scanner) (event string) {
+// nextEvent reads the next event that a page receives, as two lines.
+func nextEvent(t *testing.T, lines *bufio.Scanner) (event string) {
 	t.Helper()
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "event: ") {
@@ -231,7 +231,7 @@ func told(t *testing.T, lines *bufio.Scanner) (event string) {
 	return ""
 }
 
-func TestPagesAreToldWhereToGo(t *testing.T) {
+func TestPagesReceiveCommands(t *testing.T) {
 	w := newWorld(t, true)
 	w.open()
 	page := func(after string, headers ...string) *bufio.Scanner {
@@ -250,16 +250,16 @@ func TestPagesAreToldWhereToGo(t *testing.T) {
 	}
 	first := page("0")
 	w.web.Navigate("/a?b=\n")
-	assert.Equal(t, `navigate "/a?b=\n"`, told(t, first))
+	assert.Equal(t, `navigate "/a?b=\n"`, nextEvent(t, first))
 	w.web.Refresh()
-	assert.Equal(t, "refresh now", told(t, first))
+	assert.Equal(t, "refresh now", nextEvent(t, first))
 
 	late := page("1") // it was loaded before that, and subscribes only now
-	assert.Equal(t, "refresh now", told(t, late))
+	assert.Equal(t, "refresh now", nextEvent(t, late))
 	next, again := page("2"), page("0", "Last-Event-ID", "2")
 	w.web.Navigate("/c")
 	for _, p := range []*bufio.Scanner{first, late, next, again} {
-		assert.Equal(t, `navigate "/c"`, told(t, p))
+		assert.Equal(t, `navigate "/c"`, nextEvent(t, p))
 	}
 	_, text := w.do("GET", "/", "")
 	assert.Contains(t, text, "?after=3")

@@ -8,20 +8,20 @@ import (
 	"strconv"
 )
 
-// told is a command to pages: open an address, or reload.
-type told struct {
+// command is a command to pages: open an address, or reload.
+type command struct {
 	number   int64 // starts at 1
 	navigate string
 	refresh  bool
 }
 
 // Navigate makes all open pages go to an address.
-func (s *Server) Navigate(path string) { s.tell(told{navigate: path}) }
+func (s *Server) Navigate(path string) { s.send(command{navigate: path}) }
 
 // Refresh makes all open pages reload.
-func (s *Server) Refresh() { s.tell(told{refresh: true}) }
+func (s *Server) Refresh() { s.send(command{refresh: true}) }
 
-func (s *Server) tell(t told) {
+func (s *Server) send(t command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.number = s.last.number + 1
@@ -34,8 +34,8 @@ func (s *Server) tell(t told) {
 	}
 }
 
-// lastTold returns the number of the latest command.
-func (s *Server) lastTold() int64 {
+// lastCommand returns the number of the latest command.
+func (s *Server) lastCommand() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last.number
@@ -43,8 +43,8 @@ func (s *Server) lastTold() int64 {
 
 // watch returns a channel with the commands after a number: the latest one, if it is newer,
 // and all further ones.
-func (s *Server) watch(after int64) (page chan told, leave func()) {
-	page = make(chan told, 10)
+func (s *Server) watch(after int64) (page chan command, leave func()) {
+	page = make(chan command, 10)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last.number > after {
@@ -61,10 +61,10 @@ func (s *Server) watch(after int64) (page chan told, leave func()) {
 // End ends the requests that would otherwise not end. Call it once.
 func (s *Server) End() { close(s.ended) }
 
-// tellOn sends commands to a page as long as it is open, as server-sent events
+// streamCommands sends commands to a page as long as it is open, as server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). The page sends the number
 // of the latest command when it was loaded, so that it misses none.
-func (s *Server) tellOn(w http.ResponseWriter, r *http.Request) {
+func (s *Server) streamCommands(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseInt(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")), 10, 64)
 	if err != nil {
 		http.Error(w, "after has to be a number", http.StatusBadRequest)
