@@ -462,7 +462,7 @@ func sessionStatus(x protocol.Session) string {
 // sessionCommands prints the slash commands of a session's agent, one line each.
 func sessionCommands(out io.Writer, x protocol.Session) error {
 	t := term.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
-	t.Empty("its agent has reported of no slash commands, or has not run yet")
+	t.Empty("its agent has told of no slash commands, or has not run yet")
 	for _, c := range x.Reported().Commands {
 		t.Row("/"+c.Name, term.Short(c.InputHint), term.Short(c.Description))
 	}
@@ -810,7 +810,7 @@ once, or refuses them, and then nothing is changed; any other gets them with the
 next prompt. An option without a value is not asked for any more.
 
 With --agent another agent goes on with the conversation from the next prompt on: it
-is reported what was said, and may do nothing unasked that the one before might.
+is told what was said, and may do nothing unasked that the one before might.
 `
 
 func newSessionSetCommand(s *settings) *cobra.Command {
@@ -857,7 +857,7 @@ func newSessionCommandsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "commands ID",
 		Short:             "List the slash commands of a session's agent",
-		Long:              "List the slash commands that the agent of a session has reported of. A prompt may\nbegin with one.\n" + hubStatusHelp,
+		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
