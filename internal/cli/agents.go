@@ -117,7 +117,7 @@ func newCheck(o agentsCommandOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			agents, err := toCheck(c, names)
+			agents, err := agentsToCheck(c, names)
 			if err != nil {
 				return err
 			}
@@ -160,7 +160,7 @@ func (o agentsCommandOptions) launch(ctx context.Context, name string) (agentlin
 	if err != nil {
 		return agentlink.Launch{}, err
 	}
-	a, err := toAsk(c, name)
+	a, err := resolveAskable(c, name)
 	if err != nil {
 		return agentlink.Launch{}, err
 	}
@@ -395,8 +395,8 @@ type checkedAgent struct {
 	Error   string   `json:"error,omitempty"`
 }
 
-// toCheck returns the named agents, or all installed ones if no name is given.
-func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
+// agentsToCheck returns the named agents, or all installed ones if no name is given.
+func agentsToCheck(c *config.Config, names []string) ([]config.Agent, error) {
 	var agents []config.Agent
 	if len(names) == 0 {
 		for _, a := range c.List() {
@@ -407,7 +407,7 @@ func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
 		return agents, nil
 	}
 	for _, name := range names {
-		a, err := toAsk(c, name)
+		a, err := resolveAskable(c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -416,8 +416,8 @@ func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
 	return agents, nil
 }
 
-// toAsk returns the named agent if it is installed and can be checked.
-func toAsk(c *config.Config, name string) (config.Agent, error) {
+// resolveAskable returns the named agent if it is installed and can be checked.
+func resolveAskable(c *config.Config, name string) (config.Agent, error) {
 	a, err := c.Resolve(name)
 	if err == nil {
 		err = agentlink.Askable(a)

@@ -42,7 +42,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if term.IsTerminal(os.Stdin) && term.IsTerminal(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
-				return turn.InWords(goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}))
+				return turn.InWords(reviewApprovals(cmd, s, turn.InboxOptions{Session: session, Once: once}))
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
@@ -80,8 +80,8 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// goThrough asks the open questions on the terminal, one by one.
-func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
+// reviewApprovals asks the open questions on the terminal, one by one.
+func reviewApprovals(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
 	signals, stop := term.Interrupts()
 	defer stop()
 	o.Signals = signals
@@ -467,13 +467,13 @@ be asked, or was taken back; 130 if you interrupted it.`
 // codeDenied is the hub's error code for a denied question.
 const codeDenied = -32003
 
-// in says in which session or directory a question is asked.
-type in struct {
+// questionScope says in which session or directory a question is asked.
+type questionScope struct {
 	Thread string `json:"thread,omitempty"`
 	CWD    string `json:"cwd,omitempty"`
 }
 
-func (p *in) flag(cmd *cobra.Command) {
+func (p *questionScope) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.Thread, "session", "", "the session that works and is to wait for the answer, too (default: it is nobody's)")
 }
 
@@ -483,7 +483,7 @@ func newQuestion(s *settings) *cobra.Command {
 		Message string   `json:"message"`
 		Subject string   `json:"subject,omitempty"`
 		Options []string `json:"options,omitempty"`
-		in
+		questionScope
 	}
 	cmd := &cobra.Command{
 		Use: "ask TEXT", Annotations: begins(), Args: exactly("TEXT"),
@@ -515,7 +515,7 @@ func newPermission(s *settings) *cobra.Command {
 	var p struct {
 		Tool  string          `json:"tool_name"`
 		Input json.RawMessage `json:"tool_input,omitempty"`
-		in
+		questionScope
 	}
 	var input string
 	cmd := &cobra.Command{

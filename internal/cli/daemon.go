@@ -203,7 +203,7 @@ func newStart(o daemonOptions) *cobra.Command {
 			if started {
 				what = "started"
 			}
-			return sayHub(cmd.OutOrStdout(), o, status, what)
+			return printHub(cmd.OutOrStdout(), o, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub in this process, instead of in the background")
@@ -276,8 +276,8 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 	return err
 }
 
-// sayHub prints what was done to a hub, or its status as JSON.
-func sayHub(out io.Writer, o daemonOptions, hub wire.HubStatus, what string) error {
+// printHub prints what was done to a hub, or its status as JSON.
+func printHub(out io.Writer, o daemonOptions, hub wire.HubStatus, what string) error {
 	if o.JSON() {
 		return term.Raw(out, hub.Raw)
 	}
@@ -443,7 +443,7 @@ func newStop(o daemonOptions) *cobra.Command {
 			if killed {
 				what = "killed, since it did not answer"
 			}
-			return sayHub(cmd.OutOrStdout(), o, status, what)
+			return printHub(cmd.OutOrStdout(), o, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a hub that does not answer")

@@ -148,13 +148,13 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool
 		if refused != nil {
 			progress(p.cmd, p.settings, "%s", refused.Text)
 		}
-		p.tellAddress()
+		p.printAddress()
 	}
 	<-ctx.Done()
 	return wire.OrGone(ctx, ctx.Err())
 }
 
-func (p *serving) tellAddress() {
+func (p *serving) printAddress() {
 	out := p.cmd.OutOrStdout()
 	if p.settings.JSON {
 		if line, err := json.Marshal(map[string]string{"url": p.web.Address(), "origin": p.web.Origin()}); err == nil {
@@ -244,7 +244,7 @@ func newNavigate(s *settings) *cobra.Command {
 			"Exit status: 0, also if nobody shows it; 1 if there is no such page, or no hub.",
 		Example: "  duet-rpc preview navigate /about",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return tell(cmd, s, "navigate", map[string]any{"url": args[0]})
+			return callPreview(cmd, s, "navigate", map[string]any{"url": args[0]})
 		},
 	}
 }
@@ -259,12 +259,12 @@ func newRefresh(s *settings) *cobra.Command {
 			"Exit status: 0, also if nobody shows it; 1 if there is no hub.",
 		Example: "  duet-rpc build && duet-rpc preview refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return tell(cmd, s, "refresh", map[string]any{})
+			return callPreview(cmd, s, "refresh", map[string]any{})
 		},
 	}
 }
 
-func tell(cmd *cobra.Command, s *settings, method string, params any) error {
+func callPreview(cmd *cobra.Command, s *settings, method string, params any) error {
 	return askHub(cmd, s, method, params, func(r protocol.PreviewShown) error {
 		if r.Shown == 0 {
 			progress(cmd, s, "nobody shows the preview: start `duet-rpc preview --capture`, and open what it prints")

@@ -124,9 +124,9 @@ func newProjectsMoveCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			endIdleHub(cmd.Context(), s, args[0])
 			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
-				return explainHeld(err, args[0])
+				return explainBusyHub(err, args[0])
 			}
-			return said(cmd, s, map[string]any{"from": args[0], "to": args[1]}, "the sessions of %s belong to %s now", args[0], args[1])
+			return printDone(cmd, s, map[string]any{"from": args[0], "to": args[1]}, "the sessions of %s belong to %s now", args[0], args[1])
 		},
 	}
 }
@@ -147,9 +147,9 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 			}
 			endIdleHub(cmd.Context(), s, args[0])
 			if err := project.Forget(cmd.Context(), os.Getenv, args[0]); err != nil {
-				return explainHeld(err, args[0])
+				return explainBusyHub(err, args[0])
 			}
-			return said(cmd, s, map[string]any{"forgotten": args[0]}, "all sessions of %s are deleted", args[0])
+			return printDone(cmd, s, map[string]any{"forgotten": args[0]}, "all sessions of %s are deleted", args[0])
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "delete without asking")
@@ -174,15 +174,15 @@ func newProjectsKeepCommand(s *settings) *cobra.Command {
 			case err != nil:
 				return err
 			case !kept:
-				return said(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: all that you allowed counts", p.Root)
+				return printDone(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: all that you allowed counts", p.Root)
 			}
-			return said(cmd, s, map[string]any{"root": p.Root, "kept": true}, "what you allowed in %s counts again", p.Root)
+			return printDone(cmd, s, map[string]any{"root": p.Root, "kept": true}, "what you allowed in %s counts again", p.Root)
 		},
 	}
 }
 
-// said prints the result of a command.
-func said(cmd *cobra.Command, s *settings, asJSON map[string]any, format string, paths ...string) error {
+// printDone prints the result of a command.
+func printDone(cmd *cobra.Command, s *settings, asJSON map[string]any, format string, paths ...string) error {
 	if s.JSON {
 		return term.JSON(cmd.OutOrStdout(), asJSON)
 	}
@@ -224,9 +224,9 @@ func endIdleHub(ctx context.Context, s *settings, root string) {
 	}
 }
 
-// explainHeld adds to the error how to end the hub that prevents moving or forgetting a
+// explainBusyHub adds to the error how to end the hub that prevents moving or forgetting a
 // project.
-func explainHeld(err error, root string) error {
+func explainBusyHub(err error, root string) error {
 	var held *project.HeldError
 	if errors.As(err, &held) {
 		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, term.ShellWord(root))

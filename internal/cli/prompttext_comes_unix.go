@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// comes waits until a file has data or has ended, and reports whether that happened in time.
-func comes(f *os.File, within time.Duration) bool {
+// waitReadable waits until a file has data or has ended, and reports whether that happened in time.
+func waitReadable(f *os.File, within time.Duration) bool {
 	deadline := time.Now().Add(within)
 	for {
 		left := max(0, time.Until(deadline))

@@ -306,12 +306,12 @@ func startWork(cmd *cobra.Command, s *settings, method string, params any, wait 
 		if err != nil {
 			return err
 		}
-		return sayStarted(ctx, cmd, s, c, r, raw, wait)
+		return printStarted(ctx, cmd, s, c, r, raw, wait)
 	})
 }
 
-// sayStarted prints the id of a started task, or waits for its end.
-func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
+// printStarted prints the id of a started task, or waits for its end.
+func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)
 	if !s.JSON {
 		state := cmp.Or(r.State, r.Status)

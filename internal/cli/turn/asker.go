@@ -249,7 +249,7 @@ func (a *asker) promptBelow(heading []QuestionLine) {
 	text := a.promptFor(q) // may print more context
 	key := a.takesKey(q)
 	if key && len(heading) > 0 {
-		a.goOnListening() // a key may already be on its way
+		a.keepListening() // a key may already be on its way
 	} else {
 		a.listen(q.ApprovalID, key)
 	}

@@ -298,7 +298,7 @@ func ping(c *client.Client) func(context.Context) {
 // watchSilence pings the hub repeatedly. It sends true when the hub does not answer in time
 // and false when it answers again. It returns when ctx ends.
 func watchSilence(ctx context.Context, ping func(context.Context), within time.Duration, silent chan<- bool) {
-	tell := func(is bool) {
+	report := func(is bool) {
 		select {
 		case silent <- is:
 		case <-ctx.Done():
@@ -310,10 +310,10 @@ func watchSilence(ctx context.Context, ping func(context.Context), within time.D
 			defer close(answered)
 			ping(ctx)
 		}()
-		if !comes(ctx, answered, within) && !comes(ctx, answered, within/4) { // twice, because this process may have been stopped
-			tell(true)
+		if !ready(ctx, answered, within) && !ready(ctx, answered, within/4) { // twice, because this process may have been stopped
+			report(true)
 			<-answered
-			tell(false)
+			report(false)
 		}
 		<-answered
 		select {
@@ -342,9 +342,9 @@ func (a *asker) hubHeard(note func(string)) {
 	}
 }
 
-// comes waits for a channel, and reports whether it was ready within the time and before ctx
+// ready waits for a channel, and reports whether it was ready within the time and before ctx
 // ended.
-func comes(ctx context.Context, what <-chan struct{}, within time.Duration) bool {
+func ready(ctx context.Context, what <-chan struct{}, within time.Duration) bool {
 	select {
 	case <-what:
 		return true

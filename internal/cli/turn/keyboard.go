@@ -21,12 +21,12 @@ type typed struct {
 // for. A view keeps one for all turns, because a read that was started for a question of an
 // earlier turn cannot be cancelled.
 type keyboard struct {
-	terminal  *os.File // nil: there is none
-	typed     chan typed
-	want      chan bool // requests a key (true) or a line
-	begin     sync.Once // starts the reading goroutine
-	lineIsFor string    // the id of the question for which input was requested; or empty
-	asTheyAre func()    // restores line mode; nil: the terminal is in line mode
+	terminal     *os.File // nil: there is none
+	typed        chan typed
+	want         chan bool // requests a key (true) or a line
+	begin        sync.Once // starts the reading goroutine
+	lineIsFor    string    // the id of the question for which input was requested; or empty
+	restoreLines func()    // restores line mode; nil: the terminal is in line mode
 }
 
 func newKeyboard() *keyboard {
@@ -46,28 +46,28 @@ func (k *keyboard) listen(question string, key bool) {
 	k.begin.Do(func() { go k.read() })
 	if !key {
 		k.lines()
-	} else if restore := term.EachKey(k.terminal); k.asTheyAre == nil { // otherwise a shell may have changed the mode after C-z
-		k.asTheyAre = restore
+	} else if restore := term.EachKey(k.terminal); k.restoreLines == nil { // otherwise a shell may have changed the mode after C-z
+		k.restoreLines = restore
 	}
 	term.DiscardTyped(k.terminal)
 	if k.lineIsFor == "" {
 		k.lineIsFor = question
-		k.want <- key && k.asTheyAre != nil
+		k.want <- key && k.restoreLines != nil
 	}
 }
 
-// goOnListening continues to wait for a key that was already requested.
-func (k *keyboard) goOnListening() {
-	if restore := term.EachKey(k.terminal); k.asTheyAre == nil {
-		k.asTheyAre = restore
+// keepListening continues to wait for a key that was already requested.
+func (k *keyboard) keepListening() {
+	if restore := term.EachKey(k.terminal); k.restoreLines == nil {
+		k.restoreLines = restore
 	}
 }
 
 // lines puts the terminal into line mode with echo.
 func (k *keyboard) lines() {
-	if k.asTheyAre != nil {
-		k.asTheyAre()
-		k.asTheyAre = nil
+	if k.restoreLines != nil {
+		k.restoreLines()
+		k.restoreLines = nil
 	}
 }
 

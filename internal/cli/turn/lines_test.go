@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-func said(t *testing.T, text string) client.Event {
+func textDelta(t *testing.T, text string) client.Event {
 	return happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": text})
 }
 
@@ -27,8 +27,8 @@ func TestRemarkWaitsForEndOfLine(t *testing.T) {
 	v := NewView(&out, &out, false, false)
 	v.session = protocol.Session{ID: "s"}
 	for _, e := range []client.Event{
-		retrying(t), said(t, "One li"), retrying(t), said(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), said(t, "one"), said(t, ".\n"),
-		said(t, "The la"), retrying(t), said(t, "st"),
+		retrying(t), textDelta(t, "One li"), retrying(t), textDelta(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), textDelta(t, "one"), textDelta(t, ".\n"),
+		textDelta(t, "The la"), retrying(t), textDelta(t, "st"),
 		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1"}),
 	} {
 		v.show(e)
@@ -44,7 +44,7 @@ func TestRemarkDelayIsBounded(t *testing.T) {
 		v := NewView(&out, &side, false, false)
 		v.session = protocol.Session{ID: "s"}
 		assert.Nil(t, v.remarks.due)
-		v.show(said(t, "wor"))
+		v.show(textDelta(t, "wor"))
 		v.show(retrying(t))
 		assert.Empty(t, side.String())
 		began := time.Now()
@@ -53,7 +53,7 @@ func TestRemarkDelayIsBounded(t *testing.T) {
 		v.releaseLate()
 		assert.Nil(t, v.remarks.due)
 		assert.Equal(t, "— overloaded;\n  trying again\n", side.String())
-		v.show(said(t, "ds"))
+		v.show(textDelta(t, "ds"))
 		assert.Equal(t, "words", out.String(), "what goes into a pipe is whole")
 
 		v.words = term.Marks.Stream() // as on a terminal
@@ -68,11 +68,11 @@ func TestRemarkIsDrawnAboveIncompleteBlock(t *testing.T) {
 		v, screen := drawing()
 		v.words = term.Marks.Stream()
 		v.render()
-		v.show(said(t, "some *wor"))
+		v.show(textDelta(t, "some *wor"))
 		printed(screen)
 		v.show(retrying(t))
 		assert.Equal(t, "\r^[J— overloaded;\n  trying again\nsome *wor", printed(screen))
-		v.show(said(t, "ds*"))
+		v.show(textDelta(t, "ds*"))
 		v.endMessage()
 		assert.Contains(t, printed(screen), "some ^[3mwords^[0m\n", "it is rendered as one text")
 	})

@@ -135,9 +135,9 @@ var (
 // shown returns a text with all characters visible.
 func shown(text string) string { return visible.Brackets.Prose(visible.WithoutColors(text)) }
 
-// guest returns a text as Markdown that is safe in the export: code blocks stay unchanged,
+// guestMarkdown returns a text as Markdown that is safe in the export: code blocks stay unchanged,
 // headings are deeper than the export's, and HTML becomes text.
-func guest(text string) string {
+func guestMarkdown(text string) string {
 	lines := strings.Split(strings.TrimRight(shown(text), "\n"), "\n")
 	inline := balanced(lines)
 	inList, blank := false, true // state of the previous line
@@ -525,9 +525,9 @@ func (r Conversation) Markdown() string {
 			case e.ParentTool != "":
 				who = "Sub-agent"
 			}
-			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guest(e.Content))
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guestMarkdown(e.Content))
 		case wire.EntryThinking:
-			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guest(e.Content))
+			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guestMarkdown(e.Content))
 		case wire.EntryToolCall:
 			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
 			if e.ToolInput != "" && e.ToolInput != "{}" {
