@@ -217,9 +217,9 @@ func printArchive(out io.Writer, p registry.Plan) {
 }
 
 // printLines prints each line of a text with a prefix.
-func printLines(out io.Writer, behind, text string) {
+func printLines(out io.Writer, prefix, text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(out, "%s%s\n", behind, term.Line(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(out, "%s%s\n", prefix, term.Line(strings.TrimSuffix(line, "\n")))
 	}
 }
 

@@ -107,7 +107,7 @@ func newLogs(o daemonOptions) *cobra.Command {
 					return err
 				}
 				var again <-chan time.Time
-				if written == nil { // no file notification on this system
+				if written == nil { // the file cannot be watched
 					again = time.After(200 * time.Millisecond)
 				}
 				select {

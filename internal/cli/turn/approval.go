@@ -234,7 +234,7 @@ func AsksAgain(a wire.Approval) string {
 type InboxOptions struct {
 	Session string // by any of its ids; "": all sessions
 	Once    bool   // only the questions that are open now
-	Others  int    // the number of questions in other projects, which follow
+	Others  int    // the number of questions elsewhere that follow these
 
 	Signals <-chan os.Signal // each ends the inbox
 }
