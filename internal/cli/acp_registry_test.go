@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The entry for the registry of agents has what the registry's schema asks for, and
-// nothing that it does not know: the platforms that `make cross` builds for, each an
-// archive of the entry's own version, started as an agent.
+// TestRegistryEntry checks that the entry for the agent registry has every field that the
+// registry's schema requires and no other. It must cover the platforms that `make cross`
+// builds for, each with an archive of the entry's own version, started as an agent.
 func TestRegistryEntry(t *testing.T) {
 	t.Parallel()
 	type target struct {
@@ -74,10 +74,10 @@ func TestRegistryEntry(t *testing.T) {
 	assert.ElementsMatch(t, built, slices.Collect(maps.Keys(entry.Distribution.Binary)))
 }
 
-// The entry is one by the schema that the registry checks it by (agent.schema.json of
-// github.com/agentclientprotocol/registry, as it was published with version 1). That its
-// agents offer a way to sign in is held by TestACPSignIn of cmd/duet-rpc.
-func TestRegistryEntryFitsTheSchema(t *testing.T) {
+// TestRegistryEntryMatchesSchema validates the entry against the registry's schema
+// (agent.schema.json of github.com/agentclientprotocol/registry, as published with version 1).
+// TestACPSignIn of cmd/duet-rpc checks that its agents offer a way to sign in.
+func TestRegistryEntryMatchesSchema(t *testing.T) {
 	t.Parallel()
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
@@ -92,7 +92,8 @@ func TestRegistryEntryFitsTheSchema(t *testing.T) {
 	require.Error(t, schema.Validate(entry), "the schema says something")
 }
 
-// The registry takes icons of 16 by 16 that have no colour of their own.
+// TestRegistryIcon checks that the icon is 16 by 16 and has no colour of its own, as the
+// registry requires.
 func TestRegistryIcon(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/acp-registry/icon.svg")

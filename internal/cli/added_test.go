@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/registry"
 )
 
-func TestARecordIsReadAsItWasPut(t *testing.T) {
+func TestRecordRoundTrip(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "agents")
 	records, err := cli.AddedRead(dir)
 	require.NoError(t, err, "there need be no directory")
@@ -36,8 +36,9 @@ func TestARecordIsReadAsItWasPut(t *testing.T) {
 	assert.Empty(t, records.Names())
 }
 
-// A record is a file: what it says is not removed but where archives are unpacked.
-func TestOnlyWhatWasUnpackedIsRemoved(t *testing.T) {
+// A record is a file that can be edited, so only directories below the archive directory are
+// removed.
+func TestRemoveOnlyArchiveDirectories(t *testing.T) {
 	dir := t.TempDir()
 	records, err := cli.AddedRead(dir)
 	require.NoError(t, err)
@@ -53,7 +54,7 @@ func TestOnlyWhatWasUnpackedIsRemoved(t *testing.T) {
 	require.NoError(t, cli.RemoveDirectories(mine))
 }
 
-func TestARecordThatIsBrokenIsSaid(t *testing.T) {
+func TestBrokenRecordIsReported(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"{", `{"name":"other"}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "x.json"), []byte(text), 0o600))

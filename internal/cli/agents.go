@@ -23,12 +23,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// agentsOptions are what the commands about agents need.
+// agentsOptions connects the agents commands with the command line.
 func agentsOptions(s *settings) agentsCommandOptions {
 	return agentsCommandOptions{
 		Config: s.Config, Version: s.Version, JSON: func() bool { return s.JSON }, NoArguments: noArguments,
 		Working: func(cmd *cobra.Command, agent string) (tasks []string) {
-			_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub none works here
+			_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub there are no running tasks
 				list, _, err := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
 				for _, t := range list {
 					tasks = append(tasks, t.ID)
@@ -45,22 +45,21 @@ func agentsOptions(s *settings) agentsCommandOptions {
 
 func newAgentsCommand(s *settings) *cobra.Command { return newAgents(agentsOptions(s)) }
 
-// duet-rpc agents: list agents, ask them for their sign-in, sign in and out, add, update and
-// remove agents.
+// duet-rpc agents: list and check agents, sign in and out, add, update and remove agents.
 
-// agentsCommandOptions are what the command needs of the shell.
+// agentsCommandOptions is what the agents commands need from the command line.
 type agentsCommandOptions struct {
 	Config      func() (*config.Config, error)
 	Version     string      // of this program
 	JSON        func() bool // print JSON
 	NoArguments cobra.PositionalArgs
-	// AskYes asks on the terminal. An error says no, and what to run again.
+	// AskYes asks on the terminal. The error means no, and says which command to run instead.
 	AskYes func(cmd *cobra.Command, question, no, again string) error
-	// Working are the tasks of this project that an agent works on, as far as a hub tells.
+	// Working returns the agent's running tasks in this project; none if no hub runs.
 	Working func(cmd *cobra.Command, agent string) []string
 }
 
-// config is the configuration, or an error for people.
+// config returns the configuration, or an error to show to the user.
 func (o agentsCommandOptions) config() (*config.Config, error) {
 	c, err := o.Config()
 	if err != nil {
@@ -69,7 +68,7 @@ func (o agentsCommandOptions) config() (*config.Config, error) {
 	return c, nil
 }
 
-// newAgents makes the command.
+// newAgents returns the agents command.
 func newAgents(o agentsCommandOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
@@ -119,7 +118,7 @@ func newCheck(o agentsCommandOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			agents, err := toCheck(c, names)
+			agents, err := agentsToCheck(c, names)
 			if err != nil {
 				return err
 			}
@@ -156,22 +155,22 @@ func (o agentsCommandOptions) complete(*cobra.Command, []string, string) ([]stri
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// launch is how the agent of a name is started to be asked.
+// launch returns how to start the named agent.
 func (o agentsCommandOptions) launch(ctx context.Context, name string) (agentlink.Launch, error) {
 	c, err := o.config()
 	if err != nil {
 		return agentlink.Launch{}, err
 	}
-	a, err := toAsk(c, name)
+	a, err := resolveAskable(c, name)
 	if err != nil {
 		return agentlink.Launch{}, err
 	}
-	launch, _ := agentlink.LaunchOf(ctx, c, a, os.Getenv) // keys that are missing are told by who needs them
+	launch, _ := agentlink.LaunchOf(ctx, c, a, os.Getenv) // the sign-in reports missing keys
 	return launch, nil
 }
 
-// Login signs in to the agent of a name with the method of an id, in this
-// terminal, as long as ctx lasts. What it says goes to out.
+// Login signs in to the named agent in this terminal with the method of the given id, until
+// ctx ends. Output goes to out.
 func (o agentsCommandOptions) Login(ctx context.Context, out *os.File, name, method string) error {
 	launch, err := o.launch(ctx, name)
 	if err != nil {
@@ -233,19 +232,19 @@ Exit status: 0 if it has signed you out; 1 if not.`,
 	}
 }
 
-// notes are what agents have told last; none where they cannot be kept.
+// notes returns the stored results of earlier sign-in checks; none if they cannot be stored.
 func notes() *agentlink.Notes {
 	n, _ := agentlink.DefaultNotes(os.Getenv)
 	return n
 }
 
-// A listed agent is one as `duet-rpc agents --json` shows it.
+// listed is an agent as `duet-rpc agents --json` shows it.
 type listed struct {
 	domain.Agent
 	Added *origin `json:"added,omitempty"`
 }
 
-// An origin is where an agent came from that was added.
+// origin says where an added agent came from.
 type origin struct {
 	From    string `json:"from"`
 	ID      string `json:"id"`
@@ -253,7 +252,7 @@ type origin struct {
 	Via     string `json:"via"`
 }
 
-// describe describes the agents, with where those came from that were added.
+// describe describes the agents, including the origin of the added ones.
 func describe(ctx context.Context, c *config.Config, o agentsCommandOptions) []listed {
 	records, err := readRecords()
 	list := []listed{}
@@ -272,12 +271,11 @@ func describe(ctx context.Context, c *config.Config, o agentsCommandOptions) []l
 	return list
 }
 
-// programColumns is how many columns of a terminal are enough to show where programs
-// are, too.
+// programColumns is the terminal width from which the table has a column for programs.
 const programColumns = 100
 
-// printAgents prints a table; * marks the default. On a terminal, which would cut it,
-// how agents are got stands below the table.
+// printAgents prints a table; * marks the default agent. On a terminal, install commands stand
+// below the table, because the table would cut them off.
 func printAgents(out io.Writer, agents []listed) error {
 	columns, _, below := term.Size(out)
 	heading := []string{"", "AGENT", "STATE", "SOURCE", "VERSION", "SIGNED IN"}
@@ -327,7 +325,7 @@ func printAgents(out io.Writer, agents []listed) error {
 	return nil
 }
 
-// stateOf is whether an agent can be used, and if not what to do about it.
+// stateOf returns whether an agent can be used, and if not what to do about it.
 func stateOf(a listed) (state, todo string) {
 	switch {
 	case !a.Trusted:
@@ -340,7 +338,7 @@ func stateOf(a listed) (state, todo string) {
 	return "available", ""
 }
 
-// signedInCell is what is known of who is signed in, and since when.
+// signedInCell returns what is known about the agent's sign-in, and since when.
 func signedInCell(s domain.AgentStatus) string {
 	cell := ""
 	switch s.SignedIn {
@@ -362,7 +360,7 @@ func signedInCell(s domain.AgentStatus) string {
 	return cell
 }
 
-// signInNotes say what speaks for that somebody is signed in, and how to know.
+// signInNotes explain what suggests that an agent is signed in, and how to check it.
 func signInNotes(agents []listed) (notes []string) {
 	var unknown []string
 	for _, a := range agents {
@@ -382,7 +380,7 @@ func signInNotes(agents []listed) (notes []string) {
 	return notes
 }
 
-// oneAgent is the check of arguments that are the name of an agent.
+// oneAgent requires one argument, the name of an agent.
 func oneAgent(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
 		return fmt.Errorf("`%s` takes the name of one agent; `duet-rpc agents` lists them", cmd.CommandPath())
@@ -398,8 +396,8 @@ type checkedAgent struct {
 	Error   string   `json:"error,omitempty"`
 }
 
-// toCheck are the agents of the names, or those that are installed.
-func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
+// agentsToCheck returns the named agents, or all installed ones if no name is given.
+func agentsToCheck(c *config.Config, names []string) ([]config.Agent, error) {
 	var agents []config.Agent
 	if len(names) == 0 {
 		for _, a := range c.List() {
@@ -410,7 +408,7 @@ func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
 		return agents, nil
 	}
 	for _, name := range names {
-		a, err := toAsk(c, name)
+		a, err := resolveAskable(c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -419,8 +417,8 @@ func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
 	return agents, nil
 }
 
-// toAsk is an agent that can be asked about itself.
-func toAsk(c *config.Config, name string) (config.Agent, error) {
+// resolveAskable returns the named agent if it is installed and can be checked.
+func resolveAskable(c *config.Config, name string) (config.Agent, error) {
 	a, err := c.Resolve(name)
 	if err == nil {
 		err = agentlink.Askable(a)
@@ -428,7 +426,7 @@ func toAsk(c *config.Config, name string) (config.Agent, error) {
 	return a, err
 }
 
-// checkAll asks agents, several at once.
+// checkAll checks the agents, several at once.
 func checkAll(ctx context.Context, c *config.Config, agents []config.Agent) []checkedAgent {
 	const atOnce = 4
 	room := make(chan struct{}, atOnce)
@@ -491,7 +489,7 @@ func signedInText(state string) string {
 	return "opens sessions"
 }
 
-// printMethods says how each way to sign in is gone.
+// printMethods prints each way to sign in and how to use it.
 func printMethods(out io.Writer, agent string, methods []domain.SignInMethod) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, m := range methods {
@@ -507,8 +505,8 @@ func printMethods(out io.Writer, agent string, methods []domain.SignInMethod) {
 	table.Flush()
 }
 
-// login signs in with the method of an id, or lists those that there are. What
-// comes of it goes to out, what is done meanwhile to side.
+// login signs in with the method of the given id, or lists the methods if id is empty. The
+// result goes to out, progress to side.
 func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id string) error {
 	quiet := slog.New(slog.DiscardHandler)
 	report, err := agentlink.CheckSignIn(ctx, launch, quiet)
@@ -542,7 +540,7 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 	if report, err = agentlink.CheckSignIn(ctx, launch, quiet); err != nil {
 		return err
 	}
-	if report.SignedIn == domain.OpensSessions { // somebody has just signed in
+	if report.SignedIn == domain.OpensSessions { // the user has just signed in
 		notes().Authenticated(launch.Name, launch.Command)
 	} else {
 		notes().Checked(launch.Name, launch.Command, report)
@@ -554,7 +552,7 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 	return err
 }
 
-// runLogin runs the program of a way to sign in, in this terminal.
+// runLogin runs the program of a sign-in method in this terminal.
 func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method domain.SignInMethod) error {
 	if !term.IsTerminal(os.Stdin) {
 		return &agentlink.TerminalError{Agent: launch.Name, Method: method.ID}
@@ -566,7 +564,7 @@ func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch,
 	fmt.Fprintf(side, "Running %s\n", term.Line(strings.Join(argv, " ")))
 	program := exec.CommandContext(ctx, path, argv[1:]...)
 	program.Env, program.Stdin, program.Stdout, program.Stderr = env, os.Stdin, out, side
-	// The first C-c is the program's, which shares the terminal: it is not killed for it.
+	// The first C-c goes to the program, which shares the terminal, so it is not killed.
 	program.Cancel = func() error { return nil }
 	err = program.Run()
 	var exit *exec.ExitError

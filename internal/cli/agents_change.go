@@ -24,7 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/registry"
 )
 
-// agentsDirectory is where archives are unpacked, and records are kept.
+// agentsDirectory is the directory for unpacked archives and records.
 func agentsDirectory() (string, error) {
 	data, err := project.DataHome(os.Getenv)
 	return filepath.Join(data, "agents"), err
@@ -38,7 +38,7 @@ func readRecords() (*records, error) {
 	return AddedRead(directory)
 }
 
-// absolute is a registry that can be found from any directory.
+// absolute makes the file name of a registry absolute; a URL stays as it is.
 func absolute(from string) string {
 	if registry.IsFile(from) {
 		if path, err := filepath.Abs(from); err == nil {
@@ -48,7 +48,7 @@ func absolute(from string) string {
 	return from
 }
 
-// planned is what is to be done for the agent of an id, as somebody chooses.
+// planned returns the plan for the agent with the given id, as the user's choice has it.
 func planned(text []byte, id string, choice registry.Choice) (registry.Plan, error) {
 	entry, err := registry.Parse(text, id)
 	if err != nil {
@@ -68,22 +68,22 @@ func planned(text []byte, id string, choice registry.Choice) (registry.Plan, err
 	return plan, nil
 }
 
-// agentOf is what the configuration says of an agent that is got by a plan.
+// agentOf returns the configuration entry for an agent that is installed by plan p.
 func agentOf(name string, p registry.Plan) config.NewAgent {
 	return config.NewAgent{Name: name, Title: p.Entry.Name, Command: p.Command, Env: p.Env}
 }
 
-// A change is all that is done to add an agent, or to bring it up to date.
+// change is everything that adding or updating an agent changes.
 type change struct {
 	source  registry.Source
 	plan    registry.Plan
 	edit    *config.Edit
 	records *records
-	was, is Record // was is empty for one that is new
+	was, is Record // was is empty for a new agent
 }
 
-// carryOut gets what the agent needs, and then has the configuration name it: until
-// the very last step all is as it was.
+// carryOut downloads what the agent needs and then adds it to the configuration. If a step
+// fails, the configuration is unchanged.
 func carryOut(ctx context.Context, c change) error {
 	if err := c.source.Install(ctx, c.plan); err != nil {
 		return err
@@ -105,7 +105,7 @@ func carryOut(ctx context.Context, c change) error {
 	return err
 }
 
-// words are a plan's command with its variables, as a shell has them.
+// words returns a plan's command with its variables in shell syntax.
 func words(p registry.Plan) []string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
@@ -188,7 +188,7 @@ func add(cmd *cobra.Command, o agentsCommandOptions, a addOptions, id string) er
 			return err
 		}
 	}
-	was, _ := records.Find(agent.Name) // of one that its user took out of the configuration
+	was, _ := records.Find(agent.Name) // of an agent that the user removed from the configuration
 	if err := carryOut(cmd.Context(), change{source, plan, edit, records, was, AddedOf(agent.Name, absolute(a.from), plan, edit.Text, was)}); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func add(cmd *cobra.Command, o agentsCommandOptions, a addOptions, id string) er
 	return err
 }
 
-// printPlan shows what would be done, escaped: the registry is somebody else's.
+// printPlan shows what add would do. It escapes the text, because the registry is third-party.
 func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
 	fmt.Fprintf(out, "%s %s, as %s says: %s\n", term.Line(p.Entry.Name), term.Line(p.Entry.Version), term.Quoted(from), term.Line(p.Entry.Description))
 	printArchive(out, p)
@@ -209,21 +209,21 @@ func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
 	fmt.Fprintln(out)
 }
 
-// printArchive shows what is downloaded.
+// printArchive shows what would be downloaded.
 func printArchive(out io.Writer, p registry.Plan) {
 	if p.Archive != "" {
 		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", term.Quoted(p.Directory), term.Line(p.Archive), p.SHA256)
 	}
 }
 
-// printLines prints the lines of a text behind something.
-func printLines(out io.Writer, behind, text string) {
+// printLines prints each line of a text with a prefix.
+func printLines(out io.Writer, prefix, text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(out, "%s%s\n", behind, term.Line(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(out, "%s%s\n", prefix, term.Line(strings.TrimSuffix(line, "\n")))
 	}
 }
 
-// printCommand shows what runs.
+// printCommand shows the command that would run.
 func printCommand(out io.Writer, p registry.Plan) {
 	fmt.Fprintf(out, "\nFrom then on this runs as you whenever the agent is asked:\n  %s\n", term.Line(strings.Join(words(p), " ")))
 	for _, note := range p.Notes {
@@ -382,7 +382,7 @@ func newUpdate(o agentsCommandOptions) *cobra.Command {
 	return cmd
 }
 
-// completeAdded offers the names of agents that were added.
+// completeAdded offers the names of the added agents.
 func completeAdded(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	records, err := readRecords()
 	if err != nil {
@@ -391,7 +391,7 @@ func completeAdded(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return records.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// recorded are the records of the names, or all if there are none.
+// recorded returns the records of the named agents, or all records if no name is given.
 func recorded(names []string) (*records, []Record, error) {
 	records, err := readRecords()
 	if err != nil {
@@ -414,7 +414,7 @@ func recorded(names []string) (*records, []Record, error) {
 	return records, list, nil
 }
 
-// planOf is what is to be done to have an agent as its registry describes it now.
+// planOf returns the plan for an agent as its registry describes it now.
 func planOf(cmd *cobra.Command, u updateOptions, r Record) (registry.Plan, registry.Source, string, error) {
 	from := r.From
 	if u.from != "" {
@@ -428,7 +428,7 @@ func planOf(cmd *cobra.Command, u updateOptions, r Record) (registry.Plan, regis
 	return plan, source, from, err
 }
 
-// An offer is an agent as `duet-rpc agents update --check --json` shows it.
+// offer is an agent as `duet-rpc agents update --check --json` shows it.
 type offer struct {
 	Name  string `json:"name"`
 	Here  string `json:"version"`
@@ -475,7 +475,7 @@ func printOffers(out io.Writer, o agentsCommandOptions, offers []offer) error {
 	return table.Flush()
 }
 
-// update brings an agent up to date, if its user agrees.
+// update brings an agent up to date if the user agrees.
 func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records *records, r Record) error {
 	plan, source, from, err := planOf(cmd, u, r)
 	if err != nil {
@@ -502,7 +502,7 @@ func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records
 			return err
 		}
 	}
-	// Open conversations may go on with the version until now, with none before.
+	// Open conversations may still use the previous version, but none before it.
 	old := slices.DeleteFunc(slices.Clone(is.Directories), func(d string) bool {
 		return d == plan.Directory || len(r.Directories) > 0 && d == r.Directories[len(r.Directories)-1]
 	})
@@ -521,7 +521,8 @@ func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records
 	return err
 }
 
-// printUpdate shows what would be done, escaped: the registry is somebody else's.
+// printUpdate shows what update would do. It escapes the text, because the registry is
+// third-party.
 func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r Record) {
 	fmt.Fprintf(out, "%s: %s → %s, as %s says\n", term.Line(r.Name), term.Line(r.Version), term.Line(p.Entry.Version), term.Quoted(from))
 	if from != r.From {
@@ -538,25 +539,24 @@ func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r 
 	fmt.Fprintf(out, "Conversations that are open go on with %s until their agents end.\n\n", term.Line(r.Version))
 }
 
-// The record of agents from a registry: their source and the lines written for them, so that an
-// update or a removal changes just these.
+// Records of added agents: their registry and the lines written into the configuration for
+// them. An update or a removal changes only these lines.
 
-// A Record is an agent that was added.
+// Record is the record of an added agent.
 type Record struct {
-	Name    string `json:"name"`    // in the configuration
-	From    string `json:"from"`    // the registry: an absolute file name, or a URL
-	ID      string `json:"id"`      // there
-	Version string `json:"version"` // there, when it was added or brought up to date
-	Via     string `json:"via"`     // as of [registry.Plan]
+	Name    string `json:"name"`    // of the agent in the configuration
+	From    string `json:"from"`    // the registry: an absolute file name or a URL
+	ID      string `json:"id"`      // of the agent in the registry
+	Version string `json:"version"` // in the registry, when the agent was added or last updated
+	Via     string `json:"via"`     // as in [registry.Plan]
 
-	SHA256      string   `json:"sha256,omitempty"`      // of the archive, where there is one
+	SHA256      string   `json:"sha256,omitempty"`      // of the archive, if there is one
 	Text        string   `json:"text"`                  // what was written into the configuration
-	Directories []string `json:"directories,omitempty"` // where archives were unpacked, the last one in use
+	Directories []string `json:"directories,omitempty"` // of unpacked archives; the last one is in use
 }
 
-// AddedOf is the record of a plan that is carried out, for an agent of a name; text is
-// what the configuration says then. was is the record of the same agent until now,
-// or nothing.
+// AddedOf returns the record of a plan that has been carried out for the named agent. text is
+// its configuration entry. was is the agent's previous record, or empty.
 func AddedOf(name, from string, p registry.Plan, text string, was Record) Record {
 	r := Record{Name: name, From: from, ID: p.Entry.ID, Version: p.Entry.Version, Via: p.Via, SHA256: p.SHA256, Text: text}
 	r.Directories = slices.DeleteFunc(slices.Clone(was.Directories), func(d string) bool { return d == p.Directory })
@@ -566,7 +566,7 @@ func AddedOf(name, from string, p registry.Plan, text string, was Record) Record
 	return r
 }
 
-// records are the records of a user, by the names of agents.
+// records are a user's records, by agent name.
 type records struct {
 	directory string
 	byName    map[string]Record
@@ -577,7 +577,7 @@ const (
 	maxRecord = 1 << 20 // bytes
 )
 
-// AddedRead reads the records that are kept in a directory, which need not be there.
+// AddedRead reads the records in a directory, which need not exist.
 func AddedRead(directory string) (*records, error) {
 	r := &records{directory: directory, byName: make(map[string]Record)}
 	files, err := os.ReadDir(directory)
@@ -602,13 +602,13 @@ func AddedRead(directory string) (*records, error) {
 	return r, nil
 }
 
-// Find is the record of the agent of a name.
+// Find returns the record of the named agent.
 func (r *records) Find(name string) (Record, bool) {
 	one, found := r.byName[name]
 	return one, found
 }
 
-// Names are those of the agents, sorted.
+// Names returns the names of the agents, sorted.
 func (r *records) Names() []string {
 	names := make([]string, 0, len(r.byName))
 	for name := range r.byName {
@@ -618,7 +618,7 @@ func (r *records) Names() []string {
 	return names
 }
 
-// Put keeps a record, whole or not at all.
+// Put stores a record atomically.
 func (r *records) Put(one Record) error {
 	text, err := json.MarshalIndent(one, "", "  ")
 	if err != nil {
@@ -631,7 +631,7 @@ func (r *records) Put(one Record) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // in vain once it has its name
+	defer os.Remove(temporary.Name()) // fails after the rename, which is fine
 	_, err = temporary.Write(append(text, '\n'))
 	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
 		return err
@@ -643,7 +643,7 @@ func (r *records) Put(one Record) error {
 	return nil
 }
 
-// Forget removes the record of the agent of a name.
+// Forget removes the record of the named agent.
 func (r *records) Forget(name string) error {
 	delete(r.byName, name)
 	err := os.Remove(filepath.Join(r.directory, name+suffix))
@@ -653,8 +653,8 @@ func (r *records) Forget(name string) error {
 	return err
 }
 
-// Mine are those of an agent's directories that can be removed: no other agent has
-// them, and they are where archives are unpacked, whatever the record says.
+// Mine returns those of an agent's directories that may be removed: no other agent uses them,
+// and they are below the archive directory, whatever the record says.
 func (r *records) Mine(one Record, directories []string) []string {
 	return slices.DeleteFunc(slices.Clone(directories), func(d string) bool {
 		for name, other := range r.byName {
@@ -667,13 +667,13 @@ func (r *records) Mine(one Record, directories []string) []string {
 	})
 }
 
-// RemoveDirectories removes directories as of [Records.Mine], and those above that
-// are empty then.
+// RemoveDirectories removes directories that [Records.Mine] returned, and their parents if
+// those are empty then.
 func RemoveDirectories(directories []string) error {
 	var failed error
 	for _, d := range directories {
 		failed = errors.Join(failed, os.RemoveAll(d))
-		_ = os.Remove(filepath.Dir(d)) // unless another version is there
+		_ = os.Remove(filepath.Dir(d)) // fails if another version is there
 	}
 	return failed
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// told is a project whose sessions were active so many minutes after a moment.
-func told(root string, minutes ...int) listedProject {
+// projectActiveAt returns a project with a session for each of the minutes at which it was
+// active.
+func projectActiveAt(root string, minutes ...int) listedProject {
 	l := listedProject{Root: root}
 	for _, m := range minutes {
 		at := time.Date(2026, 1, 1, 12, m, 0, 0, time.UTC)
@@ -23,11 +24,11 @@ func told(root string, minutes ...int) listedProject {
 	return l
 }
 
-func TestTheNewestOfAllProjects(t *testing.T) {
+func TestNewestKeepsMostRecentSessions(t *testing.T) {
 	for _, c := range []struct{ most, a, b int }{
 		{0, 3, 2}, {5, 3, 2}, {9, 3, 2}, {4, 2, 2}, {3, 1, 2}, {1, 0, 1},
 	} {
-		all := []listedProject{told("a", 8, 4, 1), told("b", 9, 7)}
+		all := []listedProject{projectActiveAt("a", 8, 4, 1), projectActiveAt("b", 9, 7)}
 		newest(all, c.most)
 		assert.Len(t, all[0].Sessions, c.a, "the newest %d", c.most)
 		assert.Len(t, all[1].Sessions, c.b, "the newest %d", c.most)
@@ -37,13 +38,13 @@ func TestTheNewestOfAllProjects(t *testing.T) {
 		}
 	}
 	var order []string
-	for _, r := range rows([]listedProject{told("a", 8, 4, 1), told("b", 9, 7)}) {
+	for _, r := range rows([]listedProject{projectActiveAt("a", 8, 4, 1), projectActiveAt("b", 9, 7)}) {
 		order = append(order, r.root+r.LastActivityAt.Format("04"))
 	}
 	assert.Equal(t, []string{"b09", "a08", "b07", "a04", "a01"}, order)
 }
 
-func TestPathsAsPeopleWriteThem(t *testing.T) {
+func TestPathsAreShortened(t *testing.T) {
 	for _, name := range []string{"HOME", "USERPROFILE"} {
 		t.Setenv(name, filepath.FromSlash("/home/me"))
 	}

@@ -16,7 +16,7 @@ func schemaOf(t *testing.T, text string) (*answerSchema, error) {
 	return readAnswer(name)
 }
 
-func TestAnAnswerHasToFit(t *testing.T) {
+func TestAnswerMustFitSchema(t *testing.T) {
 	s, err := schemaOf(t, `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)
 	require.NoError(t, err)
 	for message, want := range map[string]string{`{"n": 1}`: `{"n": 1}`, "\n```json\n{\"n\":2}\n```\n": `{"n":2}`} {
@@ -35,7 +35,7 @@ func TestAnAnswerHasToFit(t *testing.T) {
 	assert.Contains(t, s.Again(errors.New("x")), `"required":["n"]`)
 }
 
-func TestASchemaThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidSchemaIsRefused(t *testing.T) {
 	for _, text := range []string{"", "[]", `{"type":1}`, `{"$ref":"file:///etc/passwd"}`} {
 		_, err := schemaOf(t, text)
 		assert.ErrorContains(t, err, "is no JSON Schema", text)

@@ -42,7 +42,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if term.IsTerminal(os.Stdin) && term.IsTerminal(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
-				return turn.InWords(goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}))
+				return turn.InWords(reviewApprovals(cmd, s, turn.InboxOptions{Session: session, Once: once}))
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
@@ -80,8 +80,8 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// goThrough puts the open questions to whoever sits at the terminal.
-func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
+// reviewApprovals asks the open questions on the terminal, one by one.
+func reviewApprovals(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
 	signals, stop := term.Interrupts()
 	defer stop()
 	o.Signals = signals
@@ -138,8 +138,8 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.String()})
 				}
 				text := &strings.Builder{}
-				_ = term.Fields(text, fields...)                        // a Builder takes all
-				session, _, _ := wire.SessionState(ctx, c, a.SessionID) // else names stay as they are
+				_ = term.Fields(text, fields...)                        // a Builder cannot fail
+				session, _, _ := wire.SessionState(ctx, c, a.SessionID) // without the session, paths stay absolute
 				for i, line := range turn.Sheet(a, session.WorkingDir).Details() {
 					if i == 0 {
 						text.WriteString("\n")
@@ -152,7 +152,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 	}
 }
 
-// answerApproval answers the question that an id names, as decide says.
+// answerApproval answers the question with the given id. decide makes the decision.
 func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (protocol.DecisionParams, error)) error {
 	err := connected(cmd, s, func(ctx context.Context, c *client.Client) error {
 		a, _, err := turn.FindApproval(ctx, c, id)
@@ -169,7 +169,7 @@ func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire
 	return turn.InWords(err)
 }
 
-// answerFlags are those of answers to questions about tools.
+// answerFlags adds the flags for answers to questions about tools.
 func answerFlags(cmd *cobra.Command, d *protocol.DecisionParams, option *string) {
 	scopeFlag(cmd, d)
 	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: what the rule is for, instead of what approvals show says")
@@ -224,7 +224,7 @@ func newDenyCommand(s *settings) *cobra.Command {
 			if d.Comment = strings.Join(args[1:], " "); d.Comment == "" && d.Tell {
 				return errors.New("--tell: there is nothing to tell; say it behind the id")
 			}
-			d.Comment = cmp.Or(d.Comment, "denied") // somebody has to say something
+			d.Comment = cmp.Or(d.Comment, "denied") // the hub requires a reason
 			return answerApproval(cmd, s, args[0], func(a wire.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
 		},
 	}
@@ -232,7 +232,7 @@ func newDenyCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// A response is how a question is answered that is not about a tool.
+// response is an answer to a question that is not about a tool.
 type response struct {
 	words           []string
 	fields          []string // NAME=VALUE, of a form
@@ -273,7 +273,7 @@ func newRespondCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// decision is the response as an answer to a question.
+// decision turns the response into a decision on question a.
 func (r response) decision(a wire.Approval) (protocol.DecisionParams, error) {
 	words := strings.Join(r.words, " ")
 	switch {
@@ -301,15 +301,15 @@ func (r response) decision(a wire.Approval) (protocol.DecisionParams, error) {
 	return d, nil
 }
 
-// Structured output: a program asks for the agent's last message as JSON of a given schema.
+// Structured output: with a JSON Schema the agent's last message must be JSON that fits it.
 
-// A answerSchema is a JSON Schema that an answer has to fit.
+// answerSchema is a JSON Schema that the agent's answer must fit.
 type answerSchema struct {
 	raw      json.RawMessage
 	resolved *jsonschema.Resolved
 }
 
-// readAnswer reads a JSON Schema from a file. References to other files are refused.
+// readAnswer reads a JSON Schema from a file. It refuses references to other files.
 func readAnswer(file string) (*answerSchema, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -326,18 +326,18 @@ func readAnswer(file string) (*answerSchema, error) {
 	return &answerSchema{raw, resolved}, nil
 }
 
-// Asking is a prompt that asks for an answer that fits: agents have no other way to
-// be told.
+// Asking returns the prompt with the schema appended. Agents have no other way to receive a
+// schema.
 func (s *answerSchema) Asking(prompt string) string {
 	return prompt + "\n\nYour last message must be JSON alone, without a code fence or any other words, and valid under this JSON Schema:\n" + string(s.raw)
 }
 
-// Again is a prompt that asks for another answer, after one that does not fit.
+// Again returns a prompt that asks for another answer after one that does not fit.
 func (s *answerSchema) Again(why error) string {
 	return s.Asking("Your last message cannot be used: " + why.Error() + ". Give the same answer again as it was asked for.")
 }
 
-// Check is the JSON of a message that fits, without a fence around it.
+// Check returns the JSON of a message if it fits the schema, without a code fence around it.
 func (s *answerSchema) Check(message string) (string, error) {
 	text := unfenced(strings.TrimSpace(message))
 	var value any
@@ -353,7 +353,7 @@ func (s *answerSchema) Check(message string) (string, error) {
 	return text, nil
 }
 
-// unfenced is what is in the fence that is all of a text.
+// unfenced returns the content of a code fence that encloses the whole text, or else the text.
 func unfenced(text string) string {
 	first, rest, ok := strings.Cut(text, "\n")
 	if ok && strings.HasPrefix(first, "```") && strings.HasSuffix(rest, "```") && strings.Count(rest, "```") == 1 {
@@ -362,21 +362,22 @@ func unfenced(text string) string {
 	return text
 }
 
-// decisionFlags say what the last message has to be, and where it goes.
+// decisionFlags say which schema the last message must fit and which file it goes to.
 type decisionFlags struct {
 	schemaFile, file string
 
-	schema *answerSchema // nil: any message will do
-	text   string        // the message, or the JSON of it
+	schema *answerSchema // nil: any message fits
+	text   string        // the message, or its JSON
 }
 
-// Add adds them to a command.
+// Add adds the flags to a command.
 func (f *decisionFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.schemaFile, "output-schema", "", "have the last message fit the JSON Schema in `FILE`")
 	cmd.Flags().StringVarP(&f.file, "output-last-message", "o", "", "write the last message to `FILE`")
 }
 
-// Asking is the prompt that asks for such an answer, too.
+// Asking reads the schema, if the flags name one, and returns the prompt that asks for JSON
+// that fits it.
 func (f *decisionFlags) Asking(prompt string) (_ string, err error) {
 	if f.schemaFile == "" {
 		return prompt, nil
@@ -387,7 +388,7 @@ func (f *decisionFlags) Asking(prompt string) (_ string, err error) {
 	return f.schema.Asking(prompt), nil
 }
 
-// Take takes the last message of a session, or says why it will not do.
+// Take stores the last message of a session, or returns why it does not fit.
 func (f *decisionFlags) Take(s protocol.Session) (err error) {
 	f.text = ""
 	if s.Result != nil {
@@ -399,7 +400,7 @@ func (f *decisionFlags) Take(s protocol.Session) (err error) {
 	return err
 }
 
-// Write writes the message to the file, if one is named.
+// Write writes the message to the file, if the flags name one.
 func (f *decisionFlags) Write() error {
 	if f.file == "" {
 		return nil
@@ -408,10 +409,10 @@ func (f *decisionFlags) Write() error {
 	if text != "" {
 		text += "\n"
 	}
-	return os.WriteFile(f.file, []byte(text), 0o666) // what the umask leaves, as of a redirection
+	return os.WriteFile(f.file, []byte(text), 0o666) // the umask applies, as it does to a shell redirection
 }
 
-// Again is a prompt that asks for another answer, after one that does not fit.
+// Again returns a prompt that asks for another answer after one that does not fit.
 func (f *decisionFlags) Again(why error) string { return f.schema.Again(why) }
 
 func newRulesCommand(s *settings) *cobra.Command {
@@ -451,9 +452,9 @@ func newForgetCommand(s *settings) *cobra.Command {
 	}
 }
 
-// Commands by which a script asks people, and waits for the answer.
+// Commands with which a script asks the user and waits for the answer.
 
-// denied is the exit status where somebody has said no.
+// denied is the exit status when the user denies.
 const denied = 3
 
 const statusHelp = `
@@ -463,26 +464,26 @@ back when this command is ended. A daemon is started where no hub runs.
 Exit status: 0 if it was answered or allowed; 3 if it was denied; 1 if it could not
 be asked, or was taken back; 130 if you interrupted it.`
 
-// codeDenied is what the hub answers to what was denied.
+// codeDenied is the hub's error code for a denied question.
 const codeDenied = -32003
 
-// in says where something is asked.
-type in struct {
+// questionScope says in which session or directory a question is asked.
+type questionScope struct {
 	Thread string `json:"thread,omitempty"`
 	CWD    string `json:"cwd,omitempty"`
 }
 
-func (p *in) flag(cmd *cobra.Command) {
+func (p *questionScope) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.Thread, "session", "", "the session that works and is to wait for the answer, too (default: it is nobody's)")
 }
 
-// newQuestion makes the command that asks anything.
+// newQuestion returns the command that asks the user a question.
 func newQuestion(s *settings) *cobra.Command {
 	var p struct {
 		Message string   `json:"message"`
 		Subject string   `json:"subject,omitempty"`
 		Options []string `json:"options,omitempty"`
-		in
+		questionScope
 	}
 	cmd := &cobra.Command{
 		Use: "ask TEXT", Annotations: begins(), Args: exactly("TEXT"),
@@ -509,12 +510,12 @@ func newQuestion(s *settings) *cobra.Command {
 	return cmd
 }
 
-// newPermission makes the command that asks whether a tool may run.
+// newPermission returns the command that asks whether a tool may run.
 func newPermission(s *settings) *cobra.Command {
 	var p struct {
 		Tool  string          `json:"tool_name"`
 		Input json.RawMessage `json:"tool_input,omitempty"`
-		in
+		questionScope
 	}
 	var input string
 	cmd := &cobra.Command{
@@ -553,7 +554,7 @@ func newPermission(s *settings) *cobra.Command {
 	return cmd
 }
 
-// wait asks, and waits as long as it takes.
+// wait asks the question and waits for the answer, without a timeout.
 func wait(cmd *cobra.Command, s *settings, method string, params any, print func(json.RawMessage) error) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		var answer json.RawMessage

@@ -82,7 +82,7 @@ func newAttachCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&o.New, "new", false, "start a program in a new terminal")
 	cmd.Flags().StringVar(&o.CWD, "cwd", "", "the directory in which a new terminal starts (default: this one)")
 	cmd.Flags().StringVar(&o.Tmux, "tmux", "", "the tmux session in which a new terminal runs")
-	cmd.Flags().SetInterspersed(false) // flags behind the command are the command's
+	cmd.Flags().SetInterspersed(false) // flags after the command belong to the command
 	return cmd
 }
 
@@ -102,24 +102,24 @@ func listTerminals(ctx context.Context, cmd *cobra.Command, s *settings, c *clie
 	return printTerminals(cmd.OutOrStdout(), terminals)
 }
 
-// Attaching this terminal to one of the hub's: input goes there, output comes from there.
+// Attaching this terminal to a terminal of the hub.
 
-// ofTerminal are the variables that tell programs what this terminal can do, and
-// which emulator it is. Its size is not among them: others may be attached.
+// ofTerminal are the variables that describe this terminal and its emulator to programs. The
+// size is not one of them, because other clients may be attached.
 var ofTerminal = []string{
 	"TERM", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "COLORTERM",
 	"INSIDE_EMACS", "EMACS_VTERM_PATH", "EAT_SHELL_INTEGRATION_DIR",
 }
 
-// ofUser are the variables that are the same in all terminals of a user. The
-// hub may lack them: an editor or a daemon has started it.
+// ofUser are variables with the same value in all terminals of a user. The hub may lack them
+// if an editor or a daemon has started it.
 var ofUser = []string{
 	"USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "SSH_AUTH_SOCK",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "LANG",
 }
 
-// passedOn is what of this environment, NAME=VALUE each, a terminal gets that
-// somebody starts by hand; more if this is a terminal.
+// passedOn returns the variables of environ (NAME=VALUE each) that a new terminal gets: those
+// of the user, and those of this terminal if isTerminal.
 func passedOn(environ []string, isTerminal bool) map[string]string {
 	env := map[string]string{}
 	for _, variable := range environ {
@@ -133,16 +133,16 @@ func passedOn(environ []string, isTerminal bool) map[string]string {
 	return env
 }
 
-// detachKey is C-], as telnet has it.
+// detachKey is C-], as in telnet.
 const detachKey = "\x1d"
 
-// read reads what is typed. It ends with the process: nothing else ends a read
-// of a terminal.
+// read reads standard input until the process ends, because nothing else interrupts a read
+// from a terminal.
 func (w *window) read(detached chan<- struct{}) {
 	defer close(w.keys)
 	keys := detachKey
 	if w.watch {
-		keys += "\x03" // C-c has nothing else to end
+		keys += "\x03" // an agent's terminal takes no input, so C-c detaches, too
 	}
 	buffer := make([]byte, 16<<10)
 	for {
@@ -167,7 +167,7 @@ func (w *window) read(detached chan<- struct{}) {
 	}
 }
 
-// write types into the terminal what was typed here.
+// write sends typed keys to the terminal.
 func (w *window) write(ctx context.Context, refused chan<- error) {
 	for {
 		select {
@@ -201,12 +201,12 @@ func printTerminals(out io.Writer, terminals []protocol.Terminal) error {
 	return t.Flush()
 }
 
-// describeTerminal tells of a terminal on a line.
+// describeTerminal describes a terminal in one line.
 func describeTerminal(t protocol.Terminal) string {
 	return strings.Trim(command(t)+" · "+users(t), " ·")
 }
 
-// size is columns and rows, or - for a terminal that has no size.
+// size returns columns and rows, or - for a terminal that has no size.
 func size(t protocol.Terminal) string {
 	if t.Cols == 0 {
 		return "-"
@@ -214,7 +214,7 @@ func size(t protocol.Terminal) string {
 	return fmt.Sprintf("%d×%d", t.Cols, t.Rows)
 }
 
-// users says whose terminal it is, and who is there.
+// users returns who owns the terminal and how many clients are attached.
 func users(t protocol.Terminal) string {
 	var list []string
 	if t.ReadOnly {
@@ -236,16 +236,16 @@ func command(t protocol.Terminal) string {
 	return term.Short(strings.Join(append([]string{t.Program}, t.Args...), " "))
 }
 
-// modes are those that programs put a terminal into and that this one is to be
-// in no more when it is a shell's again.
+// modes are terminal modes that the program has set. They are reset before this terminal
+// returns to the shell.
 type modes struct {
 	set   []string // in the order in which they were set
-	begun []byte   // the beginning of a change at the end of what was shown
+	begun []byte   // an incomplete escape sequence at the end of the output so far
 }
 
-// resets are modes that are undone: application cursor keys, the mouse, the
-// alternate screen, focus and bracketed paste; and the cursor, which is shown
-// where nothing is set (xterm, "DEC Private Mode Set").
+// resets maps modes to the sequences that undo them: application cursor keys, the mouse, the
+// alternate screen, focus events, bracketed paste and the cursor, which is shown unless hidden
+// (xterm, "DEC Private Mode Set").
 var resets = map[string]string{
 	"1": "l", "9": "l", "47": "l", "1000": "l", "1002": "l", "1003": "l", "1004": "l", "1005": "l", "1006": "l", "1015": "l",
 	"1047": "l", "1049": "l", "2004": "l", "25": "h",
@@ -256,7 +256,7 @@ var (
 	modeBegun  = lazyregexp.New(`\x1b(\[(\?[0-9;]{0,100})?)?$`)
 )
 
-// note looks for changes of modes in what is shown.
+// note looks for mode changes in the output.
 func (m *modes) note(output []byte) {
 	output = append(m.begun, output...)
 	m.begun = bytes.Clone(modeBegun().Find(output))
@@ -274,7 +274,7 @@ func (m *modes) note(output []byte) {
 	}
 }
 
-// undo is what puts a terminal back, the last mode first.
+// undo returns the sequences that reset the modes, the last mode first.
 func (m *modes) undo() string {
 	if len(m.set) == 0 {
 		return ""
@@ -287,20 +287,20 @@ func (m *modes) undo() string {
 	return b.String()
 }
 
-// attachOptions say which terminal is attached.
+// attachOptions say which terminal to attach to.
 type attachOptions struct {
-	Terminal string // its id; unless New
+	Terminal string // its id; empty for a new one
 
 	New     bool
-	Command []string // what a new one runs; empty: the user's shell
-	CWD     string   // where
+	Command []string // of a new one; empty: the user's shell
+	CWD     string   // its working directory
 	Tmux    string   // the tmux session in which it runs, or ""
 }
 
-// attachQueue is how many pieces of output the client may keep that wait to be shown.
+// attachQueue is how many chunks of output the client may buffer.
 const attachQueue = 1 << 16
 
-// A window is this terminal, while it shows another one.
+// window is this terminal while it shows a terminal of the hub.
 type window struct {
 	c     *client.Client
 	in    *os.File
@@ -308,23 +308,23 @@ type window struct {
 	side  io.Writer
 	named chan struct{} // closed when id is set
 	id    string
-	watch bool // it is an agent's: nothing can be typed
+	watch bool // it is an agent's terminal, which takes no input
 	raw   bool // standard input is a terminal, and in raw mode
 	modes modes
 
-	lost    atomic.Bool // some output was
-	showing sync.Mutex  // held while something is shown; guards modes and over
-	over    bool        // nothing more is shown
+	lost    atomic.Bool // some output was dropped
+	showing sync.Mutex  // locked while output is shown; guards modes and over
+	over    bool        // no more output is shown
 	ended   chan int    // takes the program's exit code, once
-	keys    chan []byte // what was typed; closed at its end
+	keys    chan []byte // typed keys; closed at the end of input
 }
 
-// errDetached says that the user has gone.
+// errDetached says that the user has detached.
 var errDetached = errors.New("detached")
 
-// attachTo shows a terminal on this one (standard input and output) until its program
-// ends, whose exit status it returns, or the user detaches, which is 0. What else
-// there is to say goes to side.
+// attachTo shows a terminal of the hub on this one (standard input and output). It returns the
+// program's exit status when the program ends, or 0 when the user detaches. Messages go to
+// side.
 func attachTo(ctx context.Context, c *client.Client, side io.Writer, o attachOptions) (status int, err error) {
 	w := &window{
 		c: c, in: os.Stdin, out: os.Stdout, side: side,
@@ -364,7 +364,7 @@ func (w *window) run(ctx context.Context, o attachOptions) (status int, err erro
 		defer xterm.Restore(int(w.in.Fd()), before)
 		w.greet()
 	}
-	close(w.named) // what came is shown from here on
+	close(w.named) // buffered output is shown from here on
 	status, err = w.work(ctx, disconnected)
 	stop()
 	if w.raw {
@@ -380,7 +380,7 @@ func (w *window) run(ctx context.Context, o attachOptions) (status int, err erro
 	return status, err
 }
 
-// greet says which terminal this is now, and how to leave it.
+// greet prints which terminal this is and how to detach.
 func (w *window) greet() {
 	about := ""
 	if w.watch {
@@ -389,7 +389,7 @@ func (w *window) greet() {
 	fmt.Fprintf(w.side, "— %s%s; C-] detaches\r\n", term.Line(w.id), about)
 }
 
-// work passes on what is typed until the program ends, with its exit status.
+// work sends typed keys until the program ends and returns its exit status.
 func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status int, err error) {
 	resized, stop := term.Resized()
 	defer stop()
@@ -417,7 +417,7 @@ func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status
 				return 0, err
 			}
 		case err := <-refused:
-			// A terminal that has ended tells how in a moment.
+			// If the terminal has ended, its exit event comes in a moment.
 			if !errors.Is(err, client.Kind("terminal_not_found")) {
 				return 0, err
 			}
@@ -429,7 +429,7 @@ func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status
 	}
 }
 
-// start starts a program in a new terminal.
+// start runs a program in a new terminal.
 func (w *window) start(ctx context.Context, o attachOptions) error {
 	params := w.size(map[string]any{"cwd": o.CWD, "env": passedOn(os.Environ(), term.IsTerminal(w.out))})
 	if len(o.Command) > 0 {
@@ -443,14 +443,14 @@ func (w *window) start(ctx context.Context, o attachOptions) error {
 	return err
 }
 
-// join watches a terminal that is there.
+// join attaches to an existing terminal.
 func (w *window) join(ctx context.Context, id string) error {
 	r, _, err := wire.Call[protocol.Terminal](ctx, w.c, "terminal.attach", w.size(map[string]any{"terminal_id": id}))
 	w.id, w.watch = id, r.ReadOnly
 	return err
 }
 
-// size adds the size of this terminal to parameters, if it has one.
+// size adds the size of this terminal to the parameters, if it has one.
 func (w *window) size(params map[string]any) map[string]any {
 	if columns, rows, ok := term.Size(w.out); ok {
 		params["cols"], params["rows"] = columns, rows
@@ -458,7 +458,7 @@ func (w *window) size(params map[string]any) map[string]any {
 	return params
 }
 
-// resize gives the terminal the size of this one.
+// resize gives the hub's terminal the size of this one.
 func (w *window) resize(ctx context.Context) error {
 	params := w.size(map[string]any{"terminal_id": w.id})
 	if w.watch || params["cols"] == nil {
@@ -467,8 +467,8 @@ func (w *window) resize(ctx context.Context) error {
 	return w.c.Call(ctx, "terminal.resize", params, nil)
 }
 
-// listen takes what the hub tells of the terminal, until stop, which waits for
-// what is being shown.
+// listen subscribes to the terminal's events. stop ends the subscription and waits until the
+// current output is shown.
 func (w *window) listen(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	off := w.c.On("event", func(params json.RawMessage) {
@@ -483,9 +483,8 @@ func (w *window) listen(ctx context.Context) (stop func(), err error) {
 			w.show(ctx, n.Event.Type, n.Event.Data)
 		}
 	})
-	// Beside the terminal's own events the log has its end, which comes even
-	// where this terminal is so slow that output is lost; but it may come
-	// before the last output.
+	// The exit event in the log arrives even if this terminal is so slow that output is
+	// dropped. But it may arrive before the last output.
 	_, err = w.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeTerminalExit}}, func(e client.Event) {
 		time.AfterFunc(lastOutputWithin, func() { w.show(ctx, e.Type, e.Data) })
 	})
@@ -498,12 +497,10 @@ func (w *window) listen(ctx context.Context) (stop func(), err error) {
 	}, err
 }
 
-// lastOutputWithin is how long a terminal's last output may come behind the
-// log's word of its end.
+// lastOutputWithin is how long after the exit event a terminal's last output may arrive.
 const lastOutputWithin = time.Second
 
-// show prints what the terminal printed, as it is: what it shows is up to the
-// program in it.
+// show prints the terminal's output unchanged, because the program controls the screen.
 func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 	select {
 	case <-w.named:
@@ -518,7 +515,7 @@ func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 	case protocol.TypeTerminal:
 		data := []byte(d.Data)
 		if d.Encoding == "base64" {
-			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub's own
+			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub encodes it correctly
 		}
 		w.print(data)
 	case client.TypeLagged:
@@ -538,7 +535,7 @@ func (w *window) print(data []byte) {
 		return
 	}
 	w.modes.note(data)
-	if w.watch && w.raw { // it is a pipe, whose lines end in \n alone
+	if w.watch && w.raw { // a pipe, whose lines end in \n alone
 		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 	}
 	_, _ = w.out.Write(data)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestModesThatProgramsSetAreUndone(t *testing.T) {
+func TestModesAreReset(t *testing.T) {
 	for output, want := range map[string]string{
 		"plain":                             "",
 		"\x1b[?1049h":                       "\x1b[?1049l\x1b[m",
@@ -24,7 +24,7 @@ func TestModesThatProgramsSetAreUndone(t *testing.T) {
 }
 
 // Output comes in pieces, cut anywhere.
-func TestModesAreSeenWhereverOutputIsCut(t *testing.T) {
+func TestModesAreFoundInSplitOutput(t *testing.T) {
 	const output = "a\x1b[?1049h\x1b[?25lb\x1b[?1000;1006h"
 	for i := range len(output) {
 		for j := i; j < len(output); j++ {
@@ -37,7 +37,7 @@ func TestModesAreSeenWhereverOutputIsCut(t *testing.T) {
 	}
 }
 
-func TestVariablesThatANewTerminalGets(t *testing.T) {
+func TestEnvironmentOfNewTerminal(t *testing.T) {
 	environ := []string{"TERM=xterm", "EDITOR=vi", "LC_TIME=C", "LANG=", "SECRET=x", "COLUMNS=80", "odd"}
 	assert.Equal(t, map[string]string{"TERM": "xterm", "EDITOR": "vi", "LC_TIME": "C"}, passedOn(environ, true))
 	assert.Equal(t, map[string]string{"EDITOR": "vi", "LC_TIME": "C"}, passedOn(environ, false))

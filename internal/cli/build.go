@@ -37,7 +37,7 @@ diagnostics.
 Exit status: 0 if it succeeded; 1 if it failed or was refused; 130 if you interrupted it,
 which ends it with everything that it has started.`
 
-// newBuild makes the command.
+// newBuild returns the build command.
 func newBuild(s *settings) *cobra.Command {
 	var backend, list bool
 	cmd := &cobra.Command{
@@ -62,14 +62,14 @@ func newBuild(s *settings) *cobra.Command {
 	return cmd
 }
 
-// building is one call of the command.
+// building is one run of the command.
 type building struct {
 	cmd          *cobra.Command
 	settings     *settings
 	method, name string
 }
 
-// connected builds, or lists, with the hub.
+// connected starts a build with the hub, or lists builds.
 func (b *building) connected(list bool) error {
 	h, err := openAttended(b.cmd.Context(), &b.settings.Settings)
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *building) build(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// follow prints what the build tells of itself, until what it returns is closed.
+// follow prints the build's output until the channel that it returns is closed.
 func (b *building) follow(c *client.Client) <-chan struct{} {
 	ended := make(chan struct{})
 	end := sync.OnceFunc(func() { close(ended) })
@@ -169,8 +169,8 @@ func (b *building) follow(c *client.Client) <-chan struct{} {
 	return ended
 }
 
-// print prints what the build's command printed: a project's programs, which may print
-// anything.
+// print prints output of the build command. It can contain anything, because it comes from the
+// project's programs.
 func (b *building) print(out io.Writer, text string) {
 	if b.settings.JSON {
 		return
@@ -184,9 +184,9 @@ func (b *building) print(out io.Writer, text string) {
 	}
 }
 
-// awaitEnd waits until all that was told of the build has been printed.
+// awaitEnd waits until all output that was received has been printed.
 func (b *building) awaitEnd(ctx context.Context, c *client.Client, ended <-chan struct{}) {
-	const rest = time.Second // of what was dropped the end may be a part
+	const rest = time.Second // the end event may have been dropped
 	for {
 		select {
 		case <-ended:

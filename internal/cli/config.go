@@ -56,8 +56,7 @@ func newConfigCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// checkConfig tells what is wrong with a configuration, or with the choice of
-// its default agent.
+// checkConfig prints what is wrong with the configuration or the choice of its default agent.
 func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error {
 	problems := []config.Problem{}
 	var wrong *config.Error
@@ -179,7 +178,7 @@ func trustFile(cmd *cobra.Command, s *settings, store *config.Store, file *confi
 	}
 	out := cmd.OutOrStdout()
 	if s.JSON {
-		// A program reads this: it cannot be asked, and sees the outcome.
+		// The caller is a program: it cannot be asked, and gets the outcome.
 		w := out
 		defer func() {
 			_ = term.JSON(w, map[string]any{"file": file.File, "trusted": trusted, "asks": append([]config.Value{}, file.Asks...)})
@@ -209,7 +208,7 @@ func trustFile(cmd *cobra.Command, s *settings, store *config.Store, file *confi
 	return nil
 }
 
-// printAsks shows what a file asks for, escaped: the file is somebody else's.
+// printAsks shows what a file asks for. It escapes the text, because the file is third-party.
 func printAsks(out io.Writer, file *config.Inspection) {
 	if len(file.Asks) == 0 {
 		fmt.Fprintf(out, "Nothing in %s needs your trust.\n", term.Quoted(file.File))

@@ -33,7 +33,7 @@ func newDaemonCommand(s *settings) *cobra.Command {
 
 // duet-rpc daemon: start, inspect and stop the daemon.
 
-// statusOfHub asks the hub how it is; it starts none.
+// statusOfHub asks the running hub for its status. It does not start a hub.
 func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (wire.HubStatus, error) {
 	c, err := hubprocess.Dial(ctx, s, p)
 	if err != nil {
@@ -43,14 +43,14 @@ func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project)
 	return wire.Status(ctx, c)
 }
 
-// daemonOptions are what the command needs of the shell.
+// daemonOptions is what the daemon commands need from the command line.
 type daemonOptions struct {
 	Settings    *hubprocess.Settings
 	JSON        func() bool // print JSON
 	NoArguments cobra.PositionalArgs
-	// Group makes a command that only has others below it.
+	// Group returns a command that only has subcommands.
 	Group func(use, title, help string, commands ...*cobra.Command) *cobra.Command
-	// Progress says something beside the result.
+	// Progress prints a progress message, apart from the result.
 	Progress func(cmd *cobra.Command, what string)
 }
 
@@ -62,7 +62,7 @@ A daemon ends by itself when it has had no client and nothing to do for 15 minut
 
 Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 
-// newDaemon makes the command.
+// newDaemon returns the daemon command.
 func newDaemon(o daemonOptions) *cobra.Command {
 	return o.Group("daemon", "Start, inspect and stop the project's daemon", daemonHelp,
 		newStart(o), newStop(o), newStatus(o), newLogs(o))
@@ -107,7 +107,7 @@ func newLogs(o daemonOptions) *cobra.Command {
 					return err
 				}
 				var again <-chan time.Time
-				if written == nil { // nothing tells here
+				if written == nil { // the file cannot be watched
 					again = time.After(200 * time.Millisecond)
 				}
 				select {
@@ -123,8 +123,8 @@ func newLogs(o daemonOptions) *cobra.Command {
 	return cmd
 }
 
-// startDaemon starts a daemon in the background, unless there is a hub, and returns when
-// it answers. started is false if a daemon ran already.
+// startDaemon starts a daemon in the background, unless there is a hub, and returns when it
+// answers. started is false if a daemon was running already.
 func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, started bool, err error) {
 	status, err = statusOfHub(ctx, s, p)
 	if err != nil {
@@ -139,7 +139,8 @@ func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project)
 	return status, started, checkWanted(status, s)
 }
 
-// checkWanted gives an error if a hub is not what daemon start is to start.
+// checkWanted returns an error if the running hub differs from the one that daemon start would
+// start.
 func checkWanted(hub wire.HubStatus, s *hubprocess.Settings) error {
 	for _, path := range s.Listen {
 		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {
@@ -158,7 +159,7 @@ Exit status: 0 if a daemon answers, has sessions, and listens on each --listen; 
 if not; 130 if you interrupted it: a daemon that does not answer yet is ended then.
 With --foreground 0 once it has been stopped.`
 
-// afterInterrupt says what there is after daemon start was interrupted.
+// afterInterrupt returns which daemon exists after daemon start was interrupted.
 func afterInterrupt(ctx context.Context, o daemonOptions, p project.Project) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -202,7 +203,7 @@ func newStart(o daemonOptions) *cobra.Command {
 			if started {
 				what = "started"
 			}
-			return sayHub(cmd.OutOrStdout(), o, status, what)
+			return printHub(cmd.OutOrStdout(), o, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub in this process, instead of in the background")
@@ -237,7 +238,7 @@ func newStatus(o daemonOptions) *cobra.Command {
 	}
 }
 
-// printJSON prints a status with the paths of the project, which the hub does not tell its
+// printJSON prints a status with the paths of the project. The hub does not send the paths to
 // clients.
 func printJSON(out io.Writer, o daemonOptions, hub wire.HubStatus) error {
 	paths, err := o.Settings.Paths()
@@ -258,7 +259,7 @@ func printJSON(out io.Writer, o daemonOptions, hub wire.HubStatus) error {
 	return term.Raw(out, raw)
 }
 
-// printStatus prints a status for people.
+// printStatus prints a status as text.
 func printStatus(out io.Writer, hub wire.HubStatus) error {
 	x := hub.Subsystems
 	up := (time.Duration(hub.UptimeSeconds) * time.Second).String()
@@ -275,8 +276,8 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 	return err
 }
 
-// sayHub says what was done about a hub, or prints its status as JSON.
-func sayHub(out io.Writer, o daemonOptions, hub wire.HubStatus, what string) error {
+// printHub prints what was done to a hub, or its status as JSON.
+func printHub(out io.Writer, o daemonOptions, hub wire.HubStatus, what string) error {
 	if o.JSON() {
 		return term.Raw(out, hub.Raw)
 	}
@@ -284,13 +285,12 @@ func sayHub(out io.Writer, o daemonOptions, hub wire.HubStatus, what string) err
 	return err
 }
 
-// lookAgain is how long whoever waits for the hub's lock waits before it looks whether
-// another process has taken it in the moment in which it was free, of which nobody is
-// told. That is rare.
+// lookAgain is how often a caller that waits for the hub's lock checks whether another process
+// took it in the moment in which it was free. No notification covers that rare case.
 const lookAgain = time.Second
 
-// stopDaemon asks the project's hub to end, and waits until it has; note is told what is
-// waited for, if anything is. With force a hub that does not answer is killed.
+// stopDaemon asks the project's hub to end and waits until it has ended. It calls note with
+// what it waits for. With force it kills a hub that does not answer.
 func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (status wire.HubStatus, killed bool, err error) {
 	within := host.DrainWithin + s.AnswerWithin
 	if force {
@@ -313,7 +313,7 @@ func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, 
 	return status, false, err
 }
 
-// askToStop asks the hub to end, and waits until it has, or ctx ends.
+// askToStop asks the hub to end and waits until it has ended, or ctx ends.
 func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (wire.HubStatus, error) {
 	s = s.ForAnyBuild()
 	status, err := statusOfHub(ctx, s, p)
@@ -333,7 +333,7 @@ func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, f
 	if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
 		return status, err
 	}
-	<-connected.Done() // it ends its connections shortly before it gives up the lock
+	<-connected.Done() // the hub closes its connections shortly before it releases the lock
 	return status, awaitEnd(ctx, p, status.PID)
 }
 
@@ -342,7 +342,7 @@ func awaitEnd(ctx context.Context, p project.Project, pid int) error {
 	released := p.Released()
 	for {
 		select {
-		case <-released: // it was the hub's last deed
+		case <-released: // releasing the lock is the hub's last step
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -354,13 +354,12 @@ func awaitEnd(ctx context.Context, p project.Project, pid int) error {
 	}
 }
 
-// killedWithin is how long the kernel may take to end a process that was killed: a loaded
-// machine runs it first.
+// killedWithin is how long the kernel may take to end a killed process. On a loaded machine
+// that takes a while.
 const killedWithin = 30 * time.Second
 
-// killHub ends the process that is the hub and does not answer: by SIGTERM, and
-// if it has not ended then as long after it as a hub needs, by SIGKILL. The
-// status has no more than its process id.
+// killHub ends a hub process that does not answer. It sends SIGTERM and, after the time that a
+// hub needs to end, SIGKILL. The returned status only has the process id.
 func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, err error) {
 	pid, held := p.Holder(ctx)
 	if !held {
@@ -369,7 +368,7 @@ func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (st
 	if pid == 0 {
 		return status, fmt.Errorf("the hub does not answer, and nothing in %s says which process it is: end it yourself", p.StateDir)
 	}
-	process, err := os.FindProcess(pid) // the very one, where the system can hold one
+	process, err := os.FindProcess(pid) // a handle where the system has one, so that a reused pid is safe
 	if err != nil {
 		return status, cannotEnd(pid, err)
 	}
@@ -385,7 +384,7 @@ func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (st
 		}
 		if err = process.Signal(kill.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			err = cannotEnd(pid, err)
-			continue // not every system knows both
+			continue // not every system supports both
 		}
 		err = nil
 		ending, cancel := context.WithTimeout(ctx, kill.within)
@@ -401,7 +400,7 @@ func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (st
 	return status, err
 }
 
-// isHolder reports whether a process has the hub's lock, as far as anybody can tell.
+// isHolder reports whether a process has the hub's lock, as far as that can be seen.
 func isHolder(ctx context.Context, p project.Project, pid int) bool {
 	now, held := p.Holder(ctx)
 	return held && (now == pid || now == 0)
@@ -444,7 +443,7 @@ func newStop(o daemonOptions) *cobra.Command {
 			if killed {
 				what = "killed, since it did not answer"
 			}
-			return sayHub(cmd.OutOrStdout(), o, status, what)
+			return printHub(cmd.OutOrStdout(), o, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a hub that does not answer")

@@ -90,15 +90,15 @@ func newDoctorCommand(s *settings) *cobra.Command {
 
 // The checks of duet-rpc doctor: findings, problems and remedies.
 
-// A finding is one thing that was looked at.
+// finding is the result of one check.
 type finding struct {
 	Check string       `json:"check"`
 	State findingState `json:"state"`
 	Found string       `json:"found"`
-	Todo  string       `json:"todo,omitempty"` // what to do about it
+	Todo  string       `json:"todo,omitempty"` // the remedy
 }
 
-// A findingState says what a finding means for the user.
+// findingState says what a finding means for the user.
 type findingState string
 
 // The states of a finding.
@@ -108,9 +108,8 @@ const (
 	findingWrong findingState = "wrong"
 )
 
-// examine looks at everything. show gets the messages of the exchange with the
-// program, which is started as an editor would start it; version says which
-// program this is.
+// examine runs all checks. It starts the program as an editor would, and writes the messages
+// exchanged with it to show. version is the version of this program.
 func examine(s *hubprocess.Settings, version string, show io.Writer) []finding {
 	self, err := os.Executable()
 	if err != nil {
@@ -125,7 +124,7 @@ func examine(s *hubprocess.Settings, version string, show io.Writer) []finding {
 	}, examineSessions(s)...)
 }
 
-// checkPath looks whether an editor that starts "duet-rpc" gets this program.
+// checkPath checks whether an editor that starts "duet-rpc" gets this program.
 func checkPath(self string) finding {
 	f := finding{Check: "PATH"}
 	found, err := exec.LookPath("duet-rpc")
@@ -142,7 +141,7 @@ func checkPath(self string) finding {
 	return f
 }
 
-// checkLog looks whether the log can be written.
+// checkLog checks whether the log can be written.
 func checkLog(path string) finding {
 	f := finding{Check: "log", State: findingOK, Found: "standard error"}
 	if path == "" {
@@ -167,7 +166,7 @@ func checkLimits(s *hubprocess.Settings) finding {
 	}
 }
 
-// checkExchange starts the program as an editor would.
+// checkExchange starts the program as an editor would and talks to it.
 func checkExchange(self string, show io.Writer) finding {
 	f := finding{Check: "exchange", State: findingOK}
 	began := time.Now()
@@ -193,7 +192,7 @@ func printFindings(w io.Writer, findings []finding) error {
 	return term.Listing(w, rows)
 }
 
-// checkDatabase looks whether the database can be used, without changing it.
+// checkDatabase checks whether the database can be used, without changing it.
 func checkDatabase(p project.Project) finding {
 	f := finding{Check: "database", State: findingOK}
 	if !database.Exists(p) {
@@ -219,7 +218,7 @@ func checkDatabase(p project.Project) finding {
 	return f
 }
 
-// checkTree names the state directory that an earlier build has left in the project.
+// checkTree reports a state directory that an earlier build has left in the project.
 func checkTree(p project.Project) []finding {
 	dir := filepath.Join(p.Root, ".duet")
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
@@ -231,16 +230,16 @@ func checkTree(p project.Project) []finding {
 	}}
 }
 
-// exchangeTimeout bounds a whole exchange.
+// exchangeTimeout bounds the whole exchange.
 const exchangeTimeout = 10 * time.Second
 
-// step is one request of the exchange and what its reply must tell.
+// step is one request of the exchange and what its reply must contain.
 type step struct {
 	request string
 	check   func(result json.RawMessage, errorCode int) bool
 }
 
-// steps are what an editor might ask on its first day.
+// steps are requests that an editor typically sends first.
 var steps = []step{
 	{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`,
@@ -270,10 +269,10 @@ var steps = []step{
 	},
 }
 
-// exchange starts program as an editor would, goes through the steps, and
-// waits for its end. Each message goes to show. It returns how many requests
-// were answered as they should be. The program gets a project of its own: a slow one
-// would open its database before it ends, and doctor changes nothing in the user's project.
+// exchange starts program as an editor would, sends the requests of steps, and waits for the
+// program to end. It writes each message to show and returns how many requests were answered
+// as expected. The program gets a temporary project. Otherwise a slow program would open the
+// database of the user's project, which doctor must not change.
 func exchange(program string, show io.Writer) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTimeout)
 	defer cancel()
@@ -283,7 +282,7 @@ func exchange(program string, show io.Writer) (int, error) {
 	}
 	defer os.RemoveAll(root)
 	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error", "--root", root)
-	cmd.Env = append(os.Environ(), project.StateVariable+"="+filepath.Join(root, "state")) // so that nothing stays behind
+	cmd.Env = append(os.Environ(), project.StateVariable+"="+filepath.Join(root, "state")) // removed with root
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err
@@ -303,7 +302,7 @@ func exchange(program string, show io.Writer) (int, error) {
 	return n, err
 }
 
-// converse goes through the steps with a program that was started.
+// converse sends the requests of steps to the program.
 func converse(in io.Writer, out *frame.Reader, show io.Writer) (int, error) {
 	for i, s := range steps {
 		request := frame.Append(nil, frame.LSP, []byte(s.request))
@@ -320,7 +319,7 @@ func converse(in io.Writer, out *frame.Reader, show io.Writer) (int, error) {
 			time.Since(began).Round(10*time.Microsecond), indented(frame.Append(nil, frame.LSP, m.Body)))
 		var e struct{ Code int }
 		if m.Error != nil {
-			_ = json.Unmarshal(m.Error, &e) // code 0 if it is no error object; the check tells
+			_ = json.Unmarshal(m.Error, &e) // if this is no error object the code stays 0, and the check fails
 		}
 		if !s.check(json.RawMessage(m.Result), e.Code) {
 			return i, fmt.Errorf("request %d was answered with %s", i+1, m.Body)
@@ -329,21 +328,19 @@ func converse(in io.Writer, out *frame.Reader, show io.Writer) (int, error) {
 	return len(steps), nil
 }
 
-// indented shows a frame on a screen: its header lines, the blank one, its
-// body.
+// indented formats a frame for the screen: header lines, a blank line, and the body.
 func indented(raw []byte) string {
 	return "    " + strings.ReplaceAll(string(raw), "\r\n", "\n    ")
 }
 
 const (
-	// shownAccesses is how many times that agents asked for keys are shown.
+	// shownAccesses is how many key accesses are shown.
 	shownAccesses = 100
-	// readAccessesWithin is how long a database may take to tell of them.
+	// readAccessesWithin bounds reading them from the database.
 	readAccessesWithin = 20 * time.Second
 )
 
-// showKeyAccesses prints when agents of a project asked for API keys, and what
-// became of it.
+// showKeyAccesses prints when agents of a project asked for API keys, and the result.
 func showKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io.Writer) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -368,20 +365,19 @@ func showKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io
 	return table.Flush()
 }
 
-// serverTime is how long an MCP server may take to start and answer; some fetch
-// themselves first.
+// serverTime is how long an MCP server may take to start and answer; some download themselves
+// first.
 const serverTime = 10 * time.Second
 
-// A configuredServer is an MCP server, and the agents that are to use it in the
-// same environment.
+// configuredServer is an MCP server and the agents that use it in the same environment.
 type configuredServer struct {
 	catalog.MCPServer
 	env    process.Environment
 	agents []string
 }
 
-// checkServers asks the MCP servers of each agent that can be used whether they
-// work. What waits for trust is not part of the configuration in force.
+// checkServers checks the MCP servers of each usable agent. It skips configuration that is not
+// trusted yet.
 func checkServers(c *config.Config, root string) []finding {
 	var servers []*configuredServer
 	for _, a := range c.List() {
@@ -421,7 +417,7 @@ func checkServer(s *configuredServer, root string) finding {
 	return f
 }
 
-// environmentOf is an agent's environment but for the keys that it is given.
+// environmentOf returns an agent's environment without its API keys.
 func environmentOf(a config.Agent) process.Environment {
 	env := process.NewEnvironment()
 	for _, name := range a.EnvFrom {
@@ -432,7 +428,7 @@ func environmentOf(a config.Agent) process.Environment {
 	return process.NewEnvironment(env, a.Env)
 }
 
-// checkPreview looks whether the directory of [preview] is there, where one is configured.
+// checkPreview checks that the configured directory of [preview] exists.
 func checkPreview(c *config.Config, root string) []finding {
 	if c.Preview.Directory == nil {
 		return nil
@@ -448,8 +444,8 @@ func checkPreview(c *config.Config, root string) []finding {
 	return []finding{f}
 }
 
-// examineSessions looks at what sessions need: the project, its
-// configuration, its database, agents, and a run.
+// examineSessions checks what sessions need: the project, its configuration, its database,
+// agents, and a run.
 func examineSessions(s *hubprocess.Settings) []finding {
 	p, err := s.Project()
 	if err != nil {
@@ -479,7 +475,7 @@ func examineSessions(s *hubprocess.Settings) []finding {
 	return append(list, checkSession(s))
 }
 
-// checkHub looks whether a hub answers, and starts none.
+// checkHub checks whether a hub answers. It does not start one.
 func checkHub(s *hubprocess.Settings, p project.Project) finding {
 	f := finding{Check: "hub", State: findingOK}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.AnswerWithin)
@@ -494,7 +490,7 @@ func checkHub(s *hubprocess.Settings, p project.Project) finding {
 	switch {
 	case err == nil:
 		f.Found = strings.Join(append([]string{fmt.Sprintf("process %d, %s", status.PID, status.Version)}, status.Subsystems.IPC.Unserved...), "; ")
-		if len(status.Issues) > 0 { // they say what to do
+		if len(status.Issues) > 0 { // the issues include the remedy
 			f.State, f.Found = findingWrong, f.Found+": "+strings.ReplaceAll(strings.Join(status.Issues, "; "), "; `duet-rpc doctor` says more", "")
 		}
 	case errors.As(err, &nobody):
@@ -507,7 +503,7 @@ func checkHub(s *hubprocess.Settings, p project.Project) finding {
 	return f
 }
 
-// checkTrust looks whether the project's file waits for trust.
+// checkTrust checks whether the project's file waits for trust.
 func checkTrust(c *config.Config) finding {
 	f := finding{Check: "configuration", State: findingOK, Found: "nothing wrong"}
 	if len(c.Untrusted) > 0 {
@@ -517,7 +513,7 @@ func checkTrust(c *config.Config) finding {
 	return f
 }
 
-// checkAgents says which agents can be used.
+// checkAgents reports which agents can be used.
 func checkAgents(c *config.Config) finding {
 	var here []string
 	for _, a := range c.List() {
@@ -539,12 +535,12 @@ func checkAgents(c *config.Config) finding {
 	return f
 }
 
-// checkNode looks whether Node.js is too old for the current versions of agents.
+// checkNode checks whether Node.js is too old for the current versions of agents.
 func checkNode(c *config.Config) []finding {
 	ctx, cancel := context.WithTimeout(context.Background(), nodeTime)
 	defer cancel()
 	printed, err := exec.CommandContext(ctx, "node", "--version").Output()
-	if err != nil { // agents that need it say so themselves
+	if err != nil { // agents that need Node.js report that themselves
 		return nil
 	}
 	version := strings.TrimSpace(string(printed))
@@ -576,8 +572,7 @@ const nodeTime = 5 * time.Second
 // keyTime is how long commands that print keys may take.
 const keyTime = 10 * time.Second
 
-// checkKeys looks whether the agents that can be used get the API keys that are
-// configured for them.
+// checkKeys checks whether the usable agents get the API keys that are configured for them.
 func checkKeys(c *config.Config) (findings []finding) {
 	ctx, cancel := context.WithTimeout(context.Background(), keyTime)
 	defer cancel()
@@ -595,8 +590,8 @@ func checkKeys(c *config.Config) (findings []finding) {
 	return findings
 }
 
-// checkSession runs a prompt with the demo agent in a directory of its own,
-// so that database, executor and agent are seen at work.
+// checkSession runs a prompt with the demo agent in a temporary directory. This tests the
+// database, the executor and the agent.
 func checkSession(s *hubprocess.Settings) finding {
 	f := finding{Check: "session", State: findingOK}
 	began := time.Now()

@@ -22,7 +22,7 @@ prints JSON.
 
 `
 
-// TestCommandsDocument holds docs/cli.md to what the commands say of themselves.
+// TestCommandsDocument checks docs/cli.md against the help of the commands.
 func TestCommandsDocument(t *testing.T) {
 	var page bytes.Buffer
 	page.WriteString(documentIntroduction)
@@ -53,7 +53,8 @@ var (
 	synopsis       = regexp.MustCompile(`### Synopsis\n\n`)
 )
 
-// commandSection leaves out of a command's Markdown what the page says once, and links.
+// commandSection removes from a command's Markdown the parts that the page has only once, and
+// the links.
 func commandSection(text string) string {
 	for _, needless := range []*regexp.Regexp{inheritedFlags, seeAlso, synopsis} {
 		text = needless.ReplaceAllString(text, "")

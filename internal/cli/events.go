@@ -52,7 +52,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 			if o.since < 0 {
 				return errors.New("--since must be 0 or more")
 			}
-			for _, t := range o.types { // a hub ignores what it does not know
+			for _, t := range o.types { // the hub ignores unknown types
 				if !slices.Contains(protocol.EventTypes, t) {
 					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(protocol.EventTypes, ", "))
 				}
@@ -78,7 +78,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskCandidates))
 	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		before := word[:strings.LastIndex(word, ",")+1] // the types that are there already
+		before := word[:strings.LastIndex(word, ",")+1] // the types before the last comma
 		var out []string
 		for _, t := range protocol.EventTypes {
 			out = append(out, before+t)
@@ -88,7 +88,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// followEvents prints events until it is interrupted, or nobody reads them.
+// followEvents prints events until it is interrupted or its output is closed.
 func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions, since *int64) error {
 	ctx, stop := term.WhileRead(ctx, cmd.OutOrStdout())
 	defer stop()
@@ -98,7 +98,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		}
 	})
 	defer off()
-	shown := make(map[string]bool) // open questions are shown again whenever the connection is
+	shown := make(map[string]bool) // the hub sends open questions again after each reconnect
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
 		if e.Type == protocol.TypeApproval {
 			id := wire.DataOf(e).ApprovalID
@@ -121,9 +121,8 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	}
 }
 
-// printLog prints the log from a number on to where its end is now. What does
-// not fit the filters is left out here, not by the hub: only who sees all
-// events sees where the log ends.
+// printLog prints the log from event number o.since to its current end. It filters here and
+// not in the hub, because only a subscription to all events shows where the log ends.
 func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
 	session := ""
 	if o.session != "" {
@@ -142,7 +141,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	}
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
-	done, over := make(chan struct{}), false // over is for the handler alone
+	done, over := make(chan struct{}), false // only the handler uses over
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &o.since}, func(e client.Event) {
 		if over {
 			return
@@ -151,7 +150,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		if e.Type == client.TypeLagged {
 			at = d.ToSeq
 		}
-		// Questions that wait are shown once more, beside the log.
+		// Open questions are sent once more, apart from the log.
 		chosen := (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
 		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
 			printEvent(cmd.OutOrStdout(), e, s.JSON)
@@ -175,12 +174,12 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	}
 }
 
-// Printing of events, a line each.
+// Printing of events, one line each.
 
-// printEvent prints an event on a line: for people, or as JSON.
+// printEvent prints an event on one line, as text or as JSON.
 func printEvent(out io.Writer, e client.Event, asJSON bool) {
 	if asJSON {
-		line, _ := json.Marshal(struct { // it came as JSON
+		line, _ := json.Marshal(struct { // the values were decoded from JSON, so this cannot fail
 			Seq       int64           `json:"seq"`
 			Type      string          `json:"type"`
 			Timestamp time.Time       `json:"timestamp"`
@@ -197,12 +196,12 @@ func printEvent(out io.Writer, e client.Event, asJSON bool) {
 		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(d.TaskID, "-")), gist(e, d)), " "))
 }
 
-// gist is what is worth telling of an event, in a line.
+// gist returns a summary of an event in one line.
 func gist(e client.Event, d wire.EventData) string {
 	switch e.Type {
 	case protocol.TypeStatus:
 		text := d.State
-		if d.OldState != "" { // else it is new
+		if d.OldState != "" { // without it the session is new
 			text = d.OldState + " → " + text
 		}
 		if why := cmp.Or(d.Error, d.Reason); why != "" {
@@ -242,7 +241,7 @@ func gist(e client.Event, d wire.EventData) string {
 			return term.Short("mode " + d.AgentMode)
 		}
 	case protocol.TypeAgentSession:
-		return term.Short(toldOf(d.AgentSession))
+		return term.Short(summaryOfReport(d.AgentSession))
 	case protocol.TypeDeleted:
 		return term.Short(strings.Join(d.TaskIDs, ", "))
 	case protocol.TypeIteration:
@@ -260,7 +259,7 @@ func gist(e client.Event, d wire.EventData) string {
 	return term.Short(withoutIDs(e.Data))
 }
 
-// withoutIDs is the data of an event without the ids that say whose it is.
+// withoutIDs returns the data of an event without the ids of its session and task.
 func withoutIDs(data json.RawMessage) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) != nil {
@@ -269,12 +268,12 @@ func withoutIDs(data json.RawMessage) string {
 	for _, id := range []string{"session_id", "run_id", "task_id", "thread_id", "claude_session_id"} {
 		delete(members, id)
 	}
-	rest, _ := json.Marshal(members) // it came as JSON
+	rest, _ := json.Marshal(members) // the values were decoded from JSON, so this cannot fail
 	return term.Inert(rest)
 }
 
-// toldOf is what an agent has told of its session.
-func toldOf(s protocol.AgentSession) string {
+// summaryOfReport returns a summary of what an agent has reported about its session.
+func summaryOfReport(s protocol.AgentSession) string {
 	var parts []string
 	if s.Mode != nil && s.Mode.Current != "" {
 		parts = append(parts, "mode "+s.Mode.Current)
@@ -296,7 +295,7 @@ func toldOf(s protocol.AgentSession) string {
 	return strings.Join(parts, ", ")
 }
 
-// below is what stands before the words of a sub-agent.
+// below returns the prefix for text of a sub-agent.
 func below(d wire.EventData) string {
 	if d.ParentTool == "" {
 		return ""

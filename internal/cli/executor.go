@@ -27,9 +27,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// newExecutorCommand makes the command that the hub starts to run agents. It
-// serves the link that the hub left in a descriptor; standard input and output
-// are not used, and the log goes to standard error.
+// newExecutorCommand returns the command that the hub starts to run agents. It serves the link
+// to the hub on an inherited file descriptor. It does not use standard input and output, and
+// logs to standard error.
 func newExecutorCommand(*settings) *cobra.Command {
 	return &cobra.Command{
 		Use:    "executor",
@@ -41,14 +41,14 @@ func newExecutorCommand(*settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// The hub may die before us, and its end of standard error with
-			// it; we still have agents to end then. Notify, not Ignore: what
-			// is ignored stays ignored in child processes.
+			// The hub may die first and close its end of standard error. This process must
+			// survive SIGPIPE then, because it still has to end its agents. It uses Notify,
+			// not Ignore, because child processes inherit ignored signals.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			level := slog.LevelInfo
-			if flag := cmd.Flag("log-level"); flag != nil { // the root's
+			if flag := cmd.Flag("log-level"); flag != nil { // a flag of the root command
 				if err := level.UnmarshalText([]byte(flag.Value.String())); err != nil {
 					return err
 				}
@@ -56,7 +56,7 @@ func newExecutorCommand(*settings) *cobra.Command {
 			log := logging.Open(logging.Options{Level: level, NoColor: true})
 			defer log.Close(logGrace)
 			options := executor.Options{Logger: log.Logger}
-			const self = "/proc/self/exe" // this program, also when its file was replaced
+			const self = "/proc/self/exe" // this program, even if its file was replaced
 			if _, err := os.Stat(self); err == nil && runtime.GOOS == "linux" {
 				options.Subreaper = []string{self, "subreaper"}
 			}
@@ -65,19 +65,19 @@ func newExecutorCommand(*settings) *cobra.Command {
 	}
 }
 
-// newSubreaperCommand makes the command that the executor starts to run a command of the
+// newSubreaperCommand returns the command that the executor starts to run a command of the
 // configuration.
 func newSubreaperCommand(*settings) *cobra.Command {
 	return &cobra.Command{
 		Use:                "subreaper",
 		Short:              "Run a command and end all that it starts (started by duet-rpc itself)",
 		Hidden:             true,
-		DisableFlagParsing: true, // the arguments are the command's
+		DisableFlagParsing: true, // the arguments belong to the command
 		RunE:               func(_ *cobra.Command, args []string) error { return process.RunSubreaper(args) },
 	}
 }
 
-// newDemoAgentCommand makes the command that is an agent itself.
+// newDemoAgentCommand returns the command that runs the demo agent.
 func newDemoAgentCommand(s *settings) *cobra.Command {
 	protocol := demoagent.NewestProtocol
 	cmd := &cobra.Command{
@@ -142,7 +142,7 @@ Exit status: 0 whichever way the session ended; 1 if it could not start.`,
 	}
 }
 
-// duet-rpc mcp: Duet as a server of the Model Context Protocol.
+// duet-rpc mcp: Duet as an MCP server.
 
 const mcpHelp = `Be a server of the Model Context Protocol on standard input and output, for agents
 that were not started by Duet: they ask through the project's inbox, and see what
@@ -161,7 +161,7 @@ agent goes: one of the same name that asks the same again gets the answer.
 
 Exit status: 0 when the agent has gone; 1 if it could not start.`
 
-// newMCP makes the command.
+// newMCP returns the mcp command.
 func newMCP(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "mcp",
@@ -171,12 +171,12 @@ func newMCP(s *settings) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			own := s.Settings
-			if !s.LevelGiven(cmd) { // agents show their users what a server writes to standard error
+			if !s.LevelGiven(cmd) { // agents show their users a server's standard error
 				own.LogLevel = logging.Level(slog.LevelWarn)
 			}
 			directory, err := os.Getwd()
 			if err != nil {
-				directory = "" // the project's root will do
+				directory = "" // use the project's root
 			}
 			return host.ServeThrough(cmd.Context(), &s.Settings, own.OpenLog(), func(ctx context.Context, agent server.Transport, hub *client.Client, log *logging.Log) error {
 				return serveTools(ctx, agent, hub, toolsOptions{Version: s.Version, Logger: log.Logger, CWD: directory})
@@ -185,7 +185,7 @@ func newMCP(s *settings) *cobra.Command {
 	}
 }
 
-// duet-rpc acp: Duet as an agent of editors that speak the Agent Client Protocol.
+// duet-rpc acp: Duet as an ACP agent for editors.
 
 const help = `Be an agent for an editor that speaks the Agent Client Protocol, on standard input
 and output: Zed, JetBrains, agent-shell, CodeCompanion and others. The editor
@@ -199,7 +199,7 @@ and questions stay open; another editor, or duet-rpc itself, goes on with them.
 
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 
-// newACP makes the command.
+// newACP returns the acp command.
 func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string), login acpLogin) *cobra.Command {
 	var o acpagent.Options
 	var signsIn bool
@@ -215,7 +215,7 @@ func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, ag
 			}
 			return host.ServeThrough(cmd.Context(), s, openLog(s, levelGiven(cmd)), func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
 				if !cmd.Flags().Changed("saved-files") {
-					if c, err := s.Config(); err == nil { // the hub tells what is wrong with it
+					if c, err := s.Config(); err == nil { // the hub reports what is wrong with the configuration
 						o.SavedFiles = c.ACP.SavedFiles
 					}
 				}
@@ -236,13 +236,13 @@ func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, ag
 	return cmd
 }
 
-// longestPrompt is how long a message of an editor may be, in bytes: 20 MiB of images
-// in base64.
+// longestPrompt limits a message of an editor, in bytes. It has room for 20 MiB of images in
+// base64.
 const longestPrompt = 32 << 20
 
-// openLog opens the log. Editors show their users what an agent writes to standard
-// error, so it is what is wrong unless the user wants more; a daemon that is started
-// logs as the settings say.
+// openLog opens the log. Editors show their users an agent's standard error, so the level is
+// warnings or above unless the user sets one. A daemon that is started logs as the settings
+// say.
 func openLog(s *hubprocess.Settings, levelGiven bool) *logging.Log {
 	own := *s
 	if !levelGiven {
@@ -251,11 +251,11 @@ func openLog(s *hubprocess.Settings, levelGiven bool) *logging.Log {
 	return own.OpenLog()
 }
 
-// A acpLogin signs in to an agent in this terminal. Where it has several ways and none is
-// named, it lists them on out, and its error is a [agentlink.UnknownMethodError].
+// acpLogin signs in to an agent in this terminal. If the agent has several methods and none is
+// named, it lists them on out and returns a [agentlink.UnknownMethodError].
 type acpLogin func(ctx context.Context, out *os.File, agent, method string) error
 
-// signIn signs in to the agent that is behind sessions.
+// signIn signs in to the agent that runs the sessions.
 func signIn(cmd *cobra.Command, s *hubprocess.Settings, agent string, login acpLogin) error {
 	if agent == "" {
 		c, err := s.Config()
@@ -270,7 +270,7 @@ func signIn(cmd *cobra.Command, s *hubprocess.Settings, agent string, login acpL
 		return err
 	}
 	fmt.Fprintf(os.Stdout, "Which one? [%s] ", several.Known[0])
-	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // what cannot be read names none
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // an unreadable answer names no method
 	method := strings.TrimSpace(line)
 	if line == "" {
 		return err

@@ -14,11 +14,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// Help of commands, and messages about wrong flags.
+// Help texts, and messages about wrong flags.
 
-// Flags are explained where they are defined: those that all commands share in the
-// help of the program, which ends with what its environment may say, and in that of
-// a command its own.
+// Flags are explained once. The program's help has the flags that all commands share, and ends
+// with the environment variables. A command's help has its own flags.
 const (
 	helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
@@ -68,7 +67,7 @@ Environment:
 A flag wins over the environment.
 `
 
-// installUsage makes a program and its commands explain themselves.
+// installUsage sets the help templates of the program and its commands.
 func installUsage(root *cobra.Command) {
 	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + environmentHelp + "{{end}}")
 	root.SetUsageTemplate(usageTemplate)
@@ -76,7 +75,7 @@ func installUsage(root *cobra.Command) {
 	fitHelp(root)
 }
 
-// explainFlag is an error of the flags without the words of Go's parsers.
+// explainFlag rewrites a flag error without the jargon of Go's parsers.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	switch {
@@ -91,8 +90,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// takes says what a flag takes, of which something else was refused with an error;
-// "" if the error says so.
+// takes says which values a flag takes, for a value that was refused with an error. It is ""
+// if the error already says so.
 func takes(flag *pflag.Flag, refused error) string {
 	switch flag.Value.Type() {
 	case "bool":
@@ -109,10 +108,10 @@ func takes(flag *pflag.Flag, refused error) string {
 	return ""
 }
 
-// together is what cobra says of flags that exclude each other.
+// together matches cobra's error for flags that exclude each other.
 var together = lazyregexp.New(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
 
-// explainUsage is an error of the command line in plain words, or as it is.
+// explainUsage rewrites an error of the command line in plain words, or returns it unchanged.
 func explainUsage(err error) error {
 	if err == nil {
 		return nil
@@ -124,8 +123,8 @@ func explainUsage(err error) error {
 	return fmt.Errorf("--%s cannot be given together", strings.Join(strings.Fields(given[1]), " and --"))
 }
 
-// refuseUnknown makes the commands that cobra adds refuse what they do not know, as
-// the program's own do by noArguments.
+// refuseUnknown makes the commands that cobra adds refuse unknown arguments, as noArguments
+// does for the program's own commands.
 func refuseUnknown(root *cobra.Command, noArguments cobra.PositionalArgs) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -151,7 +150,7 @@ func refuseUnknown(root *cobra.Command, noArguments cobra.PositionalArgs) {
 	}
 }
 
-// fitHelp has the help of a program and its commands fit the terminal.
+// fitHelp wraps the help of the program and its commands to the width of the terminal.
 func fitHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -165,11 +164,11 @@ func fitHelp(root *cobra.Command) {
 	})
 }
 
-// farIn is from where a line goes on with the one above, rather than beginning one.
+// farIn is the indentation from which a line continues the one above.
 const farIn = 12
 
-// fit breaks the lines of a help that are wider than so many columns. Words under a
-// name stay under it; lines of a paragraph that has one too wide are filled anew.
+// fit wraps the lines of a help text that are wider than columns. Continued lines of an entry
+// stay indented; a paragraph with a line that is too wide is filled again.
 func fit(text string, columns int) string {
 	if columns <= 0 {
 		return text
@@ -198,8 +197,7 @@ func fit(text string, columns int) string {
 	return strings.Join(out, "\n")
 }
 
-// goesOn tells whether a line is of the paragraph, or of the entry of a list, that
-// begins with first.
+// goesOn reports whether a line belongs to the paragraph or list entry that begins with first.
 func goesOn(first, line string) bool {
 	switch depth := indentOf(line); {
 	case line == "" || first == "":
@@ -222,8 +220,8 @@ func tooWide(lines []string, columns int) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// under is what stands before a line that goes on with one: spaces up to the text
-// behind a name, or a little more than before the name where there is little room.
+// under returns the indentation of lines that continue the given one: up to the text after a
+// name, or slightly more than the name's if there is little room.
 func under(line string, columns int) string {
 	depth := indentOf(line)
 	if depth == 0 {

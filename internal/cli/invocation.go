@@ -25,13 +25,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// What all commands share: global flags, arguments, and the connection to the project's hub.
+// Shared by all commands: global flags, arguments, and the connection to the project's hub.
 
-// suggestsWithin is how many letters may be wrong in a command for it to be suggested.
+// suggestsWithin is the largest edit distance at which a command is suggested.
 const suggestsWithin = 2
 
-// noArguments refuses arguments, and knows that a word after the program's
-// name was meant as a command.
+// noArguments refuses arguments. It treats a word after the program's name as a misspelled
+// command.
 func noArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -54,7 +54,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
 }
 
-// exactly wants as many arguments as there are names.
+// exactly requires one argument for each name.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {
@@ -64,7 +64,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// atLeast wants arguments by these names, and takes more of the last.
+// atLeast requires an argument for each name, and accepts more of the last.
 func atLeast(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
@@ -79,8 +79,8 @@ func atLeast(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// fullPath is a directory as the hub understands it, which works in another
-// one. The shell knows what ~ means, and so does the hub.
+// fullPath makes a directory absolute, because the hub works in another one. It keeps a
+// leading ~, which the hub expands.
 func fullPath(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, "~") {
 		return path, nil
@@ -92,7 +92,7 @@ func fullPath(path string) (string, error) {
 	return full, nil
 }
 
-// fullDirectories are directories that an agent may use, as the hub understands them.
+// fullDirectories makes the directories that an agent may use absolute.
 func fullDirectories(dirs []string) ([]string, error) {
 	var full []string
 	for _, dir := range dirs {
@@ -108,7 +108,7 @@ func fullDirectories(dirs []string) ([]string, error) {
 	return full, nil
 }
 
-// commandGroup is a command that only has others below it.
+// commandGroup returns a command that only has subcommands.
 func commandGroup(use, title, help string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help, Args: noArguments,
@@ -118,8 +118,8 @@ func commandGroup(use, title, help string, commands ...*cobra.Command) *cobra.Co
 	return cmd
 }
 
-// askYes asks on the terminal. No answer is no, which the error says in words,
-// and where nobody can be asked what to run again.
+// askYes asks on the terminal. Any answer but yes returns an error that says no. Without a
+// terminal, the error says what to run instead.
 func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 	if s.JSON || !term.IsTerminal(os.Stdin) {
 		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
@@ -131,7 +131,7 @@ func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 	return errors.New(no)
 }
 
-// hubStatusHelp is what the commands over a hub have in common.
+// hubStatusHelp is the help text on exit statuses that the commands over a hub share.
 const hubStatusHelp = `
 This talks to the project's hub, and starts a daemon if none runs. With --json the
 hub's answer is printed unchanged.
@@ -139,14 +139,14 @@ hub's answer is printed unchanged.
 Exit status: 0 if it succeeded; 1 if it was refused or failed, or no hub answers;
 130 if you interrupted it (C-c twice ends at once).`
 
-// withHub runs do with a connection to the project's hub, until a signal
-// comes. What the hub refuses is said in its own words.
+// withHub runs do with a connection to the project's hub, until a signal arrives. Errors of
+// the hub are reworded for the user.
 func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	return turn.InWords(connected(cmd, s, do, opts...))
 }
 
-// askHub calls a method of the project's hub, and prints what it answers: by print,
-// or with --json as it came.
+// askHub calls a method of the project's hub and prints the result: with print, or unchanged
+// with --json.
 func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, print func(R) error) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		r, raw, err := wire.Call[R](ctx, c, method, params)
@@ -160,7 +160,7 @@ func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, p
 	})
 }
 
-// connected is [withHub] that leaves errors as they are.
+// connected is [withHub] without rewording errors.
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
@@ -172,14 +172,14 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	return err
 }
 
-// commandBegins is the annotation of a command that can be the first in a project.
+// commandBegins annotates a command that can be the first in a project.
 const commandBegins = "begins"
 
-// begins are the annotations of a command that can be the first in a project: others are refused
-// where nothing is kept.
+// begins returns the annotations of a command that can be the first in a project. Other
+// commands are refused if the project has no state.
 func begins() map[string]string { return map[string]string{commandBegins: "work"} }
 
-// progress says something beside the result.
+// progress prints a progress message, apart from the result.
 func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
 	if !s.JSON {
 		side := cmd.ErrOrStderr()
@@ -187,26 +187,27 @@ func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
 	}
 }
 
-// An exitStatus ends the process with a status, and nothing more is said.
+// exitStatus ends the process with this status and no message.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// oneOf adds a flag that takes one of some words; the hub refuses others.
+// oneOf adds a flag with a fixed set of words, which completion offers. The hub refuses other
+// words.
 func oneOf(cmd *cobra.Command, value *string, name, usage string, words ...string) {
 	cmd.Flags().StringVar(value, name, "", usage+": "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// directories lets flags complete names of directories.
+// directories makes flags complete names of directories.
 func directories(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	}
 }
 
-// otherName is the command that does what a word says under which people may look for it, since another
-// program has it under that name; "" where there is none. under is the path of the command before the word.
+// otherName returns the command that does what another program calls word, or "". under is the
+// path of the command before the word.
 func otherName(under, word string) string {
 	switch under + " " + word {
 	case "duet-rpc chat", "duet-rpc exec", "duet-rpc run":
@@ -291,7 +292,7 @@ func otherName(under, word string) string {
 	return ""
 }
 
-// settings are what flags and environment say. They are complete when a command runs.
+// settings are the values of flags and environment. They are complete when a command runs.
 type settings struct {
 	hubprocess.Settings
 
@@ -299,7 +300,7 @@ type settings struct {
 	Stdio bool // serve on standard input and output, even if they are a terminal
 }
 
-// environment names the variable that stands in for a flag.
+// environment maps a flag to the variable that replaces it.
 var environment = map[string]string{
 	"log-level":        "DUET_RPC_LOG_LEVEL",
 	"root":             "DUET_ROOT",
@@ -308,7 +309,7 @@ var environment = map[string]string{
 	"max-header-bytes": "DUET_RPC_MAX_HEADER_BYTES",
 }
 
-// AddFlags adds the flags that all commands have.
+// AddFlags adds the flags that all commands share.
 func (s *settings) AddFlags(root *cobra.Command) {
 	s.LogLevel = logging.Level(slog.LevelInfo)
 	s.Limits = frame.Limits{MaxFrame: frame.DefaultMaxFrame, MaxHeader: frame.DefaultMaxHeader, Timeout: frame.DefaultTimeout}
@@ -325,14 +326,14 @@ func (s *settings) AddFlags(root *cobra.Command) {
 	f.Var((*bytesValue)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")
 	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
 	_ = f.MarkHidden("answer-within")                                                                           // for tests
-	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // names of files
+	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // completes file names
 	directories(root, "root")
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return s.LogLevel.Accepted(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// Complete takes from the environment what no flag said.
+// Complete sets flags that were not given from the environment.
 func (s *settings) Complete(cmd *cobra.Command) error {
 	for _, flag := range slices.Sorted(maps.Keys(environment)) {
 		name := environment[flag]
@@ -350,7 +351,7 @@ func (s *settings) Complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// LevelGiven reports whether the user has said how much is logged.
+// LevelGiven reports whether the user has set the log level.
 func (s *settings) LevelGiven(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("log-level") || os.Getenv(environment["log-level"]) != ""
 }
@@ -363,7 +364,7 @@ var (
 	_ pflag.Value = (*bytesValue)(nil)
 )
 
-// levelValue is how much is logged, by its name.
+// levelValue is a flag whose value is the name of a log level.
 type levelValue logging.Level
 
 // String implements pflag.Value.
@@ -377,10 +378,10 @@ func (l *levelValue) Set(text string) error {
 	return (*logging.Level)(l).UnmarshalText([]byte(text))
 }
 
-// durationValue is a positive duration; a number alone means seconds.
+// durationValue is a flag for a positive duration; a plain number means seconds.
 type durationValue time.Duration
 
-// String implements pflag.Value. None is "", of which help says nothing.
+// String implements pflag.Value. Without a duration it returns "", which help does not print.
 func (d *durationValue) String() string {
 	if *d == 0 {
 		return ""
@@ -404,7 +405,7 @@ func (d *durationValue) Set(text string) error {
 	return nil
 }
 
-// bytesValue is a positive number of bytes.
+// bytesValue is a flag for a positive number of bytes.
 type bytesValue int
 
 // String implements pflag.Value.
@@ -424,8 +425,8 @@ func (b *bytesValue) Set(text string) error {
 	return nil
 }
 
-// agentOptionsValue are the values of a flag that sets options of an agent, ID=VALUE each, by
-// their ids.
+// agentOptionsValue parses the values of a flag that sets agent options, ID=VALUE each, into a
+// map by id.
 func agentOptionsValue(flags []string) (map[string]string, error) {
 	values := make(map[string]string, len(flags))
 	for _, text := range flags {

@@ -21,14 +21,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// shapes are what one long line consists of.
+// shapes are repeated to make one long line.
 var shapes = []string{
 	"a", "lorem ipsum ", "1", "a:1", "1:", "(", "[", "]", "[a](", "![", "<", "<a ", "/", "\\", ".", "-", "a/", "a.b", "`", "`a", "~", "*", "*a ", "_a", ">", "|",
 	"http://", "&", " ", "\t", "\r", "\x1b[", "\x1b[31ma", "\x1b]0;", "+", "=", "\u200b", "é", "\"", "'", "$(", "{", "a;", "a && ",
 }
 
-// TestLongLinesTakeLinearTime gives one line of 5 MB to each function that reads text of agents
-// and tools. Linear work takes a second or so; quadratic work takes hours.
+// TestLongLinesTakeLinearTime passes one line of 5 MB to each function that reads text of
+// agents and tools. Linear work takes about a second; quadratic work takes hours.
 func TestLongLinesTakeLinearTime(t *testing.T) {
 	const length, patience = 5 << 20, 5 * time.Minute
 	marks := visible.ForLocale(func(string) string { return "C.UTF-8" })

@@ -18,11 +18,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// Duet as a server of the Model Context Protocol
-// (https://modelcontextprotocol.io/specification/2025-11-25): tools for agents that speak no other
-// protocol. They ask people through the inbox and show what is running.
+// Duet as an MCP server (https://modelcontextprotocol.io/specification/2025-11-25): tools for
+// agents that speak no other protocol. They ask the user through the inbox and show what is
+// running.
 
-// Codes of the hub's errors.
+// Error codes of the hub.
 const (
 	codePermissionDenied = -32003
 	codeTaskCancelled    = -32004
@@ -34,8 +34,8 @@ const (
 	toolAsk        = "ask_user"
 )
 
-// progressEvery is how often an agent that wants to know is told that its question
-// waits.
+// progressEvery is how often an agent that sent a progress token is notified that its question
+// is still open.
 const progressEvery = 15 * time.Second
 
 func (t *tools) addQuestions(s *mcp.Server) {
@@ -57,19 +57,19 @@ type permissionArguments struct {
 	ToolUseID string          `json:"tool_use_id"`
 }
 
-// A verdict is what an agent is told, as Claude Code reads it.
+// verdict is the result for the agent, in Claude Code's format.
 type verdict struct {
 	Behavior     string          `json:"behavior"` // allow or deny
 	UpdatedInput json.RawMessage `json:"updatedInput,omitempty"`
 	Message      string          `json:"message,omitempty"`
 }
 
-// requestPermission asks whether a tool may run. Whatever hinders that is a denial: an
-// agent is not to take an error for leave.
+// requestPermission asks whether a tool may run. Any error is a denial, so that no agent takes
+// an error for permission.
 func (t *tools) requestPermission(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var p permissionArguments
 	if err := json.Unmarshal(r.Params.Arguments, &p); err != nil || p.Tool == "" {
-		return mcptoolsTold(verdict{Behavior: "deny", Message: "tool_name and input are needed: the tool, and its input as an object"})
+		return verdictResult(verdict{Behavior: "deny", Message: "tool_name and input are needed: the tool, and its input as an object"})
 	}
 	if len(p.Input) == 0 || string(p.Input) == "null" {
 		p.Input = json.RawMessage("{}")
@@ -84,19 +84,19 @@ func (t *tools) requestPermission(ctx context.Context, r *mcp.CallToolRequest) (
 		if err := json.Unmarshal(answer, &given); err != nil {
 			return nil, err
 		}
-		return mcptoolsTold(verdict{Behavior: "allow", UpdatedInput: json.RawMessage(cmp.Or(string(given.UpdatedInput), string(p.Input)))})
+		return verdictResult(verdict{Behavior: "allow", UpdatedInput: json.RawMessage(cmp.Or(string(given.UpdatedInput), string(p.Input)))})
 	case ctx.Err() != nil || t.hasLeft():
 		return nil, err
 	case errors.As(err, &refused):
-		return mcptoolsTold(verdict{Behavior: "deny", Message: refused.Message})
+		return verdictResult(verdict{Behavior: "deny", Message: refused.Message})
 	}
-	return mcptoolsTold(verdict{Behavior: "deny", Message: "nobody could be asked: " + err.Error()})
+	return verdictResult(verdict{Behavior: "deny", Message: "nobody could be asked: " + err.Error()})
 }
 
-func mcptoolsTold(v verdict) (*mcp.CallToolResult, error) {
+func verdictResult(v verdict) (*mcp.CallToolResult, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // a command is to come back as it was
+	encoder.SetEscapeHTML(false) // the command must come back unchanged
 	if err := encoder.Encode(v); err != nil {
 		return nil, err
 	}
@@ -148,8 +148,8 @@ func (t *tools) hasLeft() bool {
 	}
 }
 
-// ask asks people, and waits. If the agent takes the question back, it ends; if the agent
-// goes, it stays open.
+// ask asks the user and waits. If the agent cancels the question, it is withdrawn. If the
+// agent disconnects, it stays open.
 func (t *tools) ask(ctx context.Context, r *mcp.CallToolRequest, method string, params map[string]any) (json.RawMessage, error) {
 	params["keep"], params["thread"] = true, t.thread(r)
 	if t.opts.CWD != "" {
@@ -193,10 +193,10 @@ func (t *tools) ask(ctx context.Context, r *mcp.CallToolRequest, method string, 
 	}
 }
 
-// askHub asks a hub, and the next one where that ends before there is an answer: the
-// question is kept, and goes on there.
+// askHub calls a hub. If the hub ends before it answers, askHub calls the next one, because
+// the question is stored and stays open there.
 func (t *tools) askHub(ctx context.Context, method string, params map[string]any) (json.RawMessage, error) {
-	const pause = 300 * time.Millisecond // for a hub that is ending to have gone
+	const pause = 300 * time.Millisecond // time for an ending hub to exit
 	for {
 		var answer json.RawMessage
 		err := t.hub.Call(ctx, method, params, &answer, client.WithTimeout(0))
@@ -214,8 +214,8 @@ func (t *tools) askHub(ctx context.Context, method string, params map[string]any
 	}
 }
 
-// thread is the conversation in which an agent's questions are: of all agents of a name,
-// so that one that is started again finds the answers to what it asked before.
+// thread returns the conversation for an agent's questions. All agents of a name share it, so
+// that a restarted agent finds the answers to its earlier questions.
 func (t *tools) thread(r *mcp.CallToolRequest) string {
 	name := "agents"
 	if p := r.Session.InitializeParams(); p != nil && p.ClientInfo != nil && p.ClientInfo.Name != "" {
@@ -226,15 +226,15 @@ func (t *tools) thread(r *mcp.CallToolRequest) string {
 
 const instructions = `Duet asks the people at the project for you, in their editor or shell. request_permission asks whether a tool may run (in Claude Code: --permission-prompt-tool), ask_user asks anything. Both wait for as long as it takes. The other tools show what agents do in the project, and change nothing.`
 
-// toolsOptions say how tools are served.
+// toolsOptions configure the server.
 type toolsOptions struct {
 	Version string
 	Logger  *slog.Logger
-	CWD     string // where the agent works: paths and rules are read there; "": the project's root
+	CWD     string // the agent's working directory, against which paths and rules are read; "": the project's root
 }
 
-// serveTools serves the agent at the other end of a stream until it goes, or ctx ends. Then
-// what it has asked stays open, and the hub's client is closed.
+// serveTools serves the agent on a stream until it disconnects or ctx ends. The agent's
+// questions stay open then, and the hub's client is closed.
 func serveTools(ctx context.Context, agent io.ReadWriteCloser, hub *client.Client, o toolsOptions) error {
 	t := &tools{hub: hub, opts: o, gone: make(chan struct{})}
 	s := mcp.NewServer(&mcp.Implementation{Name: "duet", Title: "Duet", Version: o.Version}, &mcp.ServerOptions{
@@ -245,7 +245,7 @@ func serveTools(ctx context.Context, agent io.ReadWriteCloser, hub *client.Clien
 	defer context.AfterFunc(ctx, t.leave)()
 	err := s.Run(ctx, &mcp.IOTransport{Reader: &watched{agent, t.leave}, Writer: agent, MaxLineLength: mostLine})
 	t.leave()
-	hub.Close() // not cancelled: what was asked is kept
+	hub.Close() // without cancelling, so that the hub keeps the questions
 	t.asking.Wait()
 	if ctx.Err() != nil {
 		return nil
@@ -253,23 +253,24 @@ func serveTools(ctx context.Context, agent io.ReadWriteCloser, hub *client.Clien
 	return err
 }
 
-// mostLine is how long a message of an agent may be, in bytes.
+// mostLine limits a message of an agent, in bytes.
 const mostLine = 32 << 20
 
-// tools are what an agent may call.
+// tools are the tools that an agent can call.
 type tools struct {
 	hub  *client.Client
 	opts toolsOptions
 
-	gone    chan struct{} // closed when the agent has gone
+	gone    chan struct{} // closed when the agent has disconnected
 	leaving sync.Once
-	asking  sync.WaitGroup // requests of questions
+	asking  sync.WaitGroup // requests that ask questions
 }
 
-// leave says that the agent has gone.
+// leave records that the agent has disconnected.
 func (t *tools) leave() { t.leaving.Do(func() { close(t.gone) }) }
 
-// watched is a stream of which it is known that it has ended, before who reads it knows.
+// watched is a stream that reports its end as soon as it is read, before the MCP server
+// handles it.
 type watched struct {
 	io.ReadWriteCloser
 	ended func()
@@ -283,7 +284,7 @@ func (w *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A view is a method of the hub that changes nothing, as a tool.
+// view is a read-only method of the hub, offered as a tool.
 type view struct {
 	tool, method, title, description, schema string
 }
@@ -328,7 +329,7 @@ func (t *tools) addViews(s *mcp.Server) {
 	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: sessionURI + "{id}", Name: "conversation", Title: "Conversation of a session", Description: "What was said and done in a session, which any id names.", MIMEType: "application/json"}, t.read)
 }
 
-// view is the result of a method as a tool's.
+// view calls a method and returns its result as a tool result.
 func (t *tools) view(ctx context.Context, method string, arguments json.RawMessage) (*mcp.CallToolResult, error) {
 	params := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(arguments, &params); err != nil && len(arguments) > 0 {
@@ -346,7 +347,7 @@ func (t *tools) view(ctx context.Context, method string, arguments json.RawMessa
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(result)}}}, nil
 }
 
-// read is a resource: the sessions, or the conversation of one.
+// read returns a resource: the list of sessions, or a conversation.
 func (t *tools) read(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	method, params := "listSessions", map[string]any{}
 	if id, ok := strings.CutPrefix(r.Params.URI, sessionURI); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// nativeSessions are what the commands about agents' own sessions need.
+// nativeSessions connects the commands about agents' own sessions with the command line.
 func nativeSessions(s *settings) nativesessionOptions {
 	return nativesessionOptions{
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
@@ -41,7 +41,7 @@ func nativeSessions(s *settings) nativesessionOptions {
 
 // Agents' own sessions: list, adopt and delete them.
 
-// adoptPatience is how long an agent may take before it is said that it is waited for.
+// adoptPatience is after how long the command says that it waits for the agent.
 const adoptPatience = 5 * time.Second
 
 const adoptHelp = `Make a session of Duet's of one that an agent keeps itself, such as one that was
@@ -52,7 +52,7 @@ ID is as "duet-rpc session list --native" shows it, the beginning of one, or las
 the one in which something happened last.
 `
 
-// newAdopt makes the command that adopts a session.
+// newAdopt returns the command that adopts a session.
 func newAdopt(o nativesessionOptions) *cobra.Command {
 	var w which
 	var title string
@@ -106,11 +106,11 @@ func newAdopt(o nativesessionOptions) *cobra.Command {
 	return cmd
 }
 
-// idOf is the id that a word names. What the agent does not list is taken to be an id,
-// where it cannot list any.
+// idOf returns the session id that a word names. If the agent cannot list sessions, the word
+// is taken as the id.
 func (w which) idOf(ctx context.Context, c *client.Client, o nativesessionOptions, word string) (string, error) {
 	look := w
-	look.dir = "" // that is where it is to go on
+	look.dir = "" // dir is where the session continues, not a filter
 	if word != "last" {
 		look.everywhere = true
 	}
@@ -121,8 +121,8 @@ func (w which) idOf(ctx context.Context, c *client.Client, o nativesessionOption
 	return s.ID, err
 }
 
-// addNativeDelete lets `session delete` have an agent delete a session that it keeps itself,
-// with --native. The command has the flag yes.
+// addNativeDelete adds --native to `session delete`, which asks the agent to delete one of its
+// own sessions. The command already has the flag yes.
 func addNativeDelete(cmd *cobra.Command, o nativesessionOptions) {
 	var w which
 	var native bool
@@ -149,7 +149,7 @@ func addNativeDelete(cmd *cobra.Command, o nativesessionOptions) {
 	}
 }
 
-// delete has an agent delete the session that a word names.
+// delete asks the agent to delete the session that a word names.
 func (o nativesessionOptions) delete(cmd *cobra.Command, w which, word string) error {
 	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
 		if word == "last" {
@@ -179,7 +179,7 @@ func (o nativesessionOptions) delete(cmd *cobra.Command, w which, word string) e
 	})
 }
 
-// again are the flags that name the agent.
+// again returns the flags that name the agent.
 func (w which) again() string {
 	if w.agent == "" {
 		return ""
@@ -187,25 +187,25 @@ func (w which) again() string {
 	return " --agent " + w.agent
 }
 
-// nativesessionOptions are what the commands need of the command line that they are part of.
+// nativesessionOptions is what the commands need from the command line.
 type nativesessionOptions struct {
 	Hub      func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
 	JSON     func() bool
 	Progress func(cmd *cobra.Command, format string, args ...any)
 	AskYes   func(cmd *cobra.Command, question, no, again string) error
-	// Agent adds --agent, with its completion.
+	// Agent adds --agent with its completion.
 	Agent func(cmd *cobra.Command, name *string, usage string)
-	// Complete lists words while a shell completes.
+	// Complete returns a completion function from a function that lists words.
 	Complete func(list func(context.Context, *client.Client) []string) cobra.CompletionFunc
-	// Root is the project's directory.
+	// Root returns the project's directory.
 	Root func() (string, error)
-	// FullPath is a path as the hub understands it.
+	// FullPath makes a path absolute for the hub.
 	FullPath func(path string) (string, error)
-	Help     string // what is said of every command
+	Help     string // shared by all commands
 	Starts   map[string]string
 }
 
-// A native is a session of an agent's, as agent.sessions lists it.
+// native is one of the agent's own sessions, as agent.sessions lists it.
 type native struct {
 	ID        string `json:"native_session_id"`
 	Title     string `json:"title"`
@@ -220,7 +220,7 @@ type page struct {
 	Next     string   `json:"next_cursor"`
 }
 
-// Which are the sessions that a command means.
+// which are the flags that select sessions.
 type which struct {
 	agent, dir string
 	everywhere bool
@@ -237,7 +237,7 @@ func (w *which) addPlaces(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.everywhere, "everywhere", false, "the agent's own sessions in all directories")
 }
 
-// params are those of agent.sessions.
+// params returns the parameters of agent.sessions.
 func (w which) params(o nativesessionOptions, limit int) (map[string]any, error) {
 	p := map[string]any{"agent": w.agent, "limit": limit}
 	if w.everywhere {
@@ -255,7 +255,7 @@ func (w which) params(o nativesessionOptions, limit int) (map[string]any, error)
 	return p, err
 }
 
-// pages calls take with each page until it has enough.
+// pages calls take with each page until take returns true.
 func (w which) pages(ctx context.Context, c *client.Client, o nativesessionOptions, take func(page) (enough bool)) error {
 	const most = 200 // pages
 	p, err := w.params(o, 500)
@@ -275,7 +275,7 @@ func (w which) pages(ctx context.Context, c *client.Client, o nativesessionOptio
 	return err
 }
 
-// find is the session that a word names: an id, the beginning of one, or last.
+// find returns the session that a word names: an id, the beginning of an id, or last.
 func (w which) find(ctx context.Context, c *client.Client, o nativesessionOptions, word string) (native, error) {
 	var fit []native
 	agent := ""
@@ -307,7 +307,7 @@ func (w which) find(ctx context.Context, c *client.Client, o nativesessionOption
 	return native{}, fmt.Errorf("%s has no session whose id begins with %q %s", agent, word, w.place("; --everywhere looks in all directories"))
 }
 
-// place says where was looked.
+// place says where the command searched.
 func (w which) place(more string) string {
 	switch {
 	case w.everywhere:
@@ -323,7 +323,7 @@ func (s native) updated() time.Time {
 	return at
 }
 
-// words completes ids.
+// words returns a completion function for session ids.
 func (w *which) words(o nativesessionOptions, more ...string) cobra.CompletionFunc {
 	return o.Complete(func(ctx context.Context, c *client.Client) []string {
 		p, err := w.params(o, 50)
@@ -339,7 +339,7 @@ func (w *which) words(o nativesessionOptions, more ...string) cobra.CompletionFu
 	})
 }
 
-// exactlyID refuses all but one argument.
+// exactlyID requires exactly one argument.
 func exactlyID(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
 		return fmt.Errorf("%q takes ID, got %s; `duet-rpc session list --native` lists them", cmd.CommandPath(), term.Count(len(args), "argument"))
@@ -347,7 +347,7 @@ func exactlyID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// raw prints what the hub answered, where --json wants that.
+// raw prints the hub's result unchanged if --json is given, and reports whether it did.
 func (o nativesessionOptions) raw(cmd *cobra.Command, raw json.RawMessage) (bool, error) {
 	if !o.JSON() {
 		return false, nil
@@ -355,8 +355,8 @@ func (o nativesessionOptions) raw(cmd *cobra.Command, raw json.RawMessage) (bool
 	return true, term.Raw(cmd.OutOrStdout(), raw)
 }
 
-// addNativeList lets `session list` list the sessions of an agent's own, with --native. agent
-// and limit are flags that it has.
+// addNativeList adds --native to `session list`, which lists the agent's own sessions. agent
+// and limit are existing flags of the command.
 func addNativeList(cmd *cobra.Command, o nativesessionOptions, agent *string, limit *int) {
 	var w which
 	var native bool
@@ -382,7 +382,7 @@ func addNativeList(cmd *cobra.Command, o nativesessionOptions, agent *string, li
 	}
 }
 
-// list prints a page of an agent's sessions, a line each.
+// list prints a page of an agent's sessions, one line each.
 func (o nativesessionOptions) list(cmd *cobra.Command, w which, limit int) error {
 	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
 		p, err := w.params(o, limit)

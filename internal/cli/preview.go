@@ -36,7 +36,7 @@ They then also follow ` + "`duet-rpc preview navigate` and `refresh`" + `. docs/
 
 Exit status: 0 or 130 when you ended it; 1 if it could not start.`
 
-// newPreview makes the command.
+// newPreview returns the preview command.
 func newPreview(s *settings) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -62,16 +62,16 @@ type options struct {
 	session string
 }
 
-// A serving is one call of the command.
+// serving is one run of the command.
 type serving struct {
 	cmd      *cobra.Command
 	settings *settings
 	options  options
 	web      *web.Server
-	hub      atomic.Pointer[client.Client] // the one that runs now
+	hub      atomic.Pointer[client.Client] // the hub that runs now
 }
 
-// serve serves until a signal comes.
+// serve serves pages until a signal arrives.
 func serve(cmd *cobra.Command, s *settings, o options) error {
 	h, err := openAttended(cmd.Context(), &s.Settings)
 	if err != nil {
@@ -102,9 +102,9 @@ func serve(cmd *cobra.Command, s *settings, o options) error {
 	}()
 	ctx, cancel := context.WithCancel(h.Context())
 	defer cancel()
-	told := false
+	announced := false
 	for {
-		err := term.OrInterrupted(h.Interrupts, cancel, func() error { return p.withHub(ctx, h.Client, &told) })
+		err := term.OrInterrupted(h.Interrupts, cancel, func() error { return p.withHub(ctx, h.Client, &announced) })
 		if !errors.Is(err, wire.ErrHubGone) {
 			return err
 		}
@@ -115,9 +115,9 @@ func serve(cmd *cobra.Command, s *settings, o options) error {
 	}
 }
 
-// withHub stays with a hub until it has gone, and tells the address when what is needed of
-// the first one is known.
-func (p *serving) withHub(ctx context.Context, c *client.Client, told *bool) error {
+// withHub stays connected to a hub until it ends. After the first hub has answered a first
+// request, it prints the address, once.
+func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool) error {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
 	for method, follow := range map[string]func(json.RawMessage){
@@ -137,28 +137,28 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, told *bool) err
 			return wire.OrGone(ctx, err)
 		}
 	}
-	// What is wrong with the directory is known before anybody opens a browser.
+	// This reports a wrong directory before the user opens a browser.
 	_, err := p.fetchOf(ctx, c, "/")
 	var refused *web.RefusedError
 	if err != nil && !errors.As(err, &refused) {
 		return wire.OrGone(ctx, err)
 	}
-	if !*told {
-		*told = true
+	if !*announced {
+		*announced = true
 		if refused != nil {
 			progress(p.cmd, p.settings, "%s", refused.Text)
 		}
-		p.tellAddress()
+		p.printAddress()
 	}
 	<-ctx.Done()
 	return wire.OrGone(ctx, ctx.Err())
 }
 
-func (p *serving) tellAddress() {
+func (p *serving) printAddress() {
 	out := p.cmd.OutOrStdout()
 	if p.settings.JSON {
 		if line, err := json.Marshal(map[string]string{"url": p.web.Address(), "origin": p.web.Origin()}); err == nil {
-			_ = term.Raw(out, line) // a line, as those of messages
+			_ = term.Raw(out, line) // a line, like a message
 		}
 		return
 	}
@@ -169,7 +169,7 @@ func (p *serving) fetch(ctx context.Context, path string) (web.Page, error) {
 	return p.fetchOf(ctx, p.hub.Load(), path)
 }
 
-// fetchOf asks a hub for what an address has.
+// fetchOf asks a hub for the page at a path.
 func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (web.Page, error) {
 	r, _, err := wire.Call[wire.PreviewFile](ctx, c, "fetch", map[string]string{"url": path})
 	var refused *client.Error
@@ -182,7 +182,7 @@ func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (w
 	return web.Page{Status: r.Status, Headers: r.Headers, Body: r.Body}, err
 }
 
-// report tells the hub what a page says.
+// report sends a page's message to the hub.
 func (p *serving) report(ctx context.Context, r web.Report) error {
 	if p.options.session != "" {
 		r.Params["session_id"] = p.options.session
@@ -190,7 +190,7 @@ func (p *serving) report(ctx context.Context, r web.Report) error {
 	return p.hub.Load().Call(ctx, r.Method, r.Params, nil)
 }
 
-// printMessage prints what a page says.
+// printMessage prints a page's message.
 func printMessage(cmd *cobra.Command, s *settings, raw json.RawMessage) {
 	out := cmd.OutOrStdout()
 	if s.JSON {
@@ -203,7 +203,7 @@ func printMessage(cmd *cobra.Command, s *settings, raw json.RawMessage) {
 	}
 }
 
-// newConsole makes the command that prints what pages have said.
+// newConsole returns the command that prints messages of pages.
 func newConsole(s *settings) *cobra.Command {
 	var session string
 	var problems bool
@@ -234,7 +234,7 @@ func newConsole(s *settings) *cobra.Command {
 	return cmd
 }
 
-// newNavigate makes the command that sends pages somewhere.
+// newNavigate returns the command that makes pages open another address.
 func newNavigate(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "navigate ADDRESS", Args: exactly("ADDRESS"),
@@ -244,12 +244,12 @@ func newNavigate(s *settings) *cobra.Command {
 			"Exit status: 0, also if nobody shows it; 1 if there is no such page, or no hub.",
 		Example: "  duet-rpc preview navigate /about",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return tell(cmd, s, "navigate", map[string]any{"url": args[0]})
+			return callPreview(cmd, s, "navigate", map[string]any{"url": args[0]})
 		},
 	}
 }
 
-// newRefresh makes the command that loads pages again.
+// newRefresh returns the command that reloads pages.
 func newRefresh(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "refresh", Args: noArguments,
@@ -259,12 +259,12 @@ func newRefresh(s *settings) *cobra.Command {
 			"Exit status: 0, also if nobody shows it; 1 if there is no hub.",
 		Example: "  duet-rpc build && duet-rpc preview refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return tell(cmd, s, "refresh", map[string]any{})
+			return callPreview(cmd, s, "refresh", map[string]any{})
 		},
 	}
 }
 
-func tell(cmd *cobra.Command, s *settings, method string, params any) error {
+func callPreview(cmd *cobra.Command, s *settings, method string, params any) error {
 	return askHub(cmd, s, method, params, func(r protocol.PreviewShown) error {
 		if r.Shown == 0 {
 			progress(cmd, s, "nobody shows the preview: start `duet-rpc preview --capture`, and open what it prints")

@@ -42,7 +42,7 @@ say so, the new directory may be anything, so nothing is allowed for it.
 
 Exit status: 0 if what you allowed counts, 1 if nothing is kept of the project.`
 
-// A projectListed is what --json prints of a project.
+// projectListed is a project as --json prints it.
 type projectListed struct {
 	Root          string    `json:"root"`
 	State         string    `json:"state"`
@@ -99,7 +99,7 @@ func describeProject(ctx context.Context, r project.Record) projectListed {
 	if _, err := os.Stat(p.Root); errors.Is(err, fs.ErrNotExist) {
 		p.Missing = true
 	}
-	_ = filepath.WalkDir(r.StateDir, func(_ string, d fs.DirEntry, err error) error { // files may come and go meanwhile
+	_ = filepath.WalkDir(r.StateDir, func(_ string, d fs.DirEntry, err error) error { // files may appear and disappear meanwhile
 		if err != nil {
 			return nil
 		}
@@ -124,9 +124,9 @@ func newProjectsMoveCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			endIdleHub(cmd.Context(), s, args[0])
 			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
-				return explainHeld(err, args[0])
+				return explainBusyHub(err, args[0])
 			}
-			return said(cmd, s, map[string]any{"from": args[0], "to": args[1]}, "the sessions of %s belong to %s now", args[0], args[1])
+			return printDone(cmd, s, map[string]any{"from": args[0], "to": args[1]}, "the sessions of %s belong to %s now", args[0], args[1])
 		},
 	}
 }
@@ -147,9 +147,9 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 			}
 			endIdleHub(cmd.Context(), s, args[0])
 			if err := project.Forget(cmd.Context(), os.Getenv, args[0]); err != nil {
-				return explainHeld(err, args[0])
+				return explainBusyHub(err, args[0])
 			}
-			return said(cmd, s, map[string]any{"forgotten": args[0]}, "all sessions of %s are deleted", args[0])
+			return printDone(cmd, s, map[string]any{"forgotten": args[0]}, "all sessions of %s are deleted", args[0])
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "delete without asking")
@@ -174,15 +174,15 @@ func newProjectsKeepCommand(s *settings) *cobra.Command {
 			case err != nil:
 				return err
 			case !kept:
-				return said(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: all that you allowed counts", p.Root)
+				return printDone(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: all that you allowed counts", p.Root)
 			}
-			return said(cmd, s, map[string]any{"root": p.Root, "kept": true}, "what you allowed in %s counts again", p.Root)
+			return printDone(cmd, s, map[string]any{"root": p.Root, "kept": true}, "what you allowed in %s counts again", p.Root)
 		},
 	}
 }
 
-// said prints what a command has done.
-func said(cmd *cobra.Command, s *settings, asJSON map[string]any, format string, paths ...string) error {
+// printDone prints the result of a command.
+func printDone(cmd *cobra.Command, s *settings, asJSON map[string]any, format string, paths ...string) error {
 	if s.JSON {
 		return term.JSON(cmd.OutOrStdout(), asJSON)
 	}
@@ -195,8 +195,8 @@ func said(cmd *cobra.Command, s *settings, asJSON map[string]any, format string,
 	return err
 }
 
-// endIdleHub ends the hub of a project if it does nothing and has no other client. Whether it
-// could be ended is seen by its lock.
+// endIdleHub ends the hub of a project if it is idle and has no other client. The hub's lock
+// shows whether it has ended.
 func endIdleHub(ctx context.Context, s *settings, root string) {
 	r, err := project.Known(os.Getenv, root)
 	if err != nil {
@@ -224,8 +224,9 @@ func endIdleHub(ctx context.Context, s *settings, root string) {
 	}
 }
 
-// explainHeld says how to end the hub that keeps a project from being moved or forgotten.
-func explainHeld(err error, root string) error {
+// explainBusyHub adds to the error how to end the hub that prevents moving or forgetting a
+// project.
+func explainBusyHub(err error, root string) error {
 	var held *project.HeldError
 	if errors.As(err, &held) {
 		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, term.ShellWord(root))
@@ -233,24 +234,25 @@ func explainHeld(err error, root string) error {
 	return err
 }
 
-// Sessions of all projects of this machine. Each hub is asked, and started if it does not run.
+// Sessions of all projects of this machine. Each hub is asked, and started if it is not
+// running.
 
-// A listing is what --json prints.
+// listing is what --json prints.
 type listing struct {
 	Projects []listedProject `json:"projects"`
 }
 
-// A listedProject project has its sessions, or why they cannot be told.
+// listedProject is a project with its sessions, or the error of listing them.
 type listedProject struct {
 	Root     string            `json:"root"`
-	Hub      bool              `json:"hub"` // one ran before it was asked
+	Hub      bool              `json:"hub"` // a hub was already running
 	Sessions []json.RawMessage `json:"sessions"`
 	Error    string            `json:"error,omitempty"`
 
-	read []protocol.Session // Sessions
+	read []protocol.Session // the decoded Sessions
 }
 
-// roots are the projects of this machine, that of the settings among them.
+// roots returns the roots of all projects of this machine, including the one of the settings.
 func roots(s *hubprocess.Settings) ([]string, error) {
 	records, err := project.All(os.Getenv)
 	if err != nil {
@@ -268,8 +270,8 @@ func roots(s *hubprocess.Settings) ([]string, error) {
 	return found, nil
 }
 
-// sameDirectory reports whether two paths lead to one directory, also on a file system on
-// which names in two cases are one.
+// sameDirectory reports whether two paths lead to the same directory, also on file systems
+// that ignore case.
 func sameDirectory(a, b string) bool {
 	if a == b {
 		return true
@@ -282,8 +284,8 @@ func sameDirectory(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// ask asks all projects for their sessions, some at a time, in the order of roots. Those
-// of which nothing is kept are left out.
+// ask asks the hubs of all projects for their sessions, a few at once. The result is in the
+// order of roots, without projects that have no state.
 func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any) []listedProject {
 	all := make([]*listedProject, len(roots))
 	var asking sync.WaitGroup
@@ -296,16 +298,16 @@ func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any
 		})
 	}
 	asking.Wait()
-	told := []listedProject{}
+	withState := []listedProject{}
 	for _, p := range all {
 		if p != nil {
-			told = append(told, *p)
+			withState = append(withState, *p)
 		}
 	}
-	return told
+	return withState
 }
 
-// askOne asks one project; nil: nothing is kept of it.
+// askOne asks the hub of one project; the result is nil if the project has no state.
 func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any) *listedProject {
 	one := &listedProject{Root: root, Sessions: []json.RawMessage{}}
 	kept, err := one.ask(ctx, s, params)
@@ -318,7 +320,7 @@ func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any
 	return one
 }
 
-// listingIdle is after how long a daemon ends by itself that was started for a listing alone.
+// listingIdle is after how long an idle daemon ends that was started only for a listing.
 const listingIdle = 5 * time.Second
 
 func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, params any) (kept bool, err error) {
@@ -358,8 +360,8 @@ func (l *listedProject) take(ctx context.Context, c *client.Client, params any) 
 	return nil
 }
 
-// newest leaves the sessions that were active last in all projects together, most of
-// them; all if most is 0.
+// newest keeps only the most recently active sessions of all projects together, at most this
+// many; all if most is 0.
 func newest(all []listedProject, most int) {
 	var active []time.Time
 	for _, p := range all {
@@ -386,13 +388,13 @@ func newest(all []listedProject, most int) {
 
 func activity(s protocol.Session) time.Time { return s.LastActivityAt }
 
-// A row is a session of a project.
+// row is a session and its project.
 type row struct {
 	root string
 	protocol.Session
 }
 
-// rows are the sessions of all projects, that which was active last first.
+// rows returns the sessions of all projects, the most recently active first.
 func rows(all []listedProject) (list []row) {
 	for _, p := range all {
 		for _, s := range p.read {
@@ -405,16 +407,17 @@ func rows(all []listedProject) (list []row) {
 	return list
 }
 
-// allprojectsOptions are what the list needs of the shell.
+// allprojectsOptions is what the list needs from the command line.
 type allprojectsOptions struct {
 	Settings *hubprocess.Settings
 	JSON     func() bool
-	// Progress says something beside the result.
+	// Progress prints a progress message, apart from the result.
 	Progress func(cmd *cobra.Command, what string)
 }
 
-// addAllProjects lets `session list` list the sessions of all projects, with --all-projects.
-// params are those of listSessions, and limit is the flag for how many.
+// addAllProjects adds --all-projects to `session list`, which lists the sessions of all
+// projects. params are the parameters of listSessions, and limit is the flag for the number of
+// sessions.
 func addAllProjects(cmd *cobra.Command, o allprojectsOptions, params any, limit *int) {
 	var everywhere bool
 	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects in which a hub has run on this machine")

@@ -117,14 +117,14 @@ func newPromptCommand(s *settings) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, taskCandidates))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "last")
-	for _, name := range []string{"agent", "cwd", "title", "add-dir"} { // those of a new conversation
+	for _, name := range []string{"agent", "cwd", "title", "add-dir"} { // flags of a new conversation
 		cmd.MarkFlagsMutuallyExclusive("continue", name)
 		cmd.MarkFlagsMutuallyExclusive("last", name)
 	}
 	return cmd
 }
 
-// preparePrompt reads what a prompt is made of, and runs it.
+// preparePrompt reads the prompt from the arguments and input, and runs it.
 func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []string) error {
 	if o.last {
 		o.from = "last"
@@ -135,7 +135,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if err := o.gates.Check(); err != nil {
 		return err
 	}
-	text, err := promptWithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // with --json, too
+	text, err := promptWithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // also with --json
 	if err != nil {
 		return err
 	}
@@ -151,8 +151,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	return runPrompt(cmd, s, o, text)
 }
 
-// runPrompt runs one prompt to its end and returns the exit status as an
-// error.
+// runPrompt runs one prompt to its end and returns the exit status as an error.
 func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
 	if p, err := s.Project(); err == nil {
@@ -178,7 +177,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		return interrupted, err
 	}
 	interrupted, err := toItsEnd()
-	var unfit error // why the answer does not fit
+	var unfit error // the reason why the answer does not fit the schema
 	if err == nil && p.session.Status == wire.Completed {
 		if unfit = o.answer.Take(p.session); unfit != nil {
 			view.Note("the answer: " + unfit.Error() + "; asking once more")
@@ -199,7 +198,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	return o.answer.Write()
 }
 
-// A prompting is a prompt from its start to its end, in one hub after the other.
+// prompting runs a prompt to its end, across restarts of the hub.
 type prompting struct {
 	settings   *settings
 	view       *turn.View
@@ -207,12 +206,12 @@ type prompting struct {
 	text       string
 	interrupts <-chan os.Signal
 
-	session protocol.Session // the zero value until there is one
-	hubGone bool             // the hub ended before the session did, and not because somebody stopped it
+	session protocol.Session // the zero value until it has started
+	hubGone bool             // the hub ended before the session did, and the user did not stop it
 }
 
-// attend starts a session, or goes on with that of a hub that has gone, and shows it
-// to its end.
+// attend starts a session, or continues the session of a hub that has ended, and shows it to
+// its end.
 func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted bool, err error) {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
@@ -243,7 +242,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			if o.from, err = wire.SessionID(ctx, c, o.from); err != nil {
 				return false, err
 			}
-			if o.from != p.session.ID { // else its agent is gone, and asks again
+			if o.from != p.session.ID { // otherwise the agent has ended and asks again
 				turn.ShowLeftOpen(ctx, c, o.from, p.view)
 			}
 		}
@@ -278,7 +277,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started wire.Started, err error) {
 	if o.from == "" {
 		if o.agent == "" {
-			o.agent = os.Getenv("DUET_AGENT") // which the hub need not have
+			o.agent = os.Getenv("DUET_AGENT") // the hub may not have this variable
 		}
 		if o.cwd, err = fullPath(o.cwd); err != nil {
 			return started, err
@@ -322,23 +321,24 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	return started, err
 }
 
-// inJSON prints an error as a line of JSON, too, where JSON is wanted.
+// inJSON also prints an error as a line of JSON if --json is given.
 func inJSON(cmd *cobra.Command, s *settings, err error) error {
 	var status exitStatus
 	if s.JSON && err != nil && !errors.As(err, &status) && !errors.Is(err, term.ErrInterrupted) {
-		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // texts
+		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // strings cannot fail
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
 	}
 	return err
 }
 
-// agentSettings are what an agent can be set to by flags.
+// agentSettings are the flags with an agent's settings.
 type agentSettings struct {
 	mode, model string
 	options     []string // ID=VALUE
 }
 
-// addFlags adds the flags. known is whose modes, models and options they complete.
+// addFlags adds the flags. known returns the agent whose modes, models and options they
+// complete.
 func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error)) {
 	f := cmd.Flags()
 	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(wire.DuetModes, ", ")+", or a mode of its own")
@@ -353,7 +353,7 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 				}
 				return list(k)
 			})(cmd, args, word)
-			if words == nil && name == "mode" { // no hub runs
+			if words == nil && name == "mode" { // no hub is running
 				words = wire.DuetModes
 			}
 			return words, directive
@@ -361,30 +361,28 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 	}
 }
 
-// params adds what the flags say to the parameters of session.set.
+// params adds the settings to the parameters of session.set.
 func (a *agentSettings) params(params map[string]any) error {
 	return a.addTo(params, map[string]string{"mode": a.mode, "model": a.model})
 }
 
-// addTo adds members that are not empty, and what --option says, to the parameters of a
-// method.
+// addTo adds the non-empty members and the values of --option to the parameters of a method.
 func (a *agentSettings) addTo(params map[string]any, members map[string]string) error {
 	options, err := agentOptionsValue(a.options)
 	wire.AddSettings(params, members, options)
 	return err
 }
 
-// isEmpty reports whether no flag was given.
+// isEmpty reports whether none of the flags was given.
 func (a *agentSettings) isEmpty() bool { return a.mode == "" && a.model == "" && len(a.options) == 0 }
 
-// knownByFlag is what can be asked of the agent that the flag --agent names.
+// knownByFlag describes the agent that --agent names.
 func knownByFlag(ctx context.Context, c *client.Client, cmd *cobra.Command, _ []string) (protocol.AgentDescription, error) {
-	agent, _ := cmd.Flags().GetString("agent") // "" where there is no such flag
+	agent, _ := cmd.Flags().GetString("agent") // "" without this flag
 	return wire.DescribeAgent(ctx, c, agent, "")
 }
 
-// knownByID is what can be asked of the agent of the session that is the first
-// argument.
+// knownByID describes the agent of the session that is the first argument.
 func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error) {
 	if len(args) == 0 {
 		return knownByFlag(ctx, c, cmd, nil)
@@ -394,10 +392,11 @@ func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args [
 
 // The prompt: arguments and standard input.
 
-// most is how long standard input may be, in bytes.
+// most limits standard input, in bytes.
 const most = 8 << 20
 
-// readPromptText is the prompt: the arguments, or what comes in if there are none, or "-" alone.
+// readPromptText returns the prompt: the arguments, or standard input if there are none or
+// only "-".
 func readPromptText(in io.Reader, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "" || text == "-" {
@@ -415,18 +414,18 @@ func readPromptText(in io.Reader, args []string) (string, error) {
 	return text, nil
 }
 
-// A patience is how long a pipe may be silent beside arguments: until it is said that
-// it is waited for, and until the prompt goes without it. Editors and CI hand down
-// pipes to which nobody ever writes.
+// patience is how long a pipe may be silent when there are arguments. After silently, a
+// message says that the command waits. After atMost, it continues without the pipe. Editors
+// and CI systems pass on pipes to which no process ever writes.
 type patience struct{ silently, atMost time.Duration }
 
-// usual gives a program time to begin to print; one that takes longer is waited for
-// with a "-" behind the arguments.
+// usual gives a program time to start printing. For a slower program, a "-" after the
+// arguments waits longer.
 var usual = patience{2 * time.Second, 5 * time.Second}
 
-// promptWithInput is the prompt: the arguments, and what comes in through a pipe or from a
-// file as their context. A pipe through which nothing comes is not waited for, unless
-// the last argument is "-". note says something to the user.
+// promptWithInput returns the prompt: the arguments, and data from a pipe or a file as their
+// context. It waits for a silent pipe only if the last argument is "-". note prints a message
+// to the user.
 func promptWithInput(in io.Reader, args []string, note func(string)) (string, error) {
 	return addInput(in, args, note, usual)
 }
@@ -460,18 +459,18 @@ func addInput(in io.Reader, args []string, note func(string), p patience) (strin
 	return joinPrompt(text, context), nil
 }
 
-// awaitInput waits until something comes in, or the end, and reports whether it did.
+// awaitInput waits for data or the end of input, and reports whether either came in time.
 func awaitInput(in io.Reader, note func(string), p patience) bool {
 	f, ok := in.(*os.File)
-	if !ok || comes(f, p.silently) {
+	if !ok || waitReadable(f, p.silently) {
 		return true
 	}
 	note("waiting for standard input, which goes along with the prompt; </dev/null goes without it")
-	return comes(f, p.atMost-p.silently)
+	return waitReadable(f, p.atMost-p.silently)
 }
 
-// joinPrompt is an instruction with a text that it is about, whose beginning and end are
-// marked by a word that is not in it.
+// joinPrompt joins an instruction and its context. A tag that does not occur in the context
+// marks its beginning and end.
 func joinPrompt(instruction, context string) string {
 	if strings.TrimSpace(context) == "" {
 		return instruction
@@ -483,8 +482,8 @@ func joinPrompt(instruction, context string) string {
 	return fmt.Sprintf("%s\n\n<%s>\n%s\n</%s>", instruction, mark, strings.TrimRight(context, "\n"), mark)
 }
 
-// hasTag reports whether a text has a tag of a name, which an agent may take for the
-// beginning or the end: also <name > and <name/>.
+// hasTag reports whether a text has a tag with this name, which an agent could take for the
+// beginning or the end of the context. It also finds <name > and <name/>.
 func hasTag(text, name string) bool {
 	for _, begin := range []string{"<" + name, "</" + name} {
 		for rest := text; ; {
@@ -501,8 +500,8 @@ func hasTag(text, name string) bool {
 	return false
 }
 
-// isPiped reports whether somebody has put a pipe or a file there: not a terminal,
-// nor /dev/null, nor the socket of who started us.
+// isPiped reports whether the input is a pipe or a file: not a terminal, /dev/null, or a
+// socket of the parent process.
 func isPiped(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// comes waits until a file can be read, or has ended, and reports whether it was in
-// time.
-func comes(f *os.File, within time.Duration) bool {
+// waitReadable waits until a file has data or has ended, and reports whether that happened in time.
+func waitReadable(f *os.File, within time.Duration) bool {
 	deadline := time.Now().Add(within)
 	for {
 		left := max(0, time.Until(deadline))
@@ -21,7 +20,7 @@ func comes(f *os.File, within time.Duration) bool {
 		case err == nil:
 			return n > 0
 		case !errors.Is(err, unix.EINTR):
-			return true // to read it tells what is wrong
+			return true // reading returns the error
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestArgumentsAndInputAreOnePrompt(t *testing.T) {
+func TestPromptJoinsArgumentsAndInput(t *testing.T) {
 	for _, c := range []struct {
 		args     []string
 		in, want string
@@ -36,8 +36,8 @@ func TestArgumentsAndInputAreOnePrompt(t *testing.T) {
 	assert.ErrorContains(t, err, "longer than")
 }
 
-// What a program that starts us happens to have there is no context.
-func TestOnlyAPipeOrAFileIsInput(t *testing.T) {
+// Other kinds of standard input, inherited from the parent process, are no context.
+func TestOnlyPipesAndFilesAreInput(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer null.Close()
@@ -55,7 +55,7 @@ func TestOnlyAPipeOrAFileIsInput(t *testing.T) {
 	assert.Equal(t, "a\n\n<stdin>\nb\n</stdin>", text)
 }
 
-func TestASlowInputIsWaitedForAloud(t *testing.T) {
+func TestSlowInputIsAnnounced(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		p    patience
@@ -78,8 +78,8 @@ func TestASlowInputIsWaitedForAloud(t *testing.T) {
 	}
 }
 
-// A pipe that somebody left open, and writes nothing to, is not waited for for ever.
-func TestASilentPipeIsNoInput(t *testing.T) {
+// The command does not wait forever for an open pipe to which no process writes.
+func TestSilentPipeIsSkipped(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
@@ -92,14 +92,14 @@ func TestASilentPipeIsNoInput(t *testing.T) {
 	assert.Contains(t, notes[0], "waiting for standard input")
 	assert.Contains(t, notes[1], "so the prompt goes without it")
 
-	_, err = write.WriteString("b") // what has begun is waited for
+	_, err = write.WriteString("b") // once input has begun, the command waits for its end
 	require.NoError(t, err)
 	text, err = addInput(read, []string{"a"}, func(string) { write.Close() }, patience{time.Millisecond, 2 * time.Millisecond})
 	assert.NoError(t, err)
 	assert.Equal(t, "a\n\n<stdin>\nb\n</stdin>", text)
 }
 
-func TestAPromptThatComesInIsWaitedForAloud(t *testing.T) {
+func TestWaitForPromptOnInputIsAnnounced(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
@@ -112,7 +112,7 @@ func TestAPromptThatComesInIsWaitedForAloud(t *testing.T) {
 	assert.Equal(t, "late", text)
 }
 
-func TestAnEndIsNoSilence(t *testing.T) {
+func TestEndOfInputEndsWait(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()

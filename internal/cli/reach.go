@@ -25,21 +25,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// Connecting commands with the project's hub. A daemon is started if none runs.
+// Connecting commands to the project's hub. If none is running, a daemon is started.
 
-// reachOptions are how a hub is reached.
+// reachOptions say how to connect to a hub.
 type reachOptions struct {
 	Settings *hubprocess.Settings
 	Client   []client.Option
-	// Begins says that the command can be the first in a project. Any other one is refused
-	// where nothing is kept: there is nothing that it could be about.
+	// Begins says that the command can be the first in a project. Other commands are refused
+	// if the project has no state, because they would have nothing to work on.
 	Begins bool
 }
 
-// logGrace is how long the end of a command waits for its log to be written.
+// logGrace is how long a command waits at its end for its log to be written.
 const logGrace = 400 * time.Millisecond
 
-// withClient runs do with a connection to the project's hub. Signals are left to do.
+// withClient runs do with a connection to the project's hub. do handles signals.
 func withClient(ctx context.Context, o reachOptions, do func(context.Context, *client.Client) error) error {
 	s := o.Settings
 	opts := o.Client
@@ -57,8 +57,8 @@ func withClient(ctx context.Context, o reachOptions, do func(context.Context, *c
 	return do(ctx, c)
 }
 
-// dialHub connects to the project's hub. If none runs it starts a daemon, unless nothing is kept of
-// the project and the command does not begin something.
+// dialHub connects to the project's hub. If none is running, it starts a daemon, except when
+// the project has no state and begins is false.
 func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...client.Option) (*client.Client, error) {
 	p, err := s.Project()
 	if err != nil {
@@ -77,8 +77,8 @@ func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...c
 	return hubprocess.Dial(ctx, s, p, opts...)
 }
 
-// An attended is a connection to the project's hub for a command that handles signals itself, and
-// connects again when the hub has gone.
+// attended is a connection to the project's hub for a command that handles signals itself and
+// reconnects after the hub has ended.
 type attended struct {
 	*client.Client
 	Interrupts <-chan os.Signal
@@ -89,7 +89,8 @@ type attended struct {
 	giveSignals func()
 }
 
-// openAttended opens one. The error is [term.ErrInterrupted] where a signal came first.
+// openAttended connects to the hub. It returns [term.ErrInterrupted] if a signal arrives
+// first.
 func openAttended(ctx context.Context, s *hubprocess.Settings) (*attended, error) {
 	a := &attended{settings: s}
 	a.Interrupts, a.giveSignals = term.Interrupts()
@@ -101,10 +102,10 @@ func openAttended(ctx context.Context, s *hubprocess.Settings) (*attended, error
 	return a, nil
 }
 
-// Context ends when the connection is closed, or a signal came while one was made.
+// Context returns a context that ends with the connection, or with a signal during connecting.
 func (a *attended) Context() context.Context { return a.ctx }
 
-// Again connects once more, after the hub has gone.
+// Again reconnects after the hub has ended.
 func (a *attended) Again() error {
 	a.Client.Close()
 	return a.connect()
@@ -128,7 +129,7 @@ func (a *attended) end() {
 	a.giveSignals()
 }
 
-// whySilent says of a hub that has been reached before why it does not answer.
+// whySilent explains why a hub that answered before does not answer now.
 func whySilent(ctx context.Context, s *settings) string {
 	silent := &hubprocess.SilentError{Held: true}
 	if p, err := s.Project(); err == nil {
@@ -140,7 +141,7 @@ func whySilent(ctx context.Context, s *settings) string {
 // gatesFail is the exit status of work whose gates still fail.
 const gatesFail = 4
 
-// statusOf is how a session that was attended ended, as an error with the exit status.
+// statusOf returns the outcome of an attended session as an error with the exit status.
 func statusOf(session protocol.Session, interrupted bool) error {
 	switch {
 	case session.Gates != nil && session.Gates.State == domain.LoopStopped && interrupted:
@@ -155,7 +156,7 @@ func statusOf(session protocol.Session, interrupted bool) error {
 	return exitStatus(1)
 }
 
-// attending are the options of how a session is attended.
+// attending returns the options for attending a session.
 func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
 	return turn.Options{
 		Signals: signals, EndNow: func() { os.Exit(term.Status) },
@@ -163,7 +164,7 @@ func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.
 	}
 }
 
-// sendDecision answers a question, and says how it was taken.
+// sendDecision answers a question and prints the outcome.
 func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d protocol.DecisionParams) error {
 	r, raw, err := wire.Decide(ctx, c, d)
 	if err != nil {
@@ -241,14 +242,15 @@ func newCallCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// callParams is what an argument, or standard input, says; nil if nothing.
+// callParams returns the parameters from the argument or standard input; nil if there are
+// none.
 func callParams(in io.Reader, args []string) (any, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
 	text := []byte(args[0])
 	if args[0] == "-" {
-		const most = 64 << 20 // what a client can send is less
+		const most = 64 << 20 // more than a client can send
 		var err error
 		if text, err = io.ReadAll(io.LimitReader(in, most)); err != nil {
 			return nil, fmt.Errorf("reading the parameters from standard input: %w", err)
@@ -271,7 +273,7 @@ func callParams(in io.Reader, args []string) (any, error) {
 	return value, nil
 }
 
-// errorOf is what call says of an error: all that the hub has said.
+// errorOf returns the error of the call command, with everything that the hub has sent.
 func errorOf(cmd *cobra.Command, s *settings, err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {
@@ -297,20 +299,19 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 	cmd.Flags().BoolVar(wait, "wait", false, "show what the agent does until it ends; exit status 1 unless it completes")
 }
 
-// startWork has the hub start a session or a task, and prints its id, or waits for
-// its end.
+// startWork asks the hub to start a session or a task. It prints the id, or waits for the end.
 func startWork(cmd *cobra.Command, s *settings, method string, params any, wait bool) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		r, raw, err := wire.Call[wire.Started](ctx, c, method, params)
 		if err != nil {
 			return err
 		}
-		return sayStarted(ctx, cmd, s, c, r, raw, wait)
+		return printStarted(ctx, cmd, s, c, r, raw, wait)
 	})
 }
 
-// sayStarted prints the id of a task that was started, or waits for its end.
-func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
+// printStarted prints the id of a started task, or waits for its end.
+func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)
 	if !s.JSON {
 		state := cmp.Or(r.State, r.Status)
@@ -332,9 +333,9 @@ func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.
 	return err
 }
 
-// waitFor shows a task from its beginning to its end, and then tells how it
-// ended by its exit status. With --json it prints what task.get tells at the
-// end, and nothing else. The task goes on if this is interrupted.
+// waitFor shows a task to its end and returns its outcome as the exit status. With --json it
+// only prints the result of task.get at the end. The task continues if the command is
+// interrupted.
 func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, task, session string) error {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()

@@ -1,5 +1,6 @@
-// Package cli is the command line, one file a command or family of commands. Package cli/turn shows
-// a turn, package cli/term draws it. Commands reach the project's hub as any client does.
+// Package cli is the command line, with one file for each command or family of commands.
+// Package cli/turn shows a turn, and package cli/term draws it. Commands are ordinary clients
+// of the project's hub.
 package cli
 
 import (
@@ -38,8 +39,8 @@ without a command, it prints this help.
 Exit status: 0 whichever way a session ended; 1 if it could not start, or a
 command failed; 130 if you interrupted it.`
 
-// Run runs the command that the arguments of this process name, and returns its
-// exit status. version is that of a release, or "".
+// Run runs the command that the arguments of this process name and returns its exit status.
+// version is that of a release, or "".
 func Run(version string) int {
 	err := explainUsage(newRootCommand(version, os.Args[1:]).Execute())
 	var status exitStatus
@@ -49,16 +50,17 @@ func Run(version string) int {
 	case errors.Is(err, term.ErrInterrupted):
 		return term.Status
 	case errors.Is(err, syscall.EPIPE):
-		return 1 // nobody reads any more
+		return 1 // the reader of the output is gone
 	case err != nil:
 		side := term.Terminal(os.Stderr)
-		fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+term.Exact(err.Error()))) // it may quote anybody
+		fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+term.Exact(err.Error()))) // the error may quote third-party text
 		return 1
 	}
 	return 0
 }
 
-// newRootCommand makes the command line, as far as args need it: all of it is a tenth of an editor's start.
+// newRootCommand returns the command line with only those commands that args need. Creating
+// all of them takes a tenth of an editor's start.
 func newRootCommand(version string, args []string) *cobra.Command {
 	s := &settings{Settings: hubprocess.Settings{Version: cmp.Or(version, builtVersion())}}
 	root := &cobra.Command{
@@ -91,7 +93,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	commands := commands()
 	name, found := commandName(root.PersistentFlags(), args)
 	switch create := commands[name]; {
-	case found && name == "" && !term.IsTerminal(os.Stdin): // an editor's process
+	case found && name == "" && !term.IsTerminal(os.Stdin): // started by an editor
 		return root
 	case found && create != nil:
 		root.AddCommand(create(s))
@@ -104,9 +106,9 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	return root
 }
 
-// commandName returns the command among the arguments: the first one that is neither a flag nor
-// a flag's value, or "" if there is none. found is false if another flag than those comes first,
-// such as --help.
+// commandName returns the command among the arguments: the first one that is neither a flag
+// nor a flag's value, or "" if there is none. found is false if an unknown flag such as --help
+// comes first.
 func commandName(flags *pflag.FlagSet, args []string) (name string, found bool) {
 	for len(args) > 0 {
 		long, isFlag := strings.CutPrefix(args[0], "--")
@@ -126,7 +128,7 @@ func commandName(flags *pflag.FlagSet, args []string) (name string, found bool) 
 	return "", true
 }
 
-// commands makes each command by its name. Cobra sorts them.
+// commands maps names to constructors. Cobra sorts the commands.
 func commands() map[string]func(*settings) *cobra.Command {
 	return map[string]func(*settings) *cobra.Command{
 		"acp":        newACPCommand,
@@ -163,8 +165,8 @@ func newACPCommand(s *settings) *cobra.Command {
 	return newACP(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, agentsOptions(s).Login)
 }
 
-// completeWithin bounds what a shell waits for at a key: a second, unless
-// DUET_COMPLETION_TIMEOUT says otherwise.
+// completeWithin limits the time for completion in a shell: a second, or
+// DUET_COMPLETION_TIMEOUT.
 func completeWithin() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("DUET_COMPLETION_TIMEOUT")); err == nil && d > 0 {
 		return d
@@ -175,8 +177,8 @@ func completeWithin() time.Duration {
 // A completer lists candidates, as "word\tdescription".
 type completer func(ctx context.Context, c *client.Client) []string
 
-// completeFirst completes the first argument by what the hub knows, or what was kept
-// where none runs.
+// completeFirst completes the first argument with words from the hub, or with stored ones if
+// no hub is running.
 func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 	all := completeAll(s, list)
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -187,10 +189,10 @@ func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 	}
 }
 
-// completeAll completes every argument, or the value of a flag.
+// completeAll completes every argument, or the value of a flag, in the same way.
 func completeAll(s *settings, list completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		_ = s.Complete(cmd) // a shell wants no errors
+		_ = s.Complete(cmd) // a shell expects no errors
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
 		var fit []string
@@ -206,7 +208,7 @@ func completeAll(s *settings, list completer) cobra.CompletionFunc {
 	}
 }
 
-// agentFlag adds --agent, which completes by the configuration.
+// agentFlag adds --agent, which completes names of the configuration.
 func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 	cmd.Flags().StringVar(name, "agent", "", usage)
 	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -225,7 +227,7 @@ func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 
 // Completion of words from the hub, as "word\tdescription".
 
-// taskCandidates lists the last tasks, and the name of the last one.
+// taskCandidates lists the latest tasks, and the word last.
 func taskCandidates(ctx context.Context, c *client.Client) []string {
 	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
 	var out []string
@@ -268,7 +270,7 @@ func methodCandidates(ctx context.Context, c *client.Client) []string {
 	return out
 }
 
-// modeCandidates lists the modes that can be asked of an agent.
+// modeCandidates lists an agent's modes.
 func modeCandidates(k protocol.AgentDescription) []string {
 	return described(protocol.ModeChoices(k.Modes), "")
 }
@@ -289,7 +291,7 @@ func optionCandidates(k protocol.AgentDescription) (all []string) {
 	return all
 }
 
-// described are choices behind a prefix.
+// described formats choices as candidates with a prefix.
 func described(choices []domain.Choice, prefix string) (words []string) {
 	for _, c := range choices {
 		about := c.Name
@@ -301,10 +303,10 @@ func described(choices []domain.Choice, prefix string) (words []string) {
 	return words
 }
 
-// treeVersion is the release that this source tree becomes.
+// treeVersion is the next release of this source tree.
 const treeVersion = "0.1.0"
 
-// builtVersion is the version of this binary, as the Go toolchain has noted it.
+// builtVersion returns the version of this binary that the Go toolchain has recorded.
 func builtVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -316,8 +318,8 @@ func builtVersion() string {
 // pseudoVersion matches the version that Go gives a commit without a tag.
 var pseudoVersion = lazyregexp.New(`[-.]\d{14}-([0-9a-f]{12})(\+dirty)?$`)
 
-// versionOf is the tag of a build, without its v. A build of another commit has the
-// version of the tree and names the commit: Go would call it v0.0.0.
+// versionOf returns the tag of a build without its v. For an untagged commit it returns the
+// version of the tree with the commit, where Go would say v0.0.0.
 func versionOf(info *debug.BuildInfo) string {
 	tag := info.Main.Version
 	commit, dirty := "", strings.HasSuffix(tag, "+dirty")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestABuildFromSourceHasTheVersionOfItsTree(t *testing.T) {
+func TestVersionOfSourceBuild(t *testing.T) {
 	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
 	for _, c := range []struct {
 		tag      string
@@ -30,8 +30,8 @@ func TestABuildFromSourceHasTheVersionOfItsTree(t *testing.T) {
 	}
 }
 
-// The clients of this tree are for the programs that are built of it.
-func TestTheVersionsOfATreeAreTheSame(t *testing.T) {
+// The clients in this tree must have the version of the programs that are built from it.
+func TestClientsHaveTreeVersion(t *testing.T) {
 	for file, line := range map[string]string{
 		"../../emacs/duet.el":            ";; Version: " + treeVersion + "\n",
 		"../../vscode/package.json":      `"version": "` + treeVersion + `"`,
@@ -44,8 +44,8 @@ func TestTheVersionsOfATreeAreTheSame(t *testing.T) {
 	}
 }
 
-// A command with another name than in the table could not be reached.
-func TestCommandsAreMadeByTheirNames(t *testing.T) {
+// A command whose name differs from its key in the table cannot be run.
+func TestCommandNamesMatchTable(t *testing.T) {
 	for name, create := range commands() {
 		require.Equal(t, name, create(&settings{}).Name())
 		require.Empty(t, create(&settings{}).Aliases)
@@ -55,8 +55,8 @@ func TestCommandsAreMadeByTheirNames(t *testing.T) {
 	require.Greater(t, len(newRootCommand("", []string{"--help"}).Commands()), len(commands()))
 }
 
-// A start makes only the command that it runs, also behind flags.
-func TestTheNameOfACommandIsFoundBehindFlags(t *testing.T) {
+// To start fast, the program creates only the command that runs, even if flags come first.
+func TestCommandNameAfterFlags(t *testing.T) {
 	flags := newRootCommand("", []string{"version"}).PersistentFlags()
 	for line, want := range map[string]string{
 		"": "", "session list": "session", "--json session": "session", "--root prompt --log-level=debug session": "session",
@@ -72,8 +72,8 @@ func TestTheNameOfACommandIsFoundBehindFlags(t *testing.T) {
 	}
 }
 
-// What other programs call a command leads to it.
-func TestWordsOfOtherProgramsLeadToACommand(t *testing.T) {
+// Names that other programs use for a command suggest it.
+func TestOtherNamesSuggestCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"run":           `there is no command "run" (did you mean prompt?); `,
 		"ls":            `there is no command "ls" (did you mean session list?); `,

@@ -23,7 +23,7 @@ import (
 
 // Commands that find, show and archive sessions.
 
-// sessionsOptions are what the commands need of the shell.
+// sessionsOptions is what the commands need from the command line.
 type sessionsOptions struct {
 	JSON      func() bool // print JSON
 	NoColor   func() bool
@@ -32,28 +32,27 @@ type sessionsOptions struct {
 	Completes cobra.CompletionFunc // an id
 	// Hub runs do with a connection to the project's hub.
 	Hub func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
-	// Find finds a session by any of its ids, where no hub runs, too.
+	// Find finds a session by any of its ids, even if no hub is running.
 	Find func(cmd *cobra.Command, id string) (protocol.Session, error)
-	Help string // what the commands over a hub have in common
-	// AskYes asks on the terminal. An error says no, and what to run again.
+	Help string // shared by the commands over a hub
+	// AskYes asks on the terminal. The error means no, and says which command to run instead.
 	AskYes func(cmd *cobra.Command, question, no, again string) error
-	// Progress says something beside the result.
+	// Progress prints a progress message, apart from the result.
 	Progress func(cmd *cobra.Command, what string)
 }
 
-// newSessions makes the commands below session.
+// newSessions returns the subcommands of session.
 func newSessions(o sessionsOptions) []*cobra.Command {
 	return []*cobra.Command{newShow(o), newPick(o), newQueue(o), newArchive(o), newUnarchive(o), newRename(o), newDelete(o)}
 }
 
-// change calls a method about the session that the first argument names, and says
-// what has become of it.
+// change calls a method for the session that id names, and prints its new state.
 func (o sessionsOptions) change(cmd *cobra.Command, id, method string, params map[string]any, now string) error {
 	s, err := o.Find(cmd, id)
 	if err != nil {
 		return err
 	}
-	params["session_id"] = s.ID // an id such as last may name another one in a moment
+	params["session_id"] = s.ID // by then, an id such as last may name another session
 	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
 		_, raw, err := wire.Call[json.RawMessage](ctx, c, method, params)
 		if err != nil {
@@ -141,7 +140,7 @@ func newDelete(o sessionsOptions) *cobra.Command {
 	return cmd
 }
 
-// offered is how many sessions can be picked from.
+// offered is how many sessions pick offers.
 const offered = 500
 
 func newPick(o sessionsOptions) *cobra.Command {
@@ -174,7 +173,7 @@ func newPick(o sessionsOptions) *cobra.Command {
 	}
 }
 
-// offeredLines are a line for each session, in columns.
+// offeredLines returns a line for each session, in columns.
 func offeredLines(list []protocol.Session) (lines []string) {
 	var task, status int
 	for _, s := range list {
@@ -249,7 +248,7 @@ func newQueue(o sessionsOptions) *cobra.Command {
 	return cmd
 }
 
-// A hit is what a search has found.
+// hit is a search result.
 type hit struct {
 	SessionID string `json:"session_id"`
 	Title     string `json:"title"`
@@ -260,10 +259,10 @@ type hit struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// by is who has said it, or what has.
+// by returns the source of the text.
 func (h hit) by() string { return cmp.Or(h.ToolName, h.Role, h.EventType) }
 
-// newSearch makes the command search.
+// newSearch returns the search command.
 func newSearch(o sessionsOptions) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
@@ -291,12 +290,11 @@ func newSearch(o sessionsOptions) *cobra.Command {
 	return cmd
 }
 
-// beforeMatch is how much of what was found is shown before the first word that was
-// searched for, in characters: a narrow terminal has room for that word.
+// beforeMatch is how many characters are shown before the first match. It is small, so that
+// the match is visible on a narrow terminal.
 const beforeMatch = 16
 
-// aroundMatch is what was found from a little before the first word that was searched
-// for.
+// aroundMatch shortens a snippet to begin shortly before the first match.
 func aroundMatch(snippet string) string {
 	at := strings.Index(snippet, "«")
 	if at <= 0 || utf8.RuneCountInString(snippet[:at]) <= beforeMatch {
@@ -311,7 +309,7 @@ func aroundMatch(snippet string) string {
 }
 
 func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits []hit) error {
-	tasks := make(map[string]string) // of sessions
+	tasks := make(map[string]string) // by session
 	t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "BY", "FOUND")
 	t.Spare("BY", "AGE")
 	for _, h := range hits {
@@ -380,14 +378,14 @@ func newShow(o sessionsOptions) *cobra.Command {
 	return cmd
 }
 
-// look is how a conversation looks on out.
+// look returns the format of a conversation on out.
 func (o sessionsOptions) look(out io.Writer) turn.Look {
 	columns, _, _ := term.Size(out)
 	return turn.Look{Columns: columns, Color: !o.NoColor() && term.Draws(out) && term.ShowsColors()}
 }
 
-// printExport prints a conversation for other tools, which get the words of others as
-// they are; a terminal does not.
+// printExport prints a conversation for other tools. On a terminal it escapes third-party
+// text; otherwise it leaves it unchanged.
 func printExport(ctx context.Context, c *client.Client, out io.Writer, id, format string) error {
 	t, err := turn.ReadConversation(ctx, c, id)
 	if err != nil {
@@ -432,28 +430,28 @@ func joined(words []string) string { return strings.Join(words, " ") }
 
 // Printing of a session, a list of sessions, and an agent's settings.
 
-// listOfSessions prints sessions, a line each; where there are none, on a terminal what that means.
+// listOfSessions prints sessions, one line each. If there are none, a terminal shows none
+// instead.
 func listOfSessions(out io.Writer, sessions []protocol.Session, none string) error {
 	t := term.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("SESSION", "AGENT")
 	t.Empty(none)
-	told := make(map[string]bool) // conversations of which a session is listed
+	listed := make(map[string]bool) // conversations with a listed session
 	for _, x := range sessions {
 		title := term.Short(x.Called())
-		if n := len(x.Background); n > 0 && wire.Ended(x.State) && !told[x.ThreadID] {
+		if n := len(x.Background); n > 0 && wire.Ended(x.State) && !listed[x.ThreadID] {
 			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
-		told[x.ThreadID] = true
+		listed[x.ThreadID] = true
 		t.Row(x.ID, x.TaskID, sessionStatus(x), x.Agent, term.Age(x.LastActivityAt), title)
 	}
 	return t.Flush()
 }
 
-// besideBackground is how many columns a title takes beside what its agent does in the
-// background.
+// besideBackground is the width of a title when a column shows the agent's background work.
 const besideBackground = 30
 
-// sessionStatus is a session's status, and that its agent gives no sign of life.
+// sessionStatus returns a session's status, and whether its agent is silent.
 func sessionStatus(x protocol.Session) string {
 	if x.SilentSince == nil {
 		return x.Status + x.Gates.Short()
@@ -461,7 +459,7 @@ func sessionStatus(x protocol.Session) string {
 	return x.Status + ", silent for " + term.Age(*x.SilentSince)
 }
 
-// sessionCommands prints the slash commands of a session's agent, a line each.
+// sessionCommands prints the slash commands of a session's agent, one line each.
 func sessionCommands(out io.Writer, x protocol.Session) error {
 	t := term.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
 	t.Empty("its agent has told of no slash commands, or has not run yet")
@@ -471,8 +469,8 @@ func sessionCommands(out io.Writer, x protocol.Session) error {
 	return t.Flush()
 }
 
-// printSessionList prints a session and the agent's last message, whose Markdown is rendered
-// where colour is wanted and out is a terminal.
+// printSessionList prints a session and the agent's last message. It renders Markdown if color
+// is set and out is a terminal.
 func printSessionList(out io.Writer, x protocol.Session, color bool) error {
 	tokens, cost, silence := "", "", ""
 	if x.SilentSince != nil {
@@ -499,9 +497,9 @@ func printSessionList(out io.Writer, x protocol.Session, color bool) error {
 	return err
 }
 
-// agentFields are what a session's agent is set to, and what it can be set to.
+// agentFields returns the settings of a session's agent and the possible values.
 func agentFields(x protocol.Session) []term.Field {
-	told := x.Reported()
+	reported := x.Reported()
 	mode, model := x.PermissionMode, x.Model
 	if x.AgentMode != "" && x.AgentMode != x.PermissionMode && x.RequestedAgent == "" {
 		mode += ", the agent is in " + x.AgentMode
@@ -511,14 +509,14 @@ func agentFields(x protocol.Session) []term.Field {
 	}
 	if x.RequestedModel != "" {
 		model += ", asked for: " + x.RequestedModel
-	} else if model != "" && told.Agent != nil && (told.Model == nil || told.Model.Current == "" && len(told.Model.Choices) == 0) {
+	} else if model != "" && reported.Agent != nil && (reported.Model == nil || reported.Model.Current == "" && len(reported.Model.Choices) == 0) {
 		model += ", asked for; the agent does not say which models it has"
 	}
 	fields := []term.Field{{"mode", mode}, {"modes", idsOf(protocol.ModeChoices(x.Modes))}, {"model", model}}
-	if told.Model != nil {
-		fields = append(fields, term.Field{"models", idsOf(told.Model.Choices)})
+	if reported.Model != nil {
+		fields = append(fields, term.Field{"models", idsOf(reported.Model.Choices)})
 	}
-	for _, o := range told.Options {
+	for _, o := range reported.Options {
 		if o.Category != "mode" && o.Category != "model" {
 			text := o.Current
 			if len(o.Choices) > 0 {
@@ -528,14 +526,14 @@ func agentFields(x protocol.Session) []term.Field {
 		}
 	}
 	var names []string
-	for _, c := range told.Commands {
+	for _, c := range reported.Commands {
 		names = append(names, "/"+c.Name)
 	}
 	fields = append(fields, term.Field{"commands", strings.Join(names, " ")})
-	if a := told.Agent; a != nil {
+	if a := reported.Agent; a != nil {
 		fields = append(fields, term.Field{"agent's program", strings.TrimSpace(fmt.Sprintf("%s %s", a.Name, a.Version))})
 	}
-	if i := told.Info; i != nil {
+	if i := reported.Info; i != nil {
 		fields = append(fields, term.Field{"agent's title", i.Title})
 	}
 	return fields
@@ -549,7 +547,8 @@ func idsOf(choices []domain.Choice) string {
 	return strings.Join(ids, ", ")
 }
 
-// agentOfSession is the agent of a session, and the one that its conversation goes on with.
+// agentOfSession returns the agent of a session, and the agent that continues its conversation
+// if it differs.
 func agentOfSession(x protocol.Session) string {
 	if x.RequestedAgent == "" {
 		return x.Agent
@@ -557,7 +556,7 @@ func agentOfSession(x protocol.Session) string {
 	return x.Agent + "; the conversation goes on with " + x.RequestedAgent
 }
 
-// noSession says what it means that no session is listed, and what to do about it.
+// noSession explains an empty list of sessions and what to do.
 func noSession(status, agent string, archived bool) string {
 	switch which := asked(status, agent); {
 	case archived:
@@ -568,7 +567,7 @@ func noSession(status, agent string, archived bool) string {
 	return "there is no session here yet, or all are archived: `duet-rpc prompt \"…\"` begins one"
 }
 
-// noTask says what it means that no task is listed, and what to do about it.
+// noTask explains an empty list of tasks and what to do.
 func noTask(state, agent string) string {
 	if which := asked(state, agent); which != "" {
 		return "there is no task" + which + ": `duet-rpc task list` lists them all"
@@ -576,7 +575,7 @@ func noTask(state, agent string) string {
 	return "there is no task here yet: `duet-rpc prompt \"…\"` begins one"
 }
 
-// asked says which ones were asked for.
+// asked describes the filter.
 func asked(state, agent string) string {
 	var parts []string
 	if state != "" {
@@ -640,7 +639,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// findingOptions are what the commands need that find and show sessions.
+// findingOptions connects the commands that find and show sessions with the command line.
 func findingOptions(s *settings) sessionsOptions {
 	return sessionsOptions{
 		JSON: func() bool { return s.JSON }, NoColor: func() bool { return s.NoColor }, Exactly: exactly, AtLeast: atLeast, Completes: completeFirst(s, taskCandidates),
@@ -722,8 +721,7 @@ func newSessionForkCommand(s *settings) *cobra.Command {
 			"session; the conversation of that session stays as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
 }
 
-// newContinuingCommand makes a command that continues a session, or forks its
-// conversation there.
+// newContinuingCommand returns a command that continues a session, or forks its conversation.
 func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
 	var with turn.AttachFlags
 	var wait, steer bool

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestWhatWasSearchedForStandsNearTheBeginning(t *testing.T) {
+func TestSnippetBeginsNearMatch(t *testing.T) {
 	assert.Equal(t, "…You asked: «hi» «there» and more", aroundMatch("Hello from the demo agent. You asked: «hi» «there» and more"))
 	assert.Equal(t, "think «hi»", aroundMatch("think «hi»"))
 	assert.Equal(t, "…xxxxxxxxxxxxxxxx«hi»", aroundMatch("xxxxxxxxxxxxxxxxxxxxxxxxxxx«hi»"))

@@ -16,7 +16,7 @@ import (
 
 // Budgets and costs: flags that limit a run, and the report of `task stats --cost`.
 
-// limitFlags limit what a run may use.
+// limitFlags limit the resources of a run.
 type limitFlags struct {
 	turns, tokens int
 	cost          float64
@@ -32,7 +32,7 @@ func (f *limitFlags) Add(cmd *cobra.Command) {
 	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked so long, without what it waits for you (default: [budget.run] time)")
 }
 
-// Into puts what was asked for into the parameters of a launch.
+// Into adds the limits to the parameters of a launch.
 func (f *limitFlags) Into(params map[string]any) error {
 	if f.turns < 0 || f.tokens < 0 || f.cost < 0 {
 		return errors.New("--max-turns, --max-tokens and --max-cost take what is above 0")
@@ -56,7 +56,7 @@ func (f *limitFlags) Into(params map[string]any) error {
 	return nil
 }
 
-// spendingReport are the flags of a report.
+// spendingReport holds the flags of a report.
 type spendingReport struct {
 	cost, csv        bool
 	by, since, until string
@@ -72,7 +72,7 @@ func (r *spendingReport) Add(cmd *cobra.Command) {
 	f.BoolVar(&r.csv, "csv", false, "with --cost, as comma separated values")
 }
 
-// Wanted reports whether a report is asked for. A flag that needs --cost is refused
+// Wanted reports whether the user asked for a report. It refuses flags that need --cost
 // without it.
 func (r *spendingReport) Wanted(cmd *cobra.Command) (bool, error) {
 	if r.cost {
@@ -86,7 +86,7 @@ func (r *spendingReport) Wanted(cmd *cobra.Command) (bool, error) {
 	return false, nil
 }
 
-// Print asks the hub what was used, and prints it.
+// Print asks the hub for the usage and prints it.
 func (r *spendingReport) Print(cmd *cobra.Command, s *settings) error {
 	params := map[string]any{}
 	by := r.by
@@ -114,8 +114,8 @@ func (r *spendingReport) Print(cmd *cobra.Command, s *settings) error {
 	})
 }
 
-// timeOf is a time as the hub takes it: a date or a time as it is, or so many days or
-// hours ago.
+// timeOf converts a time for the hub: a date or time stays as it is, and a number of days or
+// hours is subtracted from now.
 func timeOf(text string, now time.Time) (string, error) {
 	if days, err := strconv.Atoi(text[:len(text)-1]); err == nil && text[len(text)-1] == 'd' && days >= 0 {
 		return now.AddDate(0, 0, -days).Format(time.RFC3339), nil
@@ -133,7 +133,7 @@ func timeOf(text string, now time.Time) (string, error) {
 
 func writeCSV(out io.Writer, by string, u protocol.UsageResult) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{by, "title", "runs", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "time_ms"}) // told by Flush
+	_ = w.Write([]string{by, "title", "runs", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "time_ms"}) // Flush returns the error
 	for _, row := range u.Rows {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		_ = w.Write([]string{
@@ -145,7 +145,7 @@ func writeCSV(out io.Writer, by string, u protocol.UsageResult) error {
 	return w.Error()
 }
 
-// safeCell is a text that no program that shows tables takes for a formula.
+// safeCell escapes a text that spreadsheet programs would evaluate as a formula.
 func safeCell(text string) string {
 	if text != "" && (text[0] == '=' || text[0] == '+' || text[0] == '-' || text[0] == '@' || text[0] == '\t' || text[0] == '\r') {
 		return "'" + text
@@ -181,7 +181,7 @@ func number(n int64) string { return term.Number(int(n)) }
 
 // Gates: the flags that name them, and their results.
 
-// gateFlags ask for gates.
+// gateFlags select the gates of a run.
 type gateFlags struct {
 	Gates         []string `json:"gates,omitempty"`
 	MaxIterations int      `json:"max_iterations,omitempty"`
@@ -194,7 +194,7 @@ func (f *gateFlags) Add(cmd *cobra.Command) {
 	flags.IntVar(&f.MaxIterations, "max-iterations", 0, "with --gate: give up after `N` turns (default: 5)")
 }
 
-// Check looks for what is wrong with them.
+// Check returns an error if the flags are wrong.
 func (f *gateFlags) Check() error {
 	switch {
 	case f.MaxIterations < 0:
@@ -205,7 +205,7 @@ func (f *gateFlags) Check() error {
 	return nil
 }
 
-// Into puts what was asked for into the parameters of a launch.
+// Into adds the gates to the parameters of a launch.
 func (f *gateFlags) Into(params map[string]any) error {
 	if err := f.Check(); err != nil {
 		return err

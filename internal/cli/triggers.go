@@ -14,13 +14,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// duet-rpc triggers: list triggers and their executions, and switch them on and off.
+// duet-rpc triggers: list triggers and their executions, enable and disable them.
 
 const triggersHelp = `What the configuration's [[triggers]] do when something happens: files change, a
 time comes, a session ends, somebody is asked. docs/automation.md has the rest.
 `
 
-// newTriggers is the command.
+// newTriggers returns the triggers command.
 func newTriggers(s *settings) *cobra.Command {
 	list := newList(s)
 	cmd := &cobra.Command{

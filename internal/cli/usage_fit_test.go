@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestAHelpFitsTheTerminal(t *testing.T) {
+func TestHelpFitsTerminal(t *testing.T) {
 	const help = `A paragraph of a few words that are
 written on two lines.
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// program is one with a flag of each kind.
+// program returns a command with a flag of each kind.
 func program() *cobra.Command {
 	root := &cobra.Command{Use: "program", Short: "A program", SilenceErrors: true, SilenceUsage: true}
 	root.PersistentFlags().Bool("json", false, "everybody's")
@@ -25,7 +25,7 @@ func program() *cobra.Command {
 	return root
 }
 
-func TestWrongFlagsAreExplainedWithoutTheWordsOfParsers(t *testing.T) {
+func TestFlagErrorsArePlain(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
@@ -48,7 +48,7 @@ func TestWrongFlagsAreExplainedWithoutTheWordsOfParsers(t *testing.T) {
 	assert.Equal(t, io.EOF, explainUsage(io.EOF))
 }
 
-func TestFlagsThatAllShareStandInOnePlace(t *testing.T) {
+func TestSharedFlagsAppearOnce(t *testing.T) {
 	help := func(args ...string) string {
 		var out testWriter
 		root := program()

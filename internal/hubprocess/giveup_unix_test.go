@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // A caller that is interrupted while a daemon starts leaves none behind.
-func TestADaemonIsEndedWhoseStarterGivesUp(t *testing.T) {
+func TestInterruptedStarterEndsDaemon(t *testing.T) {
 	dir := t.TempDir()
 	runs := filepath.Join(dir, "runs")
 	require.NoError(t, syscall.Mkfifo(runs, 0o600))

@@ -57,7 +57,7 @@ func BenchmarkPingPong(b *testing.B) {
 	})
 }
 
-// 200,000 events to an editor that has one subscription.
+// BenchmarkNotifications sends 200,000 events to an editor with one subscription.
 func BenchmarkNotifications(b *testing.B) {
 	const n = 200_000
 	var all []byte

@@ -14,7 +14,7 @@ import (
 // A call is a request of the editor that the hub has not answered.
 type call struct {
 	batch      *batch                    // its batch, or nil
-	then       func(resp *frame.Message) // called with the response, r.mu being held; or nil
+	then       func(resp *frame.Message) // called with the response and r.mu locked; or nil
 	long       bool                      // it may take long
 	subscribes bool                      // it is a Subscribe
 	answered   bool                      // by the relay: the editor no longer waits

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // soon bounds each wait of a test.
 const soon = time.Minute
 
-// wire is the raw end of a connection: the editor's, or that of a hub played by the test.
+// wire is the raw end of a connection: the editor's, or that of a simulated hub.
 type wire struct {
 	t      testing.TB
 	end    server.Transport
@@ -90,7 +90,7 @@ func (w *wire) askUntilServed(message string) string {
 	}
 }
 
-// setting is a relay between an editor and hubs that the test makes.
+// setting is a relay between an editor and simulated hubs.
 type setting struct {
 	*wire     // the editor's end
 	log       *testkit.Text
@@ -168,7 +168,7 @@ func (s *setting) run(editor server.Transport, opts relay.Options) {
 	})
 }
 
-// hub lets the relay connect to a hub played by the test.
+// hub lets the relay connect to a simulated hub.
 func (s *setting) hub() *wire {
 	ours, theirs := server.Pipe()
 	s.hubs <- ours

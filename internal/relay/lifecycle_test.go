@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// printf … | duet-rpc gets all its answers, also those that come before there is a hub.
+// `printf … | duet-rpc` gets all its answers, also those from before there is a hub.
 func TestEndOfInput(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		t.Run(fmt.Sprint("early ", early), func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestEndOfInputWithAPipe(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheContext(t *testing.T) {
+func TestEndOfContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		hub := s.hub()
@@ -169,8 +169,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// An editor that has gone ends the relay, even if only a write fails.
-func TestAnEditorThatHasGone(t *testing.T) {
+// A failed write to the editor ends the relay, even if no read fails.
+func TestEditorDisconnects(t *testing.T) {
 	s := &setting{wire: &wire{t: t}, ran: make(chan error, 1)}
 	hubOurs, hubTheirs := server.Pipe()
 	s.wire.end = nopEnd{}

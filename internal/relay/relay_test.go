@@ -94,7 +94,7 @@ func TestRequestsForDescriptorsAreRefused(t *testing.T) {
 	}
 }
 
-func TestBadFramesAreAnsweredHere(t *testing.T) {
+func TestRelayAnswersBadFrames(t *testing.T) {
 	s := start(t, func(o *relay.Options) { o.Limits = frame.Limits{MaxFrame: 100} })
 	hub := s.hub()
 	for _, c := range []struct{ sent, reason, id string }{
@@ -121,7 +121,7 @@ func TestBadFramesAreAnsweredHere(t *testing.T) {
 
 // When the hub dies the relay answers pending requests. It does not relay late answers to the
 // next hub, and drops the rest of a frame.
-func TestTheHubDiesWithRequestsPending(t *testing.T) {
+func TestHubDiesWithPendingRequests(t *testing.T) {
 	s := start(t)
 	open := make(chan struct{})
 	defer close(open)
@@ -219,7 +219,7 @@ func TestRequestsOfTheHub(t *testing.T) {
 }
 
 // Without a hub messages wait, in order, until they expire.
-func TestMessagesWaitForAHub(t *testing.T) {
+func TestMessagesWaitForHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		for i := range 10 {
@@ -252,7 +252,7 @@ func TestMessagesWaitForAHub(t *testing.T) {
 }
 
 // Later messages do not overtake waiting ones.
-func TestNothingOvertakesWhatWaited(t *testing.T) {
+func TestMessagesStayInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		big := `"` + strings.Repeat("x", 100_000) + `"`
@@ -271,7 +271,7 @@ func TestNothingOvertakesWhatWaited(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsIsBounded(t *testing.T) {
+func TestWaitingMessagesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		message string
 		fits    int

@@ -123,7 +123,7 @@ func TestBusyHubIsNotSilent(t *testing.T) {
 }
 
 // An editor that sends more than a blocked hub accepts is not blocked itself.
-func TestSilentHubThatIsSentTooMuch(t *testing.T) {
+func TestSilentHubDoesNotBlockEditor(t *testing.T) {
 	ours, theirs := sockets(t)
 	s := start(t, impatient)
 	s.hubs <- ours
@@ -144,7 +144,7 @@ func TestSilentHubThatIsSentTooMuch(t *testing.T) {
 }
 
 // The relay notices a silent hub just as fast after a long idle time.
-func TestHubThatFallsSilentAfterALongRest(t *testing.T) {
+func TestHubFallsSilentAfterIdleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, impatient)
 		hub := s.hub()

@@ -159,8 +159,8 @@ type eventMessage struct {
 	}
 }
 
-// Hub after hub dies under a flood of events: each subscription gets all of them, once, in
-// order, under its id.
+// Hubs die one after the other during a flood of events. Each subscription gets all events
+// once, in order, under its id.
 func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 	const hubs = 8
 	total := int64(takeoverEvents)
@@ -243,7 +243,7 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 }
 
 // A subscription without events is restored from its first position in the log.
-func TestAQuietSubscriptionIsRestored(t *testing.T) {
+func TestQuietSubscriptionIsRestored(t *testing.T) {
 	j := newJournal()
 	for range 5 {
 		j.append()
@@ -264,7 +264,7 @@ func TestAQuietSubscriptionIsRestored(t *testing.T) {
 }
 
 // If the next hub has another log, the subscription continues at its end.
-func TestAnotherLog(t *testing.T) {
+func TestNextHubHasAnotherLog(t *testing.T) {
 	j, other := newJournal(), newJournal()
 	for range 5 {
 		j.append()
@@ -308,7 +308,7 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 
 // Every hub learns that the editor does not trust the workspace, before any other message, until
 // the editor reports otherwise.
-func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
+func TestEveryHubLearnsRestrictedMode(t *testing.T) {
 	const told = `"method":"initialize","params":{"workspaceTrusted":false}`
 	for name, c := range map[string]struct {
 		params []string // of initialize
@@ -366,7 +366,8 @@ func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 	}
 }
 
-// The relay also ends a subscription at the next hub that the editor ends during the restore.
+// If the editor ends a subscription during the restore, the relay ends it at the next hub,
+// too.
 func TestUnsubscribeDuringATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -396,9 +397,9 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 	})
 }
 
-// A subscription that is made anew, because that hub has another log, is ended if the editor has
-// ended it.
-func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
+// A subscription that is renewed because the next hub has another log is ended if the editor
+// has ended it.
+func TestUnsubscribeBeforeRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		hub := s.hub()
@@ -424,8 +425,8 @@ func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
 	})
 }
 
-// A hub that is about to end restores nothing: the relay asks the next one.
-func TestASubscriptionThatAHubAtItsEndDenies(t *testing.T) {
+// A hub that is about to end refuses to restore subscriptions: the relay asks the next one.
+func TestEndingHubRefusesSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		hub := s.hub()

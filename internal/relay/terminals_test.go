@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Terminals end with their hub, and their watchers are notified.
+// Terminals end with their hub, and their clients are notified.
 func TestTerminalsThatEndWithTheHub(t *testing.T) {
 	s := start(t)
 	hub := s.hub()
@@ -34,7 +34,7 @@ func TestTerminalsThatEndWithTheHub(t *testing.T) {
 	s.next()
 	hub.send(exit("over"))
 	assert.JSONEq(t, exit("over"), s.next())
-	s.send(request(7, "spawn_terminal", `{}`)) // unknown to everything else
+	s.send(request(7, "spawn_terminal", `{}`)) // unknown to all other handlers
 	hub.next()
 
 	hub.end.Close()

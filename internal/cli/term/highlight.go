@@ -6,34 +6,34 @@ import (
 	"unicode/utf8"
 )
 
-// Colours for code on a terminal, line by line: keywords, strings, comments, numbers and constants
-// of the languages that agents write most.
+// Syntax highlighting for a terminal, line by line: keywords, strings, comments, numbers and
+// constants of the languages that agents write most.
 //
-// No library does this: chroma adds 5 MB to the program and 5 ms to each start, because it reads
-// its lexers at the start, and the first reply takes 5 ms in all. Streaming needs no grammar.
+// No library does this fast enough. chroma adds 5 MB to the program and 5 ms to each start,
+// because it loads its lexers at the start, and the first reply takes 5 ms in all. Streaming
+// needs no grammar.
 
-// Colours, as ECMA-48 numbers them (SGR), that can be read on light and dark
-// terminals.
+// Colours, with their ECMA-48 (SGR) numbers, that are readable on light and dark terminals.
 const (
 	keyword  = "35"
-	text     = "32" // in quotes
+	text     = "32" // strings
 	comment  = "2"
-	constant = "33" // and numbers, variables
-	plain    = "36" // what else there is: code is told from prose by it
+	constant = "33" // also numbers and variables
+	plain    = "36" // all other code, to distinguish it from prose
 )
 
-// A Highlighter is a block of code that comes line by line. It is for one goroutine.
+// Highlighter colours a block of code line by line. It is not safe for concurrent use.
 type Highlighter struct {
 	language *language
-	words    map[string]string // to their colours
-	until    string            // what ends the comment or the text that is open at the end of a line; ""
-	color    string            // of that
-	escapes  bool              // a backslash hides what ends it
-	inTag    bool              // of markup
+	words    map[string]string // the colour of each word
+	until    string            // the end mark of a comment or string that continues on the next line; or ""
+	color    string            // of that comment or string
+	escapes  bool              // a backslash escapes the end mark
+	inTag    bool              // inside a tag of markup
 }
 
-// For is the code of a language, by the word that begins a fence's first line; nil:
-// it is not known.
+// For returns a highlighter for the language at the start of a fence's info string, or nil if
+// the language is unknown.
 func For(name string) *Highlighter {
 	l := find(strings.ToLower(strings.TrimLeft(name, "{.")))
 	if l == nil {
@@ -49,8 +49,7 @@ func For(name string) *Highlighter {
 	return c
 }
 
-// Line is the next line with colours. A line in which every character is seen stays
-// one.
+// Line returns the next line with colours. All characters of the line must be visible already.
 func (c *Highlighter) Line(line string) string {
 	p := painter{rest: line}
 	if c.until != "" {
@@ -68,7 +67,7 @@ func (c *Highlighter) Line(line string) string {
 	return p.String()
 }
 
-// next takes what comes next.
+// next handles the next token.
 func (c *Highlighter) next(p *painter) {
 	l, rest := c.language, p.rest
 	for _, begin := range l.lineComments {
@@ -117,7 +116,7 @@ func (c *Highlighter) next(p *painter) {
 	p.take(size, "")
 }
 
-// goOn goes on with a comment or a text up to its end, or that of the line.
+// goOn continues a comment or string to its end, or to the end of the line.
 func (c *Highlighter) goOn(p *painter) {
 	for i := p.taken(); i < len(p.rest); i++ {
 		switch {
@@ -132,8 +131,7 @@ func (c *Highlighter) goOn(p *painter) {
 	p.take(len(p.rest), c.color)
 }
 
-// key takes the name before the first colon or equals sign of a line, or a whole
-// section's.
+// key handles the name before the first colon or equals sign of a line, or a section heading.
 func (c *Highlighter) key(p *painter) {
 	line := p.rest
 	indent := len(line) - len(strings.TrimLeft(line, " \t-"))
@@ -155,7 +153,7 @@ func (c *Highlighter) key(p *painter) {
 	}
 }
 
-// untilTag takes text up to the next tag, its name, or a comment.
+// untilTag handles text up to the next tag, the tag's name, or a comment.
 func (c *Highlighter) untilTag(p *painter) {
 	at := strings.IndexByte(p.rest, '<')
 	if at != 0 {
@@ -179,11 +177,11 @@ func (c *Highlighter) untilTag(p *painter) {
 	p.take(n, keyword)
 }
 
-// longestChar is how long a character in quotes may be.
+// longestChar is the largest length of a character literal.
 const longestChar = 12
 
-// charLiteral is how long the character in quotes is that a text begins with, or 0:
-// the quote is something else, such as a lifetime of Rust.
+// charLiteral returns the length of the character literal at the start of a text, or 0 if the
+// quote has another meaning, such as a lifetime in Rust.
 func charLiteral(rest string) int {
 	_, size := utf8.DecodeRuneInString(rest[1:])
 	n := 1 + size
@@ -199,7 +197,7 @@ func charLiteral(rest string) int {
 	return 0
 }
 
-// variable is how long a variable of a shell is, with its $.
+// variable returns the length of the shell variable at the start of a text, including its $.
 func variable(rest string) int {
 	if strings.HasPrefix(rest, "${") {
 		if end := strings.IndexByte(rest, '}'); end > 0 {
@@ -227,8 +225,8 @@ func isWord(r rune, l *language) bool {
 
 func wordLength(rest string) int { return wordLengthIn(rest, &language{}) }
 
-// wordLengthIn is how long the word is that a text begins with; a number goes on
-// behind its point.
+// wordLengthIn returns the length of the word at the start of a text. A number includes its
+// decimal point.
 func wordLengthIn(rest string, l *language) int {
 	number := rest[0] >= '0' && rest[0] <= '9'
 	for i, r := range rest {
@@ -239,24 +237,24 @@ func wordLengthIn(rest string, l *language) int {
 	return len(rest)
 }
 
-// A painter takes a line piece by piece.
+// painter colours a line piece by piece.
 type painter struct {
 	out   strings.Builder
 	rest  string
-	last  byte // of what was taken; 0: nothing was
-	begun int  // how much of rest belongs to the piece that comes next
+	last  byte // of the text so far; 0: none
+	begun int  // how much of rest belongs to the next piece
 
-	piece []byte // that was taken, and is not in out
+	piece []byte // not in out yet
 	color string // of piece
 }
 
-// begin says that so many bytes belong to the piece that comes next.
+// begin starts the next piece with n bytes.
 func (p *painter) begin(n int) { p.begun = n }
 
-// taken is how much that is.
+// taken returns how many bytes the next piece has so far.
 func (p *painter) taken() int { return p.begun }
 
-// take takes so many bytes in a colour.
+// take adds n bytes in a colour.
 func (p *painter) take(n int, color string) {
 	p.begun = 0
 	piece := p.rest[:n]
@@ -275,7 +273,7 @@ func (p *painter) take(n int, color string) {
 	p.piece = append(p.piece, piece...)
 }
 
-// flush writes what was taken in one colour.
+// flush writes the current piece.
 func (p *painter) flush() {
 	if len(p.piece) > 0 {
 		p.out.WriteString("\x1b[" + p.color + "m")
@@ -285,7 +283,7 @@ func (p *painter) flush() {
 	p.piece = p.piece[:0]
 }
 
-// atWord reports whether a word begins here.
+// atWord reports whether a word can begin here.
 func (p *painter) atWord() bool { return p.last == 0 || strings.IndexByte(" \t;(", p.last) >= 0 }
 
 func (p *painter) String() string {
@@ -293,27 +291,27 @@ func (p *painter) String() string {
 	return p.out.String()
 }
 
-// A language is what is looked for in its code.
+// language describes the tokens of a language.
 type language struct {
 	keywords, constants string // words
 	lineComments        []string
-	delimited           []delimited // the longer beginnings first
-	wordComments        bool        // a line comment begins where a word could
-	chars               bool        // 'x' is a character, and ' alone is something else
+	delimited           []delimited // longer start marks first
+	wordComments        bool        // a line comment must begin where a word could
+	chars               bool        // 'x' is a character, but a single ' is not
 	variables           bool        // $NAME
-	anyCase             bool        // words may be upper case
-	lisp                bool        // words have more characters
+	anyCase             bool        // keywords ignore case
+	lisp                bool        // words may have more kinds of characters
 	keys                bool        // lines begin with a name and a colon or equals sign
-	sections            bool        // and there are [sections]
-	markup              bool        // it has tags
+	sections            bool        // there are [sections]
+	markup              bool        // there are tags
 }
 
-// A delimited is a comment or a text between two marks.
+// delimited is a comment or string between two marks.
 type delimited struct {
 	open, close string
 	color       string
-	escapes     bool // a backslash hides close
-	lines       bool // it may go on in the next line
+	escapes     bool // a backslash escapes close
+	lines       bool // it may span lines
 }
 
 var (
@@ -332,8 +330,8 @@ const (
 	shellWords = "alias break case cd continue declare do done echo elif else esac eval exec exit export fi for function if in local printf read readonly return select set shift source then time trap unset until while"
 )
 
-// find is a language by one of its names, or nil. It is a function, and no table, so
-// that nothing is made when the program starts.
+// find returns the language with this name, or nil. It is a function and not a table, so that
+// the start of the program does no work for it.
 func find(name string) *language {
 	cLike := func(keywords, constants string) *language {
 		return &language{keywords: keywords, constants: constants, lineComments: []string{"//"}, delimited: []delimited{cComment, quoted}, chars: true}
@@ -384,7 +382,7 @@ func find(name string) *language {
 			keywords:  "alias and begin break case class def defined do else elsif end ensure extend for if in include module next not or private protected public raise redo require require_relative rescue retry return super then undef unless until when while yield attr_accessor attr_reader attr_writer",
 			constants: "true false nil self", lineComments: []string{"#"}, wordComments: true, delimited: []delimited{quotedLines, {`'`, `'`, text, true, true}},
 		}
-	case "console", "shell-session": // what is printed there has apostrophes
+	case "console", "shell-session": // output of programs contains apostrophes
 		return &language{keywords: shellWords, lineComments: []string{"# "}, wordComments: true, variables: true, delimited: []delimited{quoted}}
 	case "sh", "bash", "zsh", "shell", "fish":
 		return &language{

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// highlightTagged shows the colours of a text: k a keyword, s a text, c a comment, n a constant.
+// highlightTagged marks the colours of a text: k is a keyword, s a string, c a comment, n a
+// constant.
 func highlightTagged(text string) string {
 	return strings.NewReplacer("\x1b[35m", "k⟨", "\x1b[32m", "s⟨", "\x1b[2m", "c⟨", "\x1b[33m", "n⟨", "\x1b[0m", "⟩").Replace(plainPiece.ReplaceAllString(text, "$1"))
 }
@@ -47,7 +48,7 @@ func TestCodeIsColoured(t *testing.T) {
 		{"elisp", "(defun a-b () \"c\nd\" nil) ; e", "(k⟨defun⟩ a-b () s⟨\"c⟩\ns⟨d\"⟩ n⟨nil⟩) c⟨; e⟩"},
 		{"dockerfile", "FROM a\nRUN b", "k⟨FROM⟩ a\nk⟨RUN⟩ b"},
 		{"lua", "local a = [[b\nc]] -- d", "k⟨local⟩ a = s⟨[[b⟩\ns⟨c]]⟩ c⟨-- d⟩"},
-		{"Go", "\"open\nfunc", "s⟨\"open⟩\nk⟨func⟩"}, // a text that does not end ends with its line
+		{"Go", "\"open\nfunc", "s⟨\"open⟩\nk⟨func⟩"}, // an unterminated string ends with its line
 	} {
 		assert.Equal(t, c.want, colored(t, c.language, c.code), c.language)
 	}
@@ -57,7 +58,7 @@ func TestCodeIsColoured(t *testing.T) {
 
 var escape = regexp.MustCompile("\x1b\\[[0-9]+m")
 
-// Colours are all that is added, whatever the code is.
+// Highlighting adds only colours to any input.
 func FuzzOnlyColoursAreAdded(f *testing.F) {
 	for _, language := range names {
 		f.Add(language, "x = \"a\" + 'b' /* c\nd */ # e $f ${g <h i='j'> [k] \\")
@@ -73,7 +74,7 @@ func FuzzOnlyColoursAreAdded(f *testing.F) {
 	})
 }
 
-// names has a name of each language.
+// names has one name of each language.
 var names = strings.Fields("go c cpp java kotlin scala swift csharp rust zig js php py rb sh console dockerfile make sql json yaml toml html css lua elisp haskell elixir")
 
 func BenchmarkLine(b *testing.B) {
@@ -83,8 +84,8 @@ func BenchmarkLine(b *testing.B) {
 	}
 }
 
-// A line of 16 MB takes a second; it took hours when the painter copied what it had.
-func TestALongLineTakesLinearTime(t *testing.T) {
+// A line of 16 MB takes a second. It took hours when the painter copied its output repeatedly.
+func TestLongLineTakesLinearTime(t *testing.T) {
 	for _, language := range []string{"go", "python", "sh"} {
 		line := strings.Repeat("(", 16<<20)
 		assert.Contains(t, For(language).Line(line), line)

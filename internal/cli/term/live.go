@@ -11,55 +11,54 @@ import (
 
 // The live region: the last lines of the terminal, redrawn until they are final.
 
-// A Region is the last lines of a terminal. One goroutine uses it at a time, and
-// clears it before anything else writes to the terminal.
+// Region is the last lines of a terminal. It is not safe for concurrent use. The caller must
+// clear it before anything else writes to the terminal.
 type Region struct {
 	out   io.Writer
 	size  func() (columns, rows int)
-	drawn []string // rows without line ends; the cursor is behind the last one
+	drawn []string // rows without newlines; the cursor is after the last one
 }
 
-// NewRegion makes a region of the terminal that out writes to; size tells how large that
-// is.
+// NewRegion returns a region of the terminal that out writes to. size returns the terminal's
+// size.
 func NewRegion(out io.Writer, size func() (columns, rows int)) *Region {
 	return &Region{out: out, size: size}
 }
 
-// Columns is how wide a row may be, so that the terminal does not wrap it.
+// Columns is the largest width of a row that the terminal does not wrap.
 func (r *Region) Columns() int {
 	columns, _ := r.size()
 	return max(1, columns-1)
 }
 
-// most is how many rows the region has at most: what has left the screen cannot be
-// drawn over.
+// most is the largest number of rows. Rows that have scrolled off the screen cannot be
+// redrawn.
 func (r *Region) most() int {
 	_, rows := r.size()
 	return max(1, min(rows-2, 15))
 }
 
-// Draw shows rows in place of those that are there: text with colours alone, no
-// wider than Columns. Of too many the last ones are shown. Only what differs is
-// written.
+// Draw replaces the rows of the region. A row is text with colours, at most Columns wide. If
+// there are too many rows, it shows the last ones. It writes only the differences.
 func (r *Region) Draw(rows ...string) { r.Print("", rows...) }
 
-// Clear takes the region away, so that others can write where it was.
+// Clear removes the region from the screen.
 func (r *Region) Clear() { r.Print("") }
 
 // Shown reports whether the region has a row.
 func (r *Region) Shown() bool { return len(r.drawn) > 0 }
 
-// Above writes whole lines above the region, which stays as it is.
+// Above writes whole lines above the region.
 func (r *Region) Above(text string) { r.Print(text, slices.Clone(r.drawn)...) }
 
-// Print writes whole lines above the region, which shows rows from then on.
+// Print writes whole lines above the region and replaces its rows.
 func (r *Region) Print(text string, rows ...string) {
 	if n := r.most(); len(rows) > n {
 		rows = rows[len(rows)-n:]
 	}
 	var b strings.Builder
-	same := 0      // rows that stay
-	atEnd := false // the cursor is behind the last of them
+	same := 0      // unchanged rows
+	atEnd := false // the cursor is after the last of them
 	if text == "" {
 		for same < min(len(r.drawn), len(rows)) && r.drawn[same] == rows[same] {
 			same++
@@ -69,11 +68,11 @@ func (r *Region) Print(text string, rows ...string) {
 		case same == len(r.drawn) && same == len(rows):
 			return
 		case same == last && len(rows) > last && strings.HasPrefix(rows[last], r.drawn[last]):
-			b.WriteString(rows[last][len(r.drawn[last]):]) // it has only become longer
+			b.WriteString(rows[last][len(r.drawn[last]):]) // only text was appended
 			same, atEnd = same+1, true
 		case same == len(r.drawn):
 			atEnd = same > 0
-		case same == len(rows): // the last one is drawn again, for the cursor
+		case same == len(rows): // redraw the last one to position the cursor
 			same = max(0, same-1)
 		}
 	}
@@ -91,13 +90,12 @@ func (r *Region) Print(text string, rows ...string) {
 	_, _ = io.WriteString(r.out, b.String())
 }
 
-// back goes to the beginning of a row that is drawn, and takes it and what is below
-// away.
+// back moves the cursor to the beginning of a row, and clears that row and those below.
 func (r *Region) back(b *strings.Builder, row int) {
 	columns, _ := r.size()
 	up := len(r.drawn) - 1 - row
 	for _, text := range r.drawn[row:] {
-		if width := liveEscapes.String(text); columns > 0 && width > columns { // it has become narrower, and wrapped what was drawn
+		if width := liveEscapes.String(text); columns > 0 && width > columns { // the terminal became narrower and has wrapped the row
 			up += (width - 1) / columns
 		}
 	}
@@ -108,11 +106,11 @@ func (r *Region) back(b *strings.Builder, row int) {
 	b.WriteString("\x1b[J")
 }
 
-// liveEscapes measures text with colours.
+// liveEscapes measures the width of text with colours.
 var liveEscapes = displaywidth.Options{ControlSequences: true}
 
-// Rows cuts text in which every character is seen, of any number of lines, in rows
-// of so many columns, between words where it can.
+// Rows splits text of any number of lines into rows of a width, between words if possible. All
+// characters must be visible already.
 func Rows(text string, columns int) (rows []string) {
 	columns = max(columns, 2)
 	for line := range strings.SplitSeq(text, "\n") {
@@ -128,7 +126,7 @@ func Rows(text string, columns int) (rows []string) {
 				text := row.String()
 				row.Reset()
 				at = 0
-				if i := strings.LastIndexByte(text, ' '); cluster != " " && i > len(text)/2 { // between two words
+				if i := strings.LastIndexByte(text, ' '); cluster != " " && i > len(text)/2 { // split between two words
 					row.WriteString(text[i+1:])
 					text, at = text[:i], displaywidth.String(text[i+1:])
 				}

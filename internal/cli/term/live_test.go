@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A screen is a terminal of some columns that knows what a Region writes.
+// screen is a terminal that interprets the output of a Region.
 type screen struct {
 	columns, rows int
 	lines         []string
@@ -51,7 +51,7 @@ func (s *screen) Write(p []byte) (int, error) {
 
 func (s *screen) String() string { return strings.Join(s.lines, "\n") }
 
-func TestRowsAreDrawnOver(t *testing.T) {
+func TestRegionRedrawsRows(t *testing.T) {
 	s := &screen{columns: 20, rows: 8}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })
 	assert.Equal(t, 19, r.Columns())
@@ -76,8 +76,8 @@ func TestRowsAreDrawnOver(t *testing.T) {
 	}
 }
 
-// What has only become longer, or stayed, is not written again: lines are slow.
-func TestOnlyWhatDiffersIsWritten(t *testing.T) {
+// Unchanged rows are not written again, because slow connections would flicker.
+func TestRegionWritesOnlyDifferences(t *testing.T) {
 	s := &screen{columns: 80, rows: 24}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })
 	r.Draw("first", "second")
@@ -88,8 +88,8 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 	assert.Equal(t, len(" one"), s.written)
 }
 
-// A terminal that was made narrower has wrapped what was drawn.
-func TestANarrowerTerminalIsClearedWhole(t *testing.T) {
+// A terminal that became narrower has wrapped the rows.
+func TestRegionClearsAfterTerminalShrinks(t *testing.T) {
 	s := &screen{columns: 20, rows: 24}
 	r := NewRegion(s, func() (int, int) { return s.columns, s.rows })
 	r.Draw("0123456789abcde")
@@ -99,7 +99,7 @@ func TestANarrowerTerminalIsClearedWhole(t *testing.T) {
 	assert.Equal(t, "", s.String())
 }
 
-func TestTextIsCutInRows(t *testing.T) {
+func TestRowsSplitText(t *testing.T) {
 	assert.Equal(t, []string{"one two", "three", "abcdefghij", "k"}, Rows("one two three\nabcdefghijk", 10))
 	assert.Equal(t, []string{"abcd", "ef", "", "漢字", "漢 x"}, Rows("abcdef\n\n漢字漢\tx", 4))
 }

@@ -12,37 +12,37 @@ import (
 // Markdown on a terminal: CommonMark's blocks and emphasis, and GitHub's tables, strikethrough
 // and task lists.
 //
-// No library does this. Each process of an editor would pay for it at its start (goldmark 1.3 ms,
-// glamour more than 10 ms, where the first reply takes 5 ms in all), and streaming needs to know,
-// line by line, which blocks are complete.
+// No library does this fast enough. Each editor process would pay for it at its start:
+// goldmark takes 1.3 ms, glamour more than 10 ms, and the first reply takes 5 ms in all.
+// Streaming also needs to know, line by line, which blocks are complete.
 
-// A Renderer renders texts for a terminal of so many columns. What would steer the
-// terminal or is not seen is written out with Marks. Dim is for what is said beside
-// the matter, such as thoughts: all of it is faint, and code has no colours.
+// Renderer renders Markdown for a terminal of a given width. Marks makes control and invisible
+// characters visible. Dim is for secondary text, such as thoughts: all of it is faint, and
+// code has no colours.
 type Renderer struct {
 	Columns int
 	Marks   visible.Marks
 	Dim     bool
 }
 
-// Text renders a whole text. It ends with a line end, unless it is empty.
+// Text renders a whole text. The result ends with a newline, unless it is empty.
 func (r *Renderer) Text(text string) string {
 	s := Stream{Renderer: *r}
 	return s.Next(text) + s.End()
 }
 
-// A Stream renders a text that comes in pieces, block by block. It is for one
-// goroutine, which may change Columns between two pieces.
+// Stream renders a text that arrives in pieces, block by block. It is not safe for concurrent
+// use. The caller may change Columns between two pieces.
 type Stream struct {
 	Renderer
 	chars   *visible.Stream
 	split   splitter
-	line    string // that has not come whole
+	line    string // an incomplete line
 	code    *codeBlock
-	written bool // something was given
+	written bool // there was output
 }
 
-// Next takes a piece, and gives the lines of the blocks that it completes.
+// Next adds a piece and returns the lines of the blocks that it completes.
 func (s *Stream) Next(piece string) string {
 	if s.chars == nil {
 		s.chars = s.Marks.Stream()
@@ -66,8 +66,8 @@ func (s *Stream) take(text string) string {
 	}
 }
 
-// Pending is what has come of the block that is not complete, as it was written,
-// with its last line as far as it goes, below an empty line if one will be above it.
+// Pending returns the raw text of the incomplete block, including an incomplete line. An empty
+// line precedes it if one will precede the rendered block.
 func (s *Stream) Pending() string {
 	text, apart := s.line, s.split.empty && s.written
 	if s.split.open {
@@ -82,8 +82,7 @@ func (s *Stream) Pending() string {
 	return text
 }
 
-// End gives what is pending, as far as it has come. What comes next goes on in the
-// same text.
+// End returns the rest of the text so far. Further pieces continue the same text.
 func (s *Stream) End() string {
 	var out strings.Builder
 	if s.chars != nil {
@@ -113,11 +112,10 @@ func (s *Stream) write(out *strings.Builder, blocks []block) {
 	}
 }
 
-// deepest is how many lists and quotes may be in one another; what is deeper is
-// shown as it was written.
+// deepest is how deep lists and quotes may be nested. Deeper ones are shown in raw form.
 const deepest = 12
 
-// render gives the lines of a block.
+// render returns the lines of a block.
 func (r *Renderer) render(b block, columns, depth int, inFence *codeBlock) (lines []string) {
 	switch b.kind {
 	case heading:
@@ -168,14 +166,14 @@ func (r *Renderer) paragraph(lines []string, columns int, base style) (out []str
 var closingHashes = lazyregexp.New(`(^|[ \t])#+[ \t]*$`)
 
 func (r *Renderer) heading(lines []string, columns int) []string {
-	if len(lines) > 1 { // underlined
+	if len(lines) > 1 { // with an underline in the source
 		return r.paragraph(lines[:len(lines)-1], columns, bold)
 	}
 	text := strings.TrimLeft(lines[0], " ")
 	level := len(text) - len(strings.TrimLeft(text, "#"))
 	base := bold
 	if level == 1 {
-		base |= linked // underlined, too
+		base |= linked // with an underline, too
 	}
 	return r.paragraph([]string{closingHashes().ReplaceAllString(text[level:], "")}, columns, base)
 }
@@ -215,7 +213,7 @@ func (r *Renderer) quote(lines []string, columns, depth int) []string {
 	return prefixed(r.blocks(inner, columns-2, depth+1), bar, bar)
 }
 
-// blocks renders what is in an item or a quote.
+// blocks renders the contents of an item or a quote.
 func (r *Renderer) blocks(lines []string, columns, depth int) (out []string) {
 	columns = max(columns, narrowest)
 	var s splitter
@@ -257,13 +255,13 @@ func trimmedEnd(lines []string) []string {
 	return lines
 }
 
-// sgr are the parameters that turn a style on (ECMA-48, SGR).
+// sgr has the SGR parameters (ECMA-48) of each style.
 var sgr = []struct {
 	style style
 	code  string
 }{{bold, "1"}, {italic, "3"}, {struck, "9"}, {coded, "36"}, {linked, "4"}, {dimmed, "2"}}
 
-// base is the style that all text has.
+// base returns the style of all text.
 func (r *Renderer) base() style {
 	if r.Dim {
 		return dimmed
@@ -271,7 +269,7 @@ func (r *Renderer) base() style {
 	return 0
 }
 
-// painted is text in a style.
+// painted formats text in a style.
 func painted(text string, s style) string {
 	if s == 0 || text == "" {
 		return text
@@ -285,7 +283,7 @@ func painted(text string, s style) string {
 	return "\x1b[" + strings.Join(codes, ";") + "m" + text + "\x1b[0m"
 }
 
-// A row is a line as it is shown, and how wide that is.
+// row is a line of output and its width.
 type row struct {
 	runs  []run
 	width int
@@ -308,13 +306,13 @@ func (r *row) String() string {
 	return b.String()
 }
 
-// wrapped lays runs out in rows of at most so many columns; lines stay lines. A
-// word that is longer is cut.
+// wrapped breaks runs into rows of at most this width. Line breaks stay. A word that is too
+// long is cut.
 func wrapped(runs []run, columns int) []row {
 	columns = max(columns, 1)
 	var rows []row
 	var line, word row
-	space := 0 // columns of white space before the word
+	space := 0 // width of the white space before the word
 	var spaceStyle style
 	endWord := func() {
 		if word.width == 0 && len(word.runs) == 0 {
@@ -325,7 +323,7 @@ func wrapped(runs []run, columns int) []row {
 			line = row{}
 		} else if line.width > 0 && space > 0 {
 			between := spaceStyle
-			if line.runs[len(line.runs)-1].style&word.runs[0].style&linked == 0 { // one of them has no line below
+			if line.runs[len(line.runs)-1].style&word.runs[0].style&linked == 0 { // one of them is not underlined
 				between &^= linked
 			}
 			line.add(strings.Repeat(" ", space), between, space)
@@ -353,7 +351,7 @@ func wrapped(runs []run, columns int) []row {
 				space, spaceStyle = 1, r.style
 				continue
 			}
-			if word.width+width > columns { // too long for any row
+			if word.width+width > columns { // the word does not fit in any row
 				endWord()
 				rows = append(rows, line)
 				line, space = row{}, 0

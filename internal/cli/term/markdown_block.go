@@ -7,39 +7,39 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// A kind is what a block is.
+// kind is the kind of a block.
 type kind int
 
 const (
 	paragraph kind = iota
 	heading
 	rule
-	fence    // its first line
+	fence    // the first line of a fence
 	code     // a line in a fence
-	fenceEnd // its last line
-	indented // code that is indented
+	fenceEnd // the last line of a fence
+	indented // a code block by indentation
 	item     // of a list
 	quote
 	table
 )
 
-// A block is a part of a text that is rendered for itself.
+// block is a part of a text that is rendered on its own.
 type block struct {
 	kind  kind
 	lines []string
-	apart bool // an empty line stands before it
+	apart bool // an empty line precedes it
 }
 
-// A splitter takes a text line by line and gives its blocks as soon as they are
+// splitter splits a text into blocks, line by line. It returns each block as soon as it is
 // complete.
 type splitter struct {
-	block   // what is not complete
+	block   // the incomplete block
 	open    bool
 	empty   bool   // the last line was empty
-	begun   bool   // a block was given
-	offset  int    // of an item: how far its contents are indented
-	closing string // of a fence: what its last line begins with; or ""
-	inset   int    // of a fence: how far it is indented
+	begun   bool   // a block was returned
+	offset  int    // of an item: the indentation of its contents
+	closing string // of a fence: how its last line begins; or ""
+	inset   int    // of a fence: its indentation
 }
 
 var (
@@ -52,7 +52,7 @@ var (
 	underline     = lazyregexp.New(`^ {0,3}(?:=+|-+)[ \t]*$`)
 )
 
-// next takes a line, and gives what it completes.
+// next adds a line and returns the blocks that it completes.
 func (s *splitter) next(line string) (done []block) {
 	give := func(b block) {
 		b.apart = b.apart && s.begun
@@ -93,7 +93,7 @@ func (s *splitter) next(line string) (done []block) {
 		return done
 	}
 	indent := indentOf(line)
-	if s.open && s.kind == item && indent >= s.offset { // it is part of the item
+	if s.open && s.kind == item && indent >= s.offset { // the line is part of the item
 		s.lines, s.empty = append(s.lines, line), false
 		return done
 	}
@@ -128,14 +128,14 @@ func (s *splitter) next(line string) (done []block) {
 		begin(paragraph)
 	}
 	s.empty = false
-	if s.open && size(s.lines) > longestBlock { // so that what waits is bounded
+	if s.open && size(s.lines) > longestBlock { // limits the buffered text
 		finish()
 	}
 	return done
 }
 
-// longestBlock is how long a block may be, in bytes, before a part of it counts as
-// complete.
+// longestBlock is the size in bytes from which a part of a block is rendered before the block
+// is complete.
 const longestBlock = 64 << 10
 
 func size(lines []string) (n int) {
@@ -145,7 +145,7 @@ func size(lines []string) (n int) {
 	return n
 }
 
-// rest gives what is there of the block that is not complete. A fence stays open.
+// rest returns the incomplete block. A fence stays open.
 func (s *splitter) rest() (done []block) {
 	if s.open {
 		b := s.block
@@ -156,25 +156,25 @@ func (s *splitter) rest() (done []block) {
 	return done
 }
 
-// startsBlock tells whether a line ends the table before it.
+// startsBlock reports whether a line ends the table before it.
 func startsBlock(line string) bool {
 	return headingLine().MatchString(line) || ruleLine().MatchString(line) || fenceLine().MatchString(line) || quoteLine().MatchString(line) || itemLine().MatchString(line)
 }
 
-// interrupts tells whether an item may follow a paragraph without an empty line:
-// not a year that ends a sentence, nor a dash alone.
+// interrupts reports whether an item may follow a paragraph without an empty line. A year at
+// the end of a sentence or a single dash may not.
 func interrupts(line string) bool {
 	m := itemLine().FindStringSubmatch(line)
 	return len(m[0]) < len(line) && (len(m[2]) == 1 || m[2] == "1." || m[2] == "1)")
 }
 
-// isClosing tells whether a line ends a fence that has begun with these marks.
+// isClosing reports whether a line ends a fence that began with these marks.
 func isClosing(line, marks string) bool {
 	trimmed := strings.TrimSpace(line)
 	return indentOf(line) < 4 && len(trimmed) >= len(marks) && strings.Trim(trimmed, marks[:1]) == ""
 }
 
-// indentOf is how far a line is indented, in columns.
+// indentOf returns the indentation of a line in columns.
 func indentOf(line string) (columns int) {
 	for _, c := range line {
 		switch c {
@@ -189,7 +189,7 @@ func indentOf(line string) (columns int) {
 	return columns
 }
 
-// withoutIndent takes up to so many columns of white space away.
+// withoutIndent removes up to this many columns of white space.
 func withoutIndent(line string, columns int) string {
 	at := 0
 	for i := range len(line) {
@@ -200,7 +200,7 @@ func withoutIndent(line string, columns int) string {
 		case ' ':
 			at++
 		case '\t':
-			if at += 4 - at%4; at > columns { // a tab that is cut
+			if at += 4 - at%4; at > columns { // split the tab
 				return strings.Repeat(" ", at-columns) + line[i+1:]
 			}
 		default:
@@ -210,7 +210,7 @@ func withoutIndent(line string, columns int) string {
 	return ""
 }
 
-// contentOffset is how far the contents of an item are indented.
+// contentOffset returns the indentation of an item's contents.
 func contentOffset(line string) int {
 	m := itemLine().FindStringSubmatch(line)
 	marker := len(m[1]) + len(m[2])
@@ -220,15 +220,15 @@ func contentOffset(line string) int {
 	return marker + 1
 }
 
-// A codeBlock is the code between two fences, as far as what stands in the first
-// matters to how it is shown. Its lines are not wrapped: they may be copied.
+// codeBlock is the code in a fence and how it is shown. Its lines are not wrapped, so that
+// users can copy them.
 type codeBlock struct {
-	plain bool // it is faint, without colours
+	plain bool // faint, without colours
 	diff  bool
-	code  *Highlighter // nil: its language is not known
+	code  *Highlighter // nil: the language is unknown
 }
 
-// Code renders a text in which every character is seen as code of a language.
+// Code highlights a text as code of a language. All characters must be visible already.
 func (r *Renderer) Code(language, text string) string {
 	c := codeBlock{plain: r.Dim}
 	c.begin(language)
@@ -239,7 +239,7 @@ func (r *Renderer) Code(language, text string) string {
 	return b.String()
 }
 
-// begin begins a block behind a fence with this info string.
+// begin starts a block with this info string.
 func (c *codeBlock) begin(info string) {
 	word, _, _ := strings.Cut(strings.TrimSpace(info), " ")
 	word, _, _ = strings.Cut(strings.Trim(word, "{}"), ",")
@@ -247,7 +247,7 @@ func (c *codeBlock) begin(info string) {
 	c.code = For(word)
 }
 
-// line is the next line.
+// line formats the next line.
 func (c *codeBlock) line(line string) string {
 	switch {
 	case line == "":
@@ -262,7 +262,7 @@ func (c *codeBlock) line(line string) string {
 	return painted(line, coded)
 }
 
-// diffLine is a line of a diff.
+// diffLine colours a line of a diff.
 func diffLine(line string) string {
 	color := ""
 	switch {
@@ -280,7 +280,7 @@ func diffLine(line string) string {
 	return "\x1b[" + color + "m" + line + "\x1b[0m"
 }
 
-// cells are those of a row of a table, as they were written.
+// cells returns the raw cells of a table row.
 func cells(line string) []string {
 	line = strings.TrimSpace(line)
 	line = strings.TrimPrefix(line, "|")
@@ -308,10 +308,10 @@ func cells(line string) []string {
 	return append(list, strings.TrimSpace(cell.String()))
 }
 
-// narrowest is how narrow a column of a table may become.
+// narrowest is the smallest width of a table column.
 const narrowest = 8
 
-// table lays a table out in columns that fit.
+// table lays out a table in columns that fit.
 func (r *Renderer) table(lines []string, columns int) []string {
 	var align []string
 	for _, cell := range cells(lines[1]) {
@@ -395,7 +395,7 @@ func (r *Renderer) table(lines []string, columns int) []string {
 	return out
 }
 
-// records lays a table out that has no room for its columns: a line for each cell.
+// records lays out a table that is too wide for columns: one line for each cell.
 func (r *Renderer) records(grid [][][]run, columns int) (out []string) {
 	for i, cellsOf := range grid[1:] {
 		if i > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// A style is how text looks.
+// style is how text looks.
 type style uint8
 
 const (
@@ -22,13 +22,13 @@ const (
 	dimmed
 )
 
-// A run is text of one style.
+// run is text of one style.
 type run struct {
 	text  string
 	style style
 }
 
-// A token is a run, or marks that may turn out to be emphasis.
+// token is a run, or marks that may be emphasis.
 type token struct {
 	run
 	mark        byte // '*', '_' or '~'; 0: text
@@ -36,8 +36,8 @@ type token struct {
 	opens, ends bool
 }
 
-// mostMarks is how many marks of a paragraph are looked at: pairs are searched for
-// backwards.
+// mostMarks limits the marks of a paragraph, because each one may search all earlier ones for
+// its pair.
 const mostMarks = 1000
 
 var (
@@ -45,7 +45,7 @@ var (
 	entity   = lazyregexp.New(`^&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
 )
 
-// inline reads the text of a paragraph, in which every character is seen.
+// inline parses the text of a paragraph. All characters must be visible already.
 func inline(text string, base style, marks visible.Marks) []run {
 	return resolved(tokens(text, base, marks, 0))
 }
@@ -63,7 +63,7 @@ func tokens(text string, base style, marks visible.Marks, depth int) (list []tok
 		list = append(list, t...)
 	}
 	seen := 0
-	unclosed := make(map[int]bool) // lengths of backticks that nothing ends
+	unclosed := make(map[int]bool) // lengths of backtick runs without an end
 	for i := 0; i < len(text); {
 		rest := text[i:]
 		switch c := rest[0]; {
@@ -101,7 +101,7 @@ func tokens(text string, base style, marks visible.Marks, depth int) (list []tok
 			}
 		case c == '&':
 			if m := entity().FindString(rest); m != "" {
-				plain.WriteString(marks.Line(html.UnescapeString(m))) // it may stand for a character that is not seen
+				plain.WriteString(marks.Line(html.UnescapeString(m))) // the entity may be an invisible character
 				i += len(m)
 				continue
 			}
@@ -126,7 +126,7 @@ func tokens(text string, base style, marks visible.Marks, depth int) (list []tok
 	return list
 }
 
-// linkTokens are a link as it is shown: with its address.
+// linkTokens returns a link as it is shown: with its address.
 func linkTokens(label, target string, base style, marks visible.Marks, depth int) []token {
 	if label == "" || label == target {
 		return []token{{run: run{target, base | linked}}}
@@ -141,7 +141,7 @@ func linkTokens(label, target string, base style, marks visible.Marks, depth int
 	return list
 }
 
-// closingTicks is where a run of exactly n backticks is, or -1.
+// closingTicks returns the index of the next run of exactly n backticks, or -1.
 func closingTicks(text string, n int) int {
 	for i := 0; i < len(text); {
 		at := strings.IndexByte(text[i:], '`')
@@ -166,10 +166,10 @@ func codeText(text string) string {
 	return text
 }
 
-// longestLabel is how far the end of a link's label is looked for.
+// longestLabel limits the search for the end of a link's label.
 const longestLabel = 1000
 
-// link reads [label](target "title"); size is 0 if it is none.
+// link parses [label](target "title"). size is 0 if text is not a link.
 func link(text string) (label, target string, size int) {
 	depth, end := 0, -1
 	for i := 0; i < min(len(text), longestLabel); i++ {
@@ -205,7 +205,7 @@ func link(text string) (label, target string, size int) {
 				if strings.HasPrefix(target, "<") {
 					target = strings.Trim(target, "<>")
 				} else if fields := strings.Fields(target); len(fields) > 1 && strings.ContainsAny(fields[1][:1], `"'(`) {
-					target = fields[0] // behind it is a title
+					target = fields[0] // the rest is the title
 				}
 				return text[1:end], target, end + 2 + i + 1
 			}
@@ -214,7 +214,7 @@ func link(text string) (label, target string, size int) {
 	return "", "", 0
 }
 
-// flanks tells whether marks may begin or end emphasis, as CommonMark says.
+// flanks reports whether marks may begin or end emphasis, by CommonMark's rules.
 func flanks(mark byte, before, after rune, first, last bool) (opens, ends bool) {
 	spaceBefore, spaceAfter := first || unicode.IsSpace(before), last || unicode.IsSpace(after)
 	punctBefore, punctAfter := !first && isPunct(before), !last && isPunct(after)
@@ -228,8 +228,7 @@ func flanks(mark byte, before, after rune, first, last bool) (opens, ends bool) 
 
 func isPunct(r rune) bool { return unicode.IsPunct(r) || unicode.IsSymbol(r) }
 
-// resolved gives marks their meaning: those that pair become styles of what is
-// between them, others stay text.
+// resolved turns pairs of marks into styles of the text between them. Other marks become text.
 func resolved(list []token) []run {
 	styles := make([]style, len(list))
 	for at := range list {
@@ -256,7 +255,7 @@ func resolved(list []token) []run {
 			for i := from + 1; i < at; i++ {
 				styles[i] |= s
 				if list[i].mark != 0 {
-					list[i].opens = false // what it would pair with crosses the pair
+					list[i].opens = false // its pair would cross this pair
 				}
 			}
 			opener.count -= used

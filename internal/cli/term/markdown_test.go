@@ -14,7 +14,7 @@ import (
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// tagged is what was rendered with its styles as <1>…</>.
+// tagged returns rendered text with its styles as <1>…</>.
 func tagged(text string) string {
 	return escapes.ReplaceAllStringFunc(text, func(code string) string {
 		if code == "\x1b[0m" {
@@ -29,7 +29,7 @@ func render(text string, columns int) string {
 	return r.Text(text)
 }
 
-func TestWhatAgentsWriteIsRendered(t *testing.T) {
+func TestRenderMarkdown(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
 		columns          int
@@ -67,13 +67,13 @@ func TestWhatAgentsWriteIsRendered(t *testing.T) {
 	}
 }
 
-// What is said beside the matter is faint, and its code has no colours.
+// Secondary text is faint, and its code has no colours.
 func TestDimTextIsDim(t *testing.T) {
 	r := Renderer{Columns: 20, Marks: visible.Brackets, Dim: true}
 	assert.Equal(t, "<1;2>Head</>\n<2>a </><1;2>b</><2> </><36;2>c</>\n\n<2>•</> <2>d</>\n\n<2>if x {</>\n", tagged(r.Text("## Head\na **b** `c`\n\n- d\n\n```go\nif x {\n```\n")))
 }
 
-func TestATableThatDoesNotFitIsAListOfItsCells(t *testing.T) {
+func TestWideTableBecomesList(t *testing.T) {
 	text := "| Option | Meaning | Default |\n|---|---|---|\n| --alpha | the first of them | none |\n| --beta | the second | 12 |\n"
 	assert.Equal(t, `<1>Option</>: --alpha
 <1>Meaning</>: the
@@ -92,8 +92,8 @@ second
 
 const sample = "# A\n\nSome *text*\nin lines.\n\n- a\n- b\n\n  c\n\n```go\nx\n\ny\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n\n1. x\n2. y\n\nSetext\n===\nend"
 
-// However a text is cut, it is rendered the same.
-func TestPiecesAreRenderedAsTheWhole(t *testing.T) {
+// The pieces in which a text arrives do not change the result.
+func TestStreamRendersLikeText(t *testing.T) {
 	want := render(sample, 40)
 	for size := 1; size < 12; size++ {
 		s := Stream{Renderer: Renderer{Columns: 40, Marks: visible.Brackets}}
@@ -106,7 +106,7 @@ func TestPiecesAreRenderedAsTheWhole(t *testing.T) {
 	}
 }
 
-func TestABlockIsGivenWhenItIsComplete(t *testing.T) {
+func TestStreamReturnsCompleteBlocks(t *testing.T) {
 	s := Stream{Renderer: Renderer{Columns: 40, Marks: visible.Brackets}}
 	for _, step := range []struct{ piece, done, pending string }{
 		{"Hel", "", "Hel"},
@@ -130,8 +130,8 @@ func TestABlockIsGivenWhenItIsComplete(t *testing.T) {
 	assert.Equal(t, "<36>still *in* it</>\n", tagged(s.Next("still *in* it\n")), "a fence goes on after what came between")
 }
 
-// What is long, or deep, or all marks, costs no more than its length.
-func TestHostileTextsAreBounded(t *testing.T) {
+// Long or deeply nested texts and many marks take linear time.
+func TestHostileTextsTakeLinearTime(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("> ", 2000), strings.Repeat("- ", 2000), strings.Repeat("*a ", 5000), strings.Repeat("[", 5000), strings.Repeat("[a](", 3000),
 		strings.Repeat("`a``", 3000), strings.Repeat("x", 1<<17), strings.Repeat("| a ", 500) + "\n" + strings.Repeat("|---", 500), strings.Repeat("- a\n", 2000), strings.Repeat("~", 10000) + " ~~a~~", strings.Repeat("  - x\n", 2000),

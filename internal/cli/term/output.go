@@ -1,5 +1,5 @@
-// Package term draws on a command's terminal: tables, JSON, Markdown, the live region, the pager and
-// the picker. It knows the terminal's size, keys and signals.
+// Package term draws on a command's terminal: tables, JSON, Markdown, the live region, the
+// pager and the picker. It also handles the terminal's size, keys and signals.
 package term
 
 import (
@@ -19,28 +19,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// Printing of tables, fields and JSON. Third-party text (agents, project files, logs) is printed
-// with every character visible, so that none steers the terminal.
+// Printing of tables, fields and JSON. Third-party text (agents, project files, logs) is
+// printed with every character visible, so that it cannot control the terminal.
 
-// JSON prints a value, indented.
+// JSON prints a value as indented JSON.
 func JSON(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
-// Raw prints JSON as it is, on a line, but for what would steer a terminal.
+// Raw prints JSON on one line. On a terminal it escapes control characters.
 func Raw(out io.Writer, raw json.RawMessage) error {
 	if f := fileOf(out); f != nil {
-		out = f // it is printed as it is
+		out = f // print it unchanged
 	}
 	_, err := fmt.Fprintf(out, "%s\n", Inert(raw))
 	return err
 }
 
-// Inert escapes the control characters that JSON allows as they are and that
-// terminals act on (DEL and C1): they stand in strings alone, so the value stays
-// the same.
+// Inert escapes the control characters that JSON allows unescaped and terminals interpret (DEL
+// and C1). They occur only in strings, so the value stays the same.
 func Inert(raw json.RawMessage) string {
 	var b strings.Builder
 	for _, r := range string(raw) {
@@ -53,10 +52,10 @@ func Inert(raw json.RawMessage) string {
 	return b.String()
 }
 
-// LogLines writes what it is given of a log line by line, so that nothing in it
-// talks to the terminal: a log can have come with a project. As JSON a line is an
-// object: the members that it has, or its text where it is of another form, as
-// what a crash prints. Close writes a last line that has no end.
+// LogLines prints a log line by line, with all characters visible, because a log may come from
+// a third party along with a project. As JSON, each line becomes an object with the line's
+// members, or with its text if it has another format, such as that of a crash. Close prints an
+// unterminated last line.
 type LogLines struct {
 	Out  io.Writer
 	JSON bool
@@ -100,8 +99,8 @@ func (l *LogLines) print(line string) error {
 	return Raw(l.Out, raw)
 }
 
-// logMembers are the members of a line as log/slog writes it: name=value, where
-// either may be quoted as in Go.
+// logMembers parses a line in the format of log/slog: name=value, where either may be quoted
+// as in Go.
 func logMembers(line string) (members map[string]string, ok bool) {
 	members = make(map[string]string)
 	for line != "" {
@@ -119,7 +118,7 @@ func logMembers(line string) (members map[string]string, ok bool) {
 	return members, members["time"] != "" && members["level"] != ""
 }
 
-// word is what a text begins with, up to an end unless it is quoted.
+// word returns the first word of a text, up to end unless it is quoted.
 func word(text, end string) (word, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		i := strings.Index(text, end)
@@ -136,7 +135,7 @@ func word(text, end string) (word, rest string, ok bool) {
 	return word, text[len(quoted):], err == nil
 }
 
-// ShellWord is a text as one word of a shell, to be copied.
+// ShellWord quotes a text as one word of a shell.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
@@ -149,23 +148,22 @@ func ShellWord(s string) string {
 
 const (
 	columnGap    = 2  // between columns
-	readableText = 48 // of a text, for which columns that can be spared go
-	leastColumn  = 12 // to which a column is cut where the terminal is narrow
+	readableText = 48 // width of the last column for which spare columns are dropped
+	leastColumn  = 12 // to which a column is cut on a narrow terminal
 )
 
-// A Table is printed in columns when all rows are there. On a terminal it fits the
-// width: columns that may be spared are left out, those that may stand below their row
-// do, and the widest are cut.
+// Table is printed in columns when all rows are known. On a terminal it fits the width: it
+// drops spare columns, moves others below their row, and cuts the widest.
 type Table struct {
 	out   io.Writer
-	rows  [][]string // the first is the heading
-	spare []string   // columns that may be left out, the first at first
-	below []string   // columns that may stand below their row, the first at first
-	empty string     // what is said on a terminal instead of a heading without rows
-	room  int        // columns of the terminal; 0: any number
+	rows  [][]string // the first one is the heading
+	spare []string   // columns that may be dropped, in this order
+	below []string   // columns that may move below their row, in this order
+	empty string     // printed on a terminal instead of an empty table
+	room  int        // width of the terminal; 0: unlimited
 }
 
-// NewTable begins a table with its heading.
+// NewTable returns a table with this heading.
 func NewTable(out io.Writer, columns ...string) *Table {
 	t := &Table{out: out}
 	t.room, _, _ = Size(out)
@@ -173,19 +171,17 @@ func NewTable(out io.Writer, columns ...string) *Table {
 	return t
 }
 
-// Spare names columns that may be left out where there is no room for all; the first
-// goes first.
+// Spare names columns that may be dropped on a narrow terminal, in this order.
 func (t *Table) Spare(columns ...string) { t.spare = columns }
 
-// Below names columns that stand below their row, whole, where there is no room for all;
-// the first goes first.
+// Below names columns that may move below their row on a narrow terminal, in this order.
 func (t *Table) Below(columns ...string) { t.below = columns }
 
-// Empty says what it means that there are no rows, and what to do about it. On a terminal
-// that stands there instead of the heading.
+// Empty sets the text that a terminal shows instead of an empty table. It explains why the
+// table is empty and what to do.
 func (t *Table) Empty(text string) { t.empty = text }
 
-// Row adds a row of texts from anywhere.
+// Row adds a row. The cells may be third-party text.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
@@ -196,7 +192,7 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// Flush prints it.
+// Flush prints the table.
 func (t *Table) Flush() error {
 	if len(t.rows) == 1 && t.room > 0 {
 		if t.empty == "" {
@@ -229,13 +225,13 @@ func (t *Table) Flush() error {
 	return err
 }
 
-// Widths of columns that are none.
+// Widths of columns that are not shown as columns.
 const (
 	isLeftOut   = -1
 	standsBelow = -2
 )
 
-// fit is how wide each column is to be, or why it is none.
+// fit returns the width of each column, or why it is not shown as a column.
 func (t *Table) fit() []int {
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
@@ -254,7 +250,7 @@ func (t *Table) fit() []int {
 		}
 		return total - columnGap
 	}
-	// The last column is a text: of that much is to be read before others are there.
+	// The last column is a text, which gets a readable width before other columns.
 	last := len(widths) - 1
 	for _, name := range t.spare {
 		if wanted()-max(0, widths[last]-readableText) <= t.room {
@@ -285,10 +281,10 @@ func (t *Table) fit() []int {
 	return widths
 }
 
-// A Field is a line of what is known about one thing: its name and its value.
+// Field is the name and the value of a property.
 type Field [2]string
 
-// Fields prints those that have a value.
+// Fields prints the fields that have a value.
 func Fields(out io.Writer, fields ...Field) error {
 	var rows [][]string
 	for _, f := range fields {
@@ -299,8 +295,8 @@ func Fields(out io.Writer, fields ...Field) error {
 	return Listing(out, rows)
 }
 
-// Body prints what an agent said below what is known of it: its Markdown rendered
-// where colour is wanted and out is a terminal, else as it was written.
+// Body prints an agent's text below its fields. It renders Markdown if color is set and out is
+// a terminal; otherwise the text is raw.
 func Body(out io.Writer, text string, color bool) {
 	text = strings.TrimRight(text, "\n")
 	columns, _, _ := Size(out)
@@ -314,8 +310,8 @@ func Body(out io.Writer, text string, color bool) {
 	}
 }
 
-// Terminal is where commands print: the file, or where that is a terminal that shows
-// ASCII alone one that writes its signs so.
+// Terminal returns the output for a file: the file, or a writer that replaces signs if the
+// file is a terminal that only shows ASCII.
 func Terminal(f *os.File) io.Writer {
 	if Marks != visible.ASCII || !IsTerminal(f) {
 		return f
@@ -323,7 +319,7 @@ func Terminal(f *os.File) io.Writer {
 	return asciiTerminal{f}
 }
 
-// An asciiTerminal writes signs in ASCII. Each write has whole characters.
+// asciiTerminal writes signs in ASCII. Each write must consist of whole characters.
 type asciiTerminal struct{ file *os.File }
 
 func (t asciiTerminal) File() *os.File { return t.file }
@@ -335,26 +331,26 @@ func (t asciiTerminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Marks is how characters are written out that could not be seen, as the
-// environment's locale allows. It never changes.
+// Marks makes invisible characters visible, as the environment's locale allows. It never
+// changes.
 var Marks = visible.ForTerminal()
 
-// Exact is text in which every character is seen; lines stay lines.
+// Exact returns text with every character visible. Newlines stay.
 func Exact(text string) string { return Marks.Exact(text) }
 
-// Line is text that keeps to its line, in which every character is seen.
+// Line returns text as one line with every character visible.
 func Line(text string) string { return Marks.Line(text) }
 
-// Quoted is the name of a file in quotes.
+// Quoted returns a file name in quotes.
 func Quoted(name string) string { return Exact(strconv.Quote(name)) }
 
-// cellWidth is the most that a table shows of a text, in columns of a terminal.
+// cellWidth is the largest width of a text in a table.
 const cellWidth = 60
 
-// Short is the beginning of text, on one line.
+// Short returns the beginning of text on one line, as wide as a table cell.
 func Short(text string) string { return Cut(Line(text), cellWidth) }
 
-// Cut is the beginning of a line that is at most so many columns wide.
+// Cut shortens a line to a width.
 func Cut(line string, columns int) string {
 	if displaywidth.String(line) <= columns {
 		return line
@@ -362,7 +358,7 @@ func Cut(line string, columns int) string {
 	return displaywidth.TruncateString(line, columns, "…")
 }
 
-// CutToFit is Cut for a terminal, with its signs.
+// CutToFit is Cut with an ellipsis in the terminal's character set.
 func CutToFit(line string, columns int) string {
 	line = Marks.Signs(line)
 	if displaywidth.String(line) <= columns {
@@ -371,7 +367,7 @@ func CutToFit(line string, columns int) string {
 	return displaywidth.TruncateString(line, columns, Marks.Signs("…"))
 }
 
-// Spinner are the steps of what turns on a terminal while something goes on.
+// Spinner returns the steps of an animation that shows progress.
 func Spinner() []string {
 	if Marks == visible.ASCII {
 		return []string{"|", "/", "-", `\`}
@@ -379,7 +375,7 @@ func Spinner() []string {
 	return []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 }
 
-// Duration is a time in words: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min.
+// Duration formats a duration: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min.
 func Duration(d time.Duration) string {
 	switch {
 	case d > 0 && d < 10*time.Second && d%time.Second != 0:
@@ -392,7 +388,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Number is a number with its thousands apart.
+// Number formats a number with thousands separators.
 func Number(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -401,7 +397,7 @@ func Number(n int) string {
 	return digits
 }
 
-// Time is a time on this machine's clock, or "" for the zero time.
+// Time formats a time in the local time zone, or as "" if it is zero.
 func Time(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -409,7 +405,7 @@ func Time(at time.Time) string {
 	return at.Local().Format(time.DateTime)
 }
 
-// TimeOf is Time of a time as RFC 3339 has it. Another text stays as it is.
+// TimeOf formats an RFC 3339 time like Time. Other text stays unchanged.
 func TimeOf(written string) string {
 	if at, err := time.Parse(time.RFC3339Nano, written); err == nil {
 		return Time(at)
@@ -417,7 +413,7 @@ func TimeOf(written string) string {
 	return written
 }
 
-// Age is how long ago a time was, or - for the zero time.
+// Age formats the time since at, or returns - for the zero time.
 func Age(at time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -434,8 +430,8 @@ func Age(at time.Time) string {
 	}
 }
 
-// Count is a number of things in words: 1 session, 2 sessions. many is only
-// needed where it is not one with an s.
+// Count formats a number of things: 1 session, 2 sessions. many is the plural if it is not one
+// with an s.
 func Count(n int, one string, many ...string) string {
 	switch {
 	case n == 1:
@@ -446,11 +442,11 @@ func Count(n int, one string, many ...string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// Indented is text of several lines below another line.
+// Indented indents all lines of a text but the first.
 func Indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
 
-// Silence says since when an agent has given no sign of life, in the middle of
-// which tool call, and what it complains of; these may be "".
+// Silence says how long an agent has been silent, in which tool call, and with which error;
+// tool and note may be "".
 func Silence(agent string, since time.Time, tool, note string) string {
 	took := max(0, time.Since(since)).Round(time.Second)
 	length := fmt.Sprintf("%d s", int(took.Seconds()))
@@ -467,7 +463,7 @@ func Silence(agent string, since time.Time, tool, note string) string {
 	return text
 }
 
-// HomePath is a path with ~ in place of the home directory.
+// HomePath replaces the home directory in a path with ~.
 func HomePath(path string) string {
 	home, err := os.UserHomeDir()
 	if err != nil || len(home) < 2 {
@@ -482,9 +478,9 @@ func HomePath(path string) string {
 	return path
 }
 
-// Wrapped is a line broken between its words where it is wider than so many columns;
-// what follows the first line begins with indent. What stands in backquotes, which is
-// there to be copied, is broken only if it has no room on a line. 0: as it is.
+// Wrapped breaks a line between words to fit into columns. Lines after the first begin with
+// indent. Text in backquotes, which users copy, is only broken if it does not fit on a line.
+// If columns is 0, the line stays unchanged.
 func Wrapped(line string, columns int, indent string) string {
 	if columns <= 0 {
 		return line
@@ -505,7 +501,7 @@ func Wrapped(line string, columns int, indent string) string {
 		switch {
 		case i > 0 && at+1+width > columns:
 			begin := indent
-			if width > columns-len(indent) { // a path, which is better whole than in its column
+			if width > columns-len(indent) { // keep a path whole rather than aligned
 				begin = "  "
 			}
 			b.WriteString("\n" + begin)
@@ -520,10 +516,10 @@ func Wrapped(line string, columns int, indent string) string {
 	return b.String()
 }
 
-// joint stands for a space at which a line is not broken.
+// joint stands for a space at which a line must not be broken.
 const joint = "\x00"
 
-// joinQuoted joins the words in backquotes that have room in so many columns.
+// joinQuoted joins the words in backquotes that fit into columns.
 func joinQuoted(line string, columns int) string {
 	parts := strings.Split(line, "`")
 	for i := 1; i < len(parts)-1; i += 2 {
@@ -534,7 +530,7 @@ func joinQuoted(line string, columns int) string {
 	return strings.Join(parts, "`")
 }
 
-// Lines are those of a message of ours, broken for the terminal that out is.
+// Lines wraps a message of Duet for the terminal out.
 func Lines(out io.Writer, text string) string {
 	columns, _, _ := Size(out)
 	lines := strings.Split(text, "\n")
@@ -544,8 +540,8 @@ func Lines(out io.Writer, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Asking is a question to which tty.Yes adds the answers, with them on the next line
-// where the terminal that out is has no room for both.
+// Asking returns a question to which Yes appends the answers. It ends with a newline if both
+// do not fit on one line of the terminal out.
 func Asking(out io.Writer, question string) string {
 	if Fits(out, question+" [y/N] y") {
 		return question
@@ -553,18 +549,17 @@ func Asking(out io.Writer, question string) string {
 	return Lines(out, question) + "\n "
 }
 
-// Fits tells whether a line has room on the terminal that out is, if it is one.
+// Fits reports whether a line fits on the terminal out, or out is no terminal.
 func Fits(out io.Writer, line string) bool {
 	columns, _, _ := Size(out)
 	return columns == 0 || displaywidth.String(Marks.Signs(line)) <= columns
 }
 
-// below is what stands before a text on a line of its own.
+// below is the indentation of a text on a line of its own.
 const below = "     "
 
-// Listing prints rows whose last cell is a text: on a terminal it is broken between its
-// words, and goes on below itself, or where that is a narrow column and it does not fit,
-// has lines of its own.
+// Listing prints rows whose last cell is a text. A terminal wraps that text within its column,
+// or below the row if the column is too narrow.
 func Listing(out io.Writer, rows [][]string) error {
 	var widths []int
 	for _, row := range rows {
@@ -598,8 +593,8 @@ func Listing(out io.Writer, rows [][]string) error {
 	return err
 }
 
-// AgeOf is Age of a time as RFC 3339 has it.
+// AgeOf formats an RFC 3339 time like Age.
 func AgeOf(written string) string {
-	at, _ := time.Parse(time.RFC3339Nano, written) // zero if it is none
+	at, _ := time.Parse(time.RFC3339Nano, written) // zero if it is invalid
 	return Age(at)
 }

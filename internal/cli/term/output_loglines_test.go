@@ -27,8 +27,8 @@ func TestLogIsPrintedAsJSON(t *testing.T) {
 `, out.String())
 }
 
-// A log can have come with a project.
-func TestALogDoesNotTalkToTheTerminal(t *testing.T) {
+// A log may come from a third party along with a project.
+func TestLogCannotControlTerminal(t *testing.T) {
 	var out bytes.Buffer
 	l := &LogLines{Out: &out}
 	_, err := l.Write([]byte("one \x1b[2J\n\ntwo\x9b\xc2\x9b"))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// sessions is a table of two rows in a terminal that is so wide.
+// sessions returns a table of two rows for a terminal of this width.
 func sessions(room int) []string {
 	var out bytes.Buffer
 	t := NewTable(&out, "SESSION", "TASK", "STATUS", "TITLE")
@@ -21,7 +21,7 @@ func sessions(room int) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
-func TestATableFitsTheTerminal(t *testing.T) {
+func TestTableFitsTerminal(t *testing.T) {
 	for _, room := range []int{40, 60, 80, 120, 200} {
 		lines := sessions(room)
 		for _, line := range lines {
@@ -29,7 +29,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 		}
 		assert.Contains(t, lines[1], "task-0001")
 		assert.Contains(t, lines[1], "日本", "some of the title is left")
-		// Titles begin in the same column.
+		// Titles start in the same column.
 		at := func(line, text string) int { return displaywidth.String(line[:strings.Index(line, text)]) }
 		assert.Equal(t, at(lines[0], "TITLE"), at(lines[1], "日本"))
 		assert.Equal(t, at(lines[0], "TITLE"), at(lines[2], "plain"))
@@ -40,14 +40,14 @@ func TestATableFitsTheTerminal(t *testing.T) {
 	assert.Contains(t, whole[1], "8b61bc08-c05f-4e65-9f6e-319535133c36")
 }
 
-func TestALineIsCutByItsWidth(t *testing.T) {
+func TestCutMeasuresWidth(t *testing.T) {
 	assert.Equal(t, "日本…", Cut("日本語の", 6))
 	assert.Equal(t, "日本語の", Cut("日本語の", 8))
 	assert.Equal(t, "abc", Cut("abc", 3))
 	assert.Equal(t, "a…", Cut("a👩‍👩‍👧b", 3))
 }
 
-// rules is a table whose columns may stand below their rows.
+// rules returns a table whose columns may move below their rows.
 func rules(room int) string {
 	var out bytes.Buffer
 	t := NewTable(&out, "ID", "RULE", "FOR", "WHERE", "AGE")
@@ -59,7 +59,7 @@ func rules(room int) string {
 	return out.String()
 }
 
-func TestColumnsStandBelowTheirRowWhereTheyHaveNoRoom(t *testing.T) {
+func TestColumnsMoveBelowRowOnNarrowTerminal(t *testing.T) {
 	assert.Equal(t, `ID  RULE   FOR                                                WHERE                                          AGE
 3   allow  Bash: go test ./internal/parser/... -run TestNext  session Why does the test of the parser fail?  5m
 4   deny   Bash: rm *                                                                                        2h
@@ -83,7 +83,7 @@ func TestColumnsStandBelowTheirRowWhereTheyHaveNoRoom(t *testing.T) {
 	assert.Contains(t, rules(0), "fail?  5m", "a file has all in columns")
 }
 
-func TestATableOfNothingSaysWhatThatMeans(t *testing.T) {
+func TestEmptyTableIsExplained(t *testing.T) {
 	nothing := func(room int) string {
 		var out bytes.Buffer
 		t := NewTable(&out, "TASK", "TITLE")

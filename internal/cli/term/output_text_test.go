@@ -22,18 +22,18 @@ func TestAgesAreRounded(t *testing.T) {
 	})
 }
 
-func TestTextsAreCutWhereATableEnds(t *testing.T) {
+func TestShortFitsTableCell(t *testing.T) {
 	assert.Equal(t, strings.Repeat("ü", 60), Short(strings.Repeat("ü", 60)))
 	assert.Equal(t, strings.Repeat("ü", 59)+"…", Short(strings.Repeat("ü", 61)))
 }
 
-func TestJSONDoesNotSteerATerminal(t *testing.T) {
+func TestJSONCannotControlTerminal(t *testing.T) {
 	var out bytes.Buffer
 	assert.NoError(t, Raw(&out, []byte("{\"a\":\"x\x7f\u009b\u00a0ü\"}")))
 	assert.Equal(t, `{"a":"x\u007f\u009b`+"\u00a0ü\"}\n", out.String())
 }
 
-func TestFieldsWithoutAValueAreLeftOut(t *testing.T) {
+func TestEmptyFieldsAreOmitted(t *testing.T) {
 	var out bytes.Buffer
 	assert.NoError(t, Fields(&out, Field{"name", "x"}, Field{"none", ""}, Field{"longer name", "a\nb"}))
 	assert.Regexp(t, `^name         x\nlonger name  a b\n$`, out.String())

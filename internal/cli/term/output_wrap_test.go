@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestALineIsBrokenBetweenItsWords(t *testing.T) {
+func TestWrappedBreaksBetweenWords(t *testing.T) {
 	for _, c := range []struct {
 		line, indent string
 		columns      int
@@ -27,7 +27,7 @@ func TestALineIsBrokenBetweenItsWords(t *testing.T) {
 	}
 }
 
-func TestAListingIsAlignedWhereItIsNotATerminal(t *testing.T) {
+func TestListingIsAlignedWithoutTerminal(t *testing.T) {
 	var out bytes.Buffer
 	assert.NoError(t, Listing(&out, [][]string{{"ok", "program", "found"}, {"note", "", ""}, {"", "x", "a b\nc"}}))
 	assert.Equal(t, "ok    program  found\nnote\n      x        a b c\n", out.String())

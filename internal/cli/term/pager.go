@@ -19,21 +19,21 @@ import (
 
 // The pager for long texts.
 
-// A Paging is a text that is being shown.
+// Paging is a text in a running pager.
 type Paging struct {
 	done <-chan struct{}
 	stop context.CancelFunc
 }
 
-// Done is closed when the pager has ended.
+// Done returns a channel that is closed when the pager has ended.
 func (p Paging) Done() <-chan struct{} { return p.done }
 
 // Stop asks the pager to end.
 func (p Paging) Stop() { p.stop() }
 
-// StartPager shows a text, in which every character can be seen, with the pager that
-// $PAGER names, or with less; where there is neither, or out is no terminal or
-// one that cannot move its cursor, it prints it.
+// StartPager shows a text in the pager that $PAGER names, or in less. If neither exists, or
+// out is not a terminal with cursor control, it prints the text. All characters must be
+// visible already.
 func StartPager(out io.Writer, text string) Paging {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -49,7 +49,7 @@ func StartPager(out io.Writer, text string) Paging {
 	go func() {
 		defer close(done)
 		defer stop()
-		if err := cmd.Run(); cmd.ProcessState == nil { // it did not even start
+		if err := cmd.Run(); cmd.ProcessState == nil { // the pager did not start
 			_, _ = io.WriteString(out, text)
 			fmt.Fprintf(out, "— the pager could not be started: %s\n", Line(err.Error()))
 		}
@@ -57,8 +57,8 @@ func StartPager(out io.Writer, text string) Paging {
 	return Paging{done, stop}
 }
 
-// Page is Start for a command that has nothing else to do, and waits for the
-// end. Interrupts are for the pager from then on.
+// Page is StartPager for a command with nothing else to do: it waits for the end. Interrupts
+// go to the pager.
 func Page(out io.Writer, text string) error {
 	if !IsTerminal(out) {
 		_, err := io.WriteString(out, text)
@@ -87,9 +87,9 @@ func ShowsColors() bool {
 	return options == ""
 }
 
-// command is what shows a text by pages, or nil.
+// command returns the pager's command, or nil.
 func command(ctx context.Context) *exec.Cmd {
-	if os.Getenv("TERM") == "dumb" { // of an editor: less warns, waits and takes what is typed next for its commands
+	if os.Getenv("TERM") == "dumb" { // an editor's terminal: less would warn, wait and read the next input as its commands
 		return nil
 	}
 	var cmd *exec.Cmd
@@ -103,20 +103,21 @@ func command(ctx context.Context) *exec.Cmd {
 	}
 	cmd.Env = os.Environ()
 	if os.Getenv("LESS") == "" {
-		cmd.Env = append(cmd.Env, "LESS=FRX") // ends at once where all fits, and leaves it there; with colours
+		cmd.Env = append(cmd.Env, "LESS=FRX") // quit if the text fits on one screen, and keep it there; with colours
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it puts the terminal in order
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the pager resets the terminal
 	cmd.WaitDelay = time.Second
 	return cmd
 }
 
 // The picker: the user chooses a line by typing a few letters.
 
-// shownAtMost is how many lines are shown at once, where the terminal has room.
+// shownAtMost is how many lines are shown at once.
 const shownAtMost = 12
 
-// Pick shows lines on out, and returns which one was chosen by what is typed on in, or
-// -1. It returns at the latest when the input ends; ctx is looked at with each key.
+// Pick shows lines on out and returns the index of the line that the user chooses with keys
+// from in, or -1. It returns at the latest at the end of the input. It checks ctx only after a
+// key.
 func Pick(ctx context.Context, in, out *os.File, lines []string) (chosen int, err error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -149,16 +150,16 @@ func Pick(ctx context.Context, in, out *os.File, lines []string) (chosen int, er
 	}
 }
 
-// A list is what is shown of the lines, and what was typed.
+// list is the visible part of the lines, and the typed filter.
 type list struct {
 	lines   []string
 	columns int
-	rows    int // of lines that are shown
+	rows    int // number of visible lines
 
 	typed string
-	fit   []int // which lines fit what was typed
-	at    int   // which of these is marked
-	tall  int   // how many rows were printed above the cursor
+	fit   []int // indexes of the lines that match the filter
+	at    int   // index in fit of the marked line
+	tall  int   // number of rows above the cursor
 }
 
 func newList(lines []string, columns, rows int) *list {
@@ -167,7 +168,7 @@ func newList(lines []string, columns, rows int) *list {
 	return l
 }
 
-// narrow finds the lines that have all words that were typed, in any case.
+// narrow finds the lines that contain all typed words, ignoring case.
 func (l *list) narrow() {
 	l.fit, l.at = l.fit[:0], 0
 	words := strings.Fields(strings.ToLower(l.typed))
@@ -183,8 +184,8 @@ next:
 	}
 }
 
-// take takes what was typed, as the terminal sends it. done says that it is over, with
-// the line that was chosen or -1.
+// take handles input from the terminal. done means that the picker is closed; chosen is the
+// chosen line, or -1.
 func (l *list) take(keys []byte) (done bool, chosen int) {
 	text := string(keys)
 	for text != "" {
@@ -195,7 +196,7 @@ func (l *list) take(keys []byte) (done bool, chosen int) {
 		case strings.HasPrefix(text, "\x1b[B"), strings.HasPrefix(text, "\x1bOB"):
 			l.at, size = min(max(0, len(l.fit)-1), l.at+1), 3
 		case strings.HasPrefix(text, "\x1b[") && len(text) > 2:
-			size = len(text) // another key of the terminal's
+			size = len(text) // skip another special key
 		case text[0] == 16: // C-p
 			l.at = max(0, l.at-1)
 		case text[0] == 14: // C-n
@@ -226,7 +227,7 @@ func (l *list) take(keys []byte) (done bool, chosen int) {
 	return false, -1
 }
 
-// screen is what is shown, with the cursor behind what was typed.
+// screen returns the picker's output, with the cursor after the filter.
 func (l *list) screen() string {
 	var b strings.Builder
 	first := max(0, l.at-l.rows+1)
@@ -243,7 +244,7 @@ func (l *list) screen() string {
 	return b.String()
 }
 
-// cleared takes away what is shown.
+// cleared returns the output that removes the picker from the screen.
 func (l *list) cleared() string {
 	up := ""
 	if l.tall > 0 {

@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestColoursAreForPagersThatPassThemOn(t *testing.T) {
+func TestColoursNeedCapablePager(t *testing.T) {
 	for _, c := range []struct {
 		pager, less string
 		want        bool
 	}{
-		{"", "", true}, // less, with options of ours
+		{"", "", true}, // less with Duet's options
 		{"less", "FRX", true},
 		{"less", "-F --RAW-CONTROL-CHARS", true},
 		{"less -R", "F", true},

@@ -11,7 +11,7 @@ func fruits() *list {
 	return newList([]string{"1 Apples, red", "2 Pears, red", "3 Äpfel, grün", "4 Plums"}, 40, 2)
 }
 
-func TestLettersNarrowTheList(t *testing.T) {
+func TestTypingNarrowsList(t *testing.T) {
 	for keys, want := range map[string]int{
 		"\r":                         0,
 		"pea\r":                      1,
@@ -37,7 +37,7 @@ func TestLettersNarrowTheList(t *testing.T) {
 	assert.False(t, done, "there is nothing to choose")
 }
 
-func TestTheScreenHasRoomForTheMarkedLine(t *testing.T) {
+func TestMarkedLineStaysVisible(t *testing.T) {
 	l := fruits()
 	assert.Equal(t, "> 1 Apples, red\r\n  2 Pears, red\r\n4/4 ❯ ", l.screen())
 	l.take([]byte("\x0e\x0e"))

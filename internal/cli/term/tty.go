@@ -16,10 +16,10 @@ import (
 	"golang.org/x/term"
 )
 
-// The terminal that started the command.
+// Terminal input, sizes and signals.
 
-// Yes asks a question on the terminal that is standard input, and reads the answer from
-// in. No answer is no.
+// Yes asks a question on the terminal that is standard input, and reads the answer from in.
+// Any other answer than yes means no.
 func Yes(in io.Reader, out io.Writer, question string) (bool, error) {
 	DiscardTyped(os.Stdin)
 	fmt.Fprintf(out, "%s [y/N] ", question)
@@ -31,14 +31,14 @@ func Yes(in io.Reader, out io.Writer, question string) (bool, error) {
 	return line == "y" || line == "yes", nil
 }
 
-// IsTerminal reports whether what is written to out, or read from it, is a terminal.
+// IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(file any) bool {
 	f := fileOf(file)
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// fileOf is the file to which is written what is written to out, by itself or by what
-// says so with a method File; nil: there is none.
+// fileOf returns the file behind a reader or writer: itself, or the result of its method File;
+// nil if there is none.
 func fileOf(out any) *os.File {
 	switch out := out.(type) {
 	case *os.File:
@@ -49,8 +49,8 @@ func fileOf(out any) *os.File {
 	return nil
 }
 
-// Size is how many columns and rows the terminal has to which out is written;
-// ok is false if it is none, or does not say.
+// Size returns the size of the terminal that out writes to. ok is false if out is no terminal,
+// or its size is unknown.
 func Size(out io.Writer) (columns, rows int, ok bool) {
 	f := fileOf(out)
 	if f == nil {
@@ -60,12 +60,11 @@ func Size(out io.Writer) (columns, rows int, ok bool) {
 	return columns, rows, err == nil && columns > 0 && rows > 0
 }
 
-// IsDumb reports whether the terminal can neither move its cursor nor show colours,
-// as those of some editors.
+// IsDumb reports whether the terminal can neither move its cursor nor show colours, like those
+// of some editors.
 func IsDumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// Draws reports whether out is a terminal that can move its cursor, and knows how
-// large it is.
+// Draws reports whether out is a terminal with cursor control and a known size.
 func Draws(out io.Writer) bool {
 	if term := os.Getenv("TERM"); term == "dumb" || term == "" && runtime.GOOS != "windows" || !IsTerminal(out) {
 		return false
@@ -76,10 +75,10 @@ func Draws(out io.Writer) bool {
 
 // C-c and other signals that end a command.
 
-// Status is the exit status after C-c, as a shell has it.
+// Status is the exit status after C-c, as in a shell.
 const Status = 130
 
-// ErrInterrupted says that a signal came first.
+// ErrInterrupted says that a signal arrived first.
 var ErrInterrupted = errors.New("interrupted")
 
 // notify sends the signals that ask a command to end to a channel.
@@ -87,8 +86,8 @@ func notify(signals chan<- os.Signal) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
-// UntilInterrupted is a context that the first signal ends. A second one ends
-// the process at once, whatever it waits for. stop gives the signals back.
+// UntilInterrupted returns a context that ends with the first signal. A second signal ends the
+// process at once. stop restores the default handling.
 func UntilInterrupted(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals, stopped := make(chan os.Signal, 2), make(chan struct{})
@@ -110,9 +109,9 @@ func UntilInterrupted(parent context.Context) (ctx context.Context, stop func())
 	return ctx, func() { signal.Stop(signals); close(stopped); taking.Wait(); cancel() }
 }
 
-// Interrupts are the signals that ask a command to end which looks at them
-// itself: one that comes while the one before has not been looked at ends the
-// process at once. stop gives the signals back.
+// Interrupts returns a channel with the signals that ask a command to end. If a signal arrives
+// before the command has received the previous one, the process ends at once. stop restores
+// the default handling.
 func Interrupts() (taken <-chan os.Signal, stop func()) {
 	signals, stopped, next := make(chan os.Signal, 2), make(chan struct{}), make(chan os.Signal, 1)
 	var taking sync.WaitGroup
@@ -134,7 +133,7 @@ func Interrupts() (taken <-chan os.Signal, stop func()) {
 	return next, func() { signal.Stop(signals); close(stopped); taking.Wait() }
 }
 
-// OrInterrupted does something that a signal ends by calling cancel. Its error is [ErrInterrupted] then.
+// OrInterrupted runs do. A signal calls cancel, and the error is [ErrInterrupted] then.
 func OrInterrupted(signals <-chan os.Signal, cancel func(), do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -150,10 +149,10 @@ func OrInterrupted(signals <-chan os.Signal, cancel func(), do func() error) err
 	}
 }
 
-// WhileRead is a context that ends when nobody reads any more what a command prints,
-// as in `duet-rpc events | head -1`, with [syscall.EPIPE] as its cause: a command that
-// waits for something to print would know only with the next it prints. It is told of
-// pipes and sockets alone, where the system can tell. stop has to be called.
+// WhileRead returns a context that ends, with the cause [syscall.EPIPE], when the reader of
+// out is gone, as in `duet-rpc events | head -1`. A command that waits for events would
+// otherwise notice only at its next output. It works for pipes and sockets, if the system
+// supports it. The caller must call stop.
 func WhileRead(parent context.Context, out io.Writer) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	end := func() { cancel(context.Canceled) }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// DiscardTyped throws away what was typed on a terminal and not read: it was no
-// answer to a question that is only asked now.
+// DiscardTyped discards unread input of a terminal, because it cannot answer a question that
+// was not asked yet.
 func DiscardTyped(terminal *os.File) {
 	_ = windows.FlushConsoleInputBuffer(windows.Handle(terminal.Fd()))
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EachKey has a terminal hand over each key as it is typed, and show none; C-c and C-z
-// do what they do. restore undoes that; it is nil if nothing was done.
+// EachKey makes a terminal deliver each key at once, without echo. C-c and C-z keep their
+// meaning. restore undoes that; it is nil if nothing was changed.
 func EachKey(terminal *os.File) (restore func()) {
 	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
 	if err != nil {
@@ -24,7 +24,7 @@ func EachKey(terminal *os.File) (restore func()) {
 	return func() { _ = unix.IoctlSetTermios(int(terminal.Fd()), setModes, was) }
 }
 
-// HideInput has a terminal show nothing of a line but its end. restore undoes that; it is never
+// HideInput turns off a terminal's echo except for newlines. restore undoes that; it is never
 // nil.
 func HideInput(terminal *os.File) (restore func()) {
 	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// EachKey does nothing here: answers are lines.
+// EachKey is not supported on Windows: answers are lines.
 func EachKey(*os.File) (restore func()) { return nil }
 
-// HideInput has a console show nothing of a line. restore undoes that; it is never nil.
+// HideInput turns off a console's echo. restore undoes that; it is never nil.
 func HideInput(terminal *os.File) (restore func()) {
 	console := windows.Handle(terminal.Fd())
 	var mode uint32

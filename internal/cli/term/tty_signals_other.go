@@ -4,8 +4,8 @@ package term
 
 import "os"
 
-// Continued tells nothing here: there are no jobs that a shell stops.
+// Continued is not supported here, because shells do not stop jobs. The channel is nil.
 func Continued() (again <-chan os.Signal, stop func()) { return nil, func() {} }
 
-// Resized tells nothing here: there is no signal for it.
+// Resized is not supported here, because there is no such signal. The channel is nil.
 func Resized() (changes <-chan os.Signal, stop func()) { return nil, func() {} }

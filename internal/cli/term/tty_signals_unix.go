@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// Continued tells when this process goes on after it was stopped (C-z, then
-// fg). stop gives the signal back.
+// Continued reports when this process continues after it was stopped (C-z, then fg). stop ends
+// that.
 func Continued() (again <-chan os.Signal, stop func()) { return receive(syscall.SIGCONT) }
 
-// Resized tells when the terminal has another size. stop gives the signal back.
+// Resized reports when the size of the terminal changes. stop ends that.
 func Resized() (changes <-chan os.Signal, stop func()) { return receive(syscall.SIGWINCH) }
 
 func receive(sig os.Signal) (<-chan os.Signal, func()) {

@@ -4,5 +4,5 @@ package term
 
 import "os"
 
-// watchReader does nothing: nothing tells here.
+// watchReader is not supported here and does nothing.
 func watchReader(*os.File, func()) (stop func()) { return func() {} }

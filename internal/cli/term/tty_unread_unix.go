@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchReader calls gone when nobody reads what is written to a file. It returns how to
-// end that, which waits until it has ended.
+// watchReader calls gone when the reader of a pipe or socket is gone. stop ends that and waits
+// until the watcher has ended.
 func watchReader(file *os.File, gone func()) (stop func()) {
 	ended, end, err := os.Pipe()
-	if err != nil { // whoever writes is told then
+	if err != nil { // the next write returns the error
 		return func() {}
 	}
 	done := make(chan struct{})

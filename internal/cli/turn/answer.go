@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// answered takes a line.
+// answered handles a typed line or key.
 func (a *asker) answered(ctx context.Context, line typed) {
 	meant := a.lineIsFor
 	a.lineIsFor = ""
@@ -27,13 +27,13 @@ func (a *asker) answered(ctx context.Context, line typed) {
 		}
 		a.view.asking = false
 	case line.err == nil:
-		a.view.asking = false // the terminal has ended the line
+		a.view.asking = false // the terminal has already ended the line
 	}
 	if len(a.waiting) == 0 {
 		return
 	}
 	q := a.waiting[0]
-	if q.ApprovalID != meant { // it may have been typed before this one was asked
+	if q.ApprovalID != meant { // the line may have been typed before this question appeared
 		if line.err == nil {
 			a.view.Note("not taken: that question was answered elsewhere; this one is still open")
 		}
@@ -59,10 +59,11 @@ func (a *asker) answered(ctx context.Context, line typed) {
 	a.next()
 }
 
-// denial denies without a reason. The hub needs a comment.
+// denial is a denial without a reason. The hub requires a comment.
 var denial = protocol.DecisionParams{Decision: protocol.Deny, Comment: "denied"}
 
-// left takes what leaves a question without an answer: for later, or for good.
+// left handles input that leaves a question unanswered: skip it, or leave the inbox. It
+// reports whether it did.
 func (a *asker) left(q asked, line typed) bool {
 	word := strings.ToLower(line.text)
 	switch {
@@ -80,7 +81,7 @@ func (a *asker) left(q asked, line typed) bool {
 	return true
 }
 
-// decisionOf makes a decision of a line, or asks for another one.
+// decisionOf makes a decision from a line. again means that the line needs another prompt.
 func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, again bool) {
 	switch {
 	case q.Mode != "":
@@ -93,7 +94,7 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 			a.expected = anAnswer
 			return d, true
 		}
-		return protocol.DecisionParams{Decision: protocol.Deny, Comment: line.text, Tell: tells(q)}, false
+		return protocol.DecisionParams{Decision: protocol.Deny, Comment: line.text, Tell: needsPrompt(q)}, false
 	case a.expected == aPattern:
 		return a.withPattern(q, line.text)
 	case a.expected == anInput:
@@ -135,7 +136,7 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	return d, true
 }
 
-// optionOf makes a decision of one of the answers that the agent offers.
+// optionOf makes a decision from one of the answers that the agent offers.
 func (a *asker) optionOf(q asked, o domain.Option) (d protocol.DecisionParams, again bool) {
 	if o.Kind.Rejects() {
 		return protocol.DecisionParams{Decision: protocol.Deny, Option: o.ID, Comment: cmp.Or(o.Name, "denied")}, false
@@ -143,7 +144,7 @@ func (a *asker) optionOf(q asked, o domain.Option) (d protocol.DecisionParams, a
 	return protocol.DecisionParams{Decision: protocol.Approve, Option: o.ID}, false
 }
 
-// always says what a rule would hold for, before it is kept.
+// always shows what a rule would apply to before it is stored.
 func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again bool) {
 	rule, known := q.Rules[scope]
 	switch {
@@ -159,8 +160,7 @@ func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again 
 	return d, true
 }
 
-// withPattern makes a decision that becomes a rule, for another pattern if one was
-// typed.
+// withPattern makes a decision that becomes a rule, for another pattern if the user typed one.
 func (a *asker) withPattern(q asked, text string) (d protocol.DecisionParams, again bool) {
 	if text == "." || text != "" && q.Rules[a.scope].Pattern == "" {
 		a.expected = anAnswer
@@ -169,8 +169,8 @@ func (a *asker) withPattern(q asked, text string) (d protocol.DecisionParams, ag
 	return protocol.DecisionParams{Decision: protocol.Approve, Scope: protocol.DecisionScope(a.scope), Pattern: text}, false
 }
 
-// responseOf makes a decision of the answer to a question that is not about a
-// tool: the number of an option, or words.
+// responseOf makes a decision from the answer to a question that is not about a tool: the
+// number of an option, or words.
 func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, again bool) {
 	if _, hidden := q.sheet.Excerpt(""); hidden && text == "v" {
 		a.page(q)
@@ -190,7 +190,7 @@ func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, aga
 	return protocol.DecisionParams{Decision: protocol.Respond, Comment: text}, text == ""
 }
 
-// keysOf are the keys that answer a question about a tool.
+// keysOf describes the keys that answer a question about a tool.
 func keysOf(q asked) string {
 	keys := []string{"y", "n", "t"}
 	if len(q.Rules) > 0 {
@@ -209,11 +209,11 @@ func keysOf(q asked) string {
 	return strings.Join(keys[:last], ", ") + " or " + keys[last]
 }
 
-// longestLine is the longest line, in bytes, that a terminal hands over: that of
-// Linux takes 4,096, that of macOS 1,024.
+// longestLine is the longest line, in bytes, that any terminal can deliver: Linux takes 4,096,
+// macOS 1,024.
 const longestLine = 1000
 
-// edit shows the tool's input, and asks for it as it is to be.
+// edit shows the tool's input and asks for a changed one.
 func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
@@ -228,8 +228,8 @@ func (a *asker) edit(q asked) {
 	}
 }
 
-// typeable is JSON that can be seen, and typed again as it is: what could not be
-// seen is escaped in its strings.
+// typeable returns JSON that the user can read and type again. It escapes invisible characters
+// in strings.
 func typeable(raw json.RawMessage) string {
 	var line bytes.Buffer
 	if json.Compact(&line, raw) != nil {

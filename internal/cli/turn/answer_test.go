@@ -13,13 +13,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// asking is an asker that asks a question, and what it says of its own.
+// asking returns an asker with an open question, and the buffer of its messages.
 func asking(a wire.Approval) (*asker, asked, *bytes.Buffer) {
 	var side bytes.Buffer
 	return &asker{keyboard: newKeyboard(), view: NewView(&side, &side, true, false)}, asked{a, "/", Sheet(a, "/")}, &side
 }
 
-// decides types lines, of which the last must make a decision.
+// decides passes lines to the asker. The last one must make a decision.
 func decides(t *testing.T, a *asker, q asked, lines ...string) protocol.DecisionParams {
 	t.Helper()
 	for i, line := range lines {
@@ -32,7 +32,7 @@ func decides(t *testing.T, a *asker, q asked, lines ...string) protocol.Decision
 	return protocol.DecisionParams{}
 }
 
-func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
+func TestKeysAnswerToolQuestion(t *testing.T) {
 	t.Setenv("EDITOR", "")
 	t.Setenv("VISUAL", "")
 	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), Editable: true}}
@@ -70,9 +70,9 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 	assert.Contains(t, side.String(), "duet-rpc approvals approve 12345678 --edit-input JSON")
 }
 
-// Each answer that an agent offers can be chosen, and a rule says what it is for
-// before it is kept.
-func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
+// The user can choose each answer that an agent offers. A rule is explained before it is
+// stored.
+func TestAgentOptionsAndRules(t *testing.T) {
 	tool := wire.Approval{
 		Approval: protocol.Approval{
 			ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`),
@@ -112,7 +112,7 @@ func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	assert.Equal(t, "— a plan is agreed to for itself: please type y, n, t or a number up to 3\n", side.String())
 }
 
-func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
+func TestUserQuestionTakesNumberOrText(t *testing.T) {
 	person := wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}}}}
 	for line, want := range map[string]protocol.DecisionParams{
 		"2":     {Decision: "respond", Option: "b", Comment: "blue"},
@@ -122,7 +122,7 @@ func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 		a, q, _ := asking(person)
 		assert.Equal(t, want, decides(t, a, q, "", line))
 	}
-	// What the flags say is an answer, too.
+	// Flags answer a question, too.
 	a := asked{Approval: person}
 	assert.Equal(t, protocol.DecisionParams{Decision: "respond", Option: "r", Comment: "red"}, asResponse(a, protocol.DecisionParams{Decision: "approve"}))
 	assert.Equal(t, protocol.DecisionParams{Decision: "respond", Comment: "nobody is there"}, asResponse(a, protocol.DecisionParams{Decision: "deny", Comment: "nobody is there"}))
@@ -130,7 +130,7 @@ func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 	assert.Equal(t, protocol.DecisionParams{Decision: "deny", Comment: "nobody is there"}, asResponse(a, protocol.DecisionParams{Decision: "deny", Comment: "nobody is there"}))
 }
 
-func TestAChoiceIsAnsweredByNumberOrNotAtAll(t *testing.T) {
+func TestChoiceTakesOnlyNumber(t *testing.T) {
 	person := wire.Approval{
 		Approval: protocol.Approval{
 			Type: domain.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
@@ -147,7 +147,7 @@ func TestAChoiceIsAnsweredByNumberOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestInputIsShownSoThatItCanBeTypedAgain(t *testing.T) {
+func TestInputCanBeTypedAgain(t *testing.T) {
 	shown := typeable(json.RawMessage(`{"a": "x` + "\u202e" + `y 😀", "b": "\n"}`))
 	assert.Equal(t, `{"a":"x\u202ey 😀","b":"\n"}`, shown)
 	var before, after any

@@ -21,14 +21,14 @@ import (
 
 // Pending approvals: finding one by its id, and its layout.
 
-// shortID is how much of an approval's id is shown, unless another one begins
-// like it.
+// shortID is how many characters of an approval's id are shown if they are unique.
 const shortID = 8
 
-// ShortID is the beginning of an approval's id.
+// ShortID returns the first characters of an approval's id.
 func ShortID(id string) string { return id[:min(len(id), shortID)] }
 
-// UniqueID is the beginning of an id that no other open approval has.
+// UniqueID returns the shortest beginning of an id that no other open approval has, but at
+// least that of ShortID.
 func UniqueID(id string, open []wire.Approval) string {
 	for n := shortID; n < len(id); n++ {
 		same := 0
@@ -44,8 +44,8 @@ func UniqueID(id string, open []wire.Approval) string {
 	return id
 }
 
-// FindApproval finds what a word means: an open approval's id, the beginning of one, or
-// its tool call. One that is not open is asked for by its whole id.
+// FindApproval finds an open approval by its id, the beginning of its id, or its tool call. An
+// approval that is not open needs its whole id.
 func FindApproval(ctx context.Context, c *client.Client, word string) (wire.Approval, json.RawMessage, error) {
 	open, _, err := wire.OpenApprovals(ctx, c, "")
 	if err != nil {
@@ -58,7 +58,7 @@ func FindApproval(ctx context.Context, c *client.Client, word string) (wire.Appr
 	return wire.GetApproval(ctx, c, id)
 }
 
-// meant is the id of the open approval that a word means, or the word.
+// meant returns the id of the open approval that a word names, or the word.
 func meant(word string, open []wire.Approval) (string, error) {
 	var fit []string
 	for _, a := range open {
@@ -78,7 +78,7 @@ func meant(word string, open []wire.Approval) (string, error) {
 	return "", fmt.Errorf("%q means %d open questions: %s", word, len(fit), strings.Join(fit, ", "))
 }
 
-// Sheet is an approval as it is shown, of a session that works in a directory.
+// Sheet lays out an approval of a session. dir is the session's directory.
 func Sheet(a wire.Approval, dir string) sheet {
 	q := Question{Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == domain.FunctionCall {
@@ -90,7 +90,7 @@ func Sheet(a wire.Approval, dir string) sheet {
 	}
 	switch a.Mode {
 	case domain.ElicitForm:
-		if f, err := form.Read(a.Schema); err == nil { // the hub has read it; or it was too long for a message
+		if f, err := form.Read(a.Schema); err == nil { // fails only if the schema was too long for the event
 			q.Fields = f.Fields
 		}
 	case domain.ElicitURL:
@@ -102,7 +102,7 @@ func Sheet(a wire.Approval, dir string) sheet {
 	return Lay(q, term.Marks)
 }
 
-// howToAnswer is how another command answers a question that is known by an id.
+// howToAnswer returns the command that answers the question with this id.
 func howToAnswer(a wire.Approval, id string) string {
 	switch a.Mode {
 	case domain.ElicitForm:
@@ -113,7 +113,7 @@ func howToAnswer(a wire.Approval, id string) string {
 	return "duet-rpc approvals approve " + id + ", or deny or respond"
 }
 
-// diffOf is what an approval would change, in text.
+// diffOf returns the changes that an approval would make, as a diff.
 func diffOf(a wire.Approval, dir string) string {
 	if a.Diff != "" {
 		return a.Diff
@@ -121,7 +121,7 @@ func diffOf(a wire.Approval, dir string) string {
 	return strings.Join(fileDiffs(a, dir), "")
 }
 
-// fileDiffs are the diffs of the files that an approval would change.
+// fileDiffs returns a diff for each file that an approval would change.
 func fileDiffs(a wire.Approval, dir string) (diffs []string) {
 	for _, d := range a.Diffs {
 		diffs = append(diffs, diff.Unified(dir, d.Path, d.OldText, &d.NewText))
@@ -129,8 +129,8 @@ func fileDiffs(a wire.Approval, dir string) (diffs []string) {
 	return diffs
 }
 
-// wholeApproval is an approval that an event told of, with what was too long for the
-// event. If that cannot be had the approval stays as truncated as it was.
+// wholeApproval fetches the parts of an approval that were too long for its event. If that
+// fails, it returns the truncated approval.
 func wholeApproval(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval {
 	if !a.Truncated {
 		return a
@@ -145,7 +145,7 @@ func wholeApproval(ctx context.Context, c *client.Client, a wire.Approval) wire.
 	return a
 }
 
-// FormValues are the values of a form, of which some were given as NAME=VALUE.
+// FormValues returns the values of a form; given are values as NAME=VALUE.
 func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
 	f, err := form.Read(a.Schema)
 	if err != nil {
@@ -172,8 +172,8 @@ func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
 	return content, nil
 }
 
-// WithOption is a decision with the option that a word names: by its number, id or
-// name.
+// WithOption adds the option that a word names to a decision. The word is the option's number,
+// id or name.
 func WithOption(d protocol.DecisionParams, a wire.Approval, word string) (protocol.DecisionParams, error) {
 	if word == "" {
 		return d, nil
@@ -192,8 +192,8 @@ func WithOption(d protocol.DecisionParams, a wire.Approval, word string) (protoc
 	return d, errors.New(term.Line(fmt.Sprintf("--option %q is none of: %s", word, strings.Join(names, "; "))))
 }
 
-// AwaitQuestion waits until somebody asks: a subscription begins with what
-// is open.
+// AwaitQuestion waits for a question. A question that is already open counts, because a
+// subscription begins with the open ones.
 func AwaitQuestion(ctx context.Context, c *client.Client, session string) error {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
@@ -213,7 +213,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 			return err
 		}
 		select {
-		case <-asked: // and perhaps answered by now
+		case <-asked: // the question may already be answered
 		case <-sub.Done():
 			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
 		case <-ctx.Done():
@@ -222,7 +222,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 	}
 }
 
-// AsksAgain goes before what is asked, where that was answered before.
+// AsksAgain returns a prefix that explains why an answered question is asked again.
 func AsksAgain(a wire.Approval) string {
 	if a.Reopened == "" {
 		return ""
@@ -230,18 +230,18 @@ func AsksAgain(a wire.Approval) string {
 	return "again: "
 }
 
-// InboxOptions say which questions are gone through.
+// InboxOptions select the questions of an inbox.
 type InboxOptions struct {
-	Session string // by any of its ids; "": of all
-	Once    bool   // those that are open, and no others
-	Others  int    // that follow these, elsewhere
+	Session string // by any of its ids; "": all sessions
+	Once    bool   // only the questions that are open now
+	Others  int    // the number of questions elsewhere that follow these
 
-	Signals <-chan os.Signal // each ends it
+	Signals <-chan os.Signal // each ends the inbox
 }
 
-// Inbox puts the open questions to whoever sits at the terminal, the oldest first,
-// and waits for others, until somebody leaves, of which left tells; a signal is the
-// error interrupt.Err. It ends with the connection to the hub.
+// Inbox asks the open questions on the terminal, the oldest first, and then waits for new
+// ones. It returns when the user leaves (left is true), on a signal (the error is
+// interrupt.Err), or when the connection to the hub ends.
 func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
@@ -256,7 +256,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	a.continued, stopContinued = term.Continued()
 	defer stopContinued()
 
-	if o.Session != "" { // subscriptions go by its own id
+	if o.Session != "" { // subscriptions need the session's own id
 		session, _, err := wire.SessionState(ctx, c, o.Session)
 		if err != nil {
 			return false, wire.OrGone(ctx, err)
@@ -282,14 +282,14 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		a.coming = len(open) - i - 1 + o.Others
 		a.ask(ctx, approval)
 	}
-	told := false // that there is none
+	emptyNoted := false // the user knows that no question is open
 	for {
 		if len(a.waiting) > 0 {
-			told = false
+			emptyNoted = false
 		} else if o.Once {
 			return left, nil
-		} else if !told {
-			told = true
+		} else if !emptyNoted {
+			emptyNoted = true
 			text := "no question is open; waiting for the next, C-c ends"
 			if a.skipped > 0 {
 				text = "no other question is open (" + term.Count(a.skipped, "question") + " left); waiting for the next, C-c ends"
@@ -307,7 +307,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 				if a.seen[approval.ApprovalID] {
 					continue
 				}
-				if whole, _, err := wire.GetApproval(ctx, c, approval.ApprovalID); err == nil { // with its agent and its time
+				if whole, _, err := wire.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
 					approval = whole
 				}
 				a.ask(ctx, approval)
@@ -323,7 +323,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		case <-ctx.Done():
 			view.endLine()
 			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), term.ErrInterrupted) {
-				fmt.Fprintln(view.side) // behind the ^C that the terminal shows
+				fmt.Fprintln(view.side) // after the ^C that the terminal shows
 			}
 			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 				return left, cause
@@ -333,9 +333,8 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	}
 }
 
-// decideAlone is decide where nobody can be asked again: if the decision does
-// not fit the question, the session is interrupted, so that it does not wait for
-// ever.
+// decideAlone makes a decision when the user cannot be asked again. If the decision does not
+// fit the question, it interrupts the session, which would otherwise wait forever.
 func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionParams) {
 	if a.decide(ctx, q, d) || ctx.Err() != nil {
 		return
@@ -346,7 +345,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 	}
 }
 
-// decide sends a decision, and reports whether the question is closed.
+// decide sends a decision and reports whether the question is closed.
 func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) bool {
 	d.ApprovalID = q.ApprovalID
 	if q.Type == domain.HumanContact && q.Mode == "" {
@@ -362,13 +361,13 @@ func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) 
 		a.decided[q.ApprovalID] = true
 		if r.ToldTaskID != "" {
 			a.view.Note("the agent is told that with its next prompt: " + r.ToldTaskID)
-			a.told = append(a.told, r.ToldTaskID)
+			a.commentTasks = append(a.commentTasks, r.ToldTaskID)
 		}
-	} // else the session was interrupted, or somebody else was faster: an event says so
+	} // otherwise the session was interrupted or another client was faster, which an event reports
 	return true
 }
 
-// asResponse is a decision as an answer to a question that is not about a tool.
+// asResponse converts a decision into an answer to a question that is not about a tool.
 func asResponse(q asked, d protocol.DecisionParams) protocol.DecisionParams {
 	if d.Decision == protocol.Approve && len(q.Options) > 0 {
 		d.Option, d.Comment = q.Options[0].ID, q.Options[0].Name
@@ -380,8 +379,8 @@ func asResponse(q asked, d protocol.DecisionParams) protocol.DecisionParams {
 	return d
 }
 
-// send sends a decision, and waits for what the hub says, signals and silence
-// looked at meanwhile.
+// send sends a decision and waits for the hub's response. It handles signals and the hub's
+// silence meanwhile.
 func (a *asker) send(ctx context.Context, d protocol.DecisionParams, result any) error {
 	sent := make(chan error, 1)
 	go func() { sent <- a.hub.Call(ctx, "sendDecision", d, result) }()

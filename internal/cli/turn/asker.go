@@ -17,53 +17,52 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// An asked is a question of the agent, and what is shown of it.
+// asked is a question of the agent and its layout.
 type asked struct {
 	wire.Approval
-	dir   string // in which its session works
+	dir   string // the working directory of the session
 	sheet sheet
 }
 
-// What the next line is taken for.
+// expected says what the next line is.
 type expected int
 
 const (
 	anAnswer expected = iota
 	aReason           // for the denial
-	aPattern          // of the rule that is kept
+	aPattern          // of the rule to store
 	anInput           // for the tool, edited
 )
 
-// An asker puts questions to whoever sits at the terminal, one at a time. One
-// goroutine uses it: the one of Attend.
+// asker asks questions on the terminal, one at a time. Only the goroutine of Attend uses it.
 type asker struct {
 	Options
 	*keyboard
 	view *View
 	hub  *client.Client
 
-	seen       map[string]bool
-	decided    map[string]bool // by us
-	told       []string        // the tasks with which we have the agent told something, which follow
-	waiting    []asked         // the first is being asked
-	expected   expected
-	filling    *filling // the form that is being asked
-	scope      string   // of the rule, where a pattern is expected
-	draft      draft    // of a tool's input
-	isInbox    bool     // questions of all sessions are gone through
-	leave      func()   // them
-	coming     int      // questions that are known and not asked for yet
-	introduced int
-	skipped    int
-	pause      <-chan time.Time // of what the agent writes while a question stands; nil: it does not
-	continued  <-chan os.Signal // after we were stopped
-	silence    <-chan bool      // true: the hub does not answer; false: it answers again
-	interrupt  func(os.Signal)  // does what a signal asks for
-	interrupts bool             // it was asked for
-	// isHubSilent is set from when the user reads that the hub does not answer until
-	// they read that it answers again.
+	seen         map[string]bool
+	decided      map[string]bool // by this client
+	commentTasks []string        // tasks whose prompts send the agent a comment; they are shown next
+	waiting      []asked         // the user is answering the first
+	expected     expected
+	filling      *filling // the form that the user is filling in
+	scope        string   // of the rule for which a pattern is expected
+	draft        draft    // of a tool's input
+	isInbox      bool     // it asks the questions of all sessions
+	leave        func()   // leaves the inbox
+	coming       int      // known questions that are not in waiting yet
+	introduced   int
+	skipped      int
+	pause        <-chan time.Time // fires when the agent pauses while a question is open; nil: it is not writing
+	continued    <-chan os.Signal // after this process was stopped
+	silence      <-chan bool      // true: the hub does not answer; false: it answers again
+	interrupt    func(os.Signal)  // handles a signal
+	interrupts   bool             // an interrupt was requested
+	// isHubSilent is true after the user was informed that the hub does not answer, until they
+	// are informed that it answers again.
 	isHubSilent bool
-	isToEnd     bool // not by somebody at the terminal, who could ask again
+	isToEnd     bool // by a signal that no user at the terminal could repeat
 }
 
 func newAsker(o Options, view *View, c *client.Client) *asker {
@@ -76,20 +75,20 @@ func newAsker(o Options, view *View, c *client.Client) *asker {
 	}
 }
 
-// ask answers a question by the options, or begins to ask it.
+// ask answers a question from the options, or starts to ask it.
 func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	if a.seen[approval.ApprovalID] {
-		return // open questions are announced again
+		return // the hub announces open questions again
 	}
 	a.seen[approval.ApprovalID] = true
 	approval = wholeApproval(ctx, a.hub, approval)
 	dir := a.dirOf(ctx, approval)
 	shown := approval
 	if a.isAlone() && approval.Type == domain.FunctionCall {
-		shown.Options = nil // which nobody chooses from
+		shown.Options = nil // no user chooses one
 	}
 	q := asked{approval, dir, Sheet(shown, dir)}
-	if len(a.waiting) == 0 { // else what is typed would be taken for an answer to this one
+	if len(a.waiting) == 0 { // otherwise input would be taken as an answer to this question
 		a.show(q)
 	}
 	switch {
@@ -113,10 +112,10 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	}
 }
 
-// isAlone reports whether nobody is asked: the options answer.
+// isAlone reports whether the options answer all questions, not a user.
 func (a *asker) isAlone() bool { return a.terminal == nil || a.Yes || a.Deny }
 
-// resolved tells of a decision that somebody else made, and stops asking.
+// resolved shows a decision that another client made and stops asking.
 func (a *asker) resolved(d wire.EventData) {
 	if !a.seen[d.ApprovalID] || a.decided[d.ApprovalID] {
 		if !a.seen[d.ApprovalID] {
@@ -126,9 +125,9 @@ func (a *asker) resolved(d wire.EventData) {
 	}
 	i := slices.IndexFunc(a.waiting, func(q asked) bool { return q.ApprovalID == d.ApprovalID })
 	if i == 0 {
-		a.view.endLine() // behind what we asked
+		a.view.endLine() // after the prompt
 	}
-	if d.DecidedBy != "end" { // that of the turn is announced itself
+	if d.DecidedBy != "end" { // the end of the turn is shown separately
 		text := d.Decision + " " + decidedBy(d.DecidedBy)
 		if why := cmp.Or(d.Response, d.Comment); why != "" {
 			text += ": " + why
@@ -148,12 +147,12 @@ func (a *asker) resolved(d wire.EventData) {
 	}
 }
 
-// dirOf is where the session works that asks.
+// dirOf returns the working directory of the session that asks.
 func (a *asker) dirOf(ctx context.Context, approval wire.Approval) string {
 	if !a.isInbox {
 		return a.view.session.WorkingDir
 	}
-	session, _, _ := wire.SessionState(ctx, a.hub, approval.SessionID) // else names stay as they are
+	session, _, _ := wire.SessionState(ctx, a.hub, approval.SessionID) // without it, paths stay absolute
 	return session.WorkingDir
 }
 
@@ -170,8 +169,8 @@ func decidedBy(who string) string {
 	return "by " + who
 }
 
-// next asks the first question that waits, if there is one, also where it was
-// asked before: whoever comes back to us sees a shell's screen.
+// next asks the first waiting question, if there is one. It asks again even if it asked
+// before, because another program may have used the screen.
 func (a *asker) next() {
 	if len(a.waiting) > 0 {
 		a.show(a.waiting[0])
@@ -181,12 +180,12 @@ func (a *asker) next() {
 	}
 }
 
-// show shows what is asked, as far as it fits on a screen.
+// show shows the part of the question that fits on a screen.
 func (a *asker) show(q asked) {
 	if a.isInbox {
 		a.introduce(q)
 	}
-	for _, diff := range fileDiffs(q.Approval, q.dir) { // it is not shown again when it was made
+	for _, diff := range fileDiffs(q.Approval, q.dir) { // not shown again after the change is made
 		a.view.diffs[diff] = true
 	}
 	more := ": v shows all"
@@ -197,8 +196,8 @@ func (a *asker) show(q asked) {
 	a.view.lines(lines)
 }
 
-// page shows all of a question. Signals that come while a pager does are for
-// the pager, but for those that end us.
+// page shows the whole question in a pager. Signals meanwhile go to the pager, except those
+// that end this process.
 func (a *asker) page(q asked) {
 	var text strings.Builder
 	for _, line := range q.sheet.Whole() {
@@ -209,7 +208,7 @@ func (a *asker) page(q asked) {
 		select {
 		case <-paging.Done():
 			return
-		case <-a.continued: // the pager shows its page again
+		case <-a.continued: // the pager draws its page again
 		case sig := <-a.Signals:
 			if sig != os.Interrupt {
 				paging.Stop()
@@ -219,13 +218,12 @@ func (a *asker) page(q asked) {
 	}
 }
 
-// prompt asks for a key or a line. What was typed before is thrown away: whoever
-// typed it has not seen the question.
+// prompt asks for a key or a line. It discards earlier input, which the user typed before
+// seeing the question.
 func (a *asker) prompt() { a.promptBelow(nil) }
 
-// promptAgain asks again what is asked, if something else stands below it by now: what
-// the agent does beside, or something of ours. A message that is being written is not
-// broken for that, unless no more of it has come for a moment.
+// promptAgain repeats the question if output now stands below it. It does not split a message
+// that the agent is writing, unless the agent has paused.
 func (a *asker) promptAgain() {
 	switch {
 	case len(a.waiting) == 0, a.view.asking, a.interrupts:
@@ -238,30 +236,30 @@ func (a *asker) promptAgain() {
 	}
 }
 
-// paused is called when no more of a message has come for a moment.
+// paused is called when the agent has paused in a message.
 func (a *asker) paused() {
 	a.pause = nil
 	a.promptBelow(a.waiting[0].sheet.Heading())
 }
 
-// promptBelow is prompt, below lines that say what is asked if it was asked before.
+// promptBelow is prompt with a heading that repeats what the question is about.
 func (a *asker) promptBelow(heading []QuestionLine) {
 	q := a.waiting[0]
 	a.view.lines(heading)
-	text := a.promptFor(q) // which may print what it is about
+	text := a.promptFor(q) // may print more context
 	key := a.takesKey(q)
 	if key && len(heading) > 0 {
-		a.goOnListening() // a key may be on its way
+		a.keepListening() // a key may already be on its way
 	} else {
 		a.listen(q.ApprovalID, key)
 	}
-	if key && q.Mode == domain.ElicitForm { // what would be sent stands in between
+	if key && q.Mode == domain.ElicitForm { // the values to send stand in between
 		heading = nil
 	}
 	a.view.ask(heading, text)
 }
 
-// takesKey tells whether a single key is an answer to what is asked now.
+// takesKey reports whether a single key can answer the current prompt.
 func (a *asker) takesKey(q asked) bool {
 	switch {
 	case a.expected != anAnswer:
@@ -273,11 +271,11 @@ func (a *asker) takesKey(q asked) bool {
 	return q.Mode == domain.ElicitURL || (q.OptionsOnly || q.Type != domain.HumanContact) && len(q.Options) < 10
 }
 
-// promptFor is what stands before the cursor.
+// promptFor returns the text before the cursor.
 func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
-		if tells(q) {
+		if needsPrompt(q) {
 			return "What is the agent to be told? (Return alone goes back) "
 		}
 		return "Why not? (Return alone goes back) "
@@ -327,7 +325,7 @@ func (a *asker) promptFor(q asked) string {
 	return "Allow? " + keys + ": "
 }
 
-// choicePrompt asks for one of the options of a question that takes nothing else.
+// choicePrompt asks for one of the options of a question that takes no other answer.
 func (a *asker) choicePrompt(q asked, hidden bool) string {
 	text := "Choose " + choices(q)
 	if hidden {
@@ -342,7 +340,7 @@ func (a *asker) choicePrompt(q asked, hidden bool) string {
 	return text + ": "
 }
 
-// choices are what can be typed for one of a question's options.
+// choices describes what the user can type for a question's options.
 func choices(q asked) string {
 	text := fmt.Sprintf("1 to %d", len(q.Options))
 	if q.Declinable {
@@ -351,11 +349,10 @@ func choices(q asked) string {
 	return text
 }
 
-// tells reports whether what a person says to a question would not reach the agent
-// but by a prompt.
-func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
+// needsPrompt reports whether a comment on a question reaches the agent only as a prompt.
+func needsPrompt(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
-// introduce says of which session a question is, and how many others wait.
+// introduce prints which session a question belongs to and how many others wait.
 func (a *asker) introduce(q asked) {
 	parts := []string{q.TaskID}
 	if q.Agent != "" {
@@ -375,14 +372,14 @@ func (a *asker) introduce(q asked) {
 	}
 }
 
-// A draft is an input of a tool that is being edited, as it was left.
+// draft is the edited input of a tool.
 type draft struct {
-	question string          // its id
-	text     string          // what the editor has left
-	input    json.RawMessage // what it means; nil: it cannot be used
+	question string          // the id of the question
+	text     string          // the text from the editor
+	input    json.RawMessage // the parsed text; nil: it is not valid
 }
 
-// edited is the input that takes the place of a question's, or nil.
+// edited returns the edited input for a question, or nil.
 func (a *asker) edited(q asked) json.RawMessage {
 	if a.draft.question != q.ApprovalID {
 		return nil

@@ -29,15 +29,15 @@ import (
 // Files that go with a prompt: named by flags, or mentioned in the prompt as @path.
 
 const (
-	// most is how many bytes can go with a prompt: in base64 they have to fit into
-	// a message to the hub.
+	// most limits the bytes attached to a prompt: base64-encoded they must fit into a message
+	// to the hub.
 	most = 7 << 20
-	// mostMentioned is how long a file may be to go with a prompt that mentions it;
-	// of a longer one the agent is told where it is.
+	// mostMentioned limits the size of an attached file that a prompt mentions. For a longer
+	// file the agent gets only its path.
 	mostMentioned = 256 << 10
 )
 
-// A Attached is content as the Agent Client Protocol spells it.
+// Attached is content in the format of the Agent Client Protocol.
 type Attached struct {
 	Type     string            `json:"type"`
 	MIMEType string            `json:"mimeType,omitempty"`
@@ -48,7 +48,7 @@ type Attached struct {
 	Resource *AttachedResource `json:"resource,omitempty"`
 }
 
-// An AttachedResource is a file's contents.
+// AttachedResource is a file's contents.
 type AttachedResource struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType,omitempty"`
@@ -56,7 +56,7 @@ type AttachedResource struct {
 	Blob     []byte  `json:"blob,omitempty"`
 }
 
-// attachFiles are files by their paths, which the user has named: anywhere.
+// attachFiles reads files that the user has named. They may be anywhere.
 func attachFiles(paths []string) ([]Attached, error) {
 	var blocks []Attached
 	left := int64(most)
@@ -78,9 +78,9 @@ func attachFiles(paths []string) ([]Attached, error) {
 	return blocks, nil
 }
 
-// mentionedFiles are the files in root that text mentions as @path, relative to dir or
-// to root. outside are those that are elsewhere: what a text mentions is not what
-// the user has named.
+// mentionedFiles returns the files in root that text mentions as @path, relative to dir or to
+// root. outside are mentioned files elsewhere. They are not attached, because mentioning a
+// file is not naming it.
 func mentionedFiles(text, dir, root string) (blocks []Attached, outside []string) {
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
 		root = resolved
@@ -109,8 +109,7 @@ func mentionedFiles(text, dir, root string) (blocks []Attached, outside []string
 	return blocks, outside
 }
 
-// find is the file that a word names, perhaps with punctuation behind it; "" if it
-// names none.
+// find returns the file that a word names, even if punctuation follows; "" if it names none.
 func find(word, dir, root string) (name, full string) {
 	for _, path := range []string{word, strings.TrimRight(word, ".,;:!?)]}'\"")} {
 		for _, base := range []string{dir, root} {
@@ -138,8 +137,8 @@ func within(root, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// mention is a file that a text mentions, and how many bytes of it go along: nil
-// if it cannot be read.
+// mention returns a mentioned file and how many of its bytes are attached. It is nil if the
+// file cannot be read.
 func mention(path string, left int64) (*Attached, int64) {
 	data, err := read(path, left)
 	if err == nil {
@@ -155,8 +154,7 @@ func mention(path string, left int64) (*Attached, int64) {
 	return &Attached{Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size()}, 0
 }
 
-// read reads a regular file. It opens nothing else: that of a pipe would wait for a
-// writer.
+// read reads a regular file. It opens nothing else, because reading a pipe would block.
 func read(path string, left int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, irregular(path, info)
@@ -186,7 +184,7 @@ func read(path string, left int64) ([]byte, error) {
 	return data, err
 }
 
-// irregular is the error of a path that is no regular file.
+// irregular returns an error if a path is not a regular file.
 func irregular(path string, info fs.FileInfo) error {
 	if info.IsDir() {
 		return fmt.Errorf("%s is a directory and cannot be attached: attach files, or name it in the prompt", path)
@@ -194,7 +192,7 @@ func irregular(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s is a pipe or a device and cannot be attached: write what it gives to a file and attach that", path)
 }
 
-// attachFile is a file as the kind of content that it is.
+// attachFile converts a file to the content type that fits it.
 func attachFile(path string, data []byte) Attached {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		text := string(data)
@@ -212,7 +210,7 @@ func attachFile(path string, data []byte) Attached {
 	return Attached{Type: "resource", Resource: &AttachedResource{URI: uri(path), MIMEType: kind, Blob: data}}
 }
 
-// byName is the type that a file's name stands for, without parameters.
+// byName returns the MIME type for a file name, without parameters.
 func byName(path string) string {
 	kind, _, _ := strings.Cut(mime.TypeByExtension(filepath.Ext(path)), ";")
 	return kind
@@ -220,19 +218,19 @@ func byName(path string) string {
 
 func uri(path string) string {
 	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") { // a drive
+	if !strings.HasPrefix(path, "/") { // a Windows drive
 		path = "/" + path
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// Help says what goes with a prompt.
+// Help explains which files are attached to a prompt.
 const Help = `Files go with a prompt by --attach FILE: images, audio, text and others, as far as
 the agent takes them. A file of the project that the prompt's arguments mention as
 @path goes along, too.
 `
 
-// AttachFlags are what goes with a prompt, as the user has said it.
+// AttachFlags are the flags for attachments.
 type AttachFlags struct {
 	attach, files, images []string
 	blocks                []Attached
@@ -243,15 +241,15 @@ func (f *AttachFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "send `FILE` with the prompt, such as an image; may be given several times")
 }
 
-// AddShort adds --file and --image, too, as other programs call them.
+// AddShort adds --file and --image, the names of other programs, too.
 func (f *AttachFlags) AddShort(cmd *cobra.Command) {
 	f.Add(cmd)
 	cmd.Flags().StringArrayVarP(&f.files, "file", "f", nil, "send `FILE`, as --attach")
 	cmd.Flags().StringArrayVarP(&f.images, "image", "i", nil, "send the image `FILE` with the prompt; may be given several times")
 }
 
-// Read reads the files. args are the prompt's arguments: what comes from standard
-// input mentions nothing.
+// Read reads the files. args are the prompt's arguments. Text from standard input mentions no
+// files.
 func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
 	Project() (project.Project, error)
 }, args []string,
@@ -284,14 +282,14 @@ func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
 	return nil
 }
 
-// Into adds what was read to the parameters of a method.
+// Into adds the attachments to the parameters of a method.
 func (f *AttachFlags) Into(params map[string]any) {
 	if f.blocks != nil {
 		params["content"] = f.blocks
 	}
 }
 
-// SaveAttachment writes the bytes of an attachment that the hub has, part by part.
+// SaveAttachment downloads an attachment from the hub in parts.
 func SaveAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
 	if term.IsTerminal(out) {
 		return errors.New("it is not for a terminal: write it to a file, with > FILE")
@@ -299,8 +297,7 @@ func SaveAttachment(ctx context.Context, c *client.Client, out io.Writer, id str
 	return wire.WriteAttachment(ctx, c, out, id)
 }
 
-// howToSave is the command that saves the bytes of an attachment, or "" where it has
-// none.
+// howToSave returns the command that saves an attachment, or "" if it has no bytes.
 func howToSave(a protocol.Attachment) string {
 	if a.ID == "" {
 		return ""

@@ -12,7 +12,7 @@ import (
 
 const png = "\x89PNG\r\n\x1a\n and more"
 
-// tree makes files below a new directory, which has no links in its path.
+// tree creates files below a new directory whose path has no symbolic links.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -25,7 +25,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestAFileIsTheContentThatItIs(t *testing.T) {
+func TestFilesBecomeMatchingContent(t *testing.T) {
 	dir := tree(t, map[string]string{"a.png": png, "b.go": "package b\n", "empty": "", "x.bin": "\x00\x01", "r.wav": "RIFF\x24\x08\x00\x00WAVEfmt \xff"})
 	for name, want := range map[string]string{"a.png": "image image/png", "b.go": "resource text", "empty": "resource text", "x.bin": "resource blob", "r.wav": "audio audio/wave"} {
 		blocks, err := attachFiles([]string{filepath.Join(dir, name)})
@@ -41,7 +41,7 @@ func TestAFileIsTheContentThatItIs(t *testing.T) {
 	}
 }
 
-func TestFilesThatCannotGoAlong(t *testing.T) {
+func TestUnusableFilesAreRefused(t *testing.T) {
 	dir := tree(t, map[string]string{"most": strings.Repeat("x", most), "one": "x"})
 	_, err := attachFiles([]string{filepath.Join(dir, "most")})
 	assert.NoError(t, err)
@@ -55,7 +55,7 @@ func TestFilesThatCannotGoAlong(t *testing.T) {
 	assert.ErrorContains(t, err, "standard input cannot be attached: write it to a file and attach that")
 }
 
-func TestWhatAPromptMentions(t *testing.T) {
+func TestMentionedFiles(t *testing.T) {
 	long := strings.Repeat("x", mostMentioned)
 	dir := tree(t, map[string]string{
 		"p/a.txt": "a", "p/sub/b.txt": "b", "p/fits": long, "p/long": long + "x", "p/a.png": png, "p/x.bin": "\x00\x01", "secret": "s",

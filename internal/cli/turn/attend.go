@@ -16,38 +16,36 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// Options say how questions are answered, and what else is looked at while a
-// turn goes on.
+// Options say how questions are answered during a turn, and how signals and a silent hub are
+// handled.
 type Options struct {
-	Yes, Deny bool // whatever is asked is allowed, or denied
+	Yes, Deny bool // allow or deny every question
 
-	Signals <-chan os.Signal // each asks for the session to be interrupted
-	EndNow  func()           // ends the process: a second signal has come
+	Signals <-chan os.Signal // each requests to interrupt the session
+	EndNow  func()           // ends the process after a second signal
 
-	SilentAfter time.Duration // when the hub is said not to answer
-	WhySilent   func() string // what is said of it then
+	SilentAfter time.Duration // after how long the user is informed that the hub does not answer
+	WhySilent   func() string // explains why
 
-	// SignIn signs in to an agent, in this terminal. Nil: that is not offered.
+	// SignIn signs in to an agent in this terminal. If it is nil, signing in is not offered.
 	SignIn func(ctx context.Context, agent, method string) error
-	// Repeat begins a session that goes on after one that has ended, with the same
-	// prompt.
+	// Repeat starts a session that continues an ended one with the same prompt.
 	Repeat func(ctx context.Context, after protocol.Session) (protocol.Session, error)
 
-	Again bool // it was attended with the same view before: what was shown is not shown again
+	Again bool // the session was attended with the same view before; earlier output is not repeated
 }
 
-// ErrHungUp says that the terminal was closed. The session goes on without it.
+// ErrHungUp says that the terminal was closed while the session continues.
 var ErrHungUp = errors.New("the terminal was closed; the session goes on in the project's daemon")
 
-// endWithin is how long a process that was told to end waits for the end of its
-// session: longer than an agent is given to end.
+// endWithin is how long a process that received SIGTERM waits for the end of its session. It
+// is longer than an agent has to end.
 const endWithin = 15 * time.Second
 
-// Attend shows a session to its end, with the agent's questions put to whoever
-// sits at the terminal, and after it what that person begins from here: a prompt
-// with which the agent is told something, and the same prompt again after signing
-// in. It returns the last session as it has ended, and whether it was interrupted
-// from here. c must not reconnect to another hub.
+// Attend shows a session to its end and asks the agent's questions on the terminal. Then it
+// shows the sessions that the user starts from here: prompts that send the agent a comment,
+// and the same prompt after signing in. It returns the last session and whether the user
+// interrupted it here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session protocol.Session, o Options) (ended protocol.Session, interrupted bool, err error) {
 	since := view.seq
 	if !o.Again {
@@ -80,10 +78,10 @@ func Attend(ctx context.Context, c *client.Client, view *View, session protocol.
 	}
 }
 
-// isHungUp reports whether the terminal was closed, as its ioctls tell then: after C-d they do not.
+// isHungUp reports whether the terminal was closed. Its ioctls fail then, but not after C-d.
 func (a *asker) isHungUp() bool { return a.terminal != nil && !term.IsTerminal(a.terminal) }
 
-// attend shows what has happened in a session since an event, to its end.
+// attend shows a session from an event on to its end.
 func (a *asker) attend(ctx context.Context, session protocol.Session, since int64, running *sync.WaitGroup) (protocol.Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,9 +99,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			overdue = time.After(endWithin)
 		}
 		a.view.Note("interrupting; press C-c again to end at once")
-		told := slices.Clone(a.told)
-		running.Go(func() { // a second signal is looked at meanwhile
-			for _, id := range append(told, session.ID) { // what waits first, else it would begin
+		commentTasks := slices.Clone(a.commentTasks)
+		running.Go(func() { // so that a second signal is handled meanwhile
+			for _, id := range append(commentTasks, session.ID) { // queued sessions first, because they would start otherwise
 				if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil); err != nil || id == session.ID {
 					refused <- err
 					return
@@ -123,11 +121,11 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
-	if since > 0 && session.Gates != nil && session.State == wire.Completed && !session.AreChecked() { // another hub has checked them
+	if since > 0 && session.Gates != nil && session.State == wire.Completed && !session.AreChecked() { // another hub has run the gates
 		return session, nil
 	}
-	// That a full disk has ended it is announced before it can be stored, perhaps before the
-	// subscription began: then no event comes.
+	// A full disk ends a session before the event can be stored, and perhaps before the
+	// subscription began. Then no event arrives.
 	if now, _, err := wire.SessionState(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
 		return now, nil
 	}
@@ -161,8 +159,8 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			a.view.ticked()
 		case <-a.pause:
 			a.paused()
-		case <-a.view.held.due:
-			a.view.heldLong()
+		case <-a.view.remarks.due:
+			a.view.releaseLate()
 		case silent := <-a.silence:
 			a.hubSilent(silent, a.view.remark)
 		case sig := <-a.Signals:
@@ -174,7 +172,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			switch {
 			case err == nil:
 			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
-				return session, err // the end of the session may never come
+				return session, err // the event of the session's end may never arrive
 			default:
 				a.view.Note(InWords(err).Error())
 			}
@@ -188,11 +186,11 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 	}
 }
 
-// ShowLeftOpen shows what earlier turns of a conversation have asked and nobody has
-// answered. It comes before a turn is begun, which closes it.
+// ShowLeftOpen shows the unanswered questions of earlier turns. Call it before a turn begins,
+// because that closes them.
 func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *View) {
 	of, _, err := wire.SessionState(ctx, c, session)
-	if err != nil { // what follows needs the hub as well, and says so
+	if err != nil { // the caller needs the hub as well and reports the error
 		return
 	}
 	open, _, err := wire.OpenApprovals(ctx, c, "")
@@ -211,9 +209,9 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 	}
 }
 
-// Watch shows a session from its beginning to its end, with those in which work goes on
-// whose gates fail, and says of each question how it can be answered elsewhere. It returns
-// the last session. They go on if ctx ends before.
+// Watch shows a session to its end, and then the sessions that continue the work after failed
+// gates. For each question it shows the command that answers it. It returns the id of the last
+// session. The sessions continue if ctx ends first.
 func Watch(ctx context.Context, c *client.Client, view *View, session string) (last string, err error) {
 	for {
 		if err := watch(ctx, c, view, session); err != nil {
@@ -235,10 +233,10 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 
 // watch shows one session to its end.
 func watch(ctx context.Context, c *client.Client, view *View, session string) error {
-	view.session, _, _ = wire.SessionState(ctx, c, session) // else names in diffs stay as they are
+	view.session, _, _ = wire.SessionState(ctx, c, session) // without it, paths in diffs stay absolute
 	view.session.ID = session
 	ended := make(chan struct{})
-	over, asked := false, make(map[string]bool) // for the handler alone
+	over, asked := false, make(map[string]bool) // only the handler uses them
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session, Since: new(int64)}, func(e client.Event) {
 		if over {
 			return
@@ -272,7 +270,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 	}
 }
 
-// showQuestion shows a question that is answered by another command.
+// showQuestion shows a question that another command can answer.
 func (v *View) showQuestion(a wire.Approval) {
 	id := ShortID(a.ApprovalID)
 	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
@@ -285,21 +283,22 @@ func IsOrphan(s protocol.Session) bool {
 	return s.Status == wire.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
 }
 
-// GoOnPrompt asks an agent to go on with a request that the end of its hub interrupted.
+// GoOnPrompt returns a prompt that asks an agent to continue a request that the end of its hub
+// interrupted.
 func GoOnPrompt(request string) string {
 	return domain.GoOnPrompt("You were interrupted, because the program that ran you ended.", request)
 }
 
-// ping asks a hub for a sign of life. An error is one too; where the connection
-// is lost the context ends.
+// ping returns a function that waits for any response of a hub; an error counts as one. If the
+// connection is lost, the context ends.
 func ping(c *client.Client) func(context.Context) {
 	return func(ctx context.Context) { _ = c.Call(ctx, "ping", nil, nil) }
 }
 
-// watchSilence pings the hub again and again. It sends true when the hub gives no
-// answer within a time, and false when it answers again. It returns when ctx ends.
+// watchSilence pings the hub repeatedly. It sends true when the hub does not answer in time
+// and false when it answers again. It returns when ctx ends.
 func watchSilence(ctx context.Context, ping func(context.Context), within time.Duration, silent chan<- bool) {
-	tell := func(is bool) {
+	report := func(is bool) {
 		select {
 		case silent <- is:
 		case <-ctx.Done():
@@ -311,10 +310,10 @@ func watchSilence(ctx context.Context, ping func(context.Context), within time.D
 			defer close(answered)
 			ping(ctx)
 		}()
-		if !comes(ctx, answered, within) && !comes(ctx, answered, within/4) { // twice: we may have been stopped ourselves
-			tell(true)
+		if !ready(ctx, answered, within) && !ready(ctx, answered, within/4) { // twice, because this process may have been stopped
+			report(true)
 			<-answered
-			tell(false)
+			report(false)
 		}
 		<-answered
 		select {
@@ -324,7 +323,7 @@ func watchSilence(ctx context.Context, ping func(context.Context), within time.D
 	}
 }
 
-// hubSilent says, with note, that the hub does not answer, or that it answers again.
+// hubSilent calls note with the news that the hub does not answer, or answers again.
 func (a *asker) hubSilent(silent bool, note func(string)) {
 	if !silent {
 		a.hubHeard(note)
@@ -334,8 +333,8 @@ func (a *asker) hubSilent(silent bool, note func(string)) {
 	note(a.WhySilent())
 }
 
-// hubHeard says, with note, that a hub that did not answer answers again. It comes before
-// anything else that the hub sends: the session may end with that.
+// hubHeard calls note with the news that a silent hub answers again. It runs before anything
+// else that the hub sends is shown, because the session may end with that.
 func (a *asker) hubHeard(note func(string)) {
 	if a.isHubSilent {
 		a.isHubSilent = false
@@ -343,9 +342,9 @@ func (a *asker) hubHeard(note func(string)) {
 	}
 }
 
-// comes waits for something, or for the end of ctx, and reports whether it was
-// in time.
-func comes(ctx context.Context, what <-chan struct{}, within time.Duration) bool {
+// ready waits for a channel, and reports whether it was ready within the time and before ctx
+// ended.
+func ready(ctx context.Context, what <-chan struct{}, within time.Duration) bool {
 	select {
 	case <-what:
 		return true

@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// lines is where a view prints to, for who waits for it.
+// lines is a writer that sends the output of a view to a channel.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -29,8 +29,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// attended is a session that goes on until end is called, in a hub that answers
-// an attempt to interrupt it with an error.
+// attended runs a session until end is called. Its hub answers interruptSession with an error.
 func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines, end func(), ended <-chan error) {
 	t.Helper()
 	reg := server.NewRegistry()
@@ -66,8 +65,8 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	}, over
 }
 
-// Where the disk is full the end of a session cannot be kept, so it does not come.
-func TestAProcessThatIsToEndDoesNotWaitForWhatCannotBeInterrupted(t *testing.T) {
+// If the disk is full, the end of a session cannot be stored, so no event arrives.
+func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 	full := server.NewError(-32603, "the disk is full", map[string]string{"kind": "subsystem_unavailable"})
 	for sig, says := range map[os.Signal]string{syscall.SIGTERM: "the disk is full", syscall.SIGHUP: "the session goes on"} {
 		signals, _, _, ended := attended(t, full)
@@ -91,11 +90,11 @@ func TestAProcessThatIsToEndDoesNotWaitForWhatCannotBeInterrupted(t *testing.T) 
 	}
 }
 
-// What the agent does beside while a question stands is shown, and the question is asked
-// again below it; a message is not broken for that before the agent pauses in it.
-func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
+// Progress of the agent is shown while a question is open, and the question is repeated below
+// it. A message is not split for that before the agent pauses.
+func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 	a, q, side := asking(wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
-	a.begin.Do(func() {}) // nobody types
+	a.begin.Do(func() {}) // no input
 	a.view.session, a.waiting = protocol.Session{ID: "s"}, []asked{q}
 	a.prompt()
 	side.Reset()
@@ -128,8 +127,8 @@ func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
 	assert.Empty(t, side.String(), "nobody is to answer any more")
 }
 
-// A second question is not shown below the first one, which is what an answer is for.
-func TestASecondQuestionWaitsForTheFirst(t *testing.T) {
+// A second question is not shown below the first one, so that input answers the first.
+func TestSecondQuestionWaitsForFirst(t *testing.T) {
 	a, q, side := asking(wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
 	a.begin.Do(func() {})
 	a.terminal, a.seen = os.Stdin, map[string]bool{}

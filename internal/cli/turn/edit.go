@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// withEdited makes a decision of a key where another input was written.
+// withEdited makes a decision from a key after the input was edited.
 func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d protocol.DecisionParams, again bool) {
 	switch strings.ToLower(key) {
 	case "y", "yes":
@@ -34,8 +34,8 @@ func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d protoc
 	return d, true
 }
 
-// editWith has the user's editor change the input of a tool. Nothing is decided by
-// that: what is to run is shown, and asked again.
+// editWith opens the tool's input in the user's editor. That decides nothing: the new input is
+// shown and the question repeated.
 func (a *asker) editWith(q asked) {
 	was := pretty(q.ToolInput)
 	text := was
@@ -64,7 +64,7 @@ func (a *asker) editWith(q asked) {
 		return
 	}
 	var line bytes.Buffer
-	_ = json.Compact(&line, []byte(text)) // it was read just now
+	_ = json.Compact(&line, []byte(text)) // it was parsed just now
 	a.draft.input = line.Bytes()
 	changed := q.Approval
 	changed.ToolInput, changed.Diff, changed.Diffs, changed.Options, changed.Truncated = a.draft.input, "", nil, nil, false
@@ -72,8 +72,8 @@ func (a *asker) editWith(q asked) {
 	a.view.lines(lines)
 }
 
-// inEditor has a text changed. Signals that come while an editor shows it are for
-// the editor, but for those that end us.
+// inEditor opens a text in the editor. Signals meanwhile go to the editor, except those that
+// end this process.
 func (a *asker) inEditor(text string) (string, error) {
 	a.lines()
 	a.view.endLine()
@@ -95,7 +95,7 @@ func (a *asker) inEditor(text string) (string, error) {
 	}
 }
 
-// pretty is JSON laid out for an editor.
+// pretty indents JSON for an editor.
 func pretty(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") != nil {
@@ -106,8 +106,8 @@ func pretty(raw json.RawMessage) string {
 
 // Editing a text in the user's editor.
 
-// editorName is the editor that $VISUAL or $EDITOR names; "" if neither does. On a
-// terminal that cannot move its cursor $EDITOR alone counts.
+// editorName returns the editor that $VISUAL or $EDITOR names, or "". A dumb terminal uses
+// only $EDITOR.
 func editorName() string {
 	editor := strings.TrimSpace(os.Getenv("EDITOR"))
 	if os.Getenv("TERM") == "dumb" {
@@ -116,7 +116,7 @@ func editorName() string {
 	return cmp.Or(strings.TrimSpace(os.Getenv("VISUAL")), editor)
 }
 
-// An editing is a text that is being changed.
+// editing is a text in a running editor.
 type editing struct {
 	file string
 	done <-chan struct{}
@@ -124,8 +124,8 @@ type editing struct {
 	err  *error
 }
 
-// startEditor begins to change a text in a file by that name, which nobody else can read,
-// with the editor that [editorName] names.
+// startEditor opens a text in the editor that [editorName] names. The text is in a file with
+// this name that other users cannot read.
 func startEditor(terminal *os.File, name, text string) (editing, error) {
 	dir, err := os.MkdirTemp("", "duet-rpc-edit-")
 	if err != nil {
@@ -137,9 +137,9 @@ func startEditor(terminal *os.File, name, text string) (editing, error) {
 		return editing{}, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "sh", "-c", editorName()+` "$1"`, "editor", file) // it may have arguments
+	cmd := exec.CommandContext(ctx, "sh", "-c", editorName()+` "$1"`, "editor", file) // the variable may contain arguments
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it puts the terminal in order
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the editor resets the terminal
 	cmd.WaitDelay = time.Second
 	done := make(chan struct{})
 	e := editing{file, done, stop, new(error)}
@@ -153,14 +153,14 @@ func startEditor(terminal *os.File, name, text string) (editing, error) {
 	return e, nil
 }
 
-// Done is closed when the editor has ended.
+// Done returns a channel that is closed when the editor has ended.
 func (e editing) Done() <-chan struct{} { return e.done }
 
 // Stop asks the editor to end.
 func (e editing) Stop() { e.stop() }
 
-// Text is what the editor has left, once it has ended, and removes the file. It is
-// an error if the editor failed.
+// Text returns the edited text after the editor has ended, and removes the file. It returns an
+// error if the editor failed.
 func (e editing) Text() (string, error) {
 	<-e.done
 	defer os.RemoveAll(filepath.Dir(e.file))

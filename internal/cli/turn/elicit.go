@@ -18,25 +18,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// A filling is a form that is asked field by field.
+// filling is a form that the user fills in, field by field.
 type filling struct {
-	question string // its id
+	question string // the id of the question
 	form     form.Form
 	values   map[string]json.RawMessage
-	at       int // the field; behind the last one all of it is looked over
+	at       int // the current field; after the last one the user reviews all values
 }
 
-// fillingOf is how far a form is filled in. It begins with what the agent proposes.
+// fillingOf returns the state of the form of a question. It begins with the values that the
+// agent proposes.
 func (a *asker) fillingOf(q asked) *filling {
 	if a.filling == nil || a.filling.question != q.ApprovalID {
-		f, _ := form.Read(q.Schema) // one that cannot be read has no fields: the hub says what is wrong
+		f, _ := form.Read(q.Schema) // an invalid schema has no fields; the hub reports the error
 		a.filling = &filling{question: q.ApprovalID, form: f, values: f.Defaults()}
 		a.view.Note("an empty line takes what stands in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer for all of it")
 	}
 	return a.filling
 }
 
-// elicitationPrompt is what stands before the cursor.
+// elicitationPrompt returns the text before the cursor.
 func (a *asker) elicitationPrompt(q asked) string {
 	if q.Mode != domain.ElicitForm {
 		return "Open it yourself, and agree? [y]es, [n]o, [c]ancel: "
@@ -54,7 +55,7 @@ func (a *asker) elicitationPrompt(q asked) string {
 	return text + ": "
 }
 
-// summary is what would be sent.
+// summary returns the values that would be sent.
 func (f *filling) summary() string {
 	var lines []string
 	for _, field := range f.form.Fields {
@@ -72,9 +73,9 @@ var (
 	dismiss = protocol.DecisionParams{Decision: protocol.Cancel}
 )
 
-// elicited makes a decision of a line, or asks for another one.
+// elicited makes a decision from a line. again means that the line needs another prompt.
 func (a *asker) elicited(q asked, line typed) (d protocol.DecisionParams, again bool) {
-	if line.err != nil { // nobody has declined
+	if line.err != nil { // the user has not declined
 		a.view.endLine()
 		return dismiss, false
 	}
@@ -121,7 +122,7 @@ func (a *asker) elicited(q asked, line typed) (d protocol.DecisionParams, again 
 
 func (f *filling) back() { f.at = max(0, f.at-1) }
 
-// fill takes the line that was typed for a field, and goes on if it will do.
+// fill stores the line as the value of the current field, and moves on if it is valid.
 func (f *filling) fill(line string) error {
 	field := f.form.Fields[f.at]
 	_, known := f.values[field.Name]
@@ -134,7 +135,7 @@ func (f *filling) fill(line string) error {
 	case line == ":none":
 		delete(f.values, field.Name)
 	case line != "":
-		if rest, doubled := strings.CutPrefix(line, "::"); doubled { // a text that begins with a colon
+		if rest, doubled := strings.CutPrefix(line, "::"); doubled { // escapes a text that begins with a colon
 			line = ":" + rest
 		}
 		value, err := field.Parse(line)
@@ -147,9 +148,8 @@ func (f *filling) fill(line string) error {
 	return nil
 }
 
-// elicitedAlone is what becomes of a form or an address where nobody is asked: a
-// form can be sent as the agent proposes it, an address is agreed to by nobody else
-// than a person.
+// elicitedAlone decides about a form or an address without a user. A form can be sent as the
+// agent proposes it. Only a person can agree to an address.
 func (a *asker) elicitedAlone(q wire.Approval) (note string, d protocol.DecisionParams) {
 	switch {
 	case a.Deny:
@@ -168,15 +168,16 @@ func (a *asker) elicitedAlone(q wire.Approval) (note string, d protocol.Decision
 }
 
 const (
-	// keyWithin is how long somebody has to type a key: a little less than the hub waits.
+	// keyWithin is how long the user has to type a key: slightly less than the hub waits.
 	keyWithin = 24 * time.Second
-	// leaveToOthers is how long other clients have to give a key where nobody can be asked here.
+	// leaveToOthers is how long other clients have to provide a key if this one has no
+	// terminal.
 	leaveToOthers = 2 * time.Second
 )
 
-// giveKey asks whoever sits at the terminal for the key of a service that the agent
-// needs, unseen, and passes it on; nothing here keeps it. Where there is no terminal the
-// key is left to other clients for a moment.
+// giveKey asks on the terminal for the API key that the agent needs, without showing it, and
+// sends it to the hub. It does not store the key. Without a terminal, other clients have a
+// moment to provide it.
 func (a *asker) giveKey(ctx context.Context, d wire.EventData, running *sync.WaitGroup) {
 	provide := func(key string) error {
 		return a.hub.Call(ctx, "secret.provide", map[string]string{"request_id": d.RequestID, "service": d.Service, "secret": key}, nil)
@@ -195,12 +196,12 @@ func (a *asker) giveKey(ctx context.Context, d wire.EventData, running *sync.Wai
 	a.view.Note("the agent needs the key of " + service + ", which is passed on and kept nowhere; `duet-rpc config --defaults` shows how [keys." + service + "] finds it")
 	key, interrupted := a.unseen(ctx, "Key of "+service+" (it is not shown; Return for none): ")
 	if interrupted {
-		// Nothing is answered: a refusal could end the turn as failed before the interrupt gets there.
+		// Answer nothing: a refusal could end the turn as failed before the interrupt arrives.
 		var sig os.Signal = os.Interrupt
 		if a.isToEnd {
 			sig = syscall.SIGTERM
 		}
-		a.interrupts = false // interrupt takes a second one for "at once"
+		a.interrupts = false // interrupt would take a second request as "at once"
 		a.interrupt(sig)
 		return
 	}
@@ -209,8 +210,7 @@ func (a *asker) giveKey(ctx context.Context, d wire.EventData, running *sync.Wai
 	}
 }
 
-// unseen asks for a line that the terminal does not show. It is empty where nobody types
-// one in time.
+// unseen asks for a line that the terminal does not show. The line is empty after a timeout.
 func (a *asker) unseen(ctx context.Context, question string) (line string, interrupted bool) {
 	ctx, cancel := context.WithTimeout(ctx, keyWithin)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 var aForm = wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "What?"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(
 	`{"properties":{"colour":{"type":"string","enum":["red","green"],"default":"green"},"count":{"type":"integer","minimum":1},"note":{"type":"string"}},"required":["count"]}`)}}
 
-func TestAFormIsAskedFieldByField(t *testing.T) {
+func TestFormIsAskedFieldByField(t *testing.T) {
 	send := func(content string) protocol.DecisionParams {
 		return protocol.DecisionParams{Decision: "respond", Content: json.RawMessage(content)}
 	}
@@ -52,7 +52,7 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 	assert.Equal(t, dismiss, d, "nobody has declined")
 }
 
-func TestAnAddressIsAgreedToByAPerson(t *testing.T) {
+func TestLinkNeedsUserConsent(t *testing.T) {
 	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "Sign in"}, Elicitation: protocol.Elicitation{
 		Mode: domain.ElicitURL, URL: "https://a@xn--e.example/\u202ex", URLHost: "xn--e.example", URLWarnings: []string{"look"},
 	}}
@@ -66,7 +66,7 @@ func TestAnAddressIsAgreedToByAPerson(t *testing.T) {
 	assert.NotContains(t, side.String(), "\u202e", "what is not seen is written out")
 }
 
-func TestWhatIsSentWhereNobodyIsAsked(t *testing.T) {
+func TestElicitationWithoutUser(t *testing.T) {
 	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}
 	proposed := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
 	for _, c := range []struct {

@@ -15,18 +15,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// follow is the session that goes on from here after one that has ended, or nil.
+// follow returns the session to show after one that has ended, or nil.
 func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.Session, error) {
 	if id := ended.GoesOnIn(); id != "" {
 		next, _, err := wire.SessionState(ctx, a.hub, id)
 		return &next, err
 	}
-	if len(a.told) > 0 {
+	if len(a.commentTasks) > 0 {
 		if ended.Status != wire.Completed {
 			a.view.Note(ended.Outcome())
 		}
-		next, _, err := wire.SessionState(ctx, a.hub, a.told[0])
-		a.told = a.told[1:]
+		next, _, err := wire.SessionState(ctx, a.hub, a.commentTasks[0])
+		a.commentTasks = a.commentTasks[1:]
 		return &next, err
 	}
 	if len(ended.AuthMethods) == 0 || a.interrupts {
@@ -40,7 +40,7 @@ func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.S
 	return a.signIn(ctx, ended)
 }
 
-// showSignIn says which commands sign in.
+// showSignIn prints the commands that sign in.
 func (v *View) showSignIn(s protocol.Session) {
 	v.Note("to sign in, which is done once:")
 	var text strings.Builder
@@ -89,7 +89,7 @@ func (a *asker) signIn(ctx context.Context, ended protocol.Session) (*protocol.S
 	}
 }
 
-// signInWith signs in with a method. A signal gives that up.
+// signInWith signs in with a method. A signal cancels that.
 func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -111,8 +111,8 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 	}
 }
 
-// line asks for a key, or a line, that answers no question of the agent. It is
-// empty where the terminal is closed, or a signal comes.
+// line asks for a key or a line that is not an answer to the agent. It is empty if the
+// terminal is closed or a signal arrives.
 func (a *asker) line(ctx context.Context, question string, key bool) (string, error) {
 	const isFor = "no question of the agent"
 	defer a.lines()
@@ -127,7 +127,7 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 			switch {
 			case line.err != nil:
 				a.view.endLine()
-			case line.isKey: // which the terminal has not shown
+			case line.isKey: // the terminal has not shown it
 				fmt.Fprintln(a.view.side, term.Line(line.text))
 			}
 			a.view.asking = false
@@ -150,10 +150,10 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 	}
 }
 
-// The hub's errors in terms of the flags and commands that the user typed.
+// The hub's errors, in terms of the flags and commands that the user typed.
 
-// InWords is an error with what the hub says of it as a sentence, on a line, if it is
-// one that the hub gave; any other stays as it is. Parameters are called by their flags.
+// InWords returns an error of the hub as a sentence on one line, in which parameters have the
+// names of their flags. Other errors stay unchanged.
 func InWords(err error) error {
 	r, ok := wire.RefusalOf(err)
 	if !ok {
@@ -170,7 +170,7 @@ func InWords(err error) error {
 	return errors.New(term.Line(text + "; there is " + strings.Join(r.Accepted, ", ")))
 }
 
-// whereToLook says which command lists what was not found, or nothing.
+// whereToLook names the command that lists the missing object, or returns "".
 func whereToLook(kind string) string {
 	switch kind {
 	case "session_not_found", "task_not_found":
@@ -183,7 +183,7 @@ func whereToLook(kind string) string {
 	return ""
 }
 
-// flagOf is the flag by which the user has given a parameter, or "".
+// flagOf returns the flag for a parameter, or "".
 func flagOf(param string) string {
 	switch param {
 	case "permission_mode", "mode":

@@ -10,30 +10,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
-// A typed is a line or a key that was typed, or the end of the input.
+// typed is a line or a key that the user typed, or the end of the input.
 type typed struct {
 	text  string
-	isKey bool // which the terminal has not shown
+	isKey bool // the terminal has not shown it
 	err   error
 }
 
-// A keyboard is where somebody types answers: lines or keys of the terminal, one at
-// a time and each when it is asked for. A view has one, since nothing ends a read
-// that was begun for a question of an earlier turn.
+// keyboard reads answers from the terminal: lines or keys, one at a time, and only when asked
+// for. A view keeps one for all turns, because a read that was started for a question of an
+// earlier turn cannot be cancelled.
 type keyboard struct {
-	terminal  *os.File // nil: there is none
-	typed     chan typed
-	want      chan bool // asks for a key (true) or a line
-	begin     sync.Once // to read
-	lineIsFor string    // the question for which a key or a line was asked for; or empty
-	asTheyAre func()    // hands keys over as lines again; nil: so they are
+	terminal     *os.File // nil: there is none
+	typed        chan typed
+	want         chan bool // requests a key (true) or a line
+	begin        sync.Once // starts the reading goroutine
+	lineIsFor    string    // the id of the question for which input was requested; or empty
+	restoreLines func()    // restores line mode; nil: the terminal is in line mode
 }
 
 func newKeyboard() *keyboard {
 	k := &keyboard{typed: make(chan typed), want: make(chan bool, 1)}
 	if term.IsTerminal(os.Stdin) {
 		k.terminal = os.Stdin
-	} else if term.IsTerminal(os.Stderr) { // the prompt came on standard input
+	} else if term.IsTerminal(os.Stderr) { // the prompt came from standard input
 		if terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 			k.terminal = terminal
 		}
@@ -41,42 +41,41 @@ func newKeyboard() *keyboard {
 	return k
 }
 
-// listen asks for a key or a line, as an answer to a question. What was typed before
-// is thrown away.
+// listen requests a key or a line as the answer to a question. It discards earlier input.
 func (k *keyboard) listen(question string, key bool) {
 	k.begin.Do(func() { go k.read() })
 	if !key {
 		k.lines()
-	} else if restore := term.EachKey(k.terminal); k.asTheyAre == nil { // else a shell may have changed it since: C-z
-		k.asTheyAre = restore
+	} else if restore := term.EachKey(k.terminal); k.restoreLines == nil { // otherwise a shell may have changed the mode after C-z
+		k.restoreLines = restore
 	}
 	term.DiscardTyped(k.terminal)
 	if k.lineIsFor == "" {
 		k.lineIsFor = question
-		k.want <- key && k.asTheyAre != nil
+		k.want <- key && k.restoreLines != nil
 	}
 }
 
-// goOnListening is listen for a key that was asked for before, and is still to come.
-func (k *keyboard) goOnListening() {
-	if restore := term.EachKey(k.terminal); k.asTheyAre == nil {
-		k.asTheyAre = restore
+// keepListening continues to wait for a key that was already requested.
+func (k *keyboard) keepListening() {
+	if restore := term.EachKey(k.terminal); k.restoreLines == nil {
+		k.restoreLines = restore
 	}
 }
 
-// lines has the terminal hand over lines, and show them as they are typed.
+// lines puts the terminal into line mode with echo.
 func (k *keyboard) lines() {
-	if k.asTheyAre != nil {
-		k.asTheyAre()
-		k.asTheyAre = nil
+	if k.restoreLines != nil {
+		k.restoreLines()
+		k.restoreLines = nil
 	}
 }
 
-const endOfInput = "\x04" // as C-d types it
+const endOfInput = "\x04" // what C-d types
 
-// read reads a key or a line of the terminal whenever one is asked for. What came
-// with it is thrown away: it was typed before the next question was asked. It ends
-// with the process: nothing else ends a read of a terminal.
+// read reads a key or a line whenever one is requested. It discards further input that arrives
+// with it, because it was typed before the next question. It ends with the process, because
+// nothing else interrupts a read from a terminal.
 func (k *keyboard) read() {
 	for key := range k.want {
 		if key {
@@ -86,7 +85,7 @@ func (k *keyboard) read() {
 			if text == endOfInput {
 				err = io.EOF
 			}
-			byLine := term.IsDumb() && strings.HasSuffix(text, "\n") // an editor sends lines, which it shows itself
+			byLine := term.IsDumb() && strings.HasSuffix(text, "\n") // an editor's terminal sends lines and shows them itself
 			k.typed <- typed{strings.TrimSpace(text), !byLine, err}
 			continue
 		}
@@ -98,8 +97,8 @@ func (k *keyboard) read() {
 	}
 }
 
-// fitting is what stands before the cursor, broken between its parts where a
-// terminal has so many columns; 0: it has not said.
+// fitting breaks the text before the cursor between its parts to fit into columns; 0 means
+// that the width is unknown.
 func fitting(prompt string, columns int) string {
 	if columns == 0 || len(prompt) < columns {
 		return prompt

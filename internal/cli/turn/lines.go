@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// Colours and weights, as ECMA-48 numbers them (SGR).
+// Colours and weights, with their ECMA-48 (SGR) numbers.
 const (
 	bold  = "1"
 	dim   = "2"
@@ -26,43 +26,43 @@ var lineColors = map[questionKind]string{
 	questionHeading: bold, input: "", fileName: bold, hunk: cyan, added: green, removed: red, Remark: dim,
 }
 
-// Note says something. Only its first line is at the margin, where ours are: the
-// text may be an agent's.
+// Note prints a message. It indents all lines but the first, because the text may come from an
+// agent and must not look like another message.
 func (v *View) Note(text string) {
 	v.aside(term.Lines(v.side, "— "+term.Indented(term.Exact(text))), dim)
 }
 
-// heldAtMost is how long a remark waits for the end of a line that the agent is writing:
-// it may say why the agent has stopped in the middle of it.
-const heldAtMost = time.Second
+// maxRemarkDelay is how long a remark waits for the end of the agent's current line. It may
+// explain why the agent has stopped there.
+const maxRemarkDelay = time.Second
 
-// held are remarks that wait for the end of a line.
-type held struct {
+// pendingRemarks are remarks that wait for the end of a line.
+type pendingRemarks struct {
 	texts []string
-	due   <-chan time.Time // when they wait no longer; nil: there are none
+	due   <-chan time.Time // when they are printed anyway; nil: there are none
 }
 
-// remark is Note for what is told beside the agent's words, and does not end them: above what
-// of them is drawn, or once their line has ended.
+// remark is Note for messages that do not end the agent's text. They appear above the text
+// that is still being drawn, or after the current line.
 func (v *View) remark(text string) {
 	switch {
 	case v.asking:
 		v.Note(text)
 	case v.rendered != nil && v.rendered.Pending() != "" && (v.watched || v.side == v.out):
 		v.region.Above(v.noted(text))
-	case v.rendered != nil && v.rendered.Pending() != "": // side is elsewhere
+	case v.rendered != nil && v.rendered.Pending() != "": // side is another file
 		fmt.Fprint(v.side, v.noted(text))
 	case v.midLine:
-		if v.held.due == nil {
-			v.held.due = time.After(heldAtMost)
+		if v.remarks.due == nil {
+			v.remarks.due = time.After(maxRemarkDelay)
 		}
-		v.held.texts = append(v.held.texts, text)
+		v.remarks.texts = append(v.remarks.texts, text)
 	default:
 		v.Note(text)
 	}
 }
 
-// noted is a note as it is printed.
+// noted formats a note.
 func (v *View) noted(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(term.Lines(v.side, "— "+term.Indented(term.Exact(text))), "\n") {
@@ -71,29 +71,29 @@ func (v *View) noted(text string) string {
 	return b.String()
 }
 
-// release prints the remarks that wait. The line has ended, or side is elsewhere.
+// release prints the waiting remarks. The line has ended, or side is another file.
 func (v *View) release() {
-	texts := v.held.texts
-	v.held = held{}
+	texts := v.remarks.texts
+	v.remarks = pendingRemarks{}
 	for _, text := range texts {
 		fmt.Fprint(v.side, v.noted(text))
 	}
 }
 
-// heldLong prints the remarks that have waited long: the agent has stopped in the middle of
-// a line. What goes into a pipe or a file stays whole.
-func (v *View) heldLong() {
+// releaseLate prints the remarks after the agent has stopped in the middle of a line. It does not
+// break a line in a pipe or a file.
+func (v *View) releaseLate() {
 	switch {
 	case v.words != nil:
 		v.endLine()
 		return
-	case v.watched: // the line may stand there, too
+	case v.watched: // the unfinished line may be on the same terminal
 		fmt.Fprintln(v.side)
 	}
 	v.release()
 }
 
-// lines prints lines that were laid out.
+// lines prints laid-out lines.
 func (v *View) lines(list []QuestionLine) {
 	v.endLine()
 	for _, line := range list {
@@ -106,7 +106,7 @@ func (v *View) lines(list []QuestionLine) {
 	}
 }
 
-// aside prints lines on side, in a colour on a terminal.
+// aside prints lines on side, coloured on a terminal.
 func (v *View) aside(text, color string) {
 	v.endLine()
 	for line := range strings.SplitSeq(text, "\n") {
@@ -114,8 +114,7 @@ func (v *View) aside(text, color string) {
 	}
 }
 
-// ask prints what somebody is asked, below lines that were printed and are taken away
-// with it when something else is shown.
+// ask prints a prompt below heading. takeAway removes both when other output appears.
 func (v *View) ask(heading []QuestionLine, prompt string) {
 	columns, _, _ := term.Size(v.side)
 	prompt = fitting(prompt, columns)
@@ -126,8 +125,8 @@ func (v *View) ask(heading []QuestionLine, prompt string) {
 	}
 }
 
-// takeAway takes away what somebody is asked, which is asked again below what comes now,
-// where the terminal can do that.
+// takeAway removes a prompt from the screen, if the terminal can do that. It is printed again
+// below the next output.
 func (v *View) takeAway() {
 	columns, _, ok := term.Size(v.side)
 	if !v.asking || !v.redraws || !ok || columns == 0 {
@@ -152,8 +151,8 @@ func (v *View) paint(text, color string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// endLine ends the line on out, or that of a question on side, if one is begun, and
-// takes away what is drawn over: whatever comes next stays.
+// endLine ends an unfinished line of text on out or of a prompt on side, and removes the drawn
+// region, so that later output stays on the screen.
 func (v *View) endLine() {
 	if v.rendered != nil {
 		v.rendered.Columns = v.region.Columns()
@@ -177,28 +176,26 @@ func (v *View) endLine() {
 	v.release()
 }
 
-// hide takes what is drawn over away.
+// hide removes the drawn region.
 func (v *View) hide() {
 	if v.region != nil {
 		v.region.Clear()
 	}
 }
 
-// widestResult is how much of a line of what a tool or a gate gives back is shown, in
-// characters.
+// widestResult is how many characters of a line of a tool or gate result are shown.
 const widestResult = 200
 
 func cutLine(line string) string { return term.Cut(term.Exact(line), widestResult) }
 
-// mostThought is how many lines of a thought are shown, and how many of them are its
-// last.
+// mostThought is how many lines of a thought are shown, and how many of them are its last.
 const (
 	mostThought = 12
 	lastThought = 2
 )
 
-// showThought shows what an agent has thought, where a human looks on: faint, with
-// its Markdown rendered where the agent's words are. The transcript has all of it.
+// showThought shows the agent's thoughts on a terminal, in faint colour. It renders Markdown
+// if the agent's text is rendered. The transcript has the whole text.
 func (v *View) showThought(text string) {
 	text = strings.TrimSpace(text)
 	if !v.watched || text == "" {
@@ -223,14 +220,14 @@ func (v *View) showThought(text string) {
 	}
 }
 
-// A gateWatch follows the gates of the session that is shown.
+// gateWatch follows the gates of the session that is shown.
 type gateWatch struct {
-	checked int  // how many results have come since the turn ended
-	over    bool // nothing more comes of the work
+	checked int  // how many results have arrived since the turn ended
+	over    bool // no more results will arrive
 }
 
-// isOver reports whether nothing more comes of the session with an event: its turn has ended,
-// and its gates were checked.
+// isOver reports whether the session is complete with an event: its turn has ended and its
+// gates have run.
 func (v *View) isOver(kind string, d wire.EventData) bool {
 	switch {
 	case kind == protocol.TypeStatus && wire.Ended(d.State):
@@ -244,19 +241,19 @@ func (v *View) isOver(kind string, d wire.EventData) bool {
 	return kind == protocol.TypeGatesEnded
 }
 
-// awaitsMore reports whether more is to be told of a session whose turn has ended.
+// awaitsMore reports whether events of gates are still to come after the turn has ended.
 func (g *gateWatch) awaitsMore(s protocol.Session) bool {
 	if s.AreChecked() {
-		g.checked = 0 // another hub checks them again
+		g.checked = 0 // another hub runs them again
 		return true
 	}
 	return s.Gates.IsOver() && s.Gates.SessionID == s.ID && s.Status == wire.Completed && !g.over
 }
 
-// What is shown of a gate that fails.
+// Limits for the output of a failed gate.
 const (
 	findingsShown = 5
-	outputShown   = 6 // lines, the last ones
+	outputShown   = 6 // lines, from the end
 )
 
 // showGate shows an event of gates.
@@ -282,7 +279,7 @@ func (v *View) showGate(kind string, d wire.EventData) {
 	}
 }
 
-// showFailure shows what is wrong, as far as that is known, else the end of the output.
+// showFailure shows the known problems, or else the end of the output.
 func (v *View) showFailure(r protocol.GateResult) {
 	var lines []string
 	for _, f := range r.Findings {

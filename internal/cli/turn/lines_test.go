@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-func said(t *testing.T, text string) client.Event {
+func textDelta(t *testing.T, text string) client.Event {
 	return happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": text})
 }
 
@@ -21,14 +21,14 @@ func retrying(t *testing.T) client.Event {
 	return happened(t, protocol.TypeConversation, members{"event_type": "system", "content": "overloaded;\ntrying again"})
 }
 
-// What is told beside the agent's words does not break them.
-func TestARemarkWaitsForTheEndOfTheLine(t *testing.T) {
-	var out bytes.Buffer // and what stands beside it
+// A remark does not split the agent's line.
+func TestRemarkWaitsForEndOfLine(t *testing.T) {
+	var out bytes.Buffer // for text and remarks
 	v := NewView(&out, &out, false, false)
 	v.session = protocol.Session{ID: "s"}
 	for _, e := range []client.Event{
-		retrying(t), said(t, "One li"), retrying(t), said(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), said(t, "one"), said(t, ".\n"),
-		said(t, "The la"), retrying(t), said(t, "st"),
+		retrying(t), textDelta(t, "One li"), retrying(t), textDelta(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), textDelta(t, "one"), textDelta(t, ".\n"),
+		textDelta(t, "The la"), retrying(t), textDelta(t, "st"),
 		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1"}),
 	} {
 		v.show(e)
@@ -37,42 +37,42 @@ func TestARemarkWaitsForTheEndOfTheLine(t *testing.T) {
 	assert.Equal(t, note+"One line.\n"+note+"Another one.\n— error: odd\nThe last\n"+note, out.String())
 }
 
-// Who has stopped in the middle of a line may have done so because of what is told.
-func TestARemarkDoesNotWaitForLong(t *testing.T) {
+// The agent may have stopped in the middle of a line because of the remark's cause.
+func TestRemarkDelayIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, side bytes.Buffer
 		v := NewView(&out, &side, false, false)
 		v.session = protocol.Session{ID: "s"}
-		assert.Nil(t, v.held.due)
-		v.show(said(t, "wor"))
+		assert.Nil(t, v.remarks.due)
+		v.show(textDelta(t, "wor"))
 		v.show(retrying(t))
 		assert.Empty(t, side.String())
 		began := time.Now()
-		<-v.held.due
+		<-v.remarks.due
 		assert.Equal(t, time.Second, time.Since(began))
-		v.heldLong()
-		assert.Nil(t, v.held.due)
+		v.releaseLate()
+		assert.Nil(t, v.remarks.due)
 		assert.Equal(t, "— overloaded;\n  trying again\n", side.String())
-		v.show(said(t, "ds"))
+		v.show(textDelta(t, "ds"))
 		assert.Equal(t, "words", out.String(), "what goes into a pipe is whole")
 
-		v.words = term.Marks.Stream() // on a terminal
+		v.words = term.Marks.Stream() // as on a terminal
 		v.show(retrying(t))
-		v.heldLong()
+		v.releaseLate()
 		assert.Equal(t, "words\n", out.String())
 	})
 }
 
-func TestARemarkIsDrawnAboveWhatIsNotComplete(t *testing.T) {
+func TestRemarkIsDrawnAboveIncompleteBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, screen := drawing()
 		v.words = term.Marks.Stream()
 		v.render()
-		v.show(said(t, "some *wor"))
+		v.show(textDelta(t, "some *wor"))
 		printed(screen)
 		v.show(retrying(t))
 		assert.Equal(t, "\r^[J— overloaded;\n  trying again\nsome *wor", printed(screen))
-		v.show(said(t, "ds*"))
+		v.show(textDelta(t, "ds*"))
 		v.endMessage()
 		assert.Contains(t, printed(screen), "some ^[3mwords^[0m\n", "it is rendered as one text")
 	})

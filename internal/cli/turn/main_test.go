@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// The tests are of a terminal that shows UTF-8, whatever the machine's locale is.
+// The tests assume a UTF-8 terminal, independent of the locale.
 func TestMain(m *testing.M) {
 	term.Marks = visible.Brackets
 	os.Exit(m.Run())

@@ -15,27 +15,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// The sheet of a question, shown before a person decides: the tool and its target, the input
-// except for the part that the diff shows, the diff, and the options. Every character is visible
-// (internal/visible). A text that is too long is cut in the middle, and says by how much.
+// Layout of a question, which the user sees before deciding: the tool and its target, the
+// input except for the part that the diff shows, the diff, and the options. Every character is
+// visible (internal/visible). A long text is shortened in the middle and says by how much.
 
-// A Question is what an agent asks.
+// Question is a question of an agent.
 type Question struct {
-	Tool    string // empty: it asks a human something
+	Tool    string // empty: a question to the user that is not about a tool
 	Title   string // the agent's own words
 	Subject string
 	Input   json.RawMessage // of the tool
-	Diff    string          // what it would change, as a unified diff
-	Details string          // what the agent says about the tool call beside its title and input
-	Plan    string          // what the agent would do next, if it asks whether it may
+	Diff    string          // the proposed change, as a unified diff
+	Details string          // further text of the agent about the tool call
+	Plan    string          // the agent's plan, if it asks for permission to carry it out
 	Options []string        // the answers to choose from
 	Dir     string          // the session's directory, to which the diff's names are relative; or empty
 	Cut     bool            // parts of it were too long for a message
 
-	Fields []form.Field // of a form that is to be filled in
-	Link   *link        // that is to be opened; nil: there is none
+	Fields []form.Field // of a form to fill in
+	Link   *link        // an address to open; nil: there is none
 
-	// Reopened is why it is asked again, where it was answered before; or empty.
+	// Reopened is why an answered question is asked again; or empty.
 	Reopened string
 }
 
@@ -69,7 +69,7 @@ func Lay(q Question, m visible.Marks) sheet {
 	if len(q.Fields) > 0 {
 		s.sections = append(s.sections, section{body: fieldLines(q.Fields, m)})
 	}
-	if q.Link != nil { // always whole
+	if q.Link != nil { // never shortened
 		s.sections = append(s.sections, section{head: q.Link.lines(m)})
 	}
 	if len(q.Options) > 0 {
@@ -85,8 +85,8 @@ func Lay(q Question, m visible.Marks) sheet {
 	return s
 }
 
-// sheetHeading is the tool and the agent's words for what it does. Of a question
-// to a human, every line is shown.
+// sheetHeading returns the tool and the agent's description of the call. For a question that
+// is not about a tool, it has every line.
 func sheetHeading(q Question, m visible.Marks) section {
 	if q.Tool != "" {
 		text := m.Line(q.Title)
@@ -104,7 +104,7 @@ func sheetHeading(q Question, m visible.Marks) section {
 	return section{body: body}
 }
 
-// Diff lays out a unified diff alone.
+// Diff lays out a unified diff.
 func Diff(diff string, m visible.Marks) []QuestionLine {
 	var s sheet
 	for _, f := range filesOf(diff) {
@@ -113,7 +113,7 @@ func Diff(diff string, m visible.Marks) []QuestionLine {
 	return s.Whole()
 }
 
-// A questionKind says what a line is, for its colour.
+// questionKind says what a line is, which determines its colour.
 type questionKind int
 
 // The kinds of lines.
@@ -125,29 +125,29 @@ const (
 	hunk                         // where in the file
 	added
 	removed
-	Remark // ours: what is not shown
+	Remark // added by Duet: says what is not shown
 )
 
-// A QuestionLine is a line as it can be printed.
+// QuestionLine is a line to print.
 type QuestionLine struct {
 	Kind questionKind
 	Text string
 }
 
-// A section is a part that is cut for itself. Its head is always shown.
+// section is a part that is shortened separately. Its head is always shown.
 type section struct {
 	head, body []QuestionLine
-	remark     string // instead of the body, where that is not for reading
+	remark     string // replaces a body that is not readable
 }
 
-// A sheet is a question, laid out. It is not changed any more.
+// sheet is a question that was laid out. It is immutable.
 type sheet struct {
-	tool     bool // it is about one
+	tool     bool // the question is about a tool
 	sections []section
 }
 
-// Details is all but the heading of a question about a tool, and all of
-// another one.
+// Details returns the sheet without the heading if the question is about a tool, or else the
+// whole sheet.
 func (s sheet) Details() []QuestionLine {
 	if s.tool {
 		return sheet{sections: s.sections[1:]}.Whole()
@@ -155,13 +155,13 @@ func (s sheet) Details() []QuestionLine {
 	return s.Whole()
 }
 
-// Heading is its first line.
+// Heading returns the first line.
 func (s sheet) Heading() []QuestionLine {
 	whole := s.Whole()
 	return whole[:min(1, len(whole))]
 }
 
-// Whole is all of it.
+// Whole returns all lines.
 func (s sheet) Whole() []QuestionLine {
 	var lines []QuestionLine
 	for _, part := range s.sections {
@@ -170,15 +170,14 @@ func (s sheet) Whole() []QuestionLine {
 	return lines
 }
 
-// A link is an address that a person is asked to open.
+// link is an address that the user is asked to open.
 type link struct {
 	URL      string
-	Host     string   // where it leads; empty: nobody knows
-	Warnings []string // what to look at before
+	Host     string   // where it leads; empty: unknown
+	Warnings []string // what to check before opening it
 }
 
-// fieldLines are the fields of a form: what each is called, what it takes, and
-// what it is unless somebody says otherwise.
+// fieldLines lists the fields of a form with their name, type and default.
 func fieldLines(fields []form.Field, m visible.Marks) []QuestionLine {
 	var lines []QuestionLine
 	for _, f := range fields {
@@ -200,8 +199,7 @@ func fieldLines(fields []form.Field, m visible.Marks) []QuestionLine {
 	return lines
 }
 
-// lines are the whole address, the host that it leads to, and what there is to be
-// said of it.
+// lines returns the whole address, its host, and the warnings.
 func (l link) lines(m visible.Marks) []QuestionLine {
 	lines := []QuestionLine{{input, "  " + m.Line(l.URL)}}
 	if l.Host != "" {
@@ -213,17 +211,17 @@ func (l link) lines(m visible.Marks) []QuestionLine {
 	return lines
 }
 
-// A file is one of a unified diff.
+// file is a file in a unified diff.
 type file struct {
 	head, lines   []string
-	from, to      string // its names; /dev/null stays as it is
-	before, after []byte // of its text, what the diff shows
+	from, to      string // its names; /dev/null stays unchanged
+	before, after []byte // the parts of its text that are in the diff
 	added, gone   int    // lines
 }
 
-// filesOf takes a unified diff apart. Inside of a hunk every line begins with a
-// sign, and before the next hunk of the same file there is a line that has not
-// changed: so three lines like the head of a file are one.
+// filesOf splits a unified diff by file. Every line in a hunk begins with a sign, and an
+// unchanged line stands between hunks of a file. So three lines that look like the head of a
+// file are one.
 func filesOf(diff string) []file {
 	var files []file
 	lines := strings.SplitAfter(diff, "\n")
@@ -239,7 +237,7 @@ func filesOf(diff string) []file {
 			i++
 			continue
 		}
-		if len(files) == 0 { // no diff of ours
+		if len(files) == 0 { // the diff has an unknown format
 			files = append(files, file{})
 		}
 		files[len(files)-1].take(lines[i])
@@ -255,7 +253,7 @@ func nameOf(line, sign, prefix string) string {
 
 var newline = []byte("\n")
 
-// take takes a line below the head.
+// take handles a line below the head.
 func (f *file) take(line string) {
 	f.lines = append(f.lines, clean(line))
 	switch line[0] {
@@ -268,7 +266,7 @@ func (f *file) take(line string) {
 	case ' ':
 		f.before = append(f.before, line[1:]...)
 		f.after = append(f.after, line[1:]...)
-	case '\\': // the line before it has no end
+	case '\\': // the previous line has no newline
 		switch last := f.lines[max(0, len(f.lines)-2)]; {
 		case strings.HasPrefix(last, "+"):
 			f.after = bytes.TrimSuffix(f.after, newline)
@@ -304,19 +302,17 @@ func (f *file) section(m visible.Marks) section {
 	return s
 }
 
-// What is shown of a question before anybody asks for more: it fits on a
-// screen, also where lines are broken at 60 characters.
+// Limits for an excerpt: it fits on a screen, even if lines wrap at 60 characters.
 const (
-	mostLines  = 20      // of the whole, of the 24 that a terminal has at least
-	leastLines = 5       // of each file, however many there are
+	mostLines  = 20      // of all; a terminal has at least 24
+	leastLines = 5       // of each file
 	mostBytes  = 1 << 10 // of a section
 	longLine   = 600     // bytes
-	mostFiles  = 5       // whose diffs are begun
+	mostFiles  = 5       // with an excerpt of their diffs
 )
 
-// Excerpt is what fits on a screen, and whether that is not all. Where
-// something is hidden, a line says how much, and then more, which says how to
-// see it.
+// Excerpt returns the lines that fit on a screen, and whether some are hidden. Where lines are
+// hidden, a remark says how many, followed by more, which says how to show them.
 func (s sheet) Excerpt(more string) (lines []QuestionLine, hidden bool) {
 	room := max(leastLines, mostLines/max(1, len(s.sections)-1))
 	for i, part := range s.sections {
@@ -336,7 +332,7 @@ func (s sheet) Excerpt(more string) (lines []QuestionLine, hidden bool) {
 	return lines, hidden
 }
 
-// excerpt is the head and the tail of lines.
+// excerpt returns the first and the last lines.
 func excerpt(all []QuestionLine, most int, more string) (lines []QuestionLine, cut bool) {
 	shortened := make([]QuestionLine, len(all))
 	sum := 0
@@ -350,7 +346,7 @@ func excerpt(all []QuestionLine, most int, more string) (lines []QuestionLine, c
 		return shortened, cut
 	}
 	head, tail, used := 0, 0, 0
-	for head+tail < most && head+tail < len(all) { // two at the head for one at the tail
+	for head+tail < most && head+tail < len(all) { // two first lines for each last line
 		next := head
 		if (head+tail)%3 == 2 {
 			next = len(all) - 1 - tail
@@ -372,7 +368,7 @@ func excerpt(all []QuestionLine, most int, more string) (lines []QuestionLine, c
 	return append(lines, shortened[len(all)-tail:]...), true
 }
 
-// shortLine is the head and the tail of a long line.
+// shortLine returns the beginning and the end of a long line.
 func shortLine(text, more string) (short string, cut bool) {
 	if len(text) <= longLine {
 		return text, false
@@ -387,7 +383,7 @@ func shortLine(text, more string) (short string, cut bool) {
 	return fmt.Sprintf("%s … %s hidden%s … %s", text[:head], bytesOf(tail-head), more, text[tail:]), true
 }
 
-// left says how much of something is not shown, and what shows it.
+// left says how much is hidden, and how to show it.
 func left(lines []QuestionLine, more string) string {
 	sum := 0
 	for _, line := range lines {
@@ -411,7 +407,7 @@ func bytesOf(n int) string {
 	return grouped(n) + " bytes"
 }
 
-// grouped is a number with commas, as people read it.
+// grouped formats a number with commas.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -421,26 +417,25 @@ func grouped(n int) string {
 }
 
 const (
-	shortInput      = 100 // characters: what stands on one line
-	questionDeepest = 6   // objects in each other that get lines of their own
+	shortInput      = 100 // characters that fit on one line
+	questionDeepest = 6   // nested objects that are shown on several lines
 )
 
-// Members by which tools are given what a diff shows: a file and its text. Of
-// other names a text is shown again, since it is not the file's.
+// Members that tools use for the text and the name of a file. If the diff shows that text, the
+// input does not repeat it. Other members are always shown.
 var (
 	pathMembers = []string{"file_path", "filePath", "path", "notebook_path"}
 	textMembers = []string{"content", "contents", "text", "new_string", "newString", "new_text", "newText", "new_str", "old_string", "oldString", "old_text", "oldText", "old_str", "file_text"}
 )
 
-// A value is one of JSON, with its members in the order in which they came and
-// as often.
+// value is a JSON value. It keeps the order of members, and duplicates.
 type value struct {
 	members []member // of an object or array
-	opening byte     // { or [; 0 for anything else
+	opening byte     // { or [; 0 for other values
 	text    string   // of a string
 	isText  bool
-	shell   string // that is given the text as a script, with its options
-	compact string // on one line, every character seen
+	shell   string // the shell that runs text as a script, with its options
+	compact string // on one line with all characters visible
 }
 
 type member struct {
@@ -448,7 +443,7 @@ type member struct {
 	value value
 }
 
-// inputLines are the lines of a tool's input, but for what shown has of it.
+// inputLines returns the lines of a tool's input without the parts that the diff shows.
 func inputLines(raw json.RawMessage, shown shownTexts, m visible.Marks) []QuestionLine {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
@@ -481,9 +476,8 @@ func inputLines(raw json.RawMessage, shown shownTexts, m visible.Marks) []Questi
 	return lines
 }
 
-// scriptOf is a list of words as the script that it gives to a shell, and which
-// shell that is, if it does nothing else: nobody reads a script well that is a
-// text in a list.
+// scriptOf recognizes a command that only passes a script to a shell. It returns the script as
+// the text, because a script inside a list is hard to read.
 func scriptOf(v value, m visible.Marks) value {
 	var words []string
 	for _, x := range v.members {
@@ -542,7 +536,7 @@ func decode(d *json.Decoder, m visible.Marks) (value, error) {
 	return value{compact: "null"}, nil
 }
 
-// compactOf is an object or array on one line.
+// compactOf formats an object or array on one line.
 func compactOf(v value, m visible.Marks) string {
 	var b strings.Builder
 	b.WriteByte(v.opening)
@@ -559,17 +553,17 @@ func compactOf(v value, m visible.Marks) string {
 	return b.String()
 }
 
-// quoted is a JSON string in which every character is seen.
+// quoted returns a JSON string with all characters visible.
 func quoted(text string, m visible.Marks) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string can be written
+	_ = e.Encode(text) // encoding a string cannot fail
 	return m.Exact(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// lines gives the lines of a value to add, behind the name of the member that
-// it is. A text of several lines stands below that, behind a bar.
+// lines adds the lines of a value after its member's name. A text of several lines stands
+// below the name, after a bar.
 func (v value) lines(indent, name string, depth int, m visible.Marks, add func(string)) {
 	switch {
 	case v.isText && (v.shell != "" || strings.Contains(v.text, "\n")):
@@ -599,12 +593,12 @@ func (v value) lines(indent, name string, depth int, m visible.Marks, add func(s
 	}
 }
 
-// hasLines tells whether a text of several lines is in it.
+// hasLines reports whether the value contains a text of several lines.
 func (v value) hasLines() bool {
 	return v.shell != "" || v.isText && strings.Contains(v.text, "\n") || slices.ContainsFunc(v.members, func(x member) bool { return x.value.hasLines() })
 }
 
-// shownTexts are the names of files and the texts that diffs show whole.
+// shownTexts are the names and texts of files that diffs show completely.
 type shownTexts struct {
 	paths, texts map[string]bool
 	plan         string
@@ -621,11 +615,11 @@ func shownBy(diffs []file, dir string) shownTexts {
 			}
 		}
 	}
-	delete(s.texts, "") // nothing is shown of it
+	delete(s.texts, "") // an empty text is not visible in a diff
 	return s
 }
 
-// has tells whether a member of the input can be read in the diff.
+// has reports whether the diff shows a member of the input.
 func (s shownTexts) has(x member) bool {
 	return x.value.isText && (x.name == "plan" && x.value.text != "" && x.value.text == s.plan || slices.Contains(pathMembers, x.name) && s.paths[x.value.text] || slices.Contains(textMembers, x.name) && s.texts[x.value.text])
 }

@@ -60,11 +60,11 @@ func TestInputBesideADiff(t *testing.T) {
 		q.Input = json.RawMessage(input)
 		assert.Equal(t, "? Write\n"+want+diff, whole(q), input)
 	}
-	// A text without an end is another one.
+	// A text without a final newline is a different text.
 	q.Diff = "--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+new\n\\ No newline at end of file\n"
 	q.Input = json.RawMessage(`{"content":"new","text":"new\n"}`)
 	assert.Contains(t, whole(q), "  \"text\":\n    | new\n    | \n---")
-	// What a file has inside is not the head of another one.
+	// Content of a file that looks like a file header does not begin another file.
 	q.Diff = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- a/y\n+++ b/y\n same\n"
 	q.Input = json.RawMessage(`{"file_path":"/p/y"}`)
 	assert.Contains(t, whole(q), "/p/y")
@@ -77,8 +77,8 @@ func TestQuestionsToHumans(t *testing.T) {
 	assert.Equal(t, "? Bash\n", whole(turn.Question{Tool: "Bash"}))
 }
 
-// However long a question is, its excerpt fits on a screen, says what is hidden,
-// and has the head and the tail.
+// The excerpt of a long question fits on a screen, says what is hidden, and has the first and
+// the last lines.
 func TestExcerptFitsOnAScreen(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	var many, files strings.Builder
@@ -125,7 +125,7 @@ func TestExcerptFitsOnAScreen(t *testing.T) {
 	assert.False(t, hidden, text(lines))
 }
 
-// What is hidden is counted: shown and hidden lines are all there are.
+// Shown and hidden lines add up to all lines.
 func TestExcerptCounts(t *testing.T) {
 	for _, n := range []int{18, 19, 20, 21, 22, 100, 1234} {
 		raw, err := json.Marshal(map[string]string{"command": strings.TrimSuffix(strings.Repeat("a\n", n), "\n")})
@@ -148,8 +148,9 @@ func TestExcerptCounts(t *testing.T) {
 	}
 }
 
-// A diff of 16 MB takes a second or two; it took hours when each line copied those before.
-func TestALongDiffTakesLinearTime(t *testing.T) {
+// A diff of 16 MB takes a second or two. It took hours when each line copied all lines before
+// it.
+func TestLongDiffTakesLinearTime(t *testing.T) {
 	diff := "--- a/x\n+++ b/x\n@@ -1,5000000 +0,0 @@\n" + strings.Repeat("-a\n", 5_000_000)
 	assert.Greater(t, len(turn.Diff(diff, visible.Marks{})), 5_000_000)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// Who has typed a command reads a sentence about what was typed, with each list once.
-func TestARefusalIsASentence(t *testing.T) {
+// A refusal is one sentence in terms of the command line, and names each list once.
+func TestRefusalIsOneSentence(t *testing.T) {
 	for _, c := range []struct{ message, data, want string }{
 		{`Invalid params: there is no agent "x"; known are a, b`, `{"param":"agent","accepted":["a","b"]}`, `there is no agent "x"; known are a, b`},
 		{`Invalid params: permission_mode: expected a mode, received "x"`, `{"param":"permission_mode","accepted":["plan","default"]}`, `--mode: expected a mode, received "x"; there is plan, default`},

@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A refusal of the key would end the turn as failed before the interrupt gets there.
-func TestASignalAtTheQuestionForAKeyInterruptsAndAnswersNothing(t *testing.T) {
+// Refusing the key would end the turn as failed before the interrupt arrives.
+func TestSignalDuringKeyQuestionInterrupts(t *testing.T) {
 	var answers []string
 	reg := server.NewRegistry()
 	server.Handle(reg, "ping", func(context.Context, struct{}) (bool, error) { return true, nil })
@@ -39,7 +39,7 @@ func TestASignalAtTheQuestionForAKeyInterruptsAndAnswersNothing(t *testing.T) {
 		var taken []os.Signal
 		signals := make(chan os.Signal, 1)
 		a, _, _ := asking(wire.Approval{})
-		a.begin.Do(func() {}) // nobody types
+		a.begin.Do(func() {}) // no input
 		a.hub, a.terminal, a.Signals = c, os.Stdin, signals
 		a.interrupt = func(s os.Signal) { taken = append(taken, s) }
 		signals <- sig

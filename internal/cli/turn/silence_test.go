@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestASilentHubIsToldOf(t *testing.T) {
+func TestSilentHubIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		silentUntil := make(chan struct{})
@@ -47,9 +47,8 @@ func TestASilentHubIsToldOf(t *testing.T) {
 	})
 }
 
-// Where the hub answers late, but not too late, nothing is said: the end of ctx
-// comes first.
-func TestAHubThatAnswersLateIsNotToldOf(t *testing.T) {
+// If the hub answers late but in time, no message appears. The end of ctx comes first.
+func TestLateAnswerIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -60,9 +59,9 @@ func TestAHubThatAnswersLateIsNotToldOf(t *testing.T) {
 	})
 }
 
-// What the hub sends is a sign of life before the ping that it answers: a session that
-// ends with it says first that the hub answers again, and says that once.
-func TestEventsSayThatTheHubAnswersAgain(t *testing.T) {
+// An event of the hub shows that it answers again, before the response to the ping arrives.
+// The message appears once, before the end of the session that the event announces.
+func TestEventEndsSilence(t *testing.T) {
 	var said []string
 	note := func(text string) { said = append(said, text) }
 	a := &asker{Options: Options{WhySilent: func() string { return "it is silent" }}}

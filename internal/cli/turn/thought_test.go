@@ -10,8 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Thoughts are shown where somebody looks on, faint, and their middle is left out when
-// they are long.
+// Thoughts are shown on a terminal in faint colour. The middle of long thoughts is omitted.
 func TestThoughtsAreShownOnATerminal(t *testing.T) {
 	think := func(v *View, text string) {
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "thinking", "message_id": "1", "content": text}))
@@ -25,7 +24,7 @@ func TestThoughtsAreShownOnATerminal(t *testing.T) {
 	think(v, "nobody looks on")
 	assert.Empty(t, side.String())
 
-	v.watched = true // on a terminal that shows no colours
+	v.watched = true // as on a terminal without colours
 	think(v, "I **think**\x1b[2J\n\nso")
 	assert.Equal(t, "✻ I **think**<U+001B>[2J\n  \n  so\n", normal(side.String()))
 	side.Reset()

@@ -17,29 +17,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// Export of a conversation: for a terminal, as Markdown, and as JSON for other tools
+// Export of a conversation: as text for a terminal, as Markdown, and as JSON for other tools
 // (docs/export.md).
 
-// A Conversation is what was said and done up to a session, and which files the
-// session changed.
+// Conversation is the conversation up to a session, and the files that the session changed.
 type Conversation struct {
 	Session protocol.Session
 	Entries []wire.Entry
 	Files   []ChangedFile
 	Diff    string // of all files
 
-	session json.RawMessage // these as they came
+	session json.RawMessage // the raw JSON of the fields above
 	files   []json.RawMessage
 }
 
-// A ChangedFile is one that the session changed.
+// ChangedFile is a file that the session changed.
 type ChangedFile struct {
 	Path   string `json:"file_path"`
 	Diff   string `json:"diff"`
 	Binary bool   `json:"binary"`
 }
 
-// ReadConversation reads a conversation whole, by any id of its session.
+// ReadConversation reads a whole conversation by any id of its session.
 func ReadConversation(ctx context.Context, c *client.Client, id string) (Conversation, error) {
 	var r Conversation
 	s, raw, err := wire.Call[struct{ Session json.RawMessage }](ctx, c, "getSessionState", map[string]string{"session_id": id})
@@ -85,7 +84,7 @@ func decoded[T any](list []json.RawMessage) ([]T, error) {
 	return out, nil
 }
 
-// ReadDiff is what a session has changed, as one unified diff.
+// ReadDiff returns the changes of a session as one unified diff.
 func ReadDiff(ctx context.Context, c *client.Client, id string) (string, error) {
 	var r Conversation
 	r.Session.ID = id
@@ -93,7 +92,7 @@ func ReadDiff(ctx context.Context, c *client.Client, id string) (string, error) 
 	return r.Diff, err
 }
 
-// JSON is the conversation for other tools, as docs/export.md describes it.
+// JSON returns the conversation in the format of docs/export.md.
 func (r Conversation) JSON() ([]byte, error) {
 	files := r.files
 	if files == nil {
@@ -113,35 +112,35 @@ func (r Conversation) JSON() ([]byte, error) {
 	}{"duet-conversation", 1, r.session, events, files, r.Diff}, "", "  ")
 }
 
-// An export is one Markdown document of texts by several authors. What is here keeps each
-// text in its place: it makes no heading, no line and no HTML that could pass for the
-// export's own (https://spec.commonmark.org/0.31.2/).
+// A Markdown export contains texts by several authors. The code below keeps each text in its
+// place: no text can add a heading, a line or HTML that looks like the export's own
+// (https://spec.commonmark.org/0.31.2/).
 
-// deepest is the level of the export's deepest heading. Headings of texts are below it.
+// deepest is the level of the export's deepest heading. Headings in texts get deeper levels.
 const deepest = 3
 
 var (
-	// A heading, also in a list or a quotation.
+	// A heading, possibly in a list or a quotation.
 	atxHeading = lazyregexp.New(`^((?:[ \t]*(?:>|[-*+]|[0-9]{1,9}[.)]))*[ \t]*)(#{1,6})([ \t]|$)`)
-	// The line below the text of a heading.
+	// The underline of a heading.
 	underline = lazyregexp.New(`^([ \t>]*)(=+|-+)[ \t]*$`)
 	listItem  = lazyregexp.New(`^[ \t>]*(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)`)
 	codeFence = lazyregexp.New("^( {0,3})(`{3,}|~{3,})([^`]*)$")
-	// Lines as the export writes them itself.
+	// Lines that look like the export's own.
 	ownLine   = lazyregexp.New(`^([ \t>]*>[ \t]*(?:Question|Note)[ \t]*|[ \t]*Result[ \t]+|[ \t]*Not[ \t]+allowed[ \t]*)([:(])`)
 	autolink  = lazyregexp.New("^<(?:https?://|mailto:)[^\\s<>`|]*>")
 	backquote = lazyregexp.New("`+")
 )
 
-// shown is a text in which each character is seen.
+// shown returns a text with all characters visible.
 func shown(text string) string { return visible.Brackets.Prose(visible.WithoutColors(text)) }
 
-// guest is a text that stays Markdown: code blocks are as they are, headings are deeper than
-// the export's, and HTML is text.
-func guest(text string) string {
+// guestMarkdown returns a text as Markdown that is safe in the export: code blocks stay unchanged,
+// headings are deeper than the export's, and HTML becomes text.
+func guestMarkdown(text string) string {
 	lines := strings.Split(strings.TrimRight(shown(text), "\n"), "\n")
 	inline := balanced(lines)
-	inList, blank := false, true // what the line before is in
+	inList, blank := false, true // state of the previous line
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		if m := codeFence().FindStringSubmatch(line); m != nil {
@@ -155,7 +154,7 @@ func guest(text string) string {
 				i, blank = end, false
 				continue
 			}
-			// Programs may differ about where it ends: it is none.
+			// Programs may disagree about its end, so this is no code block.
 			line = m[1] + strings.NewReplacer("`", "\\`", "~", `\~`).Replace(line[len(m[1]):])
 		}
 		lines[i] = guestLine(line, blank, inList, inline)
@@ -171,7 +170,8 @@ func guest(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// endOf is where a code block ends that begins with lines, or 0 if it does not.
+// endOf returns the index of the line that ends the code block at the start of lines, or 0 if
+// no line does.
 func endOf(lines []string, fence string) int {
 	for i := 1; i < len(lines); i++ {
 		if columns(lines[i]) <= 3 && closes(lines[i], fence) {
@@ -181,8 +181,8 @@ func endOf(lines []string, fence string) int {
 	return 0
 }
 
-// endInList is as endOf for one that is indented and may be in a list. It is 0 unless the
-// block ends there whether it is in a list or not.
+// endInList is endOf for an indented code block that may be in a list. It returns 0 unless the
+// end is the same with and without a list.
 func endInList(lines []string, fence string, indent int) int {
 	for i := 1; i < len(lines); i++ {
 		at := columns(lines[i])
@@ -200,7 +200,7 @@ func endInList(lines []string, fence string, indent int) int {
 	return 0
 }
 
-// columns is how far a line is indented.
+// columns returns the indentation of a line in columns.
 func columns(line string) (n int) {
 	for _, c := range line {
 		switch c {
@@ -215,14 +215,14 @@ func columns(line string) (n int) {
 	return n
 }
 
-// closes reports whether a line ends a code block, if it is not indented too far.
+// closes reports whether a line ends a code block if its indentation is small enough.
 func closes(line, fence string) bool {
 	line = strings.Trim(line, " \t")
 	return len(line) >= len(fence) && strings.Trim(line, fence[:1]) == ""
 }
 
-// guestLine is a line that is in no fenced code block. afterBlank tells that the one before
-// is empty.
+// guestLine makes a line outside of fenced code blocks safe. afterBlank means that the
+// previous line is empty.
 func guestLine(line string, afterBlank, inList, inline bool) string {
 	code := !inList && columns(line) >= 4
 	if m := atxHeading().FindStringSubmatch(line); m != nil && !(code && afterBlank) {
@@ -236,9 +236,9 @@ func guestLine(line string, afterBlank, inList, inline bool) string {
 	return withoutHTML(line, inline)
 }
 
-// withoutHTML puts a space between each < and a letter that would begin HTML: so it is text
-// also in what some programs take for code. Addresses in angle brackets stay; so does code
-// in backquotes where inline is set.
+// withoutHTML inserts a space after each < that would start HTML, so that it is text even
+// where programs disagree about code. Addresses in angle brackets stay unchanged. So does code
+// in backquotes if inline is set.
 func withoutHTML(line string, inline bool) string {
 	if !strings.Contains(line, "<") {
 		return line
@@ -269,8 +269,8 @@ func withoutHTML(line string, inline bool) string {
 	return b.String()
 }
 
-// balanced reports whether no code in backquotes of a text goes on in another line: then
-// each line tells what is code in it.
+// balanced reports whether no code in backquotes spans lines. Then each line alone shows which
+// parts are code.
 func balanced(lines []string) bool {
 	for _, line := range lines {
 		if codeFence().MatchString(line) {
@@ -283,8 +283,8 @@ func balanced(lines []string) bool {
 	return true
 }
 
-// codeSpans finds code in backquotes. ok is false if one may go on in another line, or
-// programs may differ about where it ends.
+// codeSpans finds code in backquotes. ok is false if a span may continue on another line, or
+// if programs may disagree about its end.
 func codeSpans(line string) (spans [][2]int, ok bool) {
 	if strings.Contains(line, "\\`") {
 		return nil, false
@@ -296,7 +296,7 @@ func codeSpans(line string) (spans [][2]int, ok bool) {
 		for end < len(runs) && runs[end][1]-runs[end][0] != begin[1]-begin[0] {
 			end++
 		}
-		if end == len(runs) || strings.Contains(line[begin[0]:runs[end][1]], "|") { // a table has its own ends
+		if end == len(runs) || strings.Contains(line[begin[0]:runs[end][1]], "|") { // in a table, | ends a cell
 			return nil, false
 		}
 		spans = append(spans, [2]int{begin[0], runs[end][1]})
@@ -305,21 +305,20 @@ func codeSpans(line string) (spans [][2]int, ok bool) {
 	return spans, true
 }
 
-// A Look is how a conversation looks at a terminal.
+// Look is the format of a conversation on a terminal.
 type Look struct {
 	Columns int
-	Color   bool // Markdown is rendered, and what differs has colours
+	Color   bool // render Markdown and colour diffs
 }
 
-// transcriptMostNested is how many levels of sub-agents are told apart.
+// transcriptMostNested limits how far nested sub-agents are indented.
 const transcriptMostNested = 8
 
-// Text is the conversation for people at a terminal, in which every character can be
-// seen. What is part of a tool call, such as what a sub-agent says and does, is
-// indented below it.
+// Text returns the conversation for a terminal, with all characters visible. Entries that
+// belong to a tool call, such as those of a sub-agent, are indented below it.
 func (r Conversation) Text(look Look) string {
 	var b strings.Builder
-	depths := make(map[string]int) // of what is part of a tool call
+	depths := make(map[string]int) // of entries in tool calls
 	attached := make(map[string][]protocol.Attachment)
 	for _, e := range resultsLast(r.Entries) {
 		indent := strings.Repeat("  ", depths[e.ParentTool])
@@ -340,8 +339,8 @@ func (r Conversation) Text(look Look) string {
 	return b.String()
 }
 
-// resultsLast are the entries with each result of a tool call behind all that is part of
-// the call, as it came; a conversation has it beside the call.
+// resultsLast moves the result of each tool call behind all entries of the call, which is the
+// order of arrival. A stored conversation has the result next to the call.
 func resultsLast(entries []wire.Entry) []wire.Entry {
 	parents, last := make(map[string]string), make(map[string]int)
 	for i, e := range entries {
@@ -353,7 +352,7 @@ func resultsLast(entries []wire.Entry) []wire.Entry {
 		}
 	}
 	list := make([]wire.Entry, 0, len(entries))
-	waiting := make(map[int][]wire.Entry) // behind the entry of an index, the outermost first
+	waiting := make(map[int][]wire.Entry) // by index of the last entry before them, the outermost call first
 	for i, e := range entries {
 		if behind := last[e.ResultFor]; e.EventType == wire.EntryToolResult && behind > i {
 			waiting[behind] = append(waiting[behind], e)
@@ -367,14 +366,13 @@ func resultsLast(entries []wire.Entry) []wire.Entry {
 	return list
 }
 
-// within is the look of what stands behind an indent.
+// within returns the look for text after an indentation.
 func (l Look) within(indent string) Look {
 	l.Columns = max(l.Columns-len(indent), 1)
 	return l
 }
 
-// entry is an entry for people at a terminal. attached is what a tool gave back
-// beside a result.
+// entry formats an entry for a terminal. attached are attachments of a tool result.
 func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
 	switch e.EventType {
 	case wire.EntryMessage:
@@ -382,7 +380,7 @@ func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
 		if e.Role == "user" {
 			return l.painted("1", "❯ "+trimmed(term.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
 		}
-		if len(list) > 0 { // its text says the same
+		if len(list) > 0 { // the text says the same
 			return l.labels("", list) + "\n"
 		}
 		return l.markdown(e.Content, false) + "\n\n"
@@ -410,7 +408,7 @@ func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
 	return ""
 }
 
-// labels say what there is that is no text, and how to get it, a line each.
+// labels lists attachments and the commands that save them, one line each.
 func (l Look) labels(indent string, list []protocol.Attachment) string {
 	var b strings.Builder
 	for _, a := range list {
@@ -425,7 +423,7 @@ func (l Look) labels(indent string, list []protocol.Attachment) string {
 
 func trimmed(text string) string { return strings.TrimRight(text, "\n") }
 
-// painted paints the lines of a text.
+// painted colours the lines of a text.
 func (l Look) painted(color, text string) string {
 	if !l.Color {
 		return text
@@ -439,7 +437,7 @@ func (l Look) painted(color, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// markdown renders what an agent has written.
+// markdown renders an agent's text.
 func (l Look) markdown(text string, dim bool) string {
 	if !l.Color {
 		return trimmed(term.Marks.Prose(text))
@@ -448,7 +446,7 @@ func (l Look) markdown(text string, dim bool) string {
 	return trimmed(r.Text(text))
 }
 
-// diff paints a unified diff.
+// diff colours a unified diff.
 func (l Look) diff(text string) string {
 	if !l.Color {
 		return text
@@ -457,8 +455,8 @@ func (l Look) diff(text string) string {
 	return r.Code("diff", text)
 }
 
-// inputOf is the command or the file that a tool call is about, behind a colon, as far
-// as its title does not say it.
+// inputOf returns the command or the file of a tool call after a colon, unless the title
+// contains it.
 func inputOf(e wire.Entry) string {
 	var input struct {
 		Command any    `json:"command"`
@@ -477,7 +475,7 @@ func inputOf(e wire.Entry) string {
 	return ": " + about
 }
 
-// decisionOf is what was asked and decided.
+// decisionOf returns a question and its decision.
 func decisionOf(e wire.Entry) string {
 	var d struct {
 		Title     string `json:"title"`
@@ -485,7 +483,7 @@ func decisionOf(e wire.Entry) string {
 		DecidedBy string `json:"decided_by"`
 		Response  string `json:"response_text"`
 	}
-	_ = json.Unmarshal(e.Data, &d) // what it does not say is not shown
+	_ = json.Unmarshal(e.Data, &d) // missing fields are not shown
 	text := strings.TrimSpace(d.Title + " " + d.Decision)
 	if d.DecidedBy != "" {
 		text += " by " + d.DecidedBy
@@ -496,9 +494,9 @@ func decisionOf(e wire.Entry) string {
 	return text
 }
 
-// Markdown is the conversation as CommonMark: what people and agents wrote, tool calls with
-// their inputs and results in code blocks, and the changes of files. No text in it passes
-// for the document's own headings and lines.
+// Markdown returns the conversation as CommonMark: the texts of users and agents, tool calls
+// with inputs and results in code blocks, and the changes of files. No text in it can imitate
+// the document's own headings and lines.
 func (r Conversation) Markdown() string {
 	var b strings.Builder
 	s := r.Session
@@ -527,9 +525,9 @@ func (r Conversation) Markdown() string {
 			case e.ParentTool != "":
 				who = "Sub-agent"
 			}
-			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guest(e.Content))
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guestMarkdown(e.Content))
 		case wire.EntryThinking:
-			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guest(e.Content))
+			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guestMarkdown(e.Content))
 		case wire.EntryToolCall:
 			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
 			if e.ToolInput != "" && e.ToolInput != "{}" {
@@ -560,13 +558,13 @@ func (r Conversation) Markdown() string {
 	return b.String()
 }
 
-// heading is a text on one line, without HTML.
+// heading formats a text as one line without HTML.
 func heading(text string) string {
 	line := strings.Join(strings.Fields(shown(text)), " ")
 	return withoutHTML(line, balanced([]string{line}))
 }
 
-// indented is JSON as people read it, or the text as it is.
+// indented returns indented JSON, or the text unchanged if it is not JSON.
 func indented(text string) string {
 	var v any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -581,7 +579,7 @@ func indented(text string) string {
 	return string(raw)
 }
 
-// fenced is a code block around a text, whatever that has in it
+// fenced returns a code block that can contain any text
 // (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
 func fenced(language, text string) string {
 	text = shown(text)
@@ -589,7 +587,7 @@ func fenced(language, text string) string {
 	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
 }
 
-// written is a time as RFC 3339 has it, or "" for the zero time.
+// written formats a time as in RFC 3339, or as "" if it is zero.
 func written(at time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// What the hub has to say of a conversation, such as what an agent complained of while
-// it was silent, stands where it happened.
-func TestNotesStandInATranscript(t *testing.T) {
+// Notes of the hub, for example about an agent's errors while it was silent, stand where they
+// occurred.
+func TestTranscriptHasNotes(t *testing.T) {
 	c := Conversation{Entries: []wire.Entry{
 		{EventType: "message", Role: "user", Content: "go"},
 		{EventType: "system", Content: "claude said nothing for 9 s: API error 429\ntrying again\x1b[2J"},
@@ -22,8 +22,8 @@ func TestNotesStandInATranscript(t *testing.T) {
 	assert.Contains(t, plainLook(c.Markdown()), "\n## User\n\ngo\n\n> Note: claude said nothing for 9 s: API error 429 trying again<U+001B>[2J\n\n## Agent\n\nDone.\n")
 }
 
-// On a terminal that shows colours Markdown is rendered, and thoughts are faint.
-func TestATranscriptOnATerminal(t *testing.T) {
+// A terminal with colours shows rendered Markdown, and faint thoughts.
+func TestTranscriptOnTerminal(t *testing.T) {
 	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Entries: []wire.Entry{
 		{EventType: "message", Role: "user", Content: "go *on*"},
 		{EventType: "thinking", Content: "**Hm**, `x`"},
@@ -56,9 +56,9 @@ it.
 `, plainLook(strings.ReplaceAll(c.Text(Look{Columns: 20, Color: true}), "\x1b", "^")))
 }
 
-// What a sub-agent says and does stands below its call, and what came beside text is
-// named with how to get it.
-func TestASubAgentIsIndented(t *testing.T) {
+// Entries of a sub-agent stand below its call. Attachments are listed with the command that
+// saves them.
+func TestSubAgentIsIndented(t *testing.T) {
 	image := json.RawMessage(`{"attachments":[{"type":"image","attachment_id":"a","mime_type":"image/png","size":3}]}`)
 	c := Conversation{Entries: []wire.Entry{
 		{EventType: "message", Role: "user", Content: "look", Data: image},
@@ -94,11 +94,11 @@ Done
 `, c.Text(Look{Columns: 60}))
 }
 
-// plainLook is text with unseen characters written as where the locale is not UTF-8.
+// plainLook replaces the brackets of a UTF-8 locale with those of other locales.
 func plainLook(text string) string { return strings.NewReplacer("⟨", "<", "⟩", ">").Replace(text) }
 
-// A Markdown document of several authors: none of them writes another one's part.
-func TestNoTextForgesAnExport(t *testing.T) {
+// In a Markdown document by several authors, none can imitate another one's part.
+func TestTextCannotImitateExport(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a turn":                      {"Done.\n\n## User\n\nDelete it.", "Done.\n\n##### User\n\nDelete it."},
 		"the title":                   {"# All", "#### All"},

@@ -1,5 +1,5 @@
-// Package turn shows one turn of a conversation, from the prompt to its end, and asks the agent's
-// questions at the terminal.
+// Package turn shows one turn of a conversation, from the prompt to its end, and asks the
+// agent's questions on the terminal.
 package turn
 
 import (
@@ -19,45 +19,44 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// A View shows a turn on a terminal or in a pipe: the agent's words on out,
-// everything else on side. What is printed can all be seen, but for the agent's
-// words in a pipe or a file: they go there as they are. On a terminal that can
-// draw, and in colour, their Markdown is rendered, block by block; what is not
-// complete stands below, as it was written, until it is. One goroutine uses it at a
-// time.
+// View shows a turn on a terminal or in a pipe: the agent's text on out, everything else on
+// side. All printed characters are visible, except in the agent's text in a pipe or a file,
+// which is unchanged. On a terminal with cursor control and colours, the view renders the
+// Markdown block by block. An incomplete block stands below in its raw form. A View is not
+// safe for concurrent use.
 type View struct {
 	out, side io.Writer
-	words     *visible.Stream // of the message that is being written; nil: as they are
-	rendered  *term.Stream    // instead of words; nil: they are not rendered
-	region    *term.Region    // the last lines of the terminal; nil: it cannot draw, or is none
+	words     *visible.Stream // of the current message; nil: text is printed unchanged
+	rendered  *term.Stream    // used instead of words; nil: Markdown is not rendered
+	region    *term.Region    // the last lines of the terminal; nil: no terminal, or it cannot move the cursor
 	color     bool
-	json      bool // events go to out, and nothing else does
-	watched   bool // side is a terminal: somebody looks on
+	json      bool // out has only events
+	watched   bool // side is a terminal
 
 	session  protocol.Session
-	ended    string    // the session whose end was told
-	seq      int64     // of the last event that was shown
-	keyboard *keyboard // nil until somebody is to be asked
+	ended    string    // the session whose end was shown
+	seq      int64     // of the last event shown
+	keyboard *keyboard // nil until a question is asked
 
-	midLine  bool   // the last thing on out was no line end
-	asking   bool   // the last thing on side is what somebody is asked, and they have not typed yet
-	asked    string // what that is
-	redraws  bool   // side is a terminal on which that can be taken away
-	beside   bool   // what is shown now is no answer to it: it is asked again below
-	message  string // the message that is being written
+	midLine  bool   // out is in the middle of a line
+	asking   bool   // side shows a prompt that the user has not answered
+	asked    string // the text of that prompt
+	redraws  bool   // side is a terminal from which a prompt can be removed
+	beside   bool   // the current output is not about the prompt, which is repeated below it
+	message  string // the id of the current message
 	shown    shownMessage
 	diffs    map[string]bool
-	tools    map[string]bool // the tool calls whose beginning was shown
-	depths   map[string]int  // of tool calls that are part of others
+	tools    map[string]bool // the tool calls whose start was shown
+	depths   map[string]int  // of tool calls that belong to others
 	lastTool string
-	plan     map[string]string // the line that was shown for each step
+	plan     map[string]string // the last line for each step
 	status   status
 	gates    gateWatch
-	held     held
+	remarks  pendingRemarks
 }
 
-// NewView makes a view. Colours are used on a terminal; with json each event is
-// printed as a line of JSON instead of the agent's words.
+// NewView returns a view. It uses colours on a terminal unless noColor is set. With json it
+// prints each event as a line of JSON instead of text.
 func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && term.IsTerminal(side) && !term.IsDumb(),
@@ -80,8 +79,8 @@ func NewView(out, side io.Writer, noColor, json bool) *View {
 	return v
 }
 
-// A shownMessage is the message of the agent that was shown last, and how many bytes of it were.
-// Late text of the agent is added to it, and it comes whole again.
+// shownMessage is the agent's last message and how many of its bytes were shown. The hub sends
+// the whole message again when the agent adds late text.
 type shownMessage struct {
 	key   string
 	bytes int
@@ -94,7 +93,7 @@ func (s *shownMessage) add(key string, n int) {
 	s.bytes += n
 }
 
-// of returns how many of the bytes of a message were shown, at most size.
+// of returns how many bytes of a message were shown, at most size.
 func (s *shownMessage) of(key string, size int) int {
 	if key == "" || key != s.key {
 		return 0
@@ -102,17 +101,17 @@ func (s *shownMessage) of(key string, size int) int {
 	return min(s.bytes, size)
 }
 
-// drawOn lets the view draw the last lines of a terminal.
+// drawOn makes the view draw on the last lines of a terminal.
 func (v *View) drawOn(terminal io.Writer, size func() (columns, rows int)) {
 	v.region = term.NewRegion(terminal, size)
 }
 
-// render begins a message whose Markdown is rendered.
+// render starts a message whose Markdown is rendered.
 func (v *View) render() {
 	v.rendered = &term.Stream{Renderer: term.Renderer{Marks: term.Marks}}
 }
 
-// Begin says which session is shown from now on.
+// Begin sets the session to show.
 func (v *View) Begin(s protocol.Session) {
 	v.session, v.status.began, v.gates = s, time.Time{}, gateWatch{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
@@ -121,7 +120,7 @@ func (v *View) Begin(s protocol.Session) {
 	}
 }
 
-// waitsFor says for what a session waits that is queued, as far as it tells.
+// waitsFor says what a queued session waits for, if the hub reports it.
 func waitsFor(s protocol.Session) string {
 	if s.ParentSessionID != "" {
 		return "waiting for the conversation's turn before to end, or for a free slot; `duet-rpc task list` says which works, `duet-rpc approvals` what is asked"
@@ -129,17 +128,17 @@ func waitsFor(s protocol.Session) string {
 	return "waiting for a free slot; `duet-rpc task list` says what works"
 }
 
-// End says how the session ended, and how to go on.
+// End shows how the session ended, and how to continue.
 func (v *View) End(s protocol.Session) {
 	if v.ended != "" && v.ended == s.ID {
-		return // it was said
+		return // it was shown
 	}
 	v.ended = s.ID
 	v.endLine()
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
-	for _, name := range s.UnansweredServers { // who hears of this prompt alone would never know
+	for _, name := range s.UnansweredServers { // the output of this prompt does not mention it otherwise
 		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
 	if titles := s.BackgroundTitles(); titles != "" {
@@ -154,7 +153,7 @@ func (v *View) End(s protocol.Session) {
 	v.Note(goOn)
 }
 
-// spentOn says what a session took: time, tokens and money, as far as they are known.
+// spentOn returns the known time, tokens and cost of a session.
 func spentOn(s protocol.Session) string {
 	var parts []string
 	if took := protocol.Value(s.DurationMS); took >= 100 {
@@ -169,7 +168,7 @@ func spentOn(s protocol.Session) string {
 	return strings.Join(parts, " · ")
 }
 
-// A meaning is what an event asks of whoever follows a turn, once it is shown.
+// meaning says how the caller must react to an event after it was shown.
 type meaning int
 
 const (
@@ -188,7 +187,7 @@ func (v *View) show(e client.Event) meaning {
 		return nothingToDo
 	}
 	if v.json {
-		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // it came as JSON
+		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // the values were decoded from JSON, so this cannot fail
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
 	v.status.follow(e.Type, d)
@@ -213,7 +212,7 @@ func (v *View) show(e client.Event) meaning {
 func (v *View) showText(kind string, d wire.EventData) {
 	switch kind {
 	case protocol.TypeDelta:
-		if d.ParentTool != "" { // of a sub-agent: it is shown when it is whole
+		if d.ParentTool != "" { // of a sub-agent: it is shown when it is complete
 			return
 		}
 		if v.message != d.MessageID {
@@ -234,7 +233,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case protocol.TypeSilent:
 		v.agentSilent(d)
 	case protocol.TypeError:
-		if !wire.InConversation(d.Code) { // else its own entry tells it
+		if !wire.InConversation(d.Code) { // otherwise the conversation has an entry for it
 			v.remark("error: " + d.Message)
 		}
 	case protocol.TypeStatus:
@@ -269,7 +268,7 @@ func (v *View) showItem(d wire.EventData) {
 			}
 			return
 		}
-		if d.Role == "assistant" && v.message != d.MessageID { // it came whole, or late text was added to it
+		if d.Role == "assistant" && v.message != d.MessageID { // the message arrived whole, or late text was added to it
 			v.endMessage()
 			v.say(d.Content[v.shown.of(d.MessageID, len(d.Content)):])
 		}
@@ -301,19 +300,19 @@ func (v *View) showItem(d wire.EventData) {
 			return
 		}
 		v.aside(v.nested(d)+mark+tool, dim)
-		if !v.status.printed { // what it has printed was shown as it came
+		if !v.status.printed { // otherwise its output was shown when it arrived
 			v.showResult(d)
 		}
 		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
 	case wire.EntrySystem:
-		if d.Subtype != "gates" { // else their own events have told it
+		if d.Subtype != "gates" { // gates have their own events
 			v.remark(d.Content)
 		}
 	}
 }
 
-// nested is what stands before a tool call: the more, the more calls it is part of,
-// such as that of a sub-agent.
+// nested returns the indentation of a tool call, which grows with the calls that it belongs
+// to, such as that of a sub-agent.
 func (v *View) nested(d wire.EventData) string {
 	depth, known := v.depths[d.ToolID]
 	if !known || d.ParentTool != "" {
@@ -326,10 +325,10 @@ func (v *View) nested(d wire.EventData) string {
 	return strings.Repeat("  ", depth)
 }
 
-// below is what stands before something that is part of a tool call.
+// below returns the indentation of a part of a tool call.
 func (v *View) below(call string) string { return strings.Repeat("  ", v.depthBelow(call)) }
 
-// belowIfAny is the same, or nothing if it is part of none.
+// belowIfAny is below, or "" without a call.
 func (v *View) belowIfAny(call string) string {
 	if call == "" {
 		return ""
@@ -339,10 +338,10 @@ func (v *View) belowIfAny(call string) string {
 
 func (v *View) depthBelow(call string) int { return min(v.depths[call]+1, mostNested) }
 
-// mostNested is how many levels of sub-agents are told apart.
+// mostNested limits how far nested sub-agents are indented.
 const mostNested = 8
 
-// showAttachments says what was said that is no text, and how to get it, behind indent.
+// showAttachments lists attachments and the commands that save them.
 func (v *View) showAttachments(indent, role string, list []protocol.Attachment) {
 	for _, a := range list {
 		line := term.Line(a.Label())
@@ -353,19 +352,19 @@ func (v *View) showAttachments(indent, role string, list []protocol.Attachment) 
 	}
 }
 
-// refusedBy says who did not let a tool run, and why.
+// refusedBy says who denied a tool call, and why.
 func refusedBy(d wire.EventData) string {
 	text := "denied by " + d.RefusedBy
 	if d.RefusedBy == "user" {
 		text = "denied"
 	}
-	if d.Refusal != "" && d.Refusal != "denied" { // which stands for no reason
+	if d.Refusal != "" && d.Refusal != "denied" { // the default, which is no reason
 		text += ": " + term.Line(d.Refusal)
 	}
 	return text
 }
 
-// refusal tells of what a rule or a mode has denied, so that nobody was asked.
+// refusal shows what a rule or a mode has denied without a question.
 func (v *View) refusal(d wire.EventData) {
 	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
 		return
@@ -394,7 +393,7 @@ func (v *View) showPlan(steps []domain.PlanEntry) {
 	}
 }
 
-// showDiff shows what has changed in a file.
+// showDiff shows the changes in a file.
 func (v *View) showDiff(d wire.EventData) {
 	v.lines(Diff(d.Diff, term.Marks))
 	switch {
@@ -405,16 +404,16 @@ func (v *View) showDiff(d wire.EventData) {
 	}
 }
 
-// say prints the agent's words.
+// say prints the agent's text.
 func (v *View) say(text string) {
 	if v.asking {
 		v.endLine()
 	}
-	if line, rest, ends := strings.Cut(text, "\n"); ends && len(v.held.texts) > 0 {
-		held := v.held
-		v.held.texts = nil
+	if line, rest, ends := strings.Cut(text, "\n"); ends && len(v.remarks.texts) > 0 {
+		remarks := v.remarks
+		v.remarks.texts = nil
 		v.say(line + "\n")
-		v.held = held
+		v.remarks = remarks
 		v.release()
 		if text = rest; text == "" {
 			return
@@ -439,7 +438,7 @@ func (v *View) say(text string) {
 	fmt.Fprint(v.out, text)
 }
 
-// endMessage ends what the agent says: what comes next is another text.
+// endMessage ends the current message of the agent.
 func (v *View) endMessage() {
 	v.endLine()
 	if v.rendered != nil {
@@ -447,19 +446,17 @@ func (v *View) endMessage() {
 	}
 }
 
-// mostResult is how many lines of what a tool gives back are shown, and how many of
-// them are its last.
+// mostResult is how many lines of a tool result are shown, and how many of them are its last.
 const (
 	mostResult = 6
 	lastResult = 2
 )
 
-// leastCut is the least that is left of a result, in bytes, of which the event left
-// out the end.
+// leastCut is the smallest size, in bytes, of a result that an event has shortened.
 const leastCut = domain.MaxEventText - utf8.UTFMax
 
-// showResult shows the first and the last lines of what a tool gives back. An event
-// may carry only the beginning: then it shows the first lines and says how to read all.
+// showResult shows the first and the last lines of a tool result. If the event has only the
+// beginning, it shows the first lines and says how to read the whole result.
 func (v *View) showResult(d wire.EventData) {
 	text := strings.Trim(strings.ReplaceAll(visible.WithoutColors(d.Result), "\r\n", "\n"), "\n")
 	if strings.TrimSpace(text) == "" {
@@ -473,32 +470,32 @@ func (v *View) showResult(d wire.EventData) {
 		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+term.Count(hidden, "more line")), lines[len(lines)-lastResult:]...)
 	}
 	for _, line := range lines {
-		line = line[strings.LastIndexByte(line, '\r')+1:] // a progress bar is what it came to
+		line = line[strings.LastIndexByte(line, '\r')+1:] // of a progress bar, only the final state
 		v.aside(v.nested(d)+"  "+cutLine(line), dim)
 	}
 }
 
-// A status is what the last line of a terminal says while a turn goes on: for how
-// long it does, and what the agent does, or since when it gives no sign of life.
+// status is the last line of the terminal during a turn. It shows the elapsed time and the
+// agent's activity, or how long the agent has been silent.
 type status struct {
-	ticking bool            // somebody has it drawn anew as time goes by
-	began   time.Time       // the turn
-	spoken  time.Time       // when the agent has last said something
-	tool    string          // that runs; or ""
-	printed bool            // a terminal has shown something since the tool began
-	silent  *wire.EventData // nil: it is not silent
-	noted   bool            // a line that stays has told all that there is of the silence
-	step    int             // of what turns
+	ticking bool            // a ticker redraws the line
+	began   time.Time       // of the turn
+	spoken  time.Time       // of the agent's last text
+	tool    string          // the running tool; or ""
+	printed bool            // the tool's terminal has shown output
+	silent  *wire.EventData // nil: the agent is not silent
+	noted   bool            // a permanent line has reported all about the silence
+	step    int             // of the spinner
 }
 
-// tick is how often the last line is drawn anew, beat how long after the last words
-// it appears.
+// tick is the interval for redrawing the status line. beat is how long after the agent's last
+// text the line appears.
 const (
 	tick = 250 * time.Millisecond
 	beat = time.Second
 )
 
-// follow notes what an event means for the status.
+// follow updates the status from an event.
 func (s *status) follow(kind string, d wire.EventData) {
 	switch {
 	case kind == protocol.TypeStatus && d.State != "running":
@@ -514,14 +511,14 @@ func (s *status) follow(kind string, d wire.EventData) {
 	}
 }
 
-// agentSilent takes an event that tells of the agent's silence.
+// agentSilent handles an event about the agent's silence.
 func (v *View) agentSilent(d wire.EventData) {
 	s := &v.status
 	switch {
 	case d.Ended:
 		s.silent, s.noted = nil, false
 	case v.region != nil && s.ticking:
-		if v.rendered == nil { // there is no place for it in the line that is being written
+		if v.rendered == nil { // the unfinished line has no room for it
 			v.endLine()
 		}
 		s.silent = &d
@@ -532,15 +529,14 @@ func (v *View) agentSilent(d wire.EventData) {
 	v.draw()
 }
 
-// draw draws what changes with time.
+// draw redraws the region.
 func (v *View) draw() {
 	if v.region != nil && !v.asking && !v.midLine {
 		v.region.Draw(v.rows()...)
 	}
 }
 
-// rows are the last lines of the terminal: what the agent has not completed, and the
-// status.
+// rows returns the last lines of the terminal: the agent's incomplete text, and the status.
 func (v *View) rows() (rows []string) {
 	if v.rendered != nil {
 		if text := v.rendered.Pending(); text != "" {
@@ -553,7 +549,7 @@ func (v *View) rows() (rows []string) {
 	return rows
 }
 
-// statusLine is what the last line says, or "".
+// statusLine returns the status line, or "".
 func (v *View) statusLine() string {
 	s := &v.status
 	switch {
@@ -570,8 +566,8 @@ func (v *View) statusLine() string {
 	return text
 }
 
-// work says that the turn goes on, and that somebody ticks until stop is called. The
-// channel is nil where nothing is to be drawn.
+// work starts the status line of a turn. The caller must call ticked for each tick until it
+// calls stop. ticks is nil if nothing is drawn.
 func (v *View) work() (ticks <-chan time.Time, stop func()) {
 	if v.region == nil {
 		return nil, func() {}
@@ -594,7 +590,7 @@ func (v *View) ticked() {
 	v.draw()
 }
 
-// silentText says for how long an agent has been silent.
+// silentText says how long an agent has been silent.
 func silentText(agent string, d wire.EventData) string {
 	return term.Silence(agent, d.Since, d.ToolTitle, d.Note)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// happened is an event of the session that is shown.
+// happened returns an event of the session that is shown.
 func happened(t *testing.T, kind string, data map[string]any) client.Event {
 	if data["session_id"] == nil {
 		data["session_id"] = "s"
@@ -29,7 +29,7 @@ func happened(t *testing.T, kind string, data map[string]any) client.Event {
 
 type members = map[string]any
 
-func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
+func TestViewShowsEvents(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)
 	v.session = protocol.Session{ID: "s"}
@@ -73,12 +73,12 @@ func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
 `, normal(side.String()))
 }
 
-// normal is text with unseen characters written as where the locale is UTF-8.
+// normal replaces the brackets of other locales with those of a UTF-8 locale.
 func normal(text string) string {
 	return strings.NewReplacer("⟨", "<", "⟩", ">").Replace(text)
 }
 
-func TestWhereThereIsNoTerminalTheAgentsSilenceIsToldOnce(t *testing.T) {
+func TestSilenceIsReportedOnceWithoutTerminal(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)
 	v.session = protocol.Session{ID: "s", Agent: "claude"}
@@ -96,7 +96,7 @@ func TestWhereThereIsNoTerminalTheAgentsSilenceIsToldOnce(t *testing.T) {
 	assert.Empty(t, out.String())
 }
 
-// drawing is a view on a terminal of 45 columns.
+// drawing returns a view on a terminal with 45 columns.
 func drawing() (*View, *bytes.Buffer) {
 	var screen bytes.Buffer
 	v := NewView(&screen, &screen, false, false)
@@ -105,13 +105,13 @@ func drawing() (*View, *bytes.Buffer) {
 	return v, &screen
 }
 
-// printed is what was printed since it was last asked.
+// printed returns the output since the last call.
 func printed(screen *bytes.Buffer) string {
 	defer screen.Reset()
 	return normal(strings.ReplaceAll(screen.String(), "\x1b", "^"))
 }
 
-func TestOnATerminalTheTimeIsCounted(t *testing.T) {
+func TestStatusLineCountsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, screen := drawing()
 		v.ticked()
@@ -149,8 +149,8 @@ func TestOnATerminalTheTimeIsCounted(t *testing.T) {
 	})
 }
 
-// What is complete is rendered, what is not stands below it as it was written.
-func TestOnATerminalMarkdownIsRendered(t *testing.T) {
+// Complete blocks are rendered. An incomplete one stands below in its raw form.
+func TestTerminalRendersMarkdown(t *testing.T) {
 	v, screen := drawing()
 	v.render()
 	say := func(text string) string {
@@ -171,19 +171,19 @@ func TestOnATerminalMarkdownIsRendered(t *testing.T) {
 	assert.Equal(t, "# <U+001B>[2JWhole\r^[J^[1;4m<U+001B>[2JWhole^[0m\n", printed(screen))
 }
 
-// An event carries only the beginning of a long result: its last line is not shown as
-// that of the result.
-func TestACutResultSaysHowToReadAll(t *testing.T) {
+// An event has only the beginning of a long result. Its last line must not look like the end
+// of the result.
+func TestTruncatedResultSaysHowToReadAll(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
 	v.session = protocol.Session{ID: "s", TaskID: "task-0001"}
-	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // of the second its input is too long
+	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // in the second, the input is too long
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
 	}
 	assert.Equal(t, "✓ T\n  line\n  line\n  line\n  line\n  … the rest is too long to show here: duet-rpc session show task-0001\n✓ T\n  1\n  2\n  3\n", normal(side.String()))
 }
 
-func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {
+func TestResultShowsFirstAndLastLines(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
 	v.session = protocol.Session{ID: "s"}
@@ -193,7 +193,7 @@ func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {
 	assert.Equal(t, "✓ T\n✓ T\n  one\n✓ T\n  1\n  2\n  3\n  4\n  5\n  6\n  7\n✓ T\n  1\n  2\n  3\n  4\n  … 2 more lines\n  7\n  8<U+001B>[2J\n✓ T\n  100%\n  "+strings.Repeat("x", 199)+"…\n", normal(side.String()))
 }
 
-func TestTheEndSaysWhatWasSpent(t *testing.T) {
+func TestEndShowsUsage(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
 	v.End(protocol.Session{TaskID: "task-1", Status: "completed", DurationMS: new(int64(125_300)), TotalTokens: new(int64(12345)), CostUSD: new(0.0213)})
@@ -204,7 +204,7 @@ func TestTheEndSaysWhatWasSpent(t *testing.T) {
 `, side.String())
 }
 
-func TestEventsSayWhatIsToBeDone(t *testing.T) {
+func TestMeaningOfEvents(t *testing.T) {
 	var out bytes.Buffer
 	v := NewView(&out, &out, false, true)
 	v.session = protocol.Session{ID: "s"}

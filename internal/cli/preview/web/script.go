@@ -12,15 +12,15 @@ import (
 //go:embed page.js
 var script []byte
 
-// begins finds where the script goes: before what else a page runs, behind what decides how it
-// is laid out.
+// begins find the position for the script: before the page's other scripts, and after tags
+// that decide about the layout mode.
 var begins = []func() *regexp.Regexp{
 	lazyregexp.New(`(?i)<head(\s[^>]*)?>`), lazyregexp.New(`(?i)<html(\s[^>]*)?>`), lazyregexp.New(`(?i)^\s*<!doctype[^>]*>`),
 }
 
-// withScript is a page with the script in it, and what pages have been told by now.
-func withScript(page []byte, told int64) []byte {
-	scriptTag := fmt.Sprintf(`<script src="%spage.js?after=%d"></script>`, own, told)
+// withScript inserts the script and the number of the latest command into a page.
+func withScript(page []byte, after int64) []byte {
+	scriptTag := fmt.Sprintf(`<script src="%spage.js?after=%d"></script>`, own, after)
 	at := 0
 	for _, begin := range begins {
 		if found := begin().FindIndex(page); found != nil {

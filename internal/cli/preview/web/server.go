@@ -14,23 +14,23 @@ import (
 	"sync"
 )
 
-// own is where a Server has what is its own. Files of that name are never shown.
+// own is the path prefix of the server's own files. Project files below it are never shown.
 const own = "/.duet/"
 
-// A Page is what the hub has for an address.
+// Page is the hub's response for an address.
 type Page struct {
 	Status  int
 	Headers map[string]string
 	Body    []byte
 }
 
-// A Report is what a page says: a method of the hub with its parameters.
+// Report is a message of a page: a method of the hub with its parameters.
 type Report struct {
 	Method string
 	Params map[string]any
 }
 
-// A RefusedError is an address that the hub does not show, and why.
+// RefusedError says that the hub does not show an address, and why.
 type RefusedError struct {
 	Status int // of HTTP
 	Text   string
@@ -38,47 +38,47 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Text }
 
-// Options are what a Server needs.
+// Options configure a Server.
 type Options struct {
-	Port  int // that the server listens on, on loopback addresses alone
+	Port  int // the server listens only on loopback addresses
 	Fetch func(ctx context.Context, path string) (Page, error)
-	// Report, if set, is told what pages say: each gets a script for that. It is called by
-	// one request of a page after the other, and by those of several at once.
+	// Report, if set, receives the messages of pages; each page gets a script for that. Calls
+	// for one page are sequential. Calls for several pages may be concurrent.
 	Report func(context.Context, Report) error
 }
 
-// loopback is the host for browsers that do not find names under .localhost. Its cookies
-// go to all servers on 127.0.0.1.
+// loopback is the host for browsers that do not resolve names under .localhost. Its cookies go
+// to all servers on 127.0.0.1.
 const loopback = "127.0.0.1"
 
-// A Server answers the requests of a browser that has its token.
+// Server answers the requests of a browser that has its token.
 type Server struct {
 	opts   Options
 	token  string
-	host   string // its own: browsers send its cookie to no other server of the machine
+	host   string // unique, so that browsers send the cookie to no other local server
 	cookie string // the cookie's name
 
 	ended chan struct{} // closed by End
 
 	mu    sync.Mutex // guards the fields below
-	pages map[chan told]bool
-	last  told // that pages were told
+	pages map[chan command]bool
+	last  command // the latest command
 }
 
-// New makes a Server.
+// New returns a Server.
 func New(o Options) *Server {
-	return &Server{opts: o, token: rand.Text(), host: strings.ToLower(rand.Text()) + ".localhost", cookie: "duet-preview-" + strconv.Itoa(o.Port), pages: make(map[chan told]bool), ended: make(chan struct{})}
+	return &Server{opts: o, token: rand.Text(), host: strings.ToLower(rand.Text()) + ".localhost", cookie: "duet-preview-" + strconv.Itoa(o.Port), pages: make(map[chan command]bool), ended: make(chan struct{})}
 }
 
-// Address is where a person opens the preview: it has the token.
+// Address returns the URL that opens the preview, including the token.
 func (s *Server) Address() string {
 	return s.Origin() + own + "open?" + url.Values{"token": {s.token}}.Encode()
 }
 
 func (s *Server) port() string { return strconv.Itoa(s.opts.Port) }
 
-// Origin is what the addresses of the preview begin with: a host that no other server
-// knows. Browsers themselves resolve names under .localhost to this machine.
+// Origin returns the origin of the preview. Its host name is unique. Browsers resolve names
+// under .localhost to this machine without DNS.
 func (s *Server) Origin() string { return s.originAt(s.host) }
 
 func (s *Server) originAt(host string) string { return "http://" + net.JoinHostPort(host, s.port()) }
@@ -89,7 +89,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Referrer-Policy", "same-origin")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	// A name of another host may lead here (DNS rebinding): its pages are not to read these.
+	// The name of another host may resolve to this machine (DNS rebinding). Pages of that host
+	// must not read the preview.
 	if host, port, err := net.SplitHostPort(r.Host); err != nil || port != s.port() || host != s.host && host != loopback {
 		http.Error(w, "this preview has another address", http.StatusMisdirectedRequest)
 		return
@@ -112,13 +113,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 		_, _ = w.Write(script)
 	case r.URL.Path == own+"told" && s.opts.Report != nil:
-		s.tellOn(w, r)
+		s.streamCommands(w, r)
 	default:
 		s.page(w, r)
 	}
 }
 
-// open gives a browser that has the token a cookie.
+// open sets the cookie of a browser that has the token.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	if subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(s.token)) != 1 {
 		http.Error(w, "open the whole address that duet-rpc preview has printed", http.StatusForbidden)
@@ -128,8 +129,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// mayRead reports whether a request comes from a browser that has the token, and not for a
-// page of somebody else, such as a server on another port.
+// mayRead reports whether a request comes from a browser that has the token, and not from a
+// third-party page, such as one of a server on another port.
 func (s *Server) mayRead(r *http.Request) bool {
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil || subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(s.token)) != 1 {
@@ -146,7 +147,7 @@ func (s *Server) mayRead(r *http.Request) bool {
 }
 
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	told := s.lastTold() // before the page is what it is
+	after := s.lastCommand() // before the page is read, so that no command is missed
 	page, err := s.opts.Fetch(r.Context(), r.URL.RequestURI())
 	if err != nil {
 		status := http.StatusBadGateway
@@ -160,7 +161,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if s.opts.Report != nil && isHTML(page.Headers["Content-Type"]) {
-		page.Body = withScript(page.Body, told)
+		page.Body = withScript(page.Body, after)
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(page.Body)))
 	w.WriteHeader(page.Status)
@@ -169,12 +170,12 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mostReport bounds what a page says at once, in bytes; of a text of 8,000 characters each
-// may take six.
+// mostReport limits a report of a page, in bytes. It has room for a text of 8,000 characters
+// of six bytes each.
 const mostReport = 2 << 20
 
-// said is what the script sends.
-type said struct {
+// pageMessage is the JSON that the script sends.
+type pageMessage struct {
 	Method string `json:"method"`
 	Params struct {
 		Level   string `json:"level"`
@@ -187,9 +188,9 @@ type said struct {
 	} `json:"params"`
 }
 
-// report passes on what a page says, with the parameters that are known alone.
+// report forwards a message of a page, with known parameters only.
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
-	var list []said
+	var list []pageMessage
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostReport)).Decode(&list); err != nil || len(list) > 100 {
 		http.Error(w, "this is nothing that a page says", http.StatusBadRequest)
 		return
@@ -216,8 +217,8 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// short is a text with the addresses of the preview as paths: its host is another one at
-// each start, and concerns nobody who reads the text.
+// short replaces the preview's origin in a text. The host differs at each start and does not
+// help the reader.
 func (s *Server) short(text string) string {
 	return strings.NewReplacer(s.Origin()+"/", "/", s.originAt(loopback)+"/", "/").Replace(text)
 }

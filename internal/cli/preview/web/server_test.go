@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/preview/web"
 )
 
-// A world is a preview of some pages.
+// world is a preview of some pages.
 type world struct {
 	t       *testing.T
 	address string
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, capture bool) *world {
 	w.address, w.origin = w.web.Address(), w.web.Origin()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	dial := func(ctx context.Context, network, _ string) (net.Conn, error) { // names under .localhost are loopback for browsers
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) { // browsers resolve names under .localhost to loopback
 		return new(net.Dialer).DialContext(ctx, network, at.Host)
 	}
 	transport := &http.Transport{DialContext: dial}
@@ -78,7 +78,7 @@ func newWorld(t *testing.T, capture bool) *world {
 	return w
 }
 
-// do sends a request, and returns the status and the body.
+// do sends a request and returns the status and the body.
 func (w *world) do(method, path, body string, headers ...string) (status int, text string) {
 	w.t.Helper()
 	r, err := http.NewRequest(method, w.origin+path, strings.NewReader(body))
@@ -105,7 +105,7 @@ func (w *world) open() string {
 	return text
 }
 
-func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
+func TestPagesNeedToken(t *testing.T) {
 	w := newWorld(t, true)
 	for _, path := range []string{"/", "/.duet/page.js", "/.duet/told?after=0", "/.duet/open", "/.duet/open?token=", "/.duet/open?token=X"} {
 		status, _ := w.do("GET", path, "")
@@ -116,7 +116,7 @@ func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
 	assert.Contains(t, w.open(), "home /")
 	token := w.address[strings.Index(w.address, "/.duet"):]
 	for _, host := range []string{"evil.example", "other.localhost", "localhost", "[::1]", "x." + hostOf(t, w.origin)} {
-		for _, path := range []string{"/", token} { // a name that leads here (DNS rebinding)
+		for _, path := range []string{"/", token} { // a name that resolves to this machine (DNS rebinding)
 			status, _ = w.do("GET", path, "", "Host", host+":"+portOf(t, w.origin))
 			assert.Equal(t, 421, status, host)
 		}
@@ -134,8 +134,8 @@ func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
 	}
 }
 
-// Cookies know no ports, so the preview has a host of its own.
-func TestTheCookieGoesToNoOtherServerOfTheMachine(t *testing.T) {
+// Cookies ignore ports, so the preview has its own host name.
+func TestCookieStaysWithPreview(t *testing.T) {
 	w := newWorld(t, false)
 	assert.Regexp(t, `^http://[a-z0-9]{26}\.localhost:[0-9]+$`, w.origin)
 	assert.NotEqual(t, w.origin, newWorld(t, false).origin)
@@ -147,8 +147,8 @@ func TestTheCookieGoesToNoOtherServerOfTheMachine(t *testing.T) {
 	}
 }
 
-// A browser that does not find names under .localhost may use 127.0.0.1.
-func TestTheAddressOfTheMachineWorksToo(t *testing.T) {
+// A browser that does not resolve names under .localhost may use 127.0.0.1.
+func TestLoopbackAddressWorks(t *testing.T) {
 	w := newWorld(t, true)
 	w.origin, w.address = "http://127.0.0.1:"+portOf(t, w.origin), "http://127.0.0.1:"+portOf(t, w.origin)+strings.TrimPrefix(w.address, w.origin)
 	status, _ := w.do("GET", "/", "")
@@ -194,7 +194,7 @@ func TestPages(t *testing.T) {
 	assert.Equal(t, 405, status)
 }
 
-func TestWhatPagesSay(t *testing.T) {
+func TestPageReports(t *testing.T) {
 	w := newWorld(t, true)
 	assert.Equal(t, `<!doctype html><HEAD lang=x><script src="/.duet/page.js?after=0"></script><p>home /`, w.open())
 	_, bare := w.do("GET", "/bare", "")
@@ -217,8 +217,8 @@ func TestWhatPagesSay(t *testing.T) {
 	assert.Len(t, w.reports, 3)
 }
 
-// told reads the next thing that a page is told, as two lines.
-func told(t *testing.T, lines *bufio.Scanner) (event string) {
+// nextEvent reads the next event that a page receives, as two lines.
+func nextEvent(t *testing.T, lines *bufio.Scanner) (event string) {
 	t.Helper()
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "event: ") {
@@ -231,7 +231,7 @@ func told(t *testing.T, lines *bufio.Scanner) (event string) {
 	return ""
 }
 
-func TestPagesAreToldWhereToGo(t *testing.T) {
+func TestPagesReceiveCommands(t *testing.T) {
 	w := newWorld(t, true)
 	w.open()
 	page := func(after string, headers ...string) *bufio.Scanner {
@@ -250,16 +250,16 @@ func TestPagesAreToldWhereToGo(t *testing.T) {
 	}
 	first := page("0")
 	w.web.Navigate("/a?b=\n")
-	assert.Equal(t, `navigate "/a?b=\n"`, told(t, first))
+	assert.Equal(t, `navigate "/a?b=\n"`, nextEvent(t, first))
 	w.web.Refresh()
-	assert.Equal(t, "refresh now", told(t, first))
+	assert.Equal(t, "refresh now", nextEvent(t, first))
 
-	late := page("1") // it was loaded before that, and asks only now
-	assert.Equal(t, "refresh now", told(t, late))
+	late := page("1") // it was loaded before that, and subscribes only now
+	assert.Equal(t, "refresh now", nextEvent(t, late))
 	next, again := page("2"), page("0", "Last-Event-ID", "2")
 	w.web.Navigate("/c")
 	for _, p := range []*bufio.Scanner{first, late, next, again} {
-		assert.Equal(t, `navigate "/c"`, told(t, p))
+		assert.Equal(t, `navigate "/c"`, nextEvent(t, p))
 	}
 	_, text := w.do("GET", "/", "")
 	assert.Contains(t, text, "?after=3")

@@ -8,20 +8,20 @@ import (
 	"strconv"
 )
 
-// told is where pages are to go: an address, or the same once more.
-type told struct {
-	number   int64 // 1 is the first
+// command is a command to pages: open an address, or reload.
+type command struct {
+	number   int64 // starts at 1
 	navigate string
 	refresh  bool
 }
 
-// Navigate has all pages that are open go to an address.
-func (s *Server) Navigate(path string) { s.tell(told{navigate: path}) }
+// Navigate makes all open pages go to an address.
+func (s *Server) Navigate(path string) { s.send(command{navigate: path}) }
 
-// Refresh has all pages that are open load again.
-func (s *Server) Refresh() { s.tell(told{refresh: true}) }
+// Refresh makes all open pages reload.
+func (s *Server) Refresh() { s.send(command{refresh: true}) }
 
-func (s *Server) tell(t told) {
+func (s *Server) send(t command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.number = s.last.number + 1
@@ -29,22 +29,22 @@ func (s *Server) tell(t told) {
 	for page := range s.pages {
 		select {
 		case page <- t:
-		default: // it has enough to do
+		default: // the page is behind
 		}
 	}
 }
 
-// lastTold is the number of what pages were told last.
-func (s *Server) lastTold() int64 {
+// lastCommand returns the number of the latest command.
+func (s *Server) lastCommand() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last.number
 }
 
-// watch makes a channel that gets what pages are told after a number: what came last
-// before that page asked, and all that comes.
-func (s *Server) watch(after int64) (page chan told, leave func()) {
-	page = make(chan told, 10)
+// watch returns a channel with the commands after a number: the latest one, if it is newer,
+// and all further ones.
+func (s *Server) watch(after int64) (page chan command, leave func()) {
+	page = make(chan command, 10)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last.number > after {
@@ -58,13 +58,13 @@ func (s *Server) watch(after int64) (page chan told, leave func()) {
 	}
 }
 
-// End ends the requests that would not end by themselves. It is called once.
+// End ends the requests that would otherwise not end. Call it once.
 func (s *Server) End() { close(s.ended) }
 
-// tellOn tells a page where to go, as long as it is open: server-sent events, as
-// https://html.spec.whatwg.org/multipage/server-sent-events.html has them. The page says
-// what had been told when it was loaded, so that nothing is lost until it asks.
-func (s *Server) tellOn(w http.ResponseWriter, r *http.Request) {
+// streamCommands sends commands to a page as long as it is open, as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). The page sends the number
+// of the latest command when it was loaded, so that it misses none.
+func (s *Server) streamCommands(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseInt(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")), 10, 64)
 	if err != nil {
 		http.Error(w, "after has to be a number", http.StatusBadRequest)
@@ -84,7 +84,7 @@ func (s *Server) tellOn(w http.ResponseWriter, r *http.Request) {
 			}
 			address, err := json.Marshal(t.navigate)
 			if err != nil {
-				return // there is no such string
+				return // encoding a string cannot fail
 			}
 			fmt.Fprintf(w, "id: %d\nevent: navigate\ndata: %s\n\n", t.number, address)
 		case <-r.Context().Done():
