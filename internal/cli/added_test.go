@@ -59,6 +59,6 @@ func TestBrokenRecordIsReported(t *testing.T) {
 	for _, text := range []string{"{", `{"name":"other"}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "x.json"), []byte(text), 0o600))
 		_, err := cli.AddedRead(dir)
-		assert.ErrorContains(t, err, "x.json is not as it was written")
+		assert.ErrorContains(t, err, "x.json is damaged")
 	}
 }

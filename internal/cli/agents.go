@@ -73,11 +73,11 @@ func newAgents(o agentsCommandOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents you can use, and how to get others",
-		Long: `List the agents you can use, their versions, whether somebody is signed in, and
-how to get other agents. No agent is started for that: who is signed in is what an
-agent told when it worked or was asked last, and how long ago that was. "likely"
-says that it has told nothing yet, and has a key or a login of its own.
-` + "`duet-rpc agents check`" + ` starts agents, and asks them.
+		Long: `List the agents you can use, their versions, whether you are signed in, and how to
+get other agents. No agent is started for that: the sign-in is the one that an
+agent last reported, with its age. "likely" means that it has reported nothing yet,
+but has a key or a login of its own.
+` + "`duet-rpc agents check`" + ` starts agents and asks them.
 
 Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 		Args: o.NoArguments,
@@ -97,13 +97,13 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 	return cmd
 }
 
-const checkHelp = `Start agents, and say their versions, the ways to sign in, and whether somebody
-is signed in, as far as they tell. Without a NAME those that are installed are
-asked. Each is started in an empty directory, gets no prompt, and is ended after
-at most a minute or so.
+const checkHelp = `Start agents, and show their versions, the ways to sign in, and whether you are
+signed in, if they report it. Without a NAME all installed agents are asked. Each
+is started in an empty directory, gets no prompt, and is ended after about a minute
+at most.
 
-"opens sessions" is said of an agent that works so far and has not said whether
-somebody is signed in: some look only when they get a prompt.
+"opens sessions" means that an agent works so far and has not reported whether you
+are signed in: some agents check only at a prompt.
 
 Exit status: 0 if each could be asked; 1 if one could not.`
 
@@ -211,8 +211,8 @@ func newLogout(o agentsCommandOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout NAME",
 		Short: "Sign out of an agent",
-		Long: `Sign out of an agent, if it can be told to. Conversations with it that are open
-may go on, or end.
+		Long: `Sign out of an agent, if it supports that. Its open conversations may continue or
+end.
 
 Exit status: 0 if it has signed you out; 1 if not.`,
 		Args:              oneAgent,

@@ -316,8 +316,8 @@ version there is here and there, what would be downloaded and what would be
 written is shown, and nothing of it is done before you say yes. With --check it
 is only shown which versions there are. Registries are not read at any other time.
 
-Conversations that are open go on with the version that they have, which stays
-until the update after this one. If an update fails, all is as it was.
+Open conversations continue with the version that they have, which stays until the
+update after this one. If an update fails, nothing is changed.
 
 Exit status: 0 if each is up to date; 1 if one is not.`
 
@@ -359,9 +359,9 @@ func newUpdate(o agentsCommandOptions) *cobra.Command {
 				}
 				if err := update(cmd, o, u, records, r); err != nil {
 					if len(list) == 1 {
-						return fmt.Errorf("%s is as it was: %w", r.Name, err)
+						return fmt.Errorf("%s was not changed: %w", r.Name, err)
 					}
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s is as it was: %s\n", term.Line(r.Name), term.Exact(err.Error()))
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s was not changed: %s\n", term.Line(r.Name), term.Exact(err.Error()))
 					failed++
 				}
 			}
@@ -451,7 +451,7 @@ func checkUpdates(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, l
 		return err
 	}
 	if failed > 0 {
-		return fmt.Errorf("of %s it cannot be said", term.Count(failed, "agent"))
+		return fmt.Errorf("cannot check %s for updates", term.Count(failed, "agent"))
 	}
 	return nil
 }
@@ -595,7 +595,7 @@ func AddedRead(directory string) (*records, error) {
 		}
 		var one Record
 		if err := json.Unmarshal(text, &one); err != nil || one.Name != name {
-			return nil, fmt.Errorf("%s is not as it was written: remove it, and what it tells of yourself", filepath.Join(directory, f.Name()))
+			return nil, fmt.Errorf("%s is damaged: remove it, and the agent that it names from your configuration", filepath.Join(directory, f.Name()))
 		}
 		r.byName[name] = one
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 const approvalsHelp = `Answer the questions that agents ask: whether a tool may run, or anything else. A
-question stays open until somebody answers it; the first answer counts.
+question stays open until a client answers it; the first answer counts.
 
 On a terminal this goes through the open questions, the oldest first, each with its
 command or diff and answered by one key, and waits for the next; s leaves one open,
@@ -174,7 +174,7 @@ func answerFlags(cmd *cobra.Command, d *protocol.DecisionParams, option *string)
 	scopeFlag(cmd, d)
 	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: what the rule is for, instead of what approvals show says")
 	cmd.Flags().StringVar(option, "option", "", "the agent's own answer, by its number, id or name")
-	cmd.Flags().BoolVar(&d.Tell, "tell", false, "the agent is to be told the words, with its next prompt if it takes none with the answer")
+	cmd.Flags().BoolVar(&d.Tell, "tell", false, "send the agent the reason, with its next prompt if it accepts none with the answer")
 }
 
 func scopeFlag(cmd *cobra.Command, d *protocol.DecisionParams) {
@@ -216,13 +216,13 @@ func newDenyCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "deny ID [REASON...]",
 		Short:             "Deny what an agent asks",
-		Long:              "Deny what an agent asks. Few agents are told the reason with that; with --tell it is\ntheir next prompt then.\n" + hubStatusHelp,
+		Long:              "Deny what an agent asks. Most agents cannot receive the reason; with --tell it is\nsent as their next prompt.\n" + hubStatusHelp,
 		Example:           "  duet-rpc approvals deny 7787605b\n  duet-rpc approvals deny 7787605b --tell use a branch",
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, approvalCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if d.Comment = strings.Join(args[1:], " "); d.Comment == "" && d.Tell {
-				return errors.New("--tell: there is nothing to tell; say it behind the id")
+				return errors.New("--tell needs a reason: write it after the id")
 			}
 			d.Comment = cmp.Or(d.Comment, "denied") // the hub requires a reason
 			return answerApproval(cmd, s, args[0], func(a wire.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
@@ -474,7 +474,7 @@ type questionScope struct {
 }
 
 func (p *questionScope) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.Thread, "session", "", "the session that works and is to wait for the answer, too (default: it is nobody's)")
+	cmd.Flags().StringVar(&p.Thread, "session", "", "the session that also waits for the answer (default: none)")
 }
 
 // newQuestion returns the command that asks the user a question.

@@ -27,7 +27,7 @@ import (
 )
 
 const attachHelp = `Work in a terminal of the project's hub as if it were this one: what you type
-goes there, and what it prints appears here. C-] detaches; the program goes on.
+goes there, and what it prints appears here. C-] detaches; the program continues.
 Any number of people can attach to a terminal; its size is that of the one who
 attached, or resized, last.
 

@@ -25,8 +25,8 @@ import (
 const buildHelp = `Build the project: with the command of [[builds]] in its configuration or yours, or
 else one that its files suggest (go.mod, package.json, Cargo.toml, Makefile and others).
 ` + "`duet-rpc build --list`" + ` shows which there are; the first one is built unless you name
-another. What it prints is printed as it comes. Editors that are connected are told of the
-end, and of what is wrong where.
+another. What it prints is printed as it comes. Connected editors are notified of the
+end and of the problems found.
 
 A build runs programs of the project, so none runs while the project's configuration
 waits for your trust (` + "`duet-rpc trust`" + `).

@@ -144,7 +144,7 @@ func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project)
 func checkWanted(hub wire.HubStatus, s *hubprocess.Settings) error {
 	for _, path := range s.Listen {
 		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {
-			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot be told to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", hub.PID, path)
+			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot start to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", hub.PID, path)
 		}
 	}
 	return nil
@@ -168,7 +168,7 @@ func afterInterrupt(ctx context.Context, o daemonOptions, p project.Project) str
 	}
 	status, err := statusOfHub(ctx, o.Settings.ForAnyBuild(), p)
 	if err != nil {
-		return "interrupted; no daemon was started, but another process is the hub here, and does not answer: `duet-rpc daemon status` tells more"
+		return "interrupted; no daemon was started, but another process is the hub here, and does not answer: `duet-rpc daemon status` shows more"
 	}
 	return fmt.Sprintf("interrupted; a hub runs here (process %d), `duet-rpc daemon stop` ends it", status.PID)
 }
@@ -210,7 +210,7 @@ func newStart(o daemonOptions) *cobra.Command {
 	return cmd
 }
 
-const daemonStatusHelp = `Say whether a hub runs here, and what it does. With --json, also where the files of
+const daemonStatusHelp = `Show whether a hub runs here, and its work. With --json, also where the files of
 the project are, as duet-rpc paths prints them.
 
 Exit status: 0 if a hub runs here, 1 if not.`

@@ -324,7 +324,7 @@ func (s *settings) AddFlags(root *cobra.Command) {
 	f.Var((*durationValue)(&s.Limits.Timeout), "read-timeout", "how long one message may take to arrive, such as 30s")
 	f.Var((*bytesValue)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest message that is accepted")
 	f.Var((*bytesValue)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")
-	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
+	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer a new client")
 	_ = f.MarkHidden("answer-within")                                                                           // for tests
 	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // completes file names
 	directories(root, "root")

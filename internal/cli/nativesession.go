@@ -44,9 +44,9 @@ func nativeSessions(s *settings) nativesessionOptions {
 // adoptPatience is after how long the command says that it waits for the agent.
 const adoptPatience = 5 * time.Second
 
-const adoptHelp = `Make a session of Duet's of one that an agent keeps itself, such as one that was
-begun in the agent's own program: with all that was said and done in it. Then
-"duet-rpc session continue" goes on with it, and the agent knows it all.
+const adoptHelp = `Continue a session that an agent keeps itself, such as one that was begun in the
+agent's own program, as a conversation of Duet, with its whole history. Then
+"duet-rpc session continue" continues it, and the agent knows it all.
 
 ID is as "duet-rpc session list --native" shows it, the beginning of one, or last:
 the one in which something happened last.
@@ -127,7 +127,7 @@ func addNativeDelete(cmd *cobra.Command, o nativesessionOptions) {
 	var w which
 	var native bool
 	w.addFlags(cmd, o)
-	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a conversation of Duet's that has it\nstays, and the agent is told it anew when that goes on")
+	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a conversation of Duet that uses it\nstays, and its history is sent again when it continues")
 	cmd.Example += "\n  duet-rpc session delete --native 5c6a836b --agent claude"
 	own, words := cmd.RunE, cmd.ValidArgsFunction
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -50,7 +50,7 @@ func newPreview(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "the port of 127.0.0.1 to listen on (default: one that is free)")
-	cmd.Flags().BoolVar(&o.capture, "capture", false, "add a script to pages, which tells what they say")
+	cmd.Flags().BoolVar(&o.capture, "capture", false, "add a script to pages that reports their messages")
 	cmd.Flags().StringVar(&o.session, "session", "", "the session that what pages say is kept with (default: the one that was begun last)")
 	cmd.AddCommand(newConsole(s), newNavigate(s), newRefresh(s))
 	return cmd
@@ -238,10 +238,10 @@ func newConsole(s *settings) *cobra.Command {
 func newNavigate(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "navigate ADDRESS", Args: exactly("ADDRESS"),
-		Short: "Have whoever shows the preview go to an address",
-		Long: "Have whoever shows the preview go to an address, such as /about: editors, and browsers\n" +
+		Short: "Make all open previews go to an address",
+		Long: "Make all open previews go to an address, such as /about: editors, and browsers\n" +
 			"of `duet-rpc preview --capture`.\n\n" +
-			"Exit status: 0, also if nobody shows it; 1 if there is no such page, or no hub.",
+			"Exit status: 0, also if no preview is open; 1 if there is no such page, or no hub.",
 		Example: "  duet-rpc preview navigate /about",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return callPreview(cmd, s, "navigate", map[string]any{"url": args[0]})
@@ -253,10 +253,10 @@ func newNavigate(s *settings) *cobra.Command {
 func newRefresh(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "refresh", Args: noArguments,
-		Short: "Have whoever shows the preview load it again",
-		Long: "Have whoever shows the preview load it again: editors, and browsers of\n" +
+		Short: "Make all open previews reload",
+		Long: "Make all open previews reload: editors, and browsers of\n" +
 			"`duet-rpc preview --capture`.\n\n" +
-			"Exit status: 0, also if nobody shows it; 1 if there is no hub.",
+			"Exit status: 0, also if no preview is open; 1 if there is no hub.",
 		Example: "  duet-rpc build && duet-rpc preview refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return callPreview(cmd, s, "refresh", map[string]any{})
@@ -267,7 +267,7 @@ func newRefresh(s *settings) *cobra.Command {
 func callPreview(cmd *cobra.Command, s *settings, method string, params any) error {
 	return askHub(cmd, s, method, params, func(r protocol.PreviewShown) error {
 		if r.Shown == 0 {
-			progress(cmd, s, "nobody shows the preview: start `duet-rpc preview --capture`, and open what it prints")
+			progress(cmd, s, "no preview is open: start `duet-rpc preview --capture`, and open what it prints")
 		}
 		return nil
 	})

@@ -26,8 +26,8 @@ It runs in the project's hub: in an editor's process or a daemon if there is one
 else in this process. Everybody connected to the hub can see it and answer its
 questions.
 
-What the agent says goes to standard output as it comes; what it does, what it
-asks and how it changes files goes to standard error. Questions are answered by one
+The agent's text goes to standard output as it comes; its tools, questions and
+changes of files go to standard error. Questions are answered by one
 key: y allows, n denies and asks you why, a allows the same for the rest of the
 session, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
 agent supports that), and v shows a question that is too long for the screen, with
@@ -43,9 +43,9 @@ Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` l
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
 The prompt is the arguments, and what comes in through a pipe is their context; or
-it is all that comes in, if there are no arguments, or - alone. If nothing comes for
-5 s, the arguments go alone: editors and CI leave pipes open to which nobody writes.
-With - behind the arguments it is waited for, as in: make | duet-rpc prompt "Why?" -
+it is all that comes in, if there are no arguments, or - alone. If no data arrives for
+5 s, the arguments go alone: editors and CI leave unused pipes open. With - behind the
+arguments it waits longer, as in: make | duet-rpc prompt "Why?" -
 
 The session is kept: continue it with --continue and any of its ids, or with -c, the
 last one.
@@ -61,7 +61,7 @@ turn, where the agent works, and what it complains of is the next prompt, until 
 passes or there were --max-iterations turns (docs/gates.md).
 
 Exit status: 0 if the agent completed, and the gates pass; 1 if it failed or
-somebody else ended it; 4 if gates still fail; 130 if you interrupted it (C-c;
+another client ended it; 4 if gates still fail; 130 if you interrupted it (C-c;
 press it twice to end at once).`
 
 // promptOptions are the flags of the command.

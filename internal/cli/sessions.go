@@ -857,7 +857,7 @@ func newSessionCommandsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "commands ID",
 		Short:             "List the slash commands of a session's agent",
-		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,
+		Long:              "List the slash commands that the agent of a session has reported. A prompt may\nbegin with one.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {

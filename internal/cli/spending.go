@@ -35,7 +35,7 @@ func (f *limitFlags) Add(cmd *cobra.Command) {
 // Into adds the limits to the parameters of a launch.
 func (f *limitFlags) Into(params map[string]any) error {
 	if f.turns < 0 || f.tokens < 0 || f.cost < 0 {
-		return errors.New("--max-turns, --max-tokens and --max-cost take what is above 0")
+		return errors.New("--max-turns, --max-tokens and --max-cost must be greater than 0")
 	}
 	budget := map[string]any{}
 	if f.turns > 0 {
@@ -65,7 +65,7 @@ type spendingReport struct {
 // Add adds the flags to a command.
 func (r *spendingReport) Add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&r.cost, "cost", false, "tell what they have used instead: tokens, cost and time")
+	f.BoolVar(&r.cost, "cost", false, "show their usage instead: tokens, cost and time")
 	oneOf(cmd, &r.by, "by", "with --cost, for each", "day", "agent", "session", "model")
 	f.StringVar(&r.since, "since", "", "with --cost, only what was asked for since `TIME`: 2026-01-31, or 7d, 12h ago")
 	f.StringVar(&r.until, "until", "", "with --cost, only what was asked for before `TIME`")
@@ -167,7 +167,7 @@ func printTable(out io.Writer, by string, u protocol.UsageResult) error {
 		case by == "session" && r.Title != "":
 			name = term.Short(r.Title)
 		case name == "":
-			name = "(not told)"
+			name = "(unknown)"
 		}
 		row(name, r.Usage)
 	}
@@ -198,7 +198,7 @@ func (f *gateFlags) Add(cmd *cobra.Command) {
 func (f *gateFlags) Check() error {
 	switch {
 	case f.MaxIterations < 0:
-		return errors.New("--max-iterations takes what is above 0")
+		return errors.New("--max-iterations must be greater than 0")
 	case f.MaxIterations > 0 && len(f.Gates) == 0:
 		return errors.New("--max-iterations says how often an agent may try to pass a --gate, and there is none")
 	}

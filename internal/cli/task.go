@@ -139,8 +139,8 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 	var report spendingReport
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Count tasks by state, or tell what they have used",
-		Long: "Count tasks by state; with --cost, tell what they have used as far as their agents\nsay, for each day, agent, conversation or model. An agent that tells nothing of its\ntokens counts for none.\n" +
+		Short: "Count tasks by state, or show their usage",
+		Long: "Count tasks by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, conversation or model. An agent that reports no tokens counts\nfor none.\n" +
 			hubStatusHelp,
 		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",
 		Args:    noArguments,

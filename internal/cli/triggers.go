@@ -17,7 +17,7 @@ import (
 // duet-rpc triggers: list triggers and their executions, enable and disable them.
 
 const triggersHelp = `What the configuration's [[triggers]] do when something happens: files change, a
-time comes, a session ends, somebody is asked. docs/automation.md has the rest.
+time comes, a session ends, a question opens. docs/automation.md has the rest.
 `
 
 // newTriggers returns the triggers command.
