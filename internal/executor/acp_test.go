@@ -24,7 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Figures that an agent makes up fail no turn that has ended.
+// Invalid usage figures of an agent do not fail a completed turn.
 func TestFiguresThatMakeNoSenseAreIgnored(t *testing.T) {
 	for usage, want := range map[string]*catalog.TokenUsage{
 		`{"inputTokens":7,"outputTokens":1e300,"cachedReadTokens":-3}`:                       {InputTokens: 7},
@@ -93,9 +93,9 @@ func TestAnAgentThatHeedsAChangedInputSaysSo(t *testing.T) {
 	assert.False(t, h.asked[0].InputFixed)
 }
 
-// What an agent has us do without asking is held against the policy.
+// The policy also applies to what an agent does without asking.
 func TestWhatThePolicyDeniesIsNotDone(t *testing.T) {
-	p := prompt(t, "plain", "unasked") // first: its directory outlives what runs in it
+	p := prompt(t, "plain", "unasked") // first: its directory must outlive the programs in it
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
@@ -153,9 +153,8 @@ func TestAQuestionWithoutAnAnswerIsNotAsked(t *testing.T) {
 	assert.Contains(t, h.text(), "cancelled")
 }
 
-// What the hub cannot be asked is not done, and the agent is told of no denial,
-// to which it would keep when it is resumed; and what the hub does not take is
-// missing.
+// If the hub cannot be asked, the action does not happen. The agent gets no denial, because it
+// would remember one when it is resumed. A report that the hub refuses is missing.
 func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -309,7 +308,7 @@ func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
 	}
 }
 
-// codex does not use the key that it has before it is told to.
+// codex uses its key only after authenticate.
 func TestAnAgentThatHasItsKeyIsToldToUseIt(t *testing.T) {
 	h := newHub()
 	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "keyed", "echo"))
@@ -355,11 +354,11 @@ func TestHowAgentsFail(t *testing.T) {
 	}
 }
 
-// Agents say nothing of servers that do not start.
+// Agents do not report servers that fail to start.
 func TestServersThatWillNotBeThereAreReported(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
-	p := prompt(t, "forgetful", "echo") // so it is told of them twice
+	p := prompt(t, "forgetful", "echo") // so the agent gets them twice
 	program := filepath.Join(p.CWD, "server")
 	testkit.Program(t, program, "#!/bin/sh\n")
 	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))

@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// toldBetween is what all reports between turns come to.
+// toldBetween returns the settings after all reports between turns.
 func (h *hub) toldBetween() (now catalog.Session) {
 	h.Lock()
 	defer h.Unlock()
@@ -32,14 +32,14 @@ func (h *hub) toldBetween() (now catalog.Session) {
 	return now
 }
 
-// titled reports whether that was told as the title of the agent's session.
+// titled reports whether the session had that title.
 func (h *hub) titled(title string) bool {
 	h.Lock()
 	defer h.Unlock()
 	return slices.Contains(h.titles, title)
 }
 
-// What an agent tells after its turn is reported while no prompt runs.
+// Updates after a turn are reported while no prompt runs.
 func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -61,7 +61,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	}
 }
 
-// Nobody comes back to a conversation without a name, so nothing of it is told.
+// A conversation without an id ends with its prompt, so nothing is reported of it.
 func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -72,8 +72,8 @@ func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
 	assert.Empty(t, h.between)
 }
 
-// The executor reports the title that an agent often changes twice a second, and the last one
-// in any case. Its package acp tests the pace.
+// The executor reports an agent's frequent title changes twice a second, and the last one in any
+// case. Package acp tests the interval.
 func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -84,13 +84,13 @@ func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
 	assert.Less(t, len(h.between), 100, "a hundred reports would take 50 s")
 }
 
-// What is told between two turns, and in the next one, comes in its order.
+// Reports between two turns come before those of the next turn.
 func TestTheNextTurnComesAfterWhatWasToldBefore(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	for i := range 20 {
 		p := prompt(t, "choosy", "later 50")
-		p.CWD, p.Launch.Root = "/", "/" // the same agent
+		p.CWD, p.Launch.Root = "/", "/" // so that the agent is the same
 		p.TaskID = "task-" + strings.Repeat("i", i+1)
 		require.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
 	}

@@ -53,8 +53,8 @@ func TestAnAgentHasAnAddressOpened(t *testing.T) {
 	assert.Equal(t, []string{`{"approval_id":"a1"}`}, h.data("elicitation_done"))
 }
 
-// An agent whose turn is to end is told so before it is told that nobody answers what it
-// has asked: else it goes on without that.
+// A cancelled turn reaches the agent before the missing answer to its question: otherwise the
+// agent would go on without the answer.
 func TestATurnIsCancelledBeforeItsQuestionIs(t *testing.T) {
 	for name, decide := range map[string]func(context.Context) (catalog.RequestPermissionResult, error){
 		"the executor is told first": func(ctx context.Context) (catalog.RequestPermissionResult, error) {
@@ -81,8 +81,8 @@ func TestATurnIsCancelledBeforeItsQuestionIs(t *testing.T) {
 	}
 }
 
-// Somebody has opened the address without answering, and the agent says that all
-// is done: nobody is asked any more.
+// The agent reports that the task at an address is done, although the user has not answered: the
+// question is closed.
 func TestAnAddressThatIsDoneNeedsNoAnswer(t *testing.T) {
 	p := prompt(t, "plain", "linkdone")
 	asked := filepath.Join(p.CWD, "asked")

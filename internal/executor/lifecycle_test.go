@@ -45,8 +45,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// An agent that hangs before it has the prompt has nothing to cancel: it is
-// ended without the time that a cancel would get. An id of the agent's in our answer to it is
+// An agent that hangs before it has the prompt has nothing to cancel: it is ended without the
+// grace of a cancel. A request id of the agent that looks like a prompt, in the answer to it, is
 // no prompt.
 func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
 	for _, kind := range []string{"silent", "forger"} {
@@ -95,7 +95,7 @@ func TestPromptsOfASessionFollowEachOther(t *testing.T) {
 	second.TaskID, second.Prompt = "task-2", "turn"
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, second) }()
-	meanwhile := first // a whole prompt of another session: time enough for the second, if it did not wait
+	meanwhile := first // a prompt of another session: takes long enough for a second that does not wait
 	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
 	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "that the second is on its way")
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, meanwhile).Status)

@@ -21,8 +21,7 @@ func release(t *testing.T, x *executor.Executor, session string) catalog.Release
 	return r
 }
 
-// Whatever an agent can do about its sessions, a conversation goes on when its
-// agent was ended for want of prompts.
+// A conversation goes on after its idle agent was ended, whatever session methods the agent has.
 func TestAConversationGoesOnAfterItsAgentWasReleased(t *testing.T) {
 	for kind, resumed := range map[string]string{
 		"resume": `{"session_id":"native-1","resumed":true}`, "load": `{"session_id":"native-1","resumed":true}`,

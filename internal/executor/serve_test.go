@@ -23,7 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// serveInherited is an executor process.
+// serveInherited runs an executor process.
 func serveInherited() {
 	link, err := executor.Inherited()
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// told are the reports of a session's settings, in order.
+// told returns the reports of a session's settings, in order.
 func told(t *testing.T, h *hub) (list []catalog.Session) {
 	t.Helper()
 	for _, raw := range h.data(catalog.EventSession) {
@@ -29,7 +29,7 @@ func told(t *testing.T, h *hub) (list []catalog.Session) {
 	return list
 }
 
-// now is what all reports of a session's settings come to.
+// now returns the settings after all reports.
 func now(t *testing.T, h *hub) (now catalog.Session) {
 	t.Helper()
 	for _, s := range told(t, h) {
@@ -119,7 +119,7 @@ func TestSettingsAreWhatTheAgentConfirms(t *testing.T) {
 			modes := h.data("mode")
 			assert.Contains(t, modes[len(modes)-1], `{"current":"code","available":["ask","code"]`)
 
-			p.TaskID = "task-2" // nothing is set again
+			p.TaskID = "task-2" // no setting changes again
 			before := len(h.text())
 			execute(t, x, p)
 			if kind == "choosy-older" {
@@ -166,7 +166,7 @@ func TestWhatAnAgentDoesNotHaveFailsThePrompt(t *testing.T) {
 	}
 }
 
-// That an agent was not set to what people want of it is told, once for each model.
+// A setting that the agent cannot apply is reported, once for each model.
 func TestAModelThatCannotBeSetIsTold(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -187,7 +187,7 @@ func TestAModelThatCannotBeSetIsTold(t *testing.T) {
 	}, said)
 }
 
-// A plain command is set to nothing.
+// A plain command has no settings.
 func TestACommandThatCannotBeSetSaysSo(t *testing.T) {
 	h := newHub()
 	h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}
@@ -199,7 +199,7 @@ func TestACommandThatCannotBeSetSaysSo(t *testing.T) {
 	assert.Equal(t, `fake is a plain command, which is started as it is configured, without the model "big" and the option "fast"`, h.errors[0].Error.Message)
 }
 
-// What Duet does for every agent is asked of none.
+// No agent gets a mode that Duet itself implements.
 func TestDuetsOwnModesAreNoAgents(t *testing.T) {
 	for _, mode := range []string{"", catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass} {
 		h := newHub()
@@ -212,7 +212,7 @@ func TestDuetsOwnModesAreNoAgents(t *testing.T) {
 	}
 }
 
-// Claude offers no bypassPermissions where it runs as root.
+// claude offers no bypassPermissions when it runs as root.
 func TestWhoAsksForAModeOfDuetsDoesNotWantAPlan(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -232,7 +232,7 @@ func TestTheAgentGoesOnInItsMode(t *testing.T) {
 	assert.Contains(t, h.text(), "[mode code]")
 
 	h = newHub()
-	h.context.AgentMode = "gone" // since its program is another version
+	h.context.AgentMode = "gone" // because its program is another version
 	x = newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
 

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// silences are what was told of the agent's silence.
+// silences returns the reports of the agent's silence.
 func (h *hub) silences(t *testing.T) (all []catalog.Silence) {
 	t.Helper()
 	for _, data := range h.data(catalog.EventSilence) {

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// asksFor has an agent send lines, and returns what the hub was asked.
+// asksFor makes an agent send lines, and returns the hub that recorded the questions.
 func asksFor(t *testing.T, lines ...string) *hub {
 	t.Helper()
 	h := newHub()
@@ -35,8 +35,7 @@ func telling(update string) string {
 	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + update + `}}`
 }
 
-// What a tool is called is what the agent calls it, or what its kind is
-// called; its title is for people.
+// The name of a tool is the agent's name, or the name of its kind. The title is text for users.
 func TestATitleNamesNoTool(t *testing.T) {
 	for call, want := range map[string]struct {
 		name   string
@@ -68,8 +67,7 @@ func TestATitleNamesNoTool(t *testing.T) {
 	assert.False(t, h.asked[0].NameByKind)
 }
 
-// Rules see each file that people are shown a change of, also where it was told
-// of before.
+// Rules match each file in a diff that the user sees, also in diffs of earlier updates.
 func TestAQuestionTouchesWhatItsDiffsTouch(t *testing.T) {
 	h := asksFor(t,
 		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
@@ -101,7 +99,7 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 	assert.Equal(t, []string{"PERMISSION_FAILED"}, h.codes())
 }
 
-// What the agent says is what the hub gets, byte for byte.
+// The hub gets the input of the agent byte for byte.
 func TestAnInputComesThroughAsItIs(t *testing.T) {
 	for _, input := range []string{
 		`{"command":"a","Command":"b"}`, `{"command":"a","command":"b"}`, `{"n":1e400,"m":12345678901234567890,"x":"\ud800"}`, `{"command":["/bin/bash","-lc","ls"]}`,
@@ -112,8 +110,8 @@ func TestAnInputComesThroughAsItIs(t *testing.T) {
 	}
 }
 
-// A tool that the agent has told of by its kind alone gives a file that is
-// written without leave no other name.
+// A tool whose kind the agent has reported gives no other name to a file that is written without
+// permission.
 func TestAKindIsNoNameOfWhatIsNotAsked(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

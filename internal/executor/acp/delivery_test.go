@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What shows that an agent goes on from an answer, and what does not.
+// Events that prove that an agent goes on from an answer, and events that do not.
 func TestWhatShowsThatAnAnswerIsTaken(t *testing.T) {
 	yes := acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Selected, OptionID: "yes"}}
 	body, err := json.Marshal(yes)

@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// Errors of real agents, as they came.
+// Error texts of real agents.
 func TestAnErrorOfAnAgentSaysWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  acp.Error

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// complaints are what a process wrote to its stderr.
+// complaints is the stderr of a process.
 type complaints struct {
 	came chan struct{}
 	mu   sync.Mutex // guards text
@@ -40,8 +40,7 @@ func (c *complaints) say(text string) {
 	}
 }
 
-// watched is a turn that is watched for 5 s, or 30 s in a tool, and what was told
-// of its silence.
+// watched is a turn with a silence limit of 5 s, or 30 s in a tool, and the reported silences.
 type watched struct {
 	*silenceWatch
 	stderr   complaints
@@ -113,7 +112,7 @@ func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
 		w.Sign()
 		pass(together)
 		w.stderr.say("API error 500\n")
-		w.Sign() // which was said before that, and came by another pipe
+		w.Sign() // written before the complaint, on another pipe
 		pass(5100 * time.Millisecond)
 		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(2 * together), Note: "API error 500\n"}}, w.told())
 		for range 10 {
@@ -132,7 +131,7 @@ func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
 	})
 }
 
-// A retry is no sign of life: its note is part of the silence.
+// A retry is no activity: its note is part of the silence.
 func TestRetriesDoNotEndASilence(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		pass(3 * time.Second)

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// A witness is a hub that keeps what it is told.
+// A witness is a hub that records reports.
 type witness struct {
 	task.Hub
 	reports []catalog.ReportMessageParams
