@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
 
-// A client is told which block of its own prompt is wrong: it knows of no content.
+// An error names the wrong block of the client's own prompt.
 func TestAWrongBlockIsThatOfThePrompt(t *testing.T) {
 	image := json.RawMessage(`{"type":"image","mimeType":"image/png","data":"<"}`)
 	text := json.RawMessage(`{"type":"text","text":"x"}`)

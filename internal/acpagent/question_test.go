@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// answering is a client that answers each request alike.
+// answering is a client that gives the same answer to each request.
 type answering struct {
 	answer string
 	method string
@@ -71,7 +71,7 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
-// Only what the agent offers is offered, each of a kind that clients know.
+// Only the agent's options are offered, each with a kind of the protocol.
 func TestWhatIsOffered(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
 	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
@@ -99,8 +99,8 @@ func TestWhatAClientCannotShow(t *testing.T) {
 	}
 }
 
-// What a client cannot show is answered in words, by /inbox.
-// A change is described as a diff, a plan as its text, and an address as what it is.
+// A question that a client cannot show is answered as text, with /inbox. A change is described as
+// a diff, a plan as its text, and an address as such.
 func TestDescribed(t *testing.T) {
 	input := json.RawMessage(`{"a":1}`)
 	options := []domain.Option{{ID: "y", Name: "Yes"}, {ID: "n"}}
