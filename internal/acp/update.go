@@ -242,7 +242,7 @@ type TerminalUpdate struct {
 	Capabilities *WorkCapabilities `json:"capabilities,omitempty"`
 }
 
-// WorkCapabilities say what a client may ask of a terminal or a tool call.
+// WorkCapabilities are the requests that a client may send about a terminal or a tool call.
 type WorkCapabilities struct {
 	Cancel *Empty `json:"cancel,omitempty"`
 }

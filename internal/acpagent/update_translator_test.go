@@ -73,7 +73,7 @@ func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
 	assert.Equal(t, "a b ", text(append(translated(t, translator, delta, 1, piece("m", "a ")), translated(t, translator, delta, 2, piece("m", "b "))...)))
 	assert.Empty(t, translated(t, translator, whole, 3, message("m", "a b ")), "all of it was told")
 
-	// Pieces are left out: the rest waits for the whole.
+	// Pieces are missing: the rest waits for the whole message.
 	assert.Equal(t, "1 ", text(translated(t, translator, delta, 4, piece("n", "1 "))))
 	assert.Empty(t, translated(t, translator, "lagged", 5, `{"from_seq":4,"to_seq":5}`))
 	assert.Empty(t, translated(t, translator, delta, 6, piece("n", "3 ")))

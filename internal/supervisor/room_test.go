@@ -87,7 +87,7 @@ func testRoom(t *testing.T, s *Supervisor, m *memory) {
 	(<-more).Release() // the place of a dead one is free
 }
 
-// However many agents wait for a person, a command or a terminal has a place.
+// However many agents wait for a user, a command or a terminal gets a place.
 func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
 	inBubble(t, func(o *Options) { o.IdleAfter = 1000 * time.Hour }, testPlaceForCommands)
 }
@@ -130,7 +130,7 @@ func testEndWhileWaiting(t *testing.T, s *Supervisor, _ *memory) {
 		_, err := s.Acquire(context.Background(), foreign("x", "1"))
 		ended <- err
 	}()
-	synctest.Wait() // it waits
+	synctest.Wait() // it is blocked
 	closed(t, s)
 	assert.ErrorIs(t, <-ended, errClosed)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// filled returns a store with runs in as many threads, each with a message.
+// filled returns a store with a number of runs, each in its own thread and with a message.
 func filled(t testing.TB, runs int) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "duet.db"), store.Options{})
@@ -52,7 +52,7 @@ func filled(t testing.TB, runs int) *sqlite.Store {
 }
 
 func TestSessionsAreTheNewestThatAreAskedFor(t *testing.T) {
-	s := filled(t, 200) // of which 40 have failed and 40 were interrupted; 20 are archived
+	s := filled(t, 200) // 40 of them failed, 40 were interrupted, 20 are archived
 	yes, no := true, false
 	for _, c := range []struct {
 		name   string

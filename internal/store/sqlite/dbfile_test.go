@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// header begins a file with pages of 4096 bytes, as SQLite would.
+// header returns the beginning of a file with pages of 4096 bytes, like SQLite's.
 func header(pages, version byte) []byte {
 	head := make([]byte, 100)
 	copy(head, "SQLite format 3\x00")

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// database makes a file with a few rows in it and returns its bytes.
+// database makes a file with a few rows and returns its bytes.
 func database(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "duet.db")
@@ -95,14 +95,14 @@ func userVersion(t *testing.T, path string) (v int) {
 	return v
 }
 
-// A process that is killed leaves a log; the file alone is not all of it.
+// A killed process leaves a log; the file alone is incomplete.
 func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
 	for range 50 {
 		storetest.Write(t, s, storetest.AppendEvent("e"))
 	}
-	for _, suffix := range []string{"", "-wal"} { // as a kill would leave them
+	for _, suffix := range []string{"", "-wal"} { // the state after a kill
 		content, err := os.ReadFile(path + suffix)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path+".copy"+suffix, content, 0o600))

@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// What is asked at every change of a run looks at no run that has ended.
+// Queries at each change of a run scan no ended runs.
 func TestEndedRunsAreNotLookedAt(t *testing.T) {
 	s := openNew(t)
 	_, err := s.HasUnfinished(ctx, 1, 2)
@@ -26,7 +26,7 @@ func TestEndedRunsAreNotLookedAt(t *testing.T) {
 	}
 }
 
-// What failed before a run is not looked at.
+// The query for later failures scans no failures before a run.
 func TestOlderFailuresAreNotLookedAt(t *testing.T) {
 	s := openNew(t)
 	_, err := s.RunsFailedWith(ctx, domain.CodeStoreFull, 7)
@@ -38,7 +38,7 @@ func TestOlderFailuresAreNotLookedAt(t *testing.T) {
 	assert.NotContains(t, plan, "TEMP B-TREE", "they come in order")
 }
 
-// What is asked of a thread's questions looks at none that waits elsewhere.
+// Queries for a thread's open questions scan no questions of other threads.
 func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
 	s := openNew(t)
 	_, err := s.PendingInThread(ctx, 1)
@@ -54,7 +54,7 @@ func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
 	}
 }
 
-// planOf is how SQLite answers a query.
+// planOf returns SQLite's plan for a query.
 func planOf(t *testing.T, s *Store, query string) string {
 	t.Helper()
 	var plan []string

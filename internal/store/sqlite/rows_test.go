@@ -41,8 +41,7 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 	assert.Equal(t, "task-12345", domain.TaskName(12345))
 }
 
-// Rows as earlier programs wrote them, who kept what executors and clients sent
-// without reading it.
+// Rows of earlier programs, which stored data of executors and clients without parsing it.
 func TestValuesThatEarlierProgramsWroteAreRead(t *testing.T) {
 	s := openNew(t)
 	th := storetest.NewThread(t, s, "")

@@ -26,7 +26,7 @@ func execute(t *testing.T, path, statements string) {
 	require.NoError(t, err)
 }
 
-// The headings of schema.sql name every object that SQLite makes of it.
+// The headings of schema.sql name every object that SQLite creates from it.
 func TestSchema(t *testing.T) {
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "duet.db"))
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestASchemaInALog(t *testing.T) {
 	require.NoError(t, err)
 	left := filepath.Join(t.TempDir(), "duet.db")
 	before := make(map[string][]byte)
-	for _, suffix := range []string{"", "-wal"} { // as a kill leaves them
+	for _, suffix := range []string{"", "-wal"} { // the state after a kill
 		before[suffix], err = os.ReadFile(path + suffix)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(left+suffix, before[suffix], 0o600))

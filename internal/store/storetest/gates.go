@@ -39,7 +39,7 @@ func testALoopIsFoundByEachOfItsRuns(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Equal(t, []domain.GateLoop{l}, checked)
 
-	// With their conversation they are gone.
+	// Deleting the conversation deletes its loops.
 	Write(t, s, func(tx store.Tx) error { return tx.DeleteRuns(thread.ID, 0) })
 	_, err = s.GateLoop(ctx, first.ID)
 	require.ErrorIs(t, err, store.ErrNotFound)

@@ -9,8 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// An Opener opens the store that is kept in a directory, and makes it if there
-// is none.
+// An Opener opens the store in a directory, and creates a missing one.
 type Opener func(ctx context.Context, dir string, opts store.Options) (store.Store, error)
 
 // Run runs the tests on the kind of store that open opens.

@@ -24,7 +24,7 @@ func nameOf(e domain.Event) string {
 	return m.Key
 }
 
-// AppendEvent is a change that appends an event with that name.
+// AppendEvent returns a change that appends an event with that name.
 func AppendEvent(name string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		_, err := tx.Append(named(name))
@@ -32,7 +32,7 @@ func AppendEvent(name string) func(store.Tx) error {
 	}
 }
 
-// RequireGapless requires as many events, with the numbers from 1 on.
+// RequireGapless requires a number of events, numbered from 1 without gaps.
 func RequireGapless(t *testing.T, events []domain.Event, want int) {
 	t.Helper()
 	require.Len(t, events, want)

@@ -67,8 +67,7 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	assert.EqualValues(t, kept+1, last)
 }
 
-// Operations of one batch: what fails takes nothing with it, and leaves
-// nothing.
+// In a batch, a failing operation affects no other, and leaves no changes.
 func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 	s := k.openNew(t)
 	begun, release := Held(s)
@@ -157,13 +156,13 @@ func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 	assert.Len(t, order, 3, "a change without events announces nothing")
 }
 
-// A change is in the database before anything else knows of it: who reads it so early
-// goes on when all do, or at the end of the context.
+// A commit is readable before it is announced. A reader that sees it so early waits for the
+// announcement, or for the end of its context.
 func testWhoReadsAChangeGoesOnWhenAllIsTold(t *testing.T, k kind) {
 	var s store.Store
 	order := make(chan string, 10)
 	read := make(chan struct{})
-	moment := func() { // long enough for a read that waits for nothing
+	moment := func() { // long enough for a read that does not wait
 		select {
 		case <-read:
 		case <-time.After(50 * time.Millisecond):
@@ -212,7 +211,7 @@ func testWriteReturnsWhenItsContextEnds(t *testing.T, k kind) {
 	require.ErrorIs(t, s.Write(ended, AppendEvent("late")), context.Canceled)
 	release()
 	Write(t, s, AppendEvent("next"))
-	RequireGapless(t, AllEvents(t, s), 2) // it was made nevertheless, as documented
+	RequireGapless(t, AllEvents(t, s), 2) // the change was committed, as documented
 }
 
 func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
