@@ -133,7 +133,7 @@ func TestCall(t *testing.T) {
 }
 
 // When the context of a call ends, the agent gets a cancel request.
-func TestCallIsTakenBack(t *testing.T) {
+func TestCallIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWitness()
 		ctx, cancel := context.WithCancel(t.Context())

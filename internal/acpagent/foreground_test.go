@@ -181,7 +181,7 @@ func newIdleStage(t *testing.T) *stage {
 }
 
 // The client gets the message and the response to its prompt when the run begins.
-func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
+func TestPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
 	s.status("run-1", "starting", "")
@@ -225,7 +225,7 @@ func TestMetaOfAPrompt(t *testing.T) {
 }
 
 // A waiting prompt that another client edits is inserted with its new text.
-func TestAPromptIsEditedWhileItWaits(t *testing.T) {
+func TestWaitingPromptIsEdited(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
 	s.event("queue_changed", `{"session_id":"run-1","order":["run-1"]}`)
@@ -246,7 +246,7 @@ func TestAPromptIsEditedWhileItWaits(t *testing.T) {
 }
 
 // The response to a prompt whose run ends before it begins is an error.
-func TestAPromptThatNeverBegins(t *testing.T) {
+func TestPromptThatNeverBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
 	s.status("run-1", "starting", "")
@@ -270,7 +270,7 @@ func TestAPromptThatNeverBegins(t *testing.T) {
 }
 
 // session/cancel ends every run of the session, the last one first.
-func TestCancelEndsAllOfASession(t *testing.T) {
+func TestCancelEndsAllRuns(t *testing.T) {
 	s := newStage(t, map[string]string{
 		conversation: `{"id":"waits","thread_id":"t","parent_session_id":"gone","state":"queued","agent":"a"}`,
 		"gone":       `{"id":"gone","thread_id":"t","parent_session_id":"runs","state":"cancelled","agent":"a"}`,
@@ -287,7 +287,7 @@ func TestCancelEndsAllOfASession(t *testing.T) {
 }
 
 // session/close answers when the runs have ended, and ends the background work.
-func TestCloseEndsAllOfASession(t *testing.T) {
+func TestCloseEndsAllWork(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
 	const background = `"background":[{"type":"_duet_process","processId":"42"}]}`
 	s.update(`{"sessionUpdate":"state_update","state":"running",` + background)
@@ -373,7 +373,7 @@ func TestBackgroundWork(t *testing.T) {
 }
 
 // A client can stop a background task that an update marks as cancellable.
-func TestABackgroundTaskIsCancelled(t *testing.T) {
+func TestBackgroundTaskIsCancelled(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","capabilities":{"cancel":{}}}`)

@@ -72,7 +72,7 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 }
 
 // Only the agent's options are offered, each with a kind of the protocol.
-func TestWhatIsOffered(t *testing.T) {
+func TestOfferedOptions(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
 	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestWhatIsOffered(t *testing.T) {
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
 }
 
-func TestWhatAClientCannotShow(t *testing.T) {
+func TestQuestionsThatTheClientCannotShow(t *testing.T) {
 	var none acp.ClientCapabilities
 	for _, c := range []struct {
 		q    wire.Approval
@@ -114,7 +114,7 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-func TestAnswersInWords(t *testing.T) {
+func TestTextAnswers(t *testing.T) {
 	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, Options: []domain.Option{{ID: "y", Name: "Go on", Kind: "allow_once"}, {ID: "n", Name: "Stop", Kind: "reject_once"}}}}
 	person := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}}
 	for _, c := range []struct {

@@ -63,7 +63,7 @@ func hubOf(t *testing.T) *client.Client {
 }
 
 // After a client disconnects in the middle of a turn, no goroutine and no request is left.
-func TestAClientThatGoesLeavesNothingBehind(t *testing.T) {
+func TestDisconnectLeavesNothingBehind(t *testing.T) {
 	hub := hubOf(t)
 	near, far := server.Pipe()
 	served := make(chan error, 1)

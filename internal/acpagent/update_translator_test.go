@@ -52,7 +52,7 @@ func asJSON(t *testing.T, updates []any) (list []string) {
 	return list
 }
 
-func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
+func TestMessageIsSentOnceInOrder(t *testing.T) {
 	const delta, whole = "message_delta", "conversation_updated"
 	text := func(updates []string) string {
 		var b strings.Builder
@@ -119,7 +119,7 @@ func TestLateTextOfAMessage(t *testing.T) {
 	assert.Equal(t, chunk(", two"), late(translator, 11, "one, two"))
 }
 
-func TestWhatWasToldAgainIsNotToldByItsEvent(t *testing.T) {
+func TestReplayedEventIsNotRepeated(t *testing.T) {
 	translator := newTranslator()
 	translator.Since = 10
 	translatedEntry(t, translator, `{"session_id":"s","event_type":"message","role":"assistant","key":"m","content":"x","is_completed":true,"seq":12}`)
@@ -131,7 +131,7 @@ func TestWhatWasToldAgainIsNotToldByItsEvent(t *testing.T) {
 }
 
 // A client already has its own prompt, but not those of other clients.
-func TestPromptsOfOthersAreTold(t *testing.T) {
+func TestPromptsOfOtherClientsAreSent(t *testing.T) {
 	translator := newTranslator()
 	const prompt = `"event_type":"message","role":"user","message_id":"m","content":"hello"}`
 	assert.Empty(t, translated(t, translator, "conversation_updated", 1, `{"session_id":"ours",`+prompt))
@@ -252,7 +252,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-func TestContentInKindOrInWords(t *testing.T) {
+func TestContentAsBlockOrText(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"image","data":"Ynl0ZXMgb2YgaQ==","mimeType":"image/png"}}`,

@@ -23,7 +23,7 @@ func one(t *testing.T, text string) *client {
 	return c
 }
 
-func TestTextAlone(t *testing.T) {
+func TestTextOnly(t *testing.T) {
 	c := one(t, "quiet, please")
 	assert.Contains(t, c.shape(), "call:edit", "quiet, as people write it")
 	c = one(t, "QUIET.")

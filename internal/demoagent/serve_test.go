@@ -273,7 +273,7 @@ func (c *client) shape() string {
 	return strings.Join(kinds, " ")
 }
 
-func TestATurnWithoutKeywords(t *testing.T) {
+func TestTurnWithoutKeywords(t *testing.T) {
 	for name, caps := range map[string]acp.ClientCapabilities{"through the client": everything, "by itself": {}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -302,7 +302,7 @@ func TestATurnWithoutKeywords(t *testing.T) {
 
 // A background task of a turn is an open tool call until it ends. Then an agent-initiated turn
 // begins.
-func TestATaskInTheBackground(t *testing.T) {
+func TestBackgroundTask(t *testing.T) {
 	c := start(t, demoagent.Options{}, everything)
 	id := c.session(t.TempDir())
 	c.turn(id, "quiet background")
@@ -359,7 +359,7 @@ func TestPermissionAnswers(t *testing.T) {
 	})
 }
 
-func TestAHumanChangesTheInput(t *testing.T) {
+func TestChangedInputIsApplied(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, demoagent.Options{}, everything)
 	c.answers(func(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
@@ -428,7 +428,7 @@ func TestModes(t *testing.T) {
 	assert.Zero(t, c.asked())
 }
 
-func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
+func TestServeEndsWithItsInput(t *testing.T) {
 	for _, text := range []string{"hang", "default", "slow", "quiet stream:1000000@1", "ask"} {
 		t.Run(text, func(t *testing.T) {
 			hung := make(chan struct{})
@@ -452,7 +452,7 @@ func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
 }
 
 // Serve returns even if the client reads nothing.
-func TestItEndsAlsoWhenNobodyReads(t *testing.T) {
+func TestServeEndsWithUnreadOutput(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ends := make(chan error, 1)

@@ -207,7 +207,7 @@ func TestContinueAfterACrashDoesNotCrashAgain(t *testing.T) {
 }
 
 // Of two permissions, the second is asked again, not the first.
-func TestContinueInTheMiddle(t *testing.T) {
+func TestContinueSecondPermission(t *testing.T) {
 	c := start(t, demoagent.Options{}, everything)
 	id := c.session(t.TempDir())
 	asked := 0
@@ -225,7 +225,7 @@ func TestContinueInTheMiddle(t *testing.T) {
 	assert.Equal(t, map[string]any{"command": "echo 2"}, c.asks()[0].ToolCall.RawInput)
 }
 
-func TestALongSessionKeepsASmallFile(t *testing.T) {
+func TestLongSessionHasASmallFile(t *testing.T) {
 	state := t.TempDir()
 	c := start(t, demoagent.Options{StateDir: state}, everything)
 	id := c.session(t.TempDir())
@@ -246,7 +246,7 @@ func TestALongSessionKeepsASmallFile(t *testing.T) {
 	assert.Equal(t, 50, prompts)
 }
 
-func TestItWorksWhereNothingCanBeWritten(t *testing.T) {
+func TestReadOnlyDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	c := start(t, demoagent.Options{StateDir: filepath.Join(file, "state")}, everything)

@@ -289,7 +289,7 @@ func (c *client2) all() []string {
 }
 
 // Each keyword has the same effect in version 2 as in version 1.
-func TestWordsInVersion2(t *testing.T) {
+func TestKeywordsInVersion2(t *testing.T) {
 	type words = map[string]string
 	const hello = "text message-1-0: Hello from the demo agent. You asked: "
 	all := words{

@@ -14,7 +14,7 @@ import (
 
 // An agent whose command runs on after its turn is only released with Force. The hub then learns
 // that the command has ended.
-func TestAnAgentThatRunsACommandInTheBackground(t *testing.T) {
+func TestBackgroundCommandKeepsAgent(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "runs")

@@ -40,7 +40,7 @@ func (h *hub) titled(title string) bool {
 }
 
 // Updates after a turn are reported while no prompt runs.
-func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
+func TestReportsBetweenTurns(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "choosy", "later 1 gate")
@@ -62,7 +62,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 }
 
 // A conversation without an id ends with its prompt, so nothing is reported of it.
-func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
+func TestNoReportsWithoutAConversation(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "choosy", "later 1000")
@@ -74,7 +74,7 @@ func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
 
 // The executor reports an agent's frequent title changes twice a second, and the last one in any
 // case. Package acp tests the interval.
-func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
+func TestFrequentTitlesAreLimited(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	execute(t, x, prompt(t, "choosy", "later 5000"))
@@ -85,7 +85,7 @@ func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
 }
 
 // Reports between two turns come before those of the next turn.
-func TestTheNextTurnComesAfterWhatWasToldBefore(t *testing.T) {
+func TestNextTurnFollowsEarlierReports(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	for i := range 20 {

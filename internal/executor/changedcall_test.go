@@ -20,7 +20,7 @@ import (
 
 // The hub is asked again when the agent changes the tool call before the answer reaches it, even
 // if the answer is already on its way. A denial stands.
-func TestAChangedToolCallIsAskedAgain(t *testing.T) {
+func TestChangedToolCallIsAskedAgain(t *testing.T) {
 	const update = `changing {"sessionUpdate":"tool_call_update","toolCallId":"c1",`
 	for name, c := range map[string]struct {
 		update string
@@ -78,7 +78,7 @@ func (h *hub) latest() catalog.RequestPermissionParams {
 }
 
 // The hub is asked again at once, and it closes the earlier request itself.
-func TestAnOpenQuestionFollowsItsToolCall(t *testing.T) {
+func TestOpenQuestionFollowsItsToolCall(t *testing.T) {
 	h := newHub()
 	again := make(chan struct{})
 	p := prompt(t, "plain", `changing {"sessionUpdate":"tool_call_update","toolCallId":"c1","kind":"switch_mode","rawInput":{"plan":"1. all"}}`)
@@ -100,7 +100,7 @@ func TestAnOpenQuestionFollowsItsToolCall(t *testing.T) {
 }
 
 // An agent that changes its call without end has at most two requests open.
-func TestARestlessAgentHasFewRequestsOpen(t *testing.T) {
+func TestOpenRequestsPerCallAreLimited(t *testing.T) {
 	h := newHub()
 	var updates, open atomic.Int64
 	updated := make(chan struct{})

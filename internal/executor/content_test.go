@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
+func TestPromptContentFollowsCapabilities(t *testing.T) {
 	text := "hello"
 	image := catalog.ContentBlock{Type: "image", MIMEType: "image/png", Data: "AAEC", URI: "file:///a.png"}
 	audio := catalog.ContentBlock{Type: "audio", MIMEType: "audio/wav", Data: "AAEC"}
@@ -53,7 +53,7 @@ func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
+func TestContentOtherThanTextIsReported(t *testing.T) {
 	chunk := func(content string) string {
 		return telling(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":` + content + `}`)
 	}
@@ -88,7 +88,7 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 	assert.Contains(t, results[1], `\u001b[32mPASS`, "what steers a terminal is kept: views decide")
 }
 
-func TestOpencodesTodosAreAPlan(t *testing.T) {
+func TestOpencodeTodosAreAPlan(t *testing.T) {
 	h := asksFor(t,
 		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"todowrite","rawInput":{}}`),
 		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"in_progress","title":"todowrite","rawInput":{"todos":[{"content":"Look","status":"in_progress","priority":"high","id":"1"}]}}`),

@@ -15,7 +15,7 @@ import (
 )
 
 // The SDK's own example is a third-party agent.
-func TestTheExampleAgent(t *testing.T) {
+func TestSDKExampleAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a turn of it takes 5 s")
 	}

@@ -222,13 +222,13 @@ func newExecutor(t *testing.T, h *hub, opts executor.Options) *executor.Executor
 	x := executor.New(h, opts)
 	t.Cleanup(func() {
 		x.Close(context.Background())
-		requireNobody(t, h)
+		requireNoProcess(t, h)
 	})
 	return x
 }
 
-// requireNobody requires that no process carries a mark that the hub received.
-func requireNobody(t *testing.T, h *hub) {
+// requireNoProcess requires that no process carries a mark that the hub received.
+func requireNoProcess(t *testing.T, h *hub) {
 	t.Helper()
 	var marks []string
 	for _, data := range h.data(catalog.EventProcess) {

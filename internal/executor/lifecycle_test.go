@@ -48,7 +48,7 @@ func TestShutdown(t *testing.T) {
 // An agent that hangs before it has the prompt has nothing to cancel: it is ended without the
 // grace of a cancel. A request id of the agent that looks like a prompt, in the answer to it, is
 // no prompt.
-func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
+func TestAgentWithoutPromptIsEndedAtOnce(t *testing.T) {
 	for _, kind := range []string{"silent", "forger"} {
 		t.Run(kind, func(t *testing.T) { endedWithoutThePrompt(t, kind) })
 	}
@@ -72,7 +72,7 @@ func endedWithoutThePrompt(t *testing.T, kind string) {
 	}
 }
 
-func TestWhatCannotBeServed(t *testing.T) {
+func TestInvalidPrompts(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "hang")
@@ -85,7 +85,7 @@ func TestWhatCannotBeServed(t *testing.T) {
 	assert.ErrorContains(t, err, "launch")
 }
 
-func TestPromptsOfASessionFollowEachOther(t *testing.T) {
+func TestPromptsOfASessionAreSequential(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	first := prompt(t, "plain", "hang")

@@ -129,7 +129,7 @@ func deltaOf(r catalog.ReportMessageParams) string {
 }
 
 // With any agent's signals, its work after the turn is a turn of its own.
-func TestAnAgentGoesOnByItself(t *testing.T) {
+func TestAgentInitiatedTurns(t *testing.T) {
 	const answer = `answer {"outcome":{"outcome":"selected","optionId":"y"}}`
 	for name, c := range map[string]struct {
 		styles string
@@ -182,7 +182,7 @@ func TestAnAgentGoesOnByItself(t *testing.T) {
 
 // A tool call that is open when its turn ends is background work: the agent is not released.
 // Later updates of it belong to its task, and begin no turn.
-func TestAToolCallThatEndsAfterItsTurn(t *testing.T) {
+func TestToolCallEndsAfterItsTurn(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "leaves")
@@ -254,7 +254,7 @@ func (h *hub) inBackground() []domain.BackgroundTask {
 }
 
 // Updates after the answer to the prompt all belong to the next turn, in order.
-func TestNothingIsLostBetweenTwoTurns(t *testing.T) {
+func TestUpdatesBetweenTurnsAreKept(t *testing.T) {
 	h := newHub()
 	var x *executor.Executor
 	p := prompt(t, "plain", "own flood")
@@ -271,7 +271,7 @@ func TestNothingIsLostBetweenTwoTurns(t *testing.T) {
 }
 
 // An agent-initiated turn is cancelled like a prompted one.
-func TestAnAgentThatWorksByItselfIsStopped(t *testing.T) {
+func TestAgentInitiatedTurnIsCancelled(t *testing.T) {
 	h := newHub()
 	var x *executor.Executor
 	p := prompt(t, "plain", "own works")
@@ -291,7 +291,7 @@ func TestAnAgentThatWorksByItselfIsStopped(t *testing.T) {
 }
 
 // If the hub begins no task, the agent's output is still read, and the hub is not asked again.
-func TestAHubThatBeginsNoTurn(t *testing.T) {
+func TestRefusedAgentInitiatedTurn(t *testing.T) {
 	h := newHub()
 	h.begin = func(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 		return catalog.BeginTurnResult{}, errors.New("no")

@@ -17,7 +17,7 @@ import (
 
 // A plan is shown as its text, wherever the agent puts it. The requests are copied from real
 // agents.
-func TestAPlanIsTheTextThatItIs(t *testing.T) {
+func TestPlanIsShownAsText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.md")
 	require.NoError(t, os.WriteFile(file, []byte("1. from the file"), 0o600))
 	const content = `"content":[{"type":"content","content":{"type":"text","text":"1. shown"}}]`
@@ -53,7 +53,7 @@ func TestAPlanIsTheTextThatItIs(t *testing.T) {
 }
 
 // An empty input in a request does not replace the earlier input.
-func TestAnEmptyInputDoesNotHideWhatWasSaidBefore(t *testing.T) {
+func TestEmptyInputKeepsEarlierInput(t *testing.T) {
 	h := asksFor(t,
 		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"rm x"}}`),
 		asking(`{"toolCallId":"1","rawInput":{}}`))
@@ -62,7 +62,7 @@ func TestAnEmptyInputDoesNotHideWhatWasSaidBefore(t *testing.T) {
 }
 
 // A turn that ends after a denial reports that the agent did not do the task.
-func TestADenialThatEndsTheTurn(t *testing.T) {
+func TestTurnEndedByDenial(t *testing.T) {
 	for word, want := range map[string]int{
 		"deny-cancelled": 1, // codex-acp: nothing more comes, and stopReason is cancelled
 		"deny-end":       1, // codex-acp: no more updates, and stopReason is cancelled

@@ -22,7 +22,7 @@ func release(t *testing.T, x *executor.Executor, session string) catalog.Release
 }
 
 // A conversation goes on after its idle agent was ended, whatever session methods the agent has.
-func TestAConversationGoesOnAfterItsAgentWasReleased(t *testing.T) {
+func TestConversationContinuesAfterRelease(t *testing.T) {
 	for kind, resumed := range map[string]string{
 		"resume": `{"session_id":"native-1","resumed":true}`, "load": `{"session_id":"native-1","resumed":true}`,
 		"plain": `{"session_id":"native-1","primed":true}`,
@@ -48,7 +48,7 @@ func TestAConversationGoesOnAfterItsAgentWasReleased(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatWorksIsNotReleased(t *testing.T) {
+func TestWorkingAgentIsNotReleased(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	assert.True(t, release(t, x, "nobody").Released)

@@ -62,10 +62,10 @@ func Inherited() (net.Conn, error) {
 // gone they are killed at once. It sets the options EditorFiles and Exit.
 func Serve(ctx context.Context, conn net.Conn, opts Options) error {
 	// The hub may call before the executor can answer, which needs the link.
-	held := &heldConn{Conn: conn, ready: make(chan struct{})}
-	var link server.Transport = held
+	gated := &gatedConn{Conn: conn, ready: make(chan struct{})}
+	var link server.Transport = gated
 	if c, ok := conn.(*net.UnixConn); ok {
-		link = heldSender{held, socket.Sender{UnixConn: c}}
+		link = gatedSender{gated, socket.Sender{UnixConn: c}}
 	}
 	hub := &struct {
 		catalog.Daemon
@@ -78,7 +78,7 @@ func Serve(ctx context.Context, conn net.Conn, opts Options) error {
 	catalogrpc.RegisterExecutor(reg, x)
 	rpc = server.New(reg, LinkOptions(opts.Logger)).Connect(ctx, link, frame.NDJSON)
 	hub.Daemon, hub.EditorFiles = catalogrpc.Daemon(rpc), catalogrpc.EditorFiles(rpc)
-	close(held.ready)
+	close(gated.ready)
 
 	<-rpc.Stopping()
 	dead, cancel := context.WithCancel(context.Background())
@@ -88,22 +88,22 @@ func Serve(ctx context.Context, conn net.Conn, opts Options) error {
 	return nil
 }
 
-// heldSender is a heldConn that can send terminals' descriptors.
-type heldSender struct {
-	*heldConn
+// gatedSender is a gatedConn that can send terminals' descriptors.
+type gatedSender struct {
+	*gatedConn
 	files socket.Sender
 }
 
 // WriteFile implements passfd.Sender.
-func (c heldSender) WriteFile(p []byte, f *os.File) (int, error) { return c.files.WriteFile(p, f) }
+func (c gatedSender) WriteFile(p []byte, f *os.File) (int, error) { return c.files.WriteFile(p, f) }
 
-// heldConn blocks reads until ready is closed.
-type heldConn struct {
+// gatedConn blocks reads until ready is closed.
+type gatedConn struct {
 	net.Conn
 	ready chan struct{}
 }
 
-func (c *heldConn) Read(p []byte) (int, error) {
+func (c *gatedConn) Read(p []byte) (int, error) {
 	<-c.ready
 	return c.Conn.Read(p)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-func TestTheAgentStaysForTheNextPrompt(t *testing.T) {
+func TestAgentIsReused(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "turn")
@@ -86,7 +86,7 @@ func TestResuming(t *testing.T) {
 // A message of the user without any later activity of the agent may never have reached the agent:
 // its executor may have died, or the run may have been stopped, right after the session was
 // opened.
-func TestAResumedAgentIsToldWhatItMayNotHaveSeen(t *testing.T) {
+func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 	said := func(role, content string) catalog.Message { return catalog.Message{Role: role, Content: content} }
 	for name, test := range map[string]struct {
 		messages  []catalog.Message
@@ -143,7 +143,7 @@ func TestModeAndModel(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(h.text(), "mode plan"), "it is set again if the agent left it, and only then")
 }
 
-func TestFilesStayInside(t *testing.T) {
+func TestFilesStayInWorkspace(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "files")
@@ -190,7 +190,7 @@ func TestAgentTerminals(t *testing.T) {
 
 	p := prompt(t, "plain", "leftover")
 	p.TaskID = "task-2"
-	execute(t, x, p) // requireNobody checks for it
+	execute(t, x, p) // requireNoProcess checks for it
 }
 
 func TestPausing(t *testing.T) {

@@ -52,7 +52,7 @@ func currentOptions(s catalog.Session) map[string]string {
 	return m
 }
 
-func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
+func TestSessionReports(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
@@ -78,7 +78,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	}, got.Commands, "told before the session was opened")
 }
 
-func TestAnAgentThatHasNoSettingsSaysSo(t *testing.T) {
+func TestAgentWithoutSettings(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	execute(t, x, prompt(t, "plain", "turn"))
@@ -88,7 +88,7 @@ func TestAnAgentThatHasNoSettingsSaysSo(t *testing.T) {
 	assert.Nil(t, all[0].Commands, "which are told later, if at all")
 }
 
-func TestSettingsAreWhatTheAgentConfirms(t *testing.T) {
+func TestSettingsAreConfirmedByTheAgent(t *testing.T) {
 	for kind, want := range map[string][]string{
 		"choosy":       {"[mode code]", "[llm alias]", "[thought high]", "[fast true]"},
 		"choosy-mode":  {"[mode code]", "[llm alias]", "[thought high]", "[fast true]"},
@@ -130,7 +130,7 @@ func TestSettingsAreWhatTheAgentConfirms(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentDoesNotHaveFailsThePrompt(t *testing.T) {
+func TestUnknownSettingFailsThePrompt(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, mode, model string
 		options           map[string]string
@@ -167,7 +167,7 @@ func TestWhatAnAgentDoesNotHaveFailsThePrompt(t *testing.T) {
 }
 
 // A setting that the agent cannot apply is reported, once for each model.
-func TestAModelThatCannotBeSetIsTold(t *testing.T) {
+func TestIgnoredModelIsReported(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plainest", "turn")
@@ -188,7 +188,7 @@ func TestAModelThatCannotBeSetIsTold(t *testing.T) {
 }
 
 // A plain command has no settings.
-func TestACommandThatCannotBeSetSaysSo(t *testing.T) {
+func TestPlainCommandIgnoresSettings(t *testing.T) {
 	h := newHub()
 	h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}
 	h.context.Options = map[string]string{"fast": "true"}
@@ -200,7 +200,7 @@ func TestACommandThatCannotBeSetSaysSo(t *testing.T) {
 }
 
 // No agent gets a mode that Duet itself implements.
-func TestDuetsOwnModesAreNoAgents(t *testing.T) {
+func TestDuetModesAreNotSentToAgents(t *testing.T) {
 	for _, mode := range []string{"", catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass} {
 		h := newHub()
 		x := newExecutor(t, h, executor.Options{})
@@ -213,7 +213,7 @@ func TestDuetsOwnModesAreNoAgents(t *testing.T) {
 }
 
 // claude offers no bypassPermissions when it runs as root.
-func TestWhoAsksForAModeOfDuetsDoesNotWantAPlan(t *testing.T) {
+func TestDuetModeLeavesPlanMode(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "choosy-plan", "turn")
@@ -222,7 +222,7 @@ func TestWhoAsksForAModeOfDuetsDoesNotWantAPlan(t *testing.T) {
 	assert.Equal(t, "default", now(t, h).Mode.Current)
 }
 
-func TestTheAgentGoesOnInItsMode(t *testing.T) {
+func TestAgentKeepsItsMode(t *testing.T) {
 	h := newHub()
 	h.context.AgentMode = "code"
 	x := newExecutor(t, h, executor.Options{})
@@ -243,7 +243,7 @@ func TestTheAgentGoesOnInItsMode(t *testing.T) {
 	assert.Contains(t, h.text(), "[mode code]", "a session that is resumed may say nothing of its modes")
 }
 
-func TestTheAgentChangesItsSettings(t *testing.T) {
+func TestSettingsChangedByTheAgentAreReported(t *testing.T) {
 	for _, kind := range []string{"choosy", "choosy-mode"} {
 		h := newHub()
 		x := newExecutor(t, h, executor.Options{})

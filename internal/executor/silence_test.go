@@ -25,7 +25,7 @@ func (h *hub) silences(t *testing.T) (all []catalog.Silence) {
 	return all
 }
 
-func TestASilentAgentIsTold(t *testing.T) {
+func TestSilentAgentIsReported(t *testing.T) {
 	for words, want := range map[string]catalog.Silence{
 		"mutter": {Note: "API error 500, trying again"},
 		"retry":  {Note: "Reconnecting... 1/5: high demand"},

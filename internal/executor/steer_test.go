@@ -16,7 +16,7 @@ import (
 
 // An agent with steering receives messages while it works. Each message is reported before the
 // output that reacts to it. Other agents are not asked.
-func TestAnAgentIsToldSomethingWhileItWorks(t *testing.T) {
+func TestSteering(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, prompt string
 		outcome      string

@@ -53,7 +53,7 @@ func shell(t *testing.T, s *executor.Terminals, script string) string {
 }
 
 // A terminal's program that ends by itself gets no SIGHUP.
-func TestTerminalsEndInPeace(t *testing.T) {
+func TestEndedTerminalGetsNoHangup(t *testing.T) {
 	w := &executortest.Terminals{}
 	s, _ := newSet(t, w)
 	for range 40 {
@@ -138,7 +138,7 @@ func TestTerminals(t *testing.T) {
 
 // A script replaces tmux and prints its arguments. The tests with the tag clients use tmux
 // itself.
-func TestTmuxIsCalledForASessionAndAProgram(t *testing.T) {
+func TestTmuxArguments(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tmux"), []byte(`#!/bin/sh
 case $1 in
@@ -180,7 +180,7 @@ func (f handed) awaits(text string) {
 	}
 }
 
-func TestATerminalIsHandedOver(t *testing.T) {
+func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 	w := &executortest.Terminals{}
 	s, flow := newSet(t, w)
 	ctx := context.Background()
@@ -288,7 +288,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 }
 
 // Descriptor returns when all earlier output has been reported, and not earlier.
-func TestADescriptorWaitsForWhatWasRead(t *testing.T) {
+func TestDescriptorWaitsForEarlierOutput(t *testing.T) {
 	w := &executortest.Terminals{}
 	reporting, goOn := make(chan struct{}), make(chan struct{})
 	w.OnOutput = func(p catalog.TerminalOutputParams) {

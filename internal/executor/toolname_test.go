@@ -36,7 +36,7 @@ func telling(update string) string {
 }
 
 // The name of a tool is the agent's name, or the name of its kind. The title is text for users.
-func TestATitleNamesNoTool(t *testing.T) {
+func TestTitleIsNoToolName(t *testing.T) {
 	for call, want := range map[string]struct {
 		name   string
 		byKind bool
@@ -68,7 +68,7 @@ func TestATitleNamesNoTool(t *testing.T) {
 }
 
 // Rules match each file in a diff that the user sees, also in diffs of earlier updates.
-func TestAQuestionTouchesWhatItsDiffsTouch(t *testing.T) {
+func TestQuestionIncludesPathsOfDiffs(t *testing.T) {
 	h := asksFor(t,
 		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
 		asking(`{"toolCallId":"1","title":"x","locations":[{"path":"src/a"}]}`))
@@ -77,7 +77,7 @@ func TestAQuestionTouchesWhatItsDiffsTouch(t *testing.T) {
 	assert.ElementsMatch(t, []string{"src/a", "/etc/hosts"}, h.asked[0].Paths)
 }
 
-func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
+func TestAmbiguousRequestIsRefused(t *testing.T) {
 	for call, want := range map[string]string{
 		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"},"RawInput":{"command":"b"}}`:   "-32602",
 		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"},"rawInput":{"command":"b"}}`:   "-32602",
@@ -100,7 +100,7 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 }
 
 // The hub gets the input of the agent byte for byte.
-func TestAnInputComesThroughAsItIs(t *testing.T) {
+func TestInputIsUnchanged(t *testing.T) {
 	for _, input := range []string{
 		`{"command":"a","Command":"b"}`, `{"command":"a","command":"b"}`, `{"n":1e400,"m":12345678901234567890,"x":"\ud800"}`, `{"command":["/bin/bash","-lc","ls"]}`,
 	} {
@@ -112,7 +112,7 @@ func TestAnInputComesThroughAsItIs(t *testing.T) {
 
 // A tool whose kind the agent has reported gives no other name to a file that is written without
 // permission.
-func TestAKindIsNoNameOfWhatIsNotAsked(t *testing.T) {
+func TestKindOfCallDoesNotNameFileWrites(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "tools")

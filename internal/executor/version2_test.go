@@ -504,7 +504,7 @@ func TestVersion2IsCancelled(t *testing.T) {
 
 // Agent-initiated work of version 2 is a turn from running to idle. Updates between two turns are
 // not lost.
-func TestVersion2GoesOnByItself(t *testing.T) {
+func TestAgentInitiatedTurnsOfVersion2(t *testing.T) {
 	h := newHub()
 	var x *executor.Executor
 	p := prompt(t, "version2", "goal")
@@ -528,7 +528,7 @@ func TestVersion2GoesOnByItself(t *testing.T) {
 
 // A prompt ends an agent-initiated turn of version 2, and reaches the agent during that work. An
 // open question is answered first. An agent of version 1 does not get the prompt early.
-func TestAPromptEndsAnAgentsOwnTurn(t *testing.T) {
+func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 	for name, c := range map[string]struct{ kind, word, outcome, said string }{
 		"version 2": {"version2", "onward", catalog.YieldYielding, "I go on. "},
 		"asking":    {"version2", "onward asking", catalog.YieldYielding, `I go on. {"outcome":{"outcome":"selected","optionId":"y"}}`},
@@ -653,7 +653,7 @@ func TestBackgroundOfVersion2(t *testing.T) {
 }
 
 // One background task can be cancelled while the others go on.
-func TestABackgroundTaskOfVersion2IsCancelled(t *testing.T) {
+func TestBackgroundTaskOfVersion2IsCancelled(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "version2", "stubborn")

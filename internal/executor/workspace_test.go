@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-func TestAdditionalDirectoriesAreTheAgentsToo(t *testing.T) {
+func TestAdditionalDirectories(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "")
@@ -41,7 +41,7 @@ func TestAdditionalDirectoriesAreTheAgentsToo(t *testing.T) {
 }
 
 // An agent can neither read nor write the database, under any name.
-func TestTheHubsOwnDirectoryIsNoAgents(t *testing.T) {
+func TestAgentCannotAccessHubState(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "")
@@ -76,7 +76,7 @@ func TestTheHubsOwnDirectoryIsNoAgents(t *testing.T) {
 }
 
 // An agent is offered the file methods of its configuration.
-func TestWhichMethodsForFilesAnAgentIsOffered(t *testing.T) {
+func TestOfferedFileMethods(t *testing.T) {
 	for files, want := range map[string]string{
 		"":                     `{"readTextFile":true,"writeTextFile":true}`,
 		catalog.FilesReadWrite: `{"readTextFile":true,"writeTextFile":true}`,

@@ -33,7 +33,7 @@ func (x *pausable) PauseNotifications(context.Context) error  { return x.tell("p
 func (x *pausable) ResumeNotifications(context.Context) error { return x.tell("resume") }
 
 // A shared executor pauses while one of its leases wants it to.
-func TestAnExecutorPausesWhileOneOfItsLeasesWantsIt(t *testing.T) {
+func TestExecutorPausesWhileALeaseWantsIt(t *testing.T) {
 	synctest.Test(t, testPauses)
 }
 
@@ -79,7 +79,7 @@ func testPauses(t *testing.T) {
 }
 
 // Releasing a lease after the supervisor was closed starts no goroutine.
-func TestNobodyIsToldAfterTheEnd(t *testing.T) {
+func TestReleaseAfterCloseSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &pausable{}
 		p := &process{supervisor: New(Options{}), executor: x}

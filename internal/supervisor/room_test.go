@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
+func TestThreadHasOwnExecutorWhileThereIsRoom(t *testing.T) {
 	inBubble(t, func(o *Options) { o.Most = 3 }, testOwnExecutors)
 }
 
@@ -65,7 +65,7 @@ func waits(t *testing.T, s *Supervisor, want catalog.LeaseRequest) <-chan catalo
 	return got
 }
 
-func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
+func TestUnusedExecutorMakesRoom(t *testing.T) {
 	inBubble(t, func(o *Options) { o.Most, o.IdleAfter = 2, 1000*time.Hour }, testRoom)
 }
 
@@ -88,7 +88,7 @@ func testRoom(t *testing.T, s *Supervisor, m *memory) {
 }
 
 // However many agents wait for a user, a command or a terminal gets a place.
-func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
+func TestCommandsAlwaysHaveAPlace(t *testing.T) {
 	inBubble(t, func(o *Options) { o.IdleAfter = 1000 * time.Hour }, testPlaceForCommands)
 }
 
@@ -118,7 +118,7 @@ func testPlaceForCommands(t *testing.T, s *Supervisor, _ *memory) {
 	(<-got).Release()
 }
 
-func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
+func TestCloseWakesCallersThatWait(t *testing.T) {
 	inBubble(t, func(o *Options) { o.Most = 2 }, testEndWhileWaiting)
 }
 

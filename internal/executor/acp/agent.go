@@ -236,10 +236,10 @@ func (a *agent) update(session, update []byte, repaired bool) {
 		}
 		t.update(kind, update, repaired)
 		if kind == "subagent_update" {
-			a.endHeld(t)
+			a.endIdle(t)
 		}
 		if a.own.isEnd(kind, update, status) {
-			a.tellsEnd(t)
+			a.handleEndSignal(t)
 		}
 	})
 	switch {
@@ -369,7 +369,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	unprompted := time.NewTimer(unpromptedGrace)
 	defer unprompted.Stop()
 	a.driver.work.Go(func() { // concurrently, because an agent that does not read would block it
-		defer close(t.told)
+		defer close(t.cancelSent)
 		select {
 		case <-t.prompted:
 			_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: a.session})
@@ -456,7 +456,7 @@ func (a *agent) retire() {
 	if !a.proc.Wait(exitGrace) {
 		a.proc.Terminate()
 	}
-	a.tellBackgroundNow(noTasks, true)
+	a.reportBackgroundNow(noTasks, true)
 }
 
 // gone reports whether the agent has exited. It terminates an agent that has closed its output.

@@ -30,7 +30,7 @@ const (
 // terminals, and processes. The agent's own processes do not count: those from before its first
 // prompt, such as MCP servers, and those that run a file of the agent's installation.
 type backgroundWork struct {
-	telling sync.Mutex // serializes reports to the hub
+	reporting sync.Mutex // serializes reports to the hub
 
 	mu       sync.Mutex          // guards the fields below
 	calls    map[string]string   // open tool calls of ended turns: id to title
@@ -42,7 +42,7 @@ type backgroundWork struct {
 	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
 	commands []string            // commands started with run_in_background, the latest last
 	seen     map[int]time.Time   // when each process was first seen
-	told     []domain.BackgroundTask
+	reported []domain.BackgroundTask
 	watched  bool // watchBackground runs
 }
 
@@ -284,7 +284,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	call.Terminal = a.shown.hubID(call.Terminal)
 	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
 	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn reports it
-		a.tellBackgroundNow(a.backgroundTasks, false)
+		a.reportBackgroundNow(a.backgroundTasks, false)
 	}
 	return true
 }
@@ -373,14 +373,14 @@ func (b *backgroundWork) titleOf(line string) (title string, isCommand bool) {
 	return bounded(line), false
 }
 
-// tellBackground reports background work to the hub, and keeps the report up to date until
+// reportBackground reports background work to the hub, and keeps the report up to date until
 // there is none.
-func (a *agent) tellBackground() {
-	more := a.tellBackgroundNow(a.backgroundTasks, false)
+func (a *agent) reportBackground() {
+	more := a.reportBackgroundNow(a.backgroundTasks, false)
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.told) == 0 && !more || b.watched {
+	if len(b.reported) == 0 && !more || b.watched {
 		return
 	}
 	b.watched = true
@@ -397,13 +397,13 @@ func (a *agent) watchBackground() {
 			if a.current.Load() != nil { // reported again when the turn ends
 				continue
 			}
-			more = a.tellBackgroundNow(a.backgroundTasks, false)
+			more = a.reportBackgroundNow(a.backgroundTasks, false)
 		case <-a.life.Done():
-			a.tellBackgroundNow(noTasks, true)
+			a.reportBackgroundNow(noTasks, true)
 		}
 		b := &a.background
 		b.mu.Lock()
-		over := len(b.told) == 0 && !more
+		over := len(b.reported) == 0 && !more
 		b.watched = !over
 		b.mu.Unlock()
 		if over {
@@ -414,19 +414,19 @@ func (a *agent) watchBackground() {
 
 func noTasks() (tasks []domain.BackgroundTask, more bool) { return []domain.BackgroundTask{}, false }
 
-// tellBackgroundNow reports background work if it has changed. ended means that the agent has
+// reportBackgroundNow reports background work if it has changed. ended means that the agent has
 // ended. It returns the value of more from now.
-func (a *agent) tellBackgroundNow(now func() (tasks []domain.BackgroundTask, more bool), ended bool) (more bool) {
+func (a *agent) reportBackgroundNow(now func() (tasks []domain.BackgroundTask, more bool), ended bool) (more bool) {
 	b := &a.background
-	b.telling.Lock()
-	defer b.telling.Unlock()
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
 	if !ended && a.own.isRetired() { // its work ends with it, even if the agent ends it in order
 		return false
 	}
 	tasks, more := now()
 	b.mu.Lock()
-	same := slices.Equal(b.told, tasks) // nil equals empty
-	b.told = tasks
+	same := slices.Equal(b.reported, tasks) // nil equals empty
+	b.reported = tasks
 	b.mu.Unlock()
 	if !same {
 		a.reportBetween(catalog.Session{Background: tasks, Ended: ended})

@@ -214,16 +214,16 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 		a.forgetLink(p.ID)
 		return declined, nil
 	}
-	told := acp.ElicitationResponse{Action: "accept", Content: answer.Content}
+	accepted := acp.ElicitationResponse{Action: "accept", Content: answer.Content}
 	if answer.ApprovalID != "" {
-		t.answers.answered(answer.ApprovalID, call, told)
+		t.answers.answered(answer.ApprovalID, call, accepted)
 		if asked != nil {
 			a.mu.Lock()
 			asked.approval = answer.ApprovalID
 			a.mu.Unlock()
 		}
 	}
-	return told, nil
+	return accepted, nil
 }
 
 // checkElicitation returns an error for a request that cannot be shown to a user.

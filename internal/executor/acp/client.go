@@ -145,10 +145,10 @@ func (r promptResult) usage() *catalog.TokenUsage {
 	if present(r.Usage) == nil || json.Unmarshal(r.Usage, &u) != nil {
 		return nil
 	}
-	told := catalog.TokenUsage{
+	used := catalog.TokenUsage{
 		InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens), CacheReadTokens: int64(u.CachedReadTokens), CacheWriteTokens: int64(u.CachedWriteTokens),
 	}.Bounded()
-	return &told
+	return &used
 }
 
 // A figure is a whole number from an agent. Any other value counts as 0.

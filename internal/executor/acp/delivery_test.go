@@ -9,7 +9,7 @@ import (
 )
 
 // Events that prove that an agent goes on from an answer, and events that do not.
-func TestWhatShowsThatAnAnswerIsTaken(t *testing.T) {
+func TestEventsThatProveDelivery(t *testing.T) {
 	yes := acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Selected, OptionID: "yes"}}
 	body, err := json.Marshal(yes)
 	assert.NoError(t, err)

@@ -112,7 +112,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	watching.Wait()
 	c.working.Store(nil)
 	a.finish(t)
-	a.tellBackground()
+	a.reportBackground()
 	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // a new agent process picks up a sign-in that happened meanwhile
 		c.dismiss()
 	}

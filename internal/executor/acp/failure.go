@@ -150,9 +150,9 @@ func bounded(text string) string {
 	return text
 }
 
-// troubled returns the failure of a turn that ended with end_turn although the agent reported a
+// codexFailure returns the failure of a turn that ended with end_turn although the agent reported a
 // failure, or nil.
-func (a *agent) troubled(t *turn) *task.Failure {
+func (a *agent) codexFailure(t *turn) *task.Failure {
 	t.mu.Lock()
 	trouble := t.trouble
 	t.mu.Unlock()

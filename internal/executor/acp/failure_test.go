@@ -10,7 +10,7 @@ import (
 )
 
 // Error texts of real agents.
-func TestAnErrorOfAnAgentSaysWhatToDo(t *testing.T) {
+func TestAgentErrorsHaveAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  acp.Error
 		code string

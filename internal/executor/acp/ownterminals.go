@@ -29,23 +29,23 @@ const (
 // terminal_update and terminal_output_chunk. The hub shows each as a terminal that can be
 // watched. The zero value has none.
 type ownTerminals struct {
-	mu   sync.Mutex // guards the fields below
-	byID map[string]*ownTerminal
-	held []func(*Driver) // reports delayed until another update has been reported; see release
+	mu      sync.Mutex // guards the fields below
+	byID    map[string]*ownTerminal
+	delayed []func(*Driver) // reports delayed until another update has been reported; see release
 }
 
 type ownTerminal struct {
-	id      string // the hub's id
-	task    string
-	command string
-	cwd     string
-	output  []byte // its end
-	cut     bool   // output lacks its beginning
-	started bool   // the hub knows it
-	ended   bool
-	cancels bool // the agent stops it when asked
-	isHeld  bool // reports about it are delayed
-	text    process.TextDecoder
+	id        string // the hub's id
+	task      string
+	command   string
+	cwd       string
+	output    []byte // its end
+	cut       bool   // output lacks its beginning
+	started   bool   // the hub knows it
+	ended     bool
+	cancels   bool // the agent stops it when asked
+	isDelayed bool // reports about it are delayed
+	text      process.TextDecoder
 }
 
 // terminalUpdate has the known members of terminal_update and terminal_output_chunk. An absent
@@ -106,14 +106,14 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 	if d == nil {
 		return true
 	}
-	tell := func(report func(*Driver)) { report(d) }
-	if begins || o.isHeld(t) {
-		tell = func(report func(*Driver)) { o.hold(t, report) }
+	send := func(report func(*Driver)) { report(d) }
+	if begins || o.isDelayed(t) {
+		send = func(report func(*Driver)) { o.delay(t, report) }
 	}
 	if begins {
 		argv := wordsOf(bounded(t.command))
 		p := catalog.TerminalStartedParams{TerminalID: t.id, TaskID: t.task, Program: argv[0], Args: argv[1:], CWD: t.cwd}
-		tell(func(d *Driver) { _ = d.hub.TerminalStarted(d.ctx, p) })
+		send(func(d *Driver) { _ = d.hub.TerminalStarted(d.ctx, p) })
 	}
 	text := t.text.Decode(news)
 	if replaces {
@@ -124,14 +124,14 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 	}
 	if text != "" {
 		p := catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8}
-		tell(func(d *Driver) { _ = d.hub.TerminalOutput(d.ctx, p) })
+		send(func(d *Driver) { _ = d.hub.TerminalOutput(d.ctx, p) })
 	}
 	if ends {
 		e := catalog.TerminalExitParams{TerminalID: t.id, TaskID: t.task, Signal: u.ExitStatus.Signal}
 		if u.ExitStatus.ExitCode != nil {
 			e.ExitCode = *u.ExitStatus.ExitCode
 		}
-		tell(func(d *Driver) { _ = d.hub.TerminalExit(d.ctx, e) })
+		send(func(d *Driver) { _ = d.hub.TerminalExit(d.ctx, e) })
 	}
 	return true
 }
@@ -150,36 +150,36 @@ func (o *ownTerminals) canCancel(id string) bool {
 	return t != nil && t.cancels && !t.ended
 }
 
-// maxHeld limits the delayed reports.
-const maxHeld = 1000
+// maxDelayed limits the delayed reports.
+const maxDelayed = 1000
 
-// hold delays a report about a terminal that has begun. Agents announce a terminal before the
+// delay delays a report about a terminal that has begun. Agents announce a terminal before the
 // tool call that runs in it, and the call must be reported first.
-func (o *ownTerminals) hold(t *ownTerminal, report func(*Driver)) {
+func (o *ownTerminals) delay(t *ownTerminal, report func(*Driver)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.isHeld = true
-	o.held = append(o.held, report)
+	t.isDelayed = true
+	o.delayed = append(o.delayed, report)
 }
 
-func (o *ownTerminals) isHeld(t *ownTerminal) bool {
+func (o *ownTerminals) isDelayed(t *ownTerminal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return t.isHeld && len(o.held) < maxHeld
+	return t.isDelayed && len(o.delayed) < maxDelayed
 }
 
 // release makes the delayed reports.
 func (o *ownTerminals) release(d *Driver) {
 	o.mu.Lock()
-	held := o.held
-	o.held = nil
-	if len(held) > 0 {
+	delayed := o.delayed
+	o.delayed = nil
+	if len(delayed) > 0 {
 		for _, t := range o.byID {
-			t.isHeld = false
+			t.isDelayed = false
 		}
 	}
 	o.mu.Unlock()
-	for _, report := range held {
+	for _, report := range delayed {
 		report(d)
 	}
 }

@@ -160,7 +160,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 	if a.settings.Session().Mode != nil {
 		a.reportSettings(t)
 	}
-	stopping, told := t.Context().Done(), (<-chan struct{})(nil)
+	stopping, cancelSent := t.Context().Done(), (<-chan struct{})(nil)
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {
@@ -170,9 +170,9 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 		case <-a.own.answered:
 		case <-look.C:
 		case <-stopping:
-			stopping, told = nil, t.told
-		case <-told:
-			told, quiet = nil, cancelQuiet
+			stopping, cancelSent = nil, t.cancelSent
+		case <-cancelSent:
+			cancelSent, quiet = nil, cancelQuiet
 			t.silence.Sign()
 		case <-a.conn.Done():
 			a.gone()
@@ -187,7 +187,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 			return "cancelled", nil
 		}
 		t.delivered(t.answers.turnEnded())
-		if failed := a.troubled(t); failed != nil && signalled {
+		if failed := a.codexFailure(t); failed != nil && signalled {
 			return "", failed
 		}
 		select {
@@ -310,12 +310,12 @@ func (a *agent) notice(method string, params []byte) {
 		return
 	}
 	a.own.signals.Store(true)
-	a.take(func() bool { return false }, nil, a.tellsEnd)
+	a.take(func() bool { return false }, nil, a.handleEndSignal)
 }
 
-// tellsEnd handles an end signal. An agent-initiated turn ends with it, unless a question is
+// handleEndSignal handles an end signal. An agent-initiated turn ends with it, unless a question is
 // still open. The caller holds taking.
-func (a *agent) tellsEnd(t *turn) {
+func (a *agent) handleEndSignal(t *turn) {
 	t.ended = t.ended || t.Params.Unprompted && a.own.questions.Load() == 0
 	t.signal.Do(func() { close(t.signalled) })
 }

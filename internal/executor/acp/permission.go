@@ -328,7 +328,7 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	if string(toolinput.At(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
-	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == titleTeller {
+	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == geminiAgentName {
 		q.ToolInput = titledInput(titledCall{Kind: q.ToolKind, Title: q.Title, Text: p.text, Keeps: p.offers("allow_always")})
 	}
 	return q
@@ -365,15 +365,15 @@ func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResul
 	if answer.Outcome.OptionID == "" {
 		answer = cancelledAnswer
 	}
-	ours := map[string]any{}
+	duetMeta := map[string]any{}
 	if d.UpdatedInput != nil {
-		ours["updatedInput"] = d.UpdatedInput
+		duetMeta["updatedInput"] = d.UpdatedInput
 	}
 	if d.Comment != "" {
-		ours["comment"] = d.Comment
+		duetMeta["comment"] = d.Comment
 	}
-	if len(ours) > 0 {
-		answer.Meta = map[string]any{"duet": ours}
+	if len(duetMeta) > 0 {
+		answer.Meta = map[string]any{"duet": duetMeta}
 	}
 	return answer
 }
@@ -442,9 +442,9 @@ func running(argv []string) catalog.RequestPermissionParams {
 // The result has the form of other agents' input (internal/toolinput), with each possible
 // reading, so that rules and people look at one place.
 
-// titleTeller is the name of the agent whose titles are commands. Titles of other agents are text
+// geminiAgentName is the name of the agent whose titles are commands. Titles of other agents are text
 // for users, and rules never match them.
-const titleTeller = "gemini-cli"
+const geminiAgentName = "gemini-cli"
 
 // A titledCall is the part of a question that describes a tool call.
 type titledCall struct {
@@ -464,9 +464,9 @@ const (
 	background  = "[background]"
 )
 
-// mostReadings limits the readings of a title at each end of their list, in addition to the whole
+// maxReadings limits the readings of a title at each end of their list, in addition to the whole
 // title. With more, the command cannot be determined.
-const mostReadings = 100
+const maxReadings = 100
 
 // titledInput returns the input of a call that runs something: the command, other possible
 // readings of the title, the directory unless it is the session's, and whether the call needs
@@ -528,8 +528,8 @@ func readings(title string) (list []string) {
 	}
 	slices.SortStableFunc(list, func(a, b string) int { return len(a) - len(b) })
 	list = slices.Compact(list)
-	if len(list) > 2*mostReadings {
-		list = append(list[:mostReadings], list[len(list)-mostReadings:]...)
+	if len(list) > 2*maxReadings {
+		list = append(list[:maxReadings], list[len(list)-maxReadings:]...)
 		list = append(list, "") // no rule allows an empty command
 	}
 	return list
@@ -542,7 +542,7 @@ func directoriesIn(title string) (list []string) {
 		if rest, ok := strings.CutPrefix(title[at:], " "); ok && strings.HasPrefix(rest, inDirectory) {
 			list = append(list, directories(rest)...)
 		}
-		if len(list) > mostReadings { // more than mostReadings is too many already
+		if len(list) > maxReadings { // more than maxReadings is too many already
 			break
 		}
 	}
@@ -564,7 +564,7 @@ func directories(text string) (list []string) {
 		if ends && (rest == "" || strings.HasPrefix(rest, " "+described) || strings.HasPrefix(rest, " "+background)) {
 			list = append(list, inside[:at])
 		}
-		if len(list) > mostReadings {
+		if len(list) > maxReadings {
 			break
 		}
 	}

@@ -51,7 +51,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if u := t.usage(result.usage()); u != nil {
 		t.Usage(*u)
 	}
-	if failed := a.troubled(t); failed != nil && result.StopReason == "end_turn" && !t.Stopped() {
+	if failed := a.codexFailure(t); failed != nil && result.StopReason == "end_turn" && !t.Stopped() {
 		return "", failed
 	}
 	return result.StopReason, nil

@@ -25,13 +25,13 @@ import (
 type settingState struct {
 	reporting sync.Mutex // serializes reports to the hub, so that they arrive in order
 
-	mu       sync.Mutex // guards the fields below
-	now      catalog.Session
-	changed  catalog.Session // the parts of now that were not reported to the hub yet
-	began    string          // the mode in which the session began; "" if it was resumed
-	toldMode int             // how often the agent has reported its current mode
-	toldAny  map[string]int  // how often it has reported each option's value
-	ignored  string          // the last requested model that the agent could not take
+	mu            sync.Mutex // guards the fields below
+	now           catalog.Session
+	changed       catalog.Session // the parts of now that were not reported to the hub yet
+	began         string          // the mode in which the session began; "" if it was resumed
+	modeReports   int             // how often the agent has reported its current mode
+	optionReports map[string]int  // how often it has reported each option's value
+	ignored       string          // the last requested model that the agent could not take
 }
 
 // ignoresModel notes that a requested model could not be set, and reports whether that is new.
@@ -106,14 +106,14 @@ func (s *settingState) Update(kind string, raw []byte) bool {
 		if json.Unmarshal(frame.Member(raw, "currentModeId"), &mode) != nil || mode == "" {
 			return false
 		}
-		s.toldMode++
+		s.modeReports++
 		s.switchMode(mode)
 	case "config_option_update":
 		options, ok := optionsOf(frame.Member(raw, "configOptions"))
 		if !ok {
 			return false
 		}
-		s.toldOptions(options)
+		s.setReportedOptions(options)
 	case "available_commands_update":
 		commands, ok := commandsOf(frame.Member(raw, "availableCommands"))
 		if !ok {
@@ -129,16 +129,16 @@ func (s *settingState) Update(kind string, raw []byte) bool {
 	return true
 }
 
-// toldOptions merges the complete list of options that the agent reported.
-func (s *settingState) toldOptions(options []catalog.Option) {
+// setReportedOptions merges the complete list of options that the agent reported.
+func (s *settingState) setReportedOptions(options []catalog.Option) {
 	for _, o := range options {
-		if s.toldAny == nil {
-			s.toldAny = make(map[string]int)
+		if s.optionReports == nil {
+			s.optionReports = make(map[string]int)
 		}
-		s.toldAny[o.ID]++
+		s.optionReports[o.ID]++
 	}
 	if option(options, categoryMode) != nil {
-		s.toldMode++
+		s.modeReports++
 	}
 	s.setOptions(options)
 }
@@ -200,14 +200,14 @@ func (s *settingState) beganMode() string {
 func (s *settingState) modeCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.toldMode
+	return s.modeReports
 }
 
 // modeTaken notes that a call set the mode. A mode that the agent reported after count wins.
 func (s *settingState) modeTaken(id string, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.toldMode == count {
+	if s.modeReports == count {
 		s.switchMode(id)
 	}
 }
@@ -223,7 +223,7 @@ func (s *settingState) modelTaken(id string) {
 func (s *settingState) optionCount(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.toldAny[id]
+	return s.optionReports[id]
 }
 
 // optionTaken notes that a call set an option. The answer, a list of all options, counts. Without
@@ -232,8 +232,8 @@ func (s *settingState) optionTaken(id, value string, answer json.RawMessage, cou
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if options, ok := optionsOf(answer); ok {
-		s.toldOptions(options)
-	} else if s.toldAny[id] == count {
+		s.setReportedOptions(options)
+	} else if s.optionReports[id] == count {
 		s.switchOption(id, value)
 	}
 }
@@ -256,22 +256,22 @@ func (s *settingState) planOption() (plan *catalog.Option, other string) {
 	return planOption(s.now.Options, s.now.Mode)
 }
 
-// Report passes the complete state to tell, and marks it as reported. Reports are serialized:
-// tell must not make another.
-func (s *settingState) Report(tell func(now catalog.Session)) {
+// Report passes the complete state to report, and marks it as reported. Reports are serialized:
+// report must not make another.
+func (s *settingState) Report(report func(now catalog.Session)) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	s.takeChanged()
-	tell(s.Session())
+	report(s.Session())
 }
 
-// ReportChanged passes the parts that changed since the last report to tell. It does not call
-// tell if there are none. tell must not make another report.
-func (s *settingState) ReportChanged(tell func(changed catalog.Session)) {
+// ReportChanged passes the parts that changed since the last report to report. It does not call
+// report if there are none. report must not make another report.
+func (s *settingState) ReportChanged(report func(changed catalog.Session)) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	if changed, some := s.takeChanged(); some {
-		tell(changed)
+		report(changed)
 	}
 }
 

@@ -38,7 +38,7 @@ func agentWith(t *testing.T, offer string) *setter {
 
 // Duet sets an agent to a mode in which the agent asks. If it knows no such mode, it leaves
 // the agent in its own mode and warns the user.
-func TestDuetsModesAreModesThatAsk(t *testing.T) {
+func TestDuetSetsModesThatAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		offer  string
 		wanted string

@@ -27,24 +27,24 @@ type setter struct {
 	Call func(method string, params any) (json.RawMessage, error)
 }
 
-// ours are the permission modes that Duet implements without the agent: Duet answers the agent's
+// duetModes are the permission modes that Duet implements without the agent: Duet answers the agent's
 // questions. Plan is not among them: an agent without a plan mode may change something without
 // asking.
-var ours = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
+var duetModes = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
 
 // ChooseMode sets the mode in which a prompt begins: the session's last mode, or else wanted; ""
 // means none. It fails if the agent does not have or does not accept the wanted mode. It reports
 // anything less important to problem.
 func (s *setter) ChooseMode(last, wanted string, problem func(message string)) error {
 	now := s.State.Session()
-	told := now.Mode != nil && len(now.Mode.Choices) > 0
+	hasModes := now.Mode != nil && len(now.Mode.Choices) > 0
 	var id string
 	isNamed := false
-	if told {
+	if hasModes {
 		id, isNamed = named(now.Mode.Choices, wanted)
 	}
 	switch {
-	case last != "" && told && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
+	case last != "" && hasModes && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
 		if err := s.setMode(last); err != nil {
 			problem(fmt.Sprintf("the agent does not go on in the mode %q: %v", last, err))
 		}
@@ -54,14 +54,14 @@ func (s *setter) ChooseMode(last, wanted string, problem func(message string)) e
 			problem(err.Error())
 		}
 		return nil
-	case told && isNamed:
+	case hasModes && isNamed:
 		err := s.setMode(id)
 		if err != nil && wanted == catalog.ModeDefault { // the user may not have asked for the default
 			problem(err.Error())
 			return nil
 		}
 		return err
-	case slices.Contains(ours, wanted):
+	case slices.Contains(duetModes, wanted):
 		err := s.leavePlan(wanted)
 		if err != nil && wanted == catalog.ModeDefault {
 			problem(err.Error())
@@ -73,7 +73,7 @@ func (s *setter) ChooseMode(last, wanted string, problem func(message string)) e
 			}
 		}
 		return err
-	case !told && wanted == catalog.ModePlan:
+	case !hasModes && wanted == catalog.ModePlan:
 		return nil
 	case now.Mode == nil: // a resumed session that does not report its modes
 		return s.setMode(wanted)
@@ -95,11 +95,11 @@ func (s *setter) Set(mode, model string, options map[string]string) error {
 			id, isNamed = named(now.Mode.Choices, mode)
 		}
 		switch {
-		case isNamed, now.Mode == nil && !slices.Contains(ours, mode) && mode != catalog.ModePlan:
+		case isNamed, now.Mode == nil && !slices.Contains(duetModes, mode) && mode != catalog.ModePlan:
 			if err := s.setMode(cmp.Or(id, mode)); err != nil {
 				return err
 			}
-		case slices.Contains(ours, mode):
+		case slices.Contains(duetModes, mode):
 			if err := s.leavePlan(mode); err != nil {
 				return err
 			}
@@ -148,9 +148,9 @@ func (s *setter) leavePlan(wanted string) error {
 // noMode returns an error that lists the available modes.
 func noMode(now catalog.Session, wanted string) error {
 	if now.Mode == nil || len(now.Mode.Choices) == 0 {
-		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted, listed(append(slices.Clone(ours), catalog.ModePlan)))
+		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted, listed(append(slices.Clone(duetModes), catalog.ModePlan)))
 	}
-	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(settingIDs(now.Mode.Choices)), listed(ours))
+	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(settingIDs(now.Mode.Choices)), listed(duetModes))
 }
 
 // setMode sets one of the agent's modes, and checks that the agent reports it afterwards.
@@ -180,11 +180,11 @@ func (s *setter) setMode(id string) error {
 			return err
 		}
 	} else {
-		told := s.State.modeCount()
+		count := s.State.modeCount()
 		if _, err := s.Call(acp.MethodSessionSetMode, map[string]any{"sessionId": s.Session, "modeId": id}); err != nil {
 			return fmt.Errorf("the agent did not take the mode %q: %w", id, err)
 		}
-		s.State.modeTaken(id, told)
+		s.State.modeTaken(id, count)
 	}
 	if now = s.State.Session(); now.Mode != nil && now.Mode.Current != id {
 		return fmt.Errorf("the agent did not take the mode %q: it is in %q", id, now.Mode.Current)
@@ -260,7 +260,7 @@ func (s *setter) setOption(o catalog.Option, value string) error {
 	case s.Version2: // version 2 requires a type
 		params["type"] = "id"
 	}
-	told := s.State.optionCount(o.ID)
+	count := s.State.optionCount(o.ID)
 	result, err := s.Call(acp.MethodSessionSetValue, params)
 	if err != nil {
 		return fmt.Errorf("the agent did not take %q for its option %q: %w", value, o.ID, err)
@@ -269,7 +269,7 @@ func (s *setter) setOption(o catalog.Option, value string) error {
 		ConfigOptions json.RawMessage `json:"configOptions"`
 	}
 	json.Unmarshal(result, &r)
-	s.State.optionTaken(o.ID, value, r.ConfigOptions, told)
+	s.State.optionTaken(o.ID, value, r.ConfigOptions, count)
 	return nil
 }
 

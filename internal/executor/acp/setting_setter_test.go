@@ -32,7 +32,7 @@ func setterOf(t *testing.T, isNew bool, current string, modes ...string) *setter
 
 // An agent in plan mode without a mode of the wanted name returns to its first mode, or to the
 // only other one. If neither is known, the error says that it still plans.
-func TestPlanModeIsLeft(t *testing.T) {
+func TestLeavePlanMode(t *testing.T) {
 	for name, c := range map[string]struct {
 		isNew  bool
 		began  string
@@ -70,7 +70,7 @@ func TestPlanModeIsLeft(t *testing.T) {
 }
 
 // An agent that plans by its user's configuration stays in that mode.
-func TestPlanModeOfItsOwnStays(t *testing.T) {
+func TestConfiguredPlanModeStays(t *testing.T) {
 	s := setterOf(t, true, "plan", "build", "plan")
 	require.NoError(t, s.ChooseMode("", catalog.ModeDefault, func(message string) { assert.Fail(t, message) }))
 	assert.Equal(t, catalog.ModePlan, s.State.Session().Mode.Current)

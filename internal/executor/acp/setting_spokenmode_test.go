@@ -11,7 +11,7 @@ import (
 
 // Gemini CLI reports its mode in a message. The same text of other agents, or with an unknown
 // mode, is an ordinary message.
-func TestAModeThatIsSaid(t *testing.T) {
+func TestSpokenMode(t *testing.T) {
 	const said = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] %s"}}`
 	for _, c := range []struct{ agent, mode, becomes string }{
 		{"gemini-cli", "default", "default"},

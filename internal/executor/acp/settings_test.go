@@ -35,7 +35,7 @@ func (r *reports) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 
 // Changes between two prompts, or during a replay of the session, are reported with the next
 // prompt.
-func TestSettingsThatNobodyWasTold(t *testing.T) {
+func TestUnreportedSettingsAreReportedLater(t *testing.T) {
 	hub := &reports{}
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer turn.Close()
@@ -58,7 +58,7 @@ func TestSettingsThatNobodyWasTold(t *testing.T) {
 }
 
 // A message that stands for a change of the mode is not shown as a message.
-func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
+func TestModeMessageIsNotShown(t *testing.T) {
 	hub := &reports{}
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	a := &agent{}
@@ -95,7 +95,7 @@ func (s *sessions) ReportSession(_ context.Context, p catalog.ReportSessionParam
 
 // Title changes between two turns are reported at most twice a second: the first at once, and the
 // last in any case.
-func TestReportsBetweenTurnsKeepAPace(t *testing.T) {
+func TestReportsBetweenTurnsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &sessions{}
 		here, there := net.Pipe()

@@ -47,7 +47,7 @@ type silenceWatch struct {
 	stderr        complainer
 	starting      func() bool           // the agent does not have the prompt yet
 	heldUp        func() bool           // the agent is not being read
-	tell          func(catalog.Silence) // reports to the hub; blocks
+	report        func(catalog.Silence) // reports to the hub; blocks
 	wake          chan struct{}         // makes Run look again
 
 	mu           sync.Mutex // guards the fields below, and keeps the reports in order
@@ -67,10 +67,10 @@ type silenceWatch struct {
 // An openCall is a tool call that has begun and not ended.
 type openCall struct{ id, title string }
 
-// newSilence makes a silenceWatch with a limit and another limit during a tool call. tell reports
+// newSilence makes a silenceWatch with a limit and another limit during a tool call. report reports
 // to the hub and may block.
-func newSilence(after, inTool time.Duration, tell func(catalog.Silence)) *silenceWatch {
-	return &silenceWatch{after: after, inTool: inTool, tell: tell, wake: make(chan struct{}, 1)}
+func newSilence(after, inTool time.Duration, report func(catalog.Silence)) *silenceWatch {
+	return &silenceWatch{after: after, inTool: inTool, report: report, wake: make(chan struct{}, 1)}
 }
 
 // Begin begins to watch an agent with this stderr. starting reports that the agent does not have
@@ -150,7 +150,7 @@ func (s *silenceWatch) look() time.Duration {
 		reported.Note = strings.TrimSuffix(catalog.Starting+"\n"+reported.Note, "\n")
 	}
 	s.reported, s.said = &reported, 0
-	s.tell(reported)
+	s.report(reported)
 	return 0
 }
 
@@ -162,14 +162,14 @@ func (s *silenceWatch) complaint() {
 		return
 	}
 	s.reportedUpTo = written
-	s.tellNote(text)
+	s.reportNote(text)
 }
 
-// tellNote reports the current silence again, with another note. The caller holds mu.
-func (s *silenceWatch) tellNote(note string) {
+// reportNote reports the current silence again, with another note. The caller holds mu.
+func (s *silenceWatch) reportNote(note string) {
 	s.said++
 	s.reported.Note = note
-	s.tell(*s.reported)
+	s.report(*s.reported)
 }
 
 // Retries notes that the agent reported a failed request to its model's API that it retries. That
@@ -179,7 +179,7 @@ func (s *silenceWatch) Retries(note string) {
 	defer s.mu.Unlock()
 	s.retry = shortLines(note)
 	if s.reported != nil && s.reported.Note != s.retry && s.said < maxComplaints {
-		s.tellNote(s.retry)
+		s.reportNote(s.retry)
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *silenceWatch) signLocked() {
 	ended := *s.reported
 	ended.Ended = true
 	s.reported = nil
-	s.tell(ended)
+	s.report(ended)
 	s.lookAgain()
 }
 

@@ -85,7 +85,7 @@ func pass(d time.Duration) {
 
 func (w *watched) at(d time.Duration) int64 { return w.began.Add(d).UnixMilli() }
 
-func TestSilenceIsToldOnceAndItsEnd(t *testing.T) {
+func TestSilenceIsReportedOnceWithItsEnd(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		pass(4900 * time.Millisecond)
 		w.Sign()
@@ -105,7 +105,7 @@ func TestSilenceIsToldOnceAndItsEnd(t *testing.T) {
 	})
 }
 
-func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
+func TestComplaintsDuringSilenceAreReported(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		w.stderr.say("long ago\n")
 		pass(together)
@@ -151,7 +151,7 @@ func TestRetriesDoNotEndASilence(t *testing.T) {
 	})
 }
 
-func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
+func TestWaitingAgentIsNotSilent(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		answered := w.Waits()
 		pass(time.Hour)
@@ -175,7 +175,7 @@ func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
 	})
 }
 
-func TestASilentToolIsToldLater(t *testing.T) {
+func TestSilentToolIsReportedLater(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		w.Tool("outer", "Task", false)
 		w.Tool("inner", "", false)
@@ -207,7 +207,7 @@ func TestASilentToolIsToldLater(t *testing.T) {
 	})
 }
 
-func TestASilentStartIsSaidToBeOne(t *testing.T) {
+func TestSilentStartIsMarked(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		w.starting.Store(true)
 		pass(6 * time.Second)

@@ -268,7 +268,7 @@ func (a *agent) subagentState(c *subagent, s state) {
 	none := func() *catalog.TurnTrigger { return nil }
 	taken := a.take(func() bool { return isActive }, none, func(t *turn) {
 		t.subagentState(c, s)
-		a.endHeld(t)
+		a.endIdle(t)
 	})
 	if taken || isActive || !c.isActive { // no turn is left, as after an interruption
 		return
@@ -281,20 +281,20 @@ func (a *agent) subagentState(c *subagent, s state) {
 	}
 }
 
-// endHeld ends a turn whose agent is idle, once none of its sub-agents works: their work belongs
+// endIdle ends a turn whose agent is idle, once none of its sub-agents works: their work belongs
 // to the turn. The caller holds taking.
-func (a *agent) endHeld(t *turn) {
-	if t.held == nil || !t.Stopped() && len(a.subagents.active()) > 0 {
+func (a *agent) endIdle(t *turn) {
+	if t.idleResult == nil || !t.Stopped() && len(a.subagents.active()) > 0 {
 		return
 	}
-	r := *t.held
-	t.held = nil
+	r := *t.idleResult
+	t.idleResult = nil
 	select {
 	case t.idle <- r:
 	default:
 	}
 	if t.Params.Unprompted {
-		a.tellsEnd(t)
+		a.handleEndSignal(t)
 	} else {
 		t.ended = true
 	}
@@ -309,8 +309,8 @@ func (a *agent) cancelSubagents(t *turn) {
 	}
 	t.taking.Lock()
 	defer t.taking.Unlock()
-	if t.held != nil {
-		t.held.StopReason = "cancelled"
-		a.endHeld(t)
+	if t.idleResult != nil {
+		t.idleResult.StopReason = "cancelled"
+		a.endIdle(t)
 	}
 }

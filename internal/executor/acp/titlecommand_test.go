@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestACommandIsReadOutOfATitle(t *testing.T) {
+func TestTitledInput(t *testing.T) {
 	const current = "[current working directory /p]"
 	for name, c := range map[string]struct {
 		call titledCall

@@ -20,10 +20,10 @@ import (
 // A turn is a task that an agent runs, with its open questions and tool calls.
 type turn struct {
 	*task.Task
-	prompted chan struct{} // closed when the prompt was written to the agent
-	sent     sync.Once     // closes prompted
-	told     chan struct{} // closed when the cancel was sent to the agent, or the turn is over
-	answers  deliveries
+	prompted   chan struct{} // closed when the prompt was written to the agent
+	sent       sync.Once     // closes prompted
+	cancelSent chan struct{} // closed when the cancel was sent to the agent, or the turn is over
+	answers    deliveries
 
 	background *backgroundWork // of the agent; a replay has its own
 	terminals  *ownTerminals   // of the agent; a replay has its own
@@ -50,11 +50,11 @@ type turn struct {
 	yields    chan struct{} // buffer of 1: yielding became true
 
 	// Of an agent of version 2; taking guards accepted, active and earlier.
-	accepted bool               // the agent has taken the prompt
-	active   bool               // it has reported that it works since the prompt was sent
-	earlier  catalog.TokenUsage // of the agent's own work that was running when the turn began
-	held     *promptResult      // the agent is idle, but not its sub-agents; guarded by taking
-	idle     chan promptResult  // has the result once the turn has ended
+	accepted   bool               // the agent has taken the prompt
+	active     bool               // it has reported that it works since the prompt was sent
+	earlier    catalog.TokenUsage // of the agent's own work that was running when the turn began
+	idleResult *promptResult      // the agent is idle, but not its sub-agents; guarded by taking
+	idle       chan promptResult  // has the result once the turn has ended
 
 	isKimi   *atomic.Bool // the agent is Kimi Code
 	isReplay bool         // of a Replay: the hub has none of its terminals
@@ -65,7 +65,7 @@ type turn struct {
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), yields: make(chan struct{}, 1), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1), isKimi: new(atomic.Bool)}
+	t := &turn{Task: of, prompted: make(chan struct{}), cancelSent: make(chan struct{}), signalled: make(chan struct{}), yields: make(chan struct{}, 1), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1), isKimi: new(atomic.Bool)}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}
@@ -136,7 +136,7 @@ func (t *turn) awaitCancel(life context.Context, isToEnd bool, soon time.Duratio
 		return
 	}
 	select {
-	case <-t.told:
+	case <-t.cancelSent:
 	case <-life.Done():
 	}
 }

@@ -582,8 +582,8 @@ func (c planCall) Plan() string {
 	return cmp.Or(text, c.Text, c.Title, "a plan of which the agent says nothing")
 }
 
-// longest limits how much of a plan file is read, in bytes.
-const longest = 256 << 10
+// maxPlanFile limits how much of a plan file is read, in bytes.
+const maxPlanFile = 256 << 10
 
 // read returns the content of a plan file, or "" if it cannot be read. Only users see it.
 func read(path string) string {
@@ -596,12 +596,12 @@ func read(path string) string {
 		return ""
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, longest+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxPlanFile+1))
 	if err != nil {
 		return ""
 	}
-	if len(text) > longest {
-		text = append(text[:longest], "\n… the rest of the plan is in "+path...)
+	if len(text) > maxPlanFile {
+		text = append(text[:maxPlanFile], "\n… the rest of the plan is in "+path...)
 	}
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }

@@ -90,7 +90,7 @@ func (a *agent) stateUpdate(update []byte) {
 		t.silence.Sign()
 		switch {
 		case isActive:
-			t.active, t.held = t.active || t.isSent(), nil
+			t.active, t.idleResult = t.active || t.isSent(), nil
 		case !t.Params.Unprompted && !t.accepted: // the end of the agent's own work, before it reads the prompt
 			t.active = false
 			switch {
@@ -105,11 +105,11 @@ func (a *agent) stateUpdate(update []byte) {
 			if u := s.result.usage(); u != nil && t.Params.Unprompted {
 				t.Usage(*u)
 			}
-			if t.held == nil || s.result.StopReason != "" { // else it is a repetition with another list of background work
+			if t.idleResult == nil || s.result.StopReason != "" { // else it is a repetition with another list of background work
 				r := s.result // a copy: a cancel changes its stop reason while the state is still read
-				t.held = &r
+				t.idleResult = &r
 			}
-			a.endHeld(t)
+			a.endIdle(t)
 		case t.ended && t.Params.Unprompted: // the turn is already ending
 			if u := s.result.usage(); u != nil && wasActive {
 				t.Usage(*u)
@@ -126,7 +126,7 @@ func (a *agent) stateUpdate(update []byte) {
 		a.reportLate(*late, catalog.EventUsage, catalog.Usage{TokenUsage: *u})
 	}
 	if a.current.Load() == nil && s.background != nil { // else the end of the turn reports it
-		a.tellBackground()
+		a.reportBackground()
 	}
 }
 

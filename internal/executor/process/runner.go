@@ -92,9 +92,9 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 	p := &Process{runner: r, Mark: cmp.Or(s.Mark, RandomID("")), stderr: tailBuffer{limit: stderrTail}, speaks: make(chan struct{}, 1), done: make(chan struct{})}
 	s.Env[catalog.MarkVariable] = p.Mark
 	p.cmd = &exec.Cmd{Path: s.Path, Args: s.Argv, Dir: s.CWD, Env: s.Env.List(), SysProcAttr: groupAttr()}
-	var theirs []*os.File // the child's ends
+	var childEnds []*os.File // the child's ends
 	defer func() {
-		for _, f := range theirs {
+		for _, f := range childEnds {
 			f.Close()
 		}
 	}()
@@ -104,7 +104,7 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 			return nil, err
 		}
 		p.stdin, p.cmd.Stdin = w, in
-		theirs = append(theirs, in)
+		childEnds = append(childEnds, in)
 	}
 	out, w, err := os.Pipe()
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 		return nil, err
 	}
 	p.output, p.cmd.Stdout = out, w
-	theirs = append(theirs, w)
+	childEnds = append(childEnds, w)
 	var stderr *os.File
 	if s.Merge {
 		p.cmd.Stderr = w
@@ -124,7 +124,7 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 			return nil, err
 		}
 		stderr, p.cmd.Stderr = out, w
-		theirs = append(theirs, w)
+		childEnds = append(childEnds, w)
 		p.pipes.Add(1) // here, because a waiter for the end may come right after the launch
 	}
 	if len(s.Subreaper) > 0 {
@@ -132,7 +132,7 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 		delete(s.Env, catalog.MarkVariable)
 		p.cmd.Env = s.Env.List()
 		p.reports, err = p.startBelow(s.Subreaper)
-		theirs = append(theirs, p.cmd.ExtraFiles...)
+		childEnds = append(childEnds, p.cmd.ExtraFiles...)
 	}
 	if err == nil {
 		err = r.launch(p, p.cmd.Start)
@@ -259,7 +259,7 @@ func (t *tailBuffer) linesSince(since int64, n int) string {
 	t.mu.Lock()
 	text := string(t.kept[len(t.kept)-int(min(t.written-since, int64(len(t.kept)))):])
 	t.mu.Unlock()
-	return lastLines(controlSequence().ReplaceAllString(text, ""), n, tells)
+	return lastLines(controlSequence().ReplaceAllString(text, ""), n, isInformative)
 }
 
 // total returns how many bytes were written.
@@ -282,9 +282,9 @@ func lastLines(text string, n int, wanted func(line string) bool) string {
 // controlSequence matches a control sequence of ECMA-48, such as a colour.
 var controlSequence = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
-// tells reports whether a line of stderr is informative: not a stack frame of JavaScript and not
+// isInformative reports whether a line of stderr is informative: not a stack frame of JavaScript and not
 // only brackets.
-func tells(line string) bool {
+func isInformative(line string) bool {
 	return !strings.HasPrefix(line, "at ") && strings.Trim(line, "{}[]();, .") != ""
 }
 

@@ -31,7 +31,7 @@ func (s *slowReader) Handle(context.Context, slog.Record) error {
 
 // The last words of a process are complete once it has ended, even while some are still in
 // the pipe: the call waits for the reader.
-func TestTheLastWordsOfAProcessAreWhole(t *testing.T) {
+func TestLastWordsAreComplete(t *testing.T) {
 	for what, words := range map[string]func(*process.Process) string{
 		"LastWords":     (*process.Process).LastWords,
 		"LastComplaint": (*process.Process).LastComplaint,

@@ -96,13 +96,13 @@ func killDescendants() {
 // startBelow changes p's command to a subreaper that starts the command. It returns the file with
 // the subreaper's reports. The child's end of it is the first extra file, which readStart closes.
 func (p *Process) startBelow(subreaper []string) (reports *os.File, err error) {
-	reports, theirs, err := os.Pipe()
+	reports, childEnd, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	p.cmd.Args = slices.Concat(subreaper, []string{catalog.MarkVariable + "=" + p.Mark, p.cmd.Path}, p.cmd.Args)
 	p.cmd.Path = subreaper[0]
-	p.cmd.ExtraFiles = []*os.File{theirs}
+	p.cmd.ExtraFiles = []*os.File{childEnd}
 	p.cmd.SysProcAttr.Pdeathsig = killSignal
 	return reports, nil
 }

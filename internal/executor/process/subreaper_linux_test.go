@@ -52,7 +52,7 @@ func output(t *testing.T, p *process.Process) string {
 	return string(text)
 }
 
-func TestAProgramBelowASubreaperEndsAsItWouldWithout(t *testing.T) {
+func TestSubreaperReportsExit(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3":              "3",
 		"exit 200":            "200",
@@ -72,7 +72,7 @@ func TestAProgramBelowASubreaperEndsAsItWouldWithout(t *testing.T) {
 	}
 }
 
-func TestAProgramBelowASubreaperThatCannotBeStarted(t *testing.T) {
+func TestSubreaperReportsFailedStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "no-program")
 	testkit.Program(t, file, "words\n")
 	_, err := below(t, file)
@@ -83,7 +83,7 @@ func TestAProgramBelowASubreaperThatCannotBeStarted(t *testing.T) {
 
 // After the end of a program no descendant is left, not even one that has left its group, its
 // session and its environment.
-func TestASubreaperLeavesNothingBehind(t *testing.T) {
+func TestSubreaperKillsDescendants(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, p *process.Process, fifo string){
 		"its program has ended": func(t *testing.T, _ *process.Process, fifo string) {
 			require.NoError(t, os.WriteFile(fifo, []byte("\n"), 0))

@@ -51,7 +51,7 @@ func filled(t testing.TB, runs int) *sqlite.Store {
 	return s
 }
 
-func TestSessionsAreTheNewestThatAreAskedFor(t *testing.T) {
+func TestSessionsAreTheNewestMatches(t *testing.T) {
 	s := filled(t, 200) // 40 of them failed, 40 were interrupted, 20 are archived
 	yes, no := true, false
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestSessionsAreTheNewestThatAreAskedFor(t *testing.T) {
 	assert.Len(t, list, 200, "without a limit")
 }
 
-func TestASearchRanksUnlessTooMuchIsFound(t *testing.T) {
+func TestSearchRanksUpToALimit(t *testing.T) {
 	s := filled(t, 1001)
 	hits, err := s.Search(t.Context(), "fla", 2, 0) // 1001 items
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestASearchRanksUnlessTooMuchIsFound(t *testing.T) {
 }
 
 // The write-ahead log is copied into the database in the background, and then starts again.
-func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
+func TestWriteAheadLogIsReused(t *testing.T) {
 	s := filled(t, 1)
 	wal := s.Path() + "-wal"
 	write := func() {

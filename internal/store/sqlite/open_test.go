@@ -29,7 +29,7 @@ func database(t *testing.T) (path string, content []byte) {
 	return path, content
 }
 
-func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
+func TestFailedOpenChangesNothing(t *testing.T) {
 	_, good := database(t)
 	newer := append([]byte{}, good...)
 	binary.BigEndian.PutUint32(newer[60:], uint32(format+1))
@@ -70,7 +70,7 @@ func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
+func TestOpenEmptyFileAndKnownVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	s := openAt(t, path)
@@ -96,7 +96,7 @@ func userVersion(t *testing.T, path string) (v int) {
 }
 
 // A killed process leaves a log; the file alone is incomplete.
-func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
+func TestDatabaseWithLogIsNotTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
 	for range 50 {
@@ -110,7 +110,7 @@ func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
 	storetest.RequireGapless(t, storetest.AllEvents(t, openAt(t, path+".copy")), 50)
 }
 
-func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+func TestOldDatabaseIsRefused(t *testing.T) {
 	path, _ := database(t)
 	execute(t, path, "PRAGMA user_version = 25")
 	content, err := os.ReadFile(path)
@@ -125,7 +125,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	assert.Equal(t, content, now, "byte for byte")
 }
 
-func TestADirectoryThatIsNotThereIsAnOpenError(t *testing.T) {
+func TestMissingDirectoryIsAnOpenError(t *testing.T) {
 	_, err := Open(ctx, filepath.Join(t.TempDir(), "no", "duet.db"), store.Options{})
 	var failed *OpenError
 	require.ErrorAs(t, err, &failed)

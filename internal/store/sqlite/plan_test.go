@@ -11,7 +11,7 @@ import (
 )
 
 // Queries at each change of a run scan no ended runs.
-func TestEndedRunsAreNotLookedAt(t *testing.T) {
+func TestEndedRunsAreNotScanned(t *testing.T) {
 	s := openNew(t)
 	_, err := s.HasUnfinished(ctx, 1, 2)
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestEndedRunsAreNotLookedAt(t *testing.T) {
 }
 
 // The query for later failures scans no failures before a run.
-func TestOlderFailuresAreNotLookedAt(t *testing.T) {
+func TestOlderFailuresAreNotScanned(t *testing.T) {
 	s := openNew(t)
 	_, err := s.RunsFailedWith(ctx, domain.CodeStoreFull, 7)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestOlderFailuresAreNotLookedAt(t *testing.T) {
 }
 
 // Queries for a thread's open questions scan no questions of other threads.
-func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
+func TestQuestionsOfOtherThreadsAreNotScanned(t *testing.T) {
 	s := openNew(t)
 	_, err := s.PendingInThread(ctx, 1)
 	require.NoError(t, err)

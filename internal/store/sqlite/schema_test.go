@@ -56,7 +56,7 @@ func TestSchema(t *testing.T) {
 }
 
 // A foreign or missing schema element is detected before any table is read.
-func TestASchemaThatIsNotOurs(t *testing.T) {
+func TestForeignSchema(t *testing.T) {
 	for name, c := range map[string]struct{ change, says string }{
 		"a trigger":               {"CREATE TRIGGER x AFTER INSERT ON runs BEGIN DELETE FROM threads; END", `trigger "x"`},
 		"a view":                  {"CREATE VIEW x AS SELECT 1", `view "x"`},
@@ -89,7 +89,7 @@ func TestASchemaThatIsNotOurs(t *testing.T) {
 }
 
 // A log beside a database can change its schema, too.
-func TestASchemaInALog(t *testing.T) {
+func TestSchemaInLog(t *testing.T) {
 	path, _ := database(t)
 	db, err := sql.Open("sqlite", "file:"+path)
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestDirectoriesMove(t *testing.T) {
 	}
 }
 
-func TestFilesThatWereChangedMoveWithTheirProject(t *testing.T) {
+func TestChangedFilesMoveWithTheirProject(t *testing.T) {
 	s := openNew(t)
 	const run = 7
 	storetest.Write(t, s, func(tx store.Tx) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFullDiskChangesNothing(t *testing.T) {
+func TestFullDiskChangesNothing(t *testing.T) {
 	s := openNew(t)
 	storetest.Write(t, s, storetest.AppendEvent("before"))
 	storetest.Write(t, s, func(store.Tx) error { // on the writer's own connection

@@ -12,7 +12,7 @@ import (
 
 // Two conversations share a picture. The first also has one of its own, and a fork that begins
 // with its first run.
-func testWhatIsDeletedLeavesWhatOthersShare(t *testing.T, k kind) {
+func testDeletionKeepsSharedData(t *testing.T, k kind) {
 	s := k.openNew(t)
 	picture := func(text string) domain.Attachment {
 		return domain.Attachment{ID: domain.AttachmentID([]byte(text)), MIMEType: "image/png", Data: []byte(text)}

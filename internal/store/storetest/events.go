@@ -82,7 +82,7 @@ func agentSession() domain.AgentSession {
 	}
 }
 
-func testAnEventIsReadAsItWasAppended(t *testing.T, k kind) {
+func testEventRoundTrip(t *testing.T, k kind) {
 	s := k.openNew(t)
 	var appended []domain.Event
 	for _, p := range payloads() {

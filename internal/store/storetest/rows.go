@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testEveryAliasFindsItsRun(t *testing.T, k kind) {
+func testAliasesFindRuns(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "conversation")
 	first := AddRun(t, s, th.ID, domain.Completed, func(r *domain.Run) { r.CallerID = "mine" })
@@ -35,14 +35,14 @@ func testEveryAliasFindsItsRun(t *testing.T, k kind) {
 	}
 }
 
-func testAThreadWithoutRunsNamesNone(t *testing.T, k kind) {
+func testThreadWithoutRuns(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "")
 	_, err := s.Find(ctx, th.UUID)
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func testStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T, k kind) {
+func testStartableOrder(t *testing.T, k kind) {
 	s := k.openNew(t)
 	priority := func(n int) func(*domain.Run) { return func(r *domain.Run) { r.Priority = n } }
 	threads := make([]domain.Thread, 6)
@@ -170,7 +170,7 @@ func testRunsOfAThread(t *testing.T, k kind) {
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
+func testSearchAcceptsAnyText(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "")
 	r := AddRun(t, s, th.ID, domain.Running)
@@ -223,7 +223,7 @@ func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
 	assert.Len(t, seen, 5)
 }
 
-func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
+func testApprovalByCallID(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for i, status := range []string{domain.ApprovalPending, domain.ApprovalDenied} {
 		Write(t, s, func(tx store.Tx) error {
@@ -267,7 +267,7 @@ func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
 	assert.ErrorIs(t, s.Write(ctx, func(tx store.Tx) error { return tx.UpdateApproval(domain.Approval{ID: "none"}) }), store.ErrNotFound)
 }
 
-func testAChangeKeepsWhatTheFileWasAtFirst(t *testing.T, k kind) {
+func testChangeKeepsFirstContent(t *testing.T, k kind) {
 	s := k.openNew(t)
 	text := func(s string) *string { return &s }
 	put := func(c domain.Change) { Write(t, s, func(tx store.Tx) error { return tx.PutChange(c) }) }
@@ -338,7 +338,7 @@ func testProcessesAndPaths(t *testing.T, k kind) {
 	assert.Equal(t, domain.RecentPath{Path: "/p", LastUsed: time.Unix(1, 0).UTC(), Count: 2}, paths[0])
 }
 
-func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
+func testOpenDeltas(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "")
 	r := AddRun(t, s, th.ID, domain.Running)
@@ -375,7 +375,7 @@ func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
 	assert.Equal(t, domain.MessageDelta{Key: "2", Text: "b"}, open[0].Payload)
 }
 
-func testWhatAnAgentTellsOfItsSessionIsKept(t *testing.T, k kind) {
+func testAgentSessions(t *testing.T, k kind) {
 	s := k.openNew(t)
 	one, two := NewThread(t, s, ""), NewThread(t, s, "")
 	seen := func(thread int64) domain.AgentSessionSeen {

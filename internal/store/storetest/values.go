@@ -41,7 +41,7 @@ func RequireGapless(t *testing.T, events []domain.Event, want int) {
 	}
 }
 
-func testAStoreKeepsWhatItWasGiven(t *testing.T, k kind) {
+func testStoreSurvivesReopening(t *testing.T, k kind) {
 	path := filepath.Join(t.TempDir(), "with space & ünïcode?")
 	require.NoError(t, os.Mkdir(path, 0o700))
 	s := k.openAt(t, path)
@@ -85,7 +85,7 @@ func withTimes(a, b domain.Run) domain.Run {
 	return a
 }
 
-func testMetaIsEmptyUntilItIsSet(t *testing.T, k kind) {
+func testMeta(t *testing.T, k kind) {
 	s := k.openNew(t)
 	v, err := s.Meta(ctx, "k")
 	require.NoError(t, err)

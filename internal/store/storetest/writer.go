@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
+func testConcurrentWritersLeaveNoGaps(t *testing.T, k kind) {
 	var announced []domain.Event // by the writer's goroutine
 	path := t.TempDir()
 	s := k.openAt(t, path, func(events []domain.Event, _ store.Reader) { announced = append(announced, events...) })
@@ -68,7 +68,7 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 }
 
 // In a batch, a failing operation affects no other, and leaves no changes.
-func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
+func testFailingChangeIsUndoneAlone(t *testing.T, k kind) {
 	s := k.openNew(t)
 	begun, release := Held(s)
 	<-begun
@@ -114,7 +114,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 }
 
 // Caches are informed of a rollback before the next transaction begins.
-func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
+func testRollbackReachesCachesFirst(t *testing.T, k kind) {
 	var order []string // by the writer's goroutine
 	s, err := k.open(ctx, t.TempDir(), store.Options{RolledBack: func() { order = append(order, "rolled back") }})
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 	assert.Equal(t, []string{"rolled back"}, order)
 }
 
-func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
+func testEventsAreAnnouncedBeforeWriteReturns(t *testing.T, k kind) {
 	var order []string
 	s := k.openNew(t, func(events []domain.Event, _ store.Reader) { order = append(order, "announced "+nameOf(events[0])) })
 	Write(t, s, func(tx store.Tx) error {
@@ -158,7 +158,7 @@ func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 
 // A commit is readable before it is announced. A reader that sees it so early waits for the
 // announcement, or for the end of its context.
-func testWhoReadsAChangeGoesOnWhenAllIsTold(t *testing.T, k kind) {
+func testReadsWaitForAnnouncement(t *testing.T, k kind) {
 	var s store.Store
 	order := make(chan string, 10)
 	read := make(chan struct{})
@@ -214,7 +214,7 @@ func testWriteReturnsWhenItsContextEnds(t *testing.T, k kind) {
 	RequireGapless(t, AllEvents(t, s), 2) // the change was committed, as documented
 }
 
-func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
+func testCloseCommitsQueuedChanges(t *testing.T, k kind) {
 	path := t.TempDir()
 	s := k.openAt(t, path)
 	begun, release := Held(s)
