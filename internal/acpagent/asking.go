@@ -127,15 +127,13 @@ func agentName(q wire.Approval) string {
 	return q.Agent
 }
 
-// An asker shows an approval to the user of an ACP client, offers the agent's options, and
-// converts the answer into a decision. It accepts no other answers.
-
 // A questionClient receives questions. Cancelling a call cancels its question.
 type questionClient interface {
 	Call(ctx context.Context, method string, params, result any) error
 }
 
-// An asker asks the user of a client.
+// An asker shows an approval to the user of an ACP client, offers the agent's options, and
+// converts the answer into a decision. It accepts no other answers.
 type asker struct {
 	Client questionClient
 	Can    acp.ClientCapabilities

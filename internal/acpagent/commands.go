@@ -47,7 +47,7 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) acp.PromptRe
 	s.order.Lock()
 	defer s.order.Unlock()
 	if !s.version2 {
-		s.tell(words("%s", text))
+		s.send(words("%s", text))
 		return acp.PromptResponse{StopReason: acp.StopEndTurn}
 	}
 	s.mu.Lock()
@@ -57,16 +57,16 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) acp.PromptRe
 	for _, block := range prompt {
 		message.Content = append(message.Content, block)
 	}
-	s.tell(message)
+	s.send(message)
 	if isIdle {
-		s.tell(s.stateUpdate(acp.StateRunning)...)
+		s.send(s.stateUpdate(acp.StateRunning)...)
 	}
-	s.tell(words("%s", text))
+	s.send(words("%s", text))
 	if isIdle {
 		updates := s.stateUpdate(acp.StateIdle)
 		end := updates[len(updates)-1].(acp.StateUpdate)
 		end.StopReason = acp.StopEndTurn
-		s.tell(append(updates[:len(updates)-1], end)...)
+		s.send(append(updates[:len(updates)-1], end)...)
 	}
 	return acp.PromptResponse{MessageID: message.MessageID}
 }

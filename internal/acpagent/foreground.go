@@ -125,7 +125,7 @@ func (s *session) runChanged(id, state string) {
 	s.mu.Unlock()
 	if state == wire.Running || state == wire.WaitingInput {
 		s.insert(r)
-		s.tellState(false)
+		s.sendState(false)
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *session) insert(r *run) {
 	if message == nil || isInserted {
 		return // the agent began the run by itself, or the replay had the prompt
 	}
-	s.tell(*message)
+	s.send(*message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endTurns(r.id, outcome{inserted: message.MessageID})
@@ -169,7 +169,7 @@ func (s *session) promptEdited(d wire.EventData) {
 		text += " […]"
 	}
 	if !s.version2 {
-		s.tell(words("\n\n[a prompt that waits was changed to: %s]\n", text))
+		s.send(words("\n\n[a prompt that waits was changed to: %s]\n", text))
 		return
 	}
 	s.mu.Lock()
@@ -204,13 +204,13 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 			return // its prompt was never inserted, and the response reports that
 		}
 		s.insert(r)
-		s.tell(s.stateUpdate(acp.StateRunning)...)
+		s.send(s.stateUpdate(acp.StateRunning)...)
 	}
 	s.mu.Lock()
 	state := s.work.now()
 	s.mu.Unlock()
 	if state != acp.StateIdle {
-		s.tellState(false)
+		s.sendState(false)
 		return
 	}
 	updates := s.stateUpdate(state)
@@ -221,7 +221,7 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 		end.StopReason, end.Error = acp.StopError, err
 	}
 	updates[len(updates)-1] = end
-	s.tell(updates...)
+	s.send(updates...)
 }
 
 // requiresAction handles a question in a run. The hub sends the new state after the question, but
@@ -235,7 +235,7 @@ func (s *session) requiresAction(id string) {
 	}
 	s.mu.Unlock()
 	if waits {
-		s.tellState(false)
+		s.sendState(false)
 	}
 }
 
@@ -249,12 +249,12 @@ func (s *session) backgroundChanged(tasks []domain.BackgroundTask) {
 	s.work.background = tasks
 	s.mu.Unlock()
 	if !isSame {
-		s.tellState(true)
+		s.sendState(true)
 	}
 }
 
-// tellState sends the state of the session if it has changed, or always.
-func (s *session) tellState(always bool) {
+// sendState sends the state of the session if it has changed, or always.
+func (s *session) sendState(always bool) {
 	s.mu.Lock()
 	state, known := s.work.now(), s.work.state
 	s.mu.Unlock()
@@ -262,7 +262,7 @@ func (s *session) tellState(always bool) {
 		known = acp.StateIdle
 	}
 	if always || state != known {
-		s.tell(s.stateUpdate(state)...)
+		s.send(s.stateUpdate(state)...)
 	}
 }
 
@@ -337,8 +337,8 @@ func (t *turn) end(o outcome) {
 	}
 }
 
-// interruptOurs ends the client's turns, and waits until each interrupt was sent.
-func (s *session) interruptOurs() {
+// interruptOwn ends the client's turns, and waits until each interrupt was sent.
+func (s *session) interruptOwn() {
 	s.mu.Lock()
 	var runs []string
 	for run, goesOn := range s.ours {

@@ -76,7 +76,7 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (acp.Opened
 		s.conn.Go(func(context.Context) {
 			s.order.Lock()
 			defer s.order.Unlock()
-			s.tell(s.settings.commandsUpdate())
+			s.send(s.settings.commandsUpdate())
 		})
 	})
 	return r, nil
@@ -99,7 +99,7 @@ func (a *agent) resume(ctx context.Context, p acp.OpenSessionRequest) (acp.Opene
 	return a.take(ctx, p, true)
 }
 
-func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bool) (acp.OpenedSession, error) {
+func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool) (acp.OpenedSession, error) {
 	since, err := wire.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
 	if err != nil {
 		return acp.OpenedSession{}, refused(err)
@@ -124,9 +124,9 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 			return acp.OpenedSession{}, refused(err)
 		}
 	}
-	if tellAgain {
+	if replay {
 		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
-			s.tellEntry(e)
+			s.sendEntry(e)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -134,7 +134,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 			return acp.OpenedSession{}, refused(err)
 		}
 		if used, size := protocol.Value(state.EffectiveContextTokens), protocol.Value(state.ContextLimit); used > 0 && size > 0 {
-			s.tell(usageUpdate(used, size, protocol.Value(state.CostUSD)))
+			s.send(usageUpdate(used, size, protocol.Value(state.CostUSD)))
 		}
 	} else {
 		s.translator.BeginsInside()
@@ -145,10 +145,10 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 	}
 	if s.version2 {
 		s.order.Lock()
-		if tellAgain && s.settings.title != "" {
-			s.tell(acp.InfoUpdate{Kind: acp.KindInfo, Title: s.settings.title})
+		if replay && s.settings.title != "" {
+			s.send(acp.InfoUpdate{Kind: acp.KindInfo, Title: s.settings.title})
 		}
-		s.tellState(true)
+		s.sendState(true)
 		s.order.Unlock()
 	}
 	server.AfterReply(ctx, func() {
@@ -162,12 +162,12 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 	return r, nil
 }
 
-// tellEntry sends an entry of the conversation. In version 2 the prompts of queued runs are left
+// sendEntry sends an entry of the conversation. In version 2 the prompts of queued runs are left
 // out.
-func (s *session) tellEntry(e wire.Entry) {
+func (s *session) sendEntry(e wire.Entry) {
 	updates := s.translator.Entry(e)
 	if !s.version2 {
-		s.tell(updates...)
+		s.send(updates...)
 		return
 	}
 	if e.EventType == wire.EntryMessage && e.Role == "user" {
@@ -178,7 +178,7 @@ func (s *session) tellEntry(e wire.Entry) {
 			return
 		}
 	}
-	s.tell(acp.Replayed2(updates)...)
+	s.send(acp.Replayed2(updates)...)
 }
 
 // list lists the conversations.
@@ -219,7 +219,7 @@ func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empt
 	case s.version2:
 		s.endWork(ctx)
 	default:
-		s.interruptOurs()
+		s.interruptOwn()
 	}
 	a.forget(s)
 	return acp.Empty{}, nil

@@ -454,7 +454,7 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	s.mu.Lock()
 	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
 	if !isIdle && !s.version2 { // version 2 echoes each message
-		s.told = append(s.told, full.text)
+		s.steered = append(s.steered, full.text)
 	}
 	s.mu.Unlock()
 	if isIdle {
@@ -466,27 +466,27 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	}
 	started, err := s.started(ctx, "continueSession", params)
 	if err != nil {
-		s.forgetTold(full.text)
+		s.forgetSteered(full.text)
 		return acp.SteerResponse{}, full.refused(err)
 	}
 	if started.Delivered == wire.DeliveredInjected {
 		return acp.SteerResponse{Outcome: acp.SteerInjected}, nil
 	}
-	s.forgetTold(full.text)
+	s.forgetSteered(full.text)
 	s.mu.Lock()
 	s.ours[started.SessionID] = true // the client already has its text
 	s.mu.Unlock()
 	return acp.SteerResponse{Outcome: acp.SteerQueued}, nil
 }
 
-// forgetTold removes a steered message of this client, and reports whether there was one.
-func (s *session) forgetTold(text string) bool {
+// forgetSteered removes a steered message of this client, and reports whether there was one.
+func (s *session) forgetSteered(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.told, text)
+	i := slices.Index(s.steered, text)
 	if i < 0 {
 		return false
 	}
-	s.told = slices.Delete(s.told, i, i+1)
+	s.steered = slices.Delete(s.steered, i, i+1)
 	return true
 }

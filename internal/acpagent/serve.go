@@ -128,7 +128,7 @@ func (a *agent) close() {
 	a.mu.Unlock()
 	for _, s := range sessions {
 		if a.opts.CancelOnDisconnect {
-			s.interruptOurs()
+			s.interruptOwn()
 		}
 		s.leave()
 	}

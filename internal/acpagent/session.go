@@ -41,7 +41,7 @@ type session struct {
 	work      foreground       // of version 2
 	asking    map[string]asked // questions that the client is being asked
 	askAgain  []wire.Approval  // questions to repeat after the client has the end of the turn
-	told      []string         // in version 1: steered messages of this client without their echo yet
+	steered   []string         // in version 1: steered messages of this client without their echo yet
 	inbox     []string         // questions by their number in the last list of /inbox
 	queue     []string         // prompts by their number in the last list of /queue
 }
@@ -71,7 +71,7 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 	s.translator.Version2 = s.version2
 	s.translator.ShowsTerminals = a.client.capabilities().Meta.TerminalOutput
 	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 sends each prompt
-	s.translator.IsTold = s.forgetTold
+	s.translator.IsTold = s.forgetSteered
 	return s
 }
 
@@ -86,14 +86,14 @@ func (s *session) beginning() *beginning {
 // text in version 1.
 func (s *session) remark(severity, title, description, format string, args ...any) {
 	if s.version2 {
-		s.tell(acp.Notice{Kind: acp.KindNotice, Severity: severity, Title: title, Description: description})
+		s.send(acp.Notice{Kind: acp.KindNotice, Severity: severity, Title: title, Description: description})
 		return
 	}
-	s.tell(words("\n\n["+format+"]\n", args...))
+	s.send(words("\n\n["+format+"]\n", args...))
 }
 
-// tell sends updates to the client.
-func (s *session) tell(updates ...any) {
+// send sends updates to the client.
+func (s *session) send(updates ...any) {
 	if s.version2 {
 		updates = acp.Updates2(updates)
 	}
@@ -172,7 +172,7 @@ func (s *session) subscriptionEnded(err error) {
 	if s.version2 && !isClosed { // the prompt of a running turn was already answered
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.tell(acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityError, Title: why})
+		s.send(acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityError, Title: why})
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *session) event(e client.Event) {
 	if s.version2 && d.EventType == wire.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
 		return
 	}
-	s.tell(updates...)
+	s.send(updates...)
 	if e.Type == protocol.TypeStatus {
 		s.stateChanged(d)
 	}
@@ -238,7 +238,7 @@ func (s *session) stateChanged(d wire.EventData) {
 	case s.version2:
 		s.runEnded(d.SessionID, o, isAwaited)
 	case !ours && d.State == wire.Failed && d.Error != "":
-		s.tell(words("\n\n[the turn failed: %s]\n", d.Error))
+		s.send(words("\n\n[the turn failed: %s]\n", d.Error))
 	}
 	if !isAwaited || s.version2 { // else the response to the prompt comes first
 		s.askOpen()

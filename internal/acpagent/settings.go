@@ -182,16 +182,16 @@ func (s *session) settingsChanged() {
 	before := s.settings
 	s.settings = v
 	if !reflect.DeepEqual(before.commands, v.commands) {
-		s.tell(v.commandsUpdate())
+		s.send(v.commandsUpdate())
 	}
 	if v.modes != nil && (before.modes == nil || before.modes.Current != v.modes.Current) {
-		s.tell(acp.ModeUpdate{Kind: acp.KindMode, Current: v.modes.Current})
+		s.send(acp.ModeUpdate{Kind: acp.KindMode, Current: v.modes.Current})
 	}
 	if !reflect.DeepEqual(before.options, v.options) {
-		s.tell(acp.ConfigUpdate{Kind: acp.KindConfig, ConfigOptions: v.options})
+		s.send(acp.ConfigUpdate{Kind: acp.KindConfig, ConfigOptions: v.options})
 	}
 	if before.title != v.title && v.title != "" {
-		s.tell(acp.InfoUpdate{Kind: acp.KindInfo, Title: v.title})
+		s.send(acp.InfoUpdate{Kind: acp.KindInfo, Title: v.title})
 	}
 }
 

@@ -70,7 +70,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 			u.Title = cmp.Or(c.name, c.id)
 		}
 	}
-	t.tellsCall(c.id)
+	t.noteCall(c.id)
 	if len(c.data.Meta) > 0 {
 		known.meta = c.data.Meta
 	}
@@ -134,8 +134,8 @@ func (t *translator) callID(session, id string) string {
 	return clients
 }
 
-// tellsCall notes that a client of version 2 knows a tool call, also in later turns.
-func (t *translator) tellsCall(id string) {
+// noteCall notes that a client of version 2 knows a tool call, also in later turns.
+func (t *translator) noteCall(id string) {
 	if !t.Version2 {
 		return
 	}
@@ -173,7 +173,7 @@ func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items [
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
 				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: acp.ToolInProgress})
-				t.tellsCall(item.ToolCallID)
+				t.noteCall(item.ToolCallID)
 			}
 			if t.beginsToStop(item.ToolCallID, b.Stoppable) {
 				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
@@ -220,7 +220,7 @@ func (t *translator) Question(a wire.Approval) acp.ToolCall {
 		u.Meta = known.meta
 	}
 	if a.ToolUseID != "" {
-		t.tellsCall(u.ToolCallID)
+		t.noteCall(u.ToolCallID)
 	}
 	content, texts := diffs(a.Diffs), []string{a.Plan, a.Details, a.Reopened}
 	if t.Version2 {
@@ -313,7 +313,7 @@ const (
 type terminal struct {
 	printed []byte
 	cut     bool
-	told    time.Time
+	sent    time.Time
 	exit    *acp.ExitStatus // of version 2
 }
 
@@ -347,10 +347,10 @@ func (t *translator) output(d wire.EventData, at time.Time) []any {
 	if over := len(p.printed) - mostPrinted; over > 0 {
 		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
 	}
-	if t.Version2 || at.Sub(p.told) < printedEvery {
+	if t.Version2 || at.Sub(p.sent) < printedEvery {
 		return nil
 	}
-	p.told = at
+	p.sent = at
 	return t.terminalUpdate(d.TerminalID)
 }
 

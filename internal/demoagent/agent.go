@@ -259,7 +259,7 @@ func (a *agent) resumeSession(p acp.OpenSessionRequest) (any, error) {
 		if p.ReplayFrom != nil {
 			a.replay(p.SessionID, s)
 		}
-		a.tellState(p.SessionID, s, nil)
+		a.sendState(p.SessionID, s, nil)
 	}
 	return a.opened("", s), nil
 }
@@ -426,13 +426,13 @@ func refusal(code int, message string) error {
 	return &acp.Error{Code: code, Message: message}
 }
 
-// tellState sends the state of a session, in version 2, after change has changed it.
-func (a *agent) tellState(id string, s *session, change func(*acp.StateUpdate)) {
+// sendState sends the state of a session, in version 2, after change has changed it.
+func (a *agent) sendState(id string, s *session, change func(*acp.StateUpdate)) {
 	if !a.isVersion2() {
 		return
 	}
-	s.telling.Lock()
-	defer s.telling.Unlock()
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	u := acp.StateUpdate{Kind: acp.KindState, State: s.state, Background: s.background}
 	if change != nil {
 		change(&u)

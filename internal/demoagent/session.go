@@ -105,7 +105,7 @@ type session struct {
 	meanwhile []string // the user's messages that the turn has not repeated yet
 	closed    bool     // by session/close: running work is cancelled
 
-	telling    sync.Mutex // guards the fields below; locked while a state is sent
+	reporting  sync.Mutex // guards the fields below; locked while a state is sent
 	state      string     // in version 2
 	background []any      // background work, each item an acp.BackgroundWork
 }
@@ -153,8 +153,8 @@ func (s *session) cancelledBy(t *turn, cancel context.CancelFunc) (forget func()
 
 // detach lists a tool call as background work from the next state on.
 func (s *session) detach(toolCall string) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	s.background = append(s.background, acp.BackgroundWork{Type: acp.WorkToolCall, ToolCallID: toolCall})
 }
 

@@ -251,11 +251,11 @@ func (t *turn) answer(ctx context.Context) (acp.PromptResponse, error) {
 
 // running reports that the turn works, and idle how it has ended. Version 1 has no states.
 func (t *turn) running() {
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRunning })
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRunning })
 }
 
 func (t *turn) idle(resp acp.PromptResponse, err error) {
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) {
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) {
 		u.State, u.StopReason, u.Usage = acp.StateIdle, resp.StopReason, resp.Usage
 		if err != nil {
 			u.StopReason, u.Error = acp.StopError, wireError(err)
@@ -266,7 +266,7 @@ func (t *turn) idle(resp acp.PromptResponse, err error) {
 // asks reports that the turn waits for the user. goesOn reports that it works again, unless it is
 // ending.
 func (t *turn) asks(ctx context.Context) (goesOn func()) {
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRequiresAction })
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRequiresAction })
 	return func() {
 		if ctx.Err() == nil {
 			t.running()
@@ -431,7 +431,7 @@ func (t *turn) endTask(ctx context.Context, status string, output string) {
 	t.task.RawOutput = encode(output)
 	_ = t.end(ctx, *t.task, status)
 	t.task = nil
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.Background = []any{} })
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) { u.Background = []any{} })
 }
 
 func (t *turn) backgroundTime() time.Duration {

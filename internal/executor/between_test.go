@@ -19,8 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// toldBetween returns the settings after all reports between turns.
-func (h *hub) toldBetween() (now catalog.Session) {
+// settingsBetween returns the settings after all reports between turns.
+func (h *hub) settingsBetween() (now catalog.Session) {
 	h.Lock()
 	defer h.Unlock()
 	for _, p := range h.between {
@@ -47,15 +47,15 @@ func TestReportsBetweenTurns(t *testing.T) {
 	gate := filepath.Join(p.CWD, "gate")
 	require.NoError(t, syscall.Mkfifo(gate, 0o600))
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
-	assert.Empty(t, h.toldBetween())
+	assert.Empty(t, h.settingsBetween())
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // the turn is over, and the agent waits for this
 	require.NoError(t, err)
 	defer open.Close()
-	h.Await(t, func() bool { return h.toldBetween().Mode != nil }, "the agent's mode")
+	h.Await(t, func() bool { return h.settingsBetween().Mode != nil }, "the agent's mode")
 	assert.Equal(t, catalog.Session{
 		Mode:     &catalog.Selection{Current: "code", Choices: now(t, h).Mode.Choices},
 		Commands: []domain.AgentCommand{{Name: "late"}}, Info: &domain.SessionInfo{Title: "000001"},
-	}, h.toldBetween())
+	}, h.settingsBetween())
 	for _, p := range h.between {
 		assert.Equal(t, []string{"s", "task-1"}, []string{p.SessionID, p.TaskID})
 	}

@@ -43,7 +43,7 @@ func TestPlanIsShownAsText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lines := []string{asking(c.asks)}
 			if c.before != "" {
-				lines = []string{telling(c.before), asking(c.asks)}
+				lines = []string{updating(c.before), asking(c.asks)}
 			}
 			h := asksFor(t, lines...)
 			require.Len(t, h.asked, 1)
@@ -55,7 +55,7 @@ func TestPlanIsShownAsText(t *testing.T) {
 // An empty input in a request does not replace the earlier input.
 func TestEmptyInputKeepsEarlierInput(t *testing.T) {
 	h := asksFor(t,
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"rm x"}}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"rm x"}}`),
 		asking(`{"toolCallId":"1","rawInput":{}}`))
 	require.Len(t, h.asked, 1)
 	assert.JSONEq(t, `{"command":"rm x"}`, string(h.asked[0].ToolInput))

@@ -18,8 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// told returns the reports of a session's settings, in order.
-func told(t *testing.T, h *hub) (list []catalog.Session) {
+// settingsReports returns the reports of a session's settings, in order.
+func settingsReports(t *testing.T, h *hub) (list []catalog.Session) {
 	t.Helper()
 	for _, raw := range h.data(catalog.EventSession) {
 		var s catalog.Session
@@ -32,7 +32,7 @@ func told(t *testing.T, h *hub) (list []catalog.Session) {
 // now returns the settings after all reports.
 func now(t *testing.T, h *hub) (now catalog.Session) {
 	t.Helper()
-	for _, s := range told(t, h) {
+	for _, s := range settingsReports(t, h) {
 		now.Agent, now.Mode, now.Model, now.Info = cmp.Or(s.Agent, now.Agent), cmp.Or(s.Mode, now.Mode), cmp.Or(s.Model, now.Model), cmp.Or(s.Info, now.Info)
 		if s.Options != nil {
 			now.Options = s.Options
@@ -82,7 +82,7 @@ func TestAgentWithoutSettings(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	execute(t, x, prompt(t, "plain", "turn"))
-	all := told(t, h)
+	all := settingsReports(t, h)
 	require.Len(t, all, 1)
 	assert.Empty(t, all[0].Agent)
 	assert.Nil(t, all[0].Commands, "which are told later, if at all")
@@ -161,7 +161,7 @@ func TestUnknownSettingFailsThePrompt(t *testing.T) {
 			assert.Equal(t, "SETTING_REFUSED", result.Error.Code)
 			assert.Contains(t, result.Error.Message, test.message)
 			assert.NotContains(t, h.text(), "turn", "it was not prompted")
-			assert.NotEmpty(t, told(t, h), "what it has is known now")
+			assert.NotEmpty(t, settingsReports(t, h), "what it has is known now")
 		})
 	}
 }

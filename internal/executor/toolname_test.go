@@ -31,7 +31,7 @@ func asking(call string) string {
 		`,"options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]}}`
 }
 
-func telling(update string) string {
+func updating(update string) string {
 	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + update + `}}`
 }
 
@@ -60,7 +60,7 @@ func TestTitleIsNoToolName(t *testing.T) {
 		}
 	}
 	h := asksFor(t,
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"x","_meta":{"claudeCode":{"toolName":"mcp__a__b"}}}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"x","_meta":{"claudeCode":{"toolName":"mcp__a__b"}}}`),
 		asking(`{"toolCallId":"1","kind":"execute","title":"y"}`))
 	require.Len(t, h.asked, 1)
 	assert.Equal(t, "mcp__a__b", h.asked[0].ToolName, "the agent has named it before")
@@ -70,7 +70,7 @@ func TestTitleIsNoToolName(t *testing.T) {
 // Rules match each file in a diff that the user sees, also in diffs of earlier updates.
 func TestQuestionIncludesPathsOfDiffs(t *testing.T) {
 	h := asksFor(t,
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
 		asking(`{"toolCallId":"1","title":"x","locations":[{"path":"src/a"}]}`))
 	require.Len(t, h.asked, 1)
 	require.Len(t, h.asked[0].Diffs, 1)
@@ -92,7 +92,7 @@ func TestAmbiguousRequestIsRefused(t *testing.T) {
 		assert.NotEmpty(t, h.codes(), "people are told")
 	}
 	h := asksFor(t,
-		telling("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"1\",\"kind\":\"execute\",\"title\":\"x\",\"rawInput\":{\"command\":\"a \xff\"}}"),
+		updating("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"1\",\"kind\":\"execute\",\"title\":\"x\",\"rawInput\":{\"command\":\"a \xff\"}}"),
 		asking(`{"toolCallId":"1","kind":"execute"}`), asking(`{"toolCallId":"1","rawInput":{"command":"b"}}`))
 	require.Len(t, h.asked, 1, "but the second has an input of its own")
 	assert.JSONEq(t, `{"command":"b"}`, string(h.asked[0].ToolInput))
@@ -117,7 +117,7 @@ func TestKindOfCallDoesNotNameFileWrites(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "tools")
 	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "requests"), []byte(strings.Join([]string{
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","locations":[{"path":"new.txt"}]}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","locations":[{"path":"new.txt"}]}`),
 		`{"jsonrpc":"2.0","id":0,"method":"fs/write_text_file","params":{"sessionId":"s","path":"` + filepath.Join(p.CWD, "new.txt") + `","content":"x"}}`,
 	}, "\n")), 0o600))
 	execute(t, x, p)

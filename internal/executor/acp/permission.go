@@ -440,7 +440,7 @@ func running(argv []string) catalog.RequestPermissionParams {
 //     command can then be ambiguous: the command may contain brackets, and so may the description.
 //
 // The result has the form of other agents' input (internal/toolinput), with each possible
-// reading, so that rules and people look at one place.
+// reading, so that rules and users see the same commands.
 
 // geminiAgentName is the name of the agent whose titles are commands. Titles of other agents are text
 // for users, and rules never match them.
