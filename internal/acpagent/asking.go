@@ -142,7 +142,7 @@ type asker struct {
 	Spelled func(wire.Approval, acp.PermissionRequest) any
 }
 
-// The options for a question of an agent that offers none.
+// ownOptions are the options for a question of an agent that offers none.
 var ownOptions = []acp.PermissionOption{
 	{OptionID: "duet-allow", Name: "Allow", Kind: acp.AllowOnce},
 	{OptionID: "duet-reject", Name: "Reject", Kind: acp.RejectOnce},

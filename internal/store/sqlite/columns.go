@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The fields of a struct name their columns in a tag: `db:"name"`, with these options:
+// A column is a field of a struct. The field's tag names it, `db:"name"`, with these options:
 //
 //	key    UPDATE finds the row by it
 //	auto   a key that SQLite chooses: INSERT leaves it out

@@ -199,7 +199,7 @@ func (r usageRow) value() domain.Usage {
 	}
 }
 
-// The duration of a run excludes waiting for users. Cached tokens are counted separately, as
+// sums are the columns of a usageRow. The duration of a run excludes waiting for users. Cached tokens are counted separately, as
 // agents report them.
 const sums = `count(*),
 	coalesce(sum(used ->> '$.input'), 0), coalesce(sum(used ->> '$.output'), 0),

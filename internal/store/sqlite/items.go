@@ -115,8 +115,8 @@ func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
 	return len(some) > 0, err
 }
 
-// A message's item is inserted with its number, and keeps it: the last item has the highest
-// number.
+// openDeltas selects the deltas after a run's last message. A message's item is inserted with its
+// number, and keeps it: the last item has the highest number.
 const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
 	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
