@@ -7,23 +7,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// This file has the ways to sign in that agents advertise, as they stand
-// in the answer to initialize
+// This file has the sign-in methods that agents advertise in the answer to initialize
 // (https://agentclientprotocol.com/protocol/v1/authentication).
 
-// A AuthMethod is a way to sign in. What is not known is passed over: an agent that is
-// newer has to work.
+// An AuthMethod is a way to sign in. Unknown members are ignored, so that newer agents work.
 type AuthMethod struct {
 	ID          string      `json:"id"`
 	Name        string      `json:"name"`
 	Description string      `json:"description,omitempty"`
 	Type        string      `json:"type,omitempty"`
-	Args        []string    `json:"args,omitempty"`    // of type terminal: beyond the agent's own
+	Args        []string    `json:"args,omitempty"`    // of type terminal: added to the agent's own
 	Env         environment `json:"env,omitempty"`     // of type terminal
-	Variable    string      `json:"varName,omitempty"` // of type env_var, as it was first
+	Variable    string      `json:"varName,omitempty"` // of type env_var, in its first form
 	Variables   []variable  `json:"vars,omitempty"`    // of type env_var
 	Meta        struct {
-		// A command of its own, of agents that are older than the type terminal.
+		// A command of its own, from agents older than the type terminal.
 		Terminal *struct {
 			Command string            `json:"command"`
 			Args    []string          `json:"args"`
@@ -41,8 +39,8 @@ type variable struct {
 	Optional bool   `json:"optional"`
 }
 
-// UnmarshalJSON takes a method as far as it is understood: one that is odd must
-// not hide the others.
+// UnmarshalJSON decodes the valid members of a method: an invalid method must not hide the
+// others.
 func (m *AuthMethod) UnmarshalJSON(raw []byte) error {
 	type plain AuthMethod
 	var known plain
@@ -51,15 +49,15 @@ func (m *AuthMethod) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &known) != nil {
 		known = plain{Name: texts.Name, Description: texts.Description, Type: texts.Type}
 	}
-	known.ID = cmp.Or(texts.ID, texts.MethodID) // as version 2 of the protocol has it
+	known.ID = cmp.Or(texts.ID, texts.MethodID) // the name in version 2 of the protocol
 	*m = AuthMethod(known)
 	return nil
 }
 
-// An environment is variables by their names.
+// An environment is variables by name.
 type environment map[string]string
 
-// UnmarshalJSON takes a list of names and values, too, as version 2 of the protocol has it.
+// UnmarshalJSON also accepts the form of version 2 of the protocol, a list of names and values.
 func (e *environment) UnmarshalJSON(raw []byte) error {
 	var list []struct{ Name, Value string }
 	if json.Unmarshal(raw, &list) != nil {
@@ -72,7 +70,7 @@ func (e *environment) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// UnmarshalJSON takes a variable by its name alone, too.
+// UnmarshalJSON also accepts the name of the variable alone.
 func (v *variable) UnmarshalJSON(raw []byte) error {
 	type plain variable
 	if json.Unmarshal(raw, (*plain)(v)) != nil {
@@ -81,8 +79,7 @@ func (v *variable) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Kind is how signing in is done: agent, terminal or env_var, or another
-// word, of which nothing is known.
+// Kind returns the type of the method: agent, terminal, env_var, or an unknown one.
 func (m AuthMethod) Kind() string {
 	kind := cmp.Or(m.Type, domain.SignInByAgent)
 	if t := m.Meta.Terminal; kind == domain.SignInByAgent && t != nil && t.Command != "" {
@@ -91,7 +88,7 @@ func (m AuthMethod) Kind() string {
 	return kind
 }
 
-// Offers are methods as the hub is told them.
+// Offers converts methods for the hub.
 func Offers(methods []AuthMethod) (list []domain.AuthMethod) {
 	for _, m := range methods {
 		if m.ID != "" {
@@ -101,7 +98,7 @@ func Offers(methods []AuthMethod) (list []domain.AuthMethod) {
 	return list
 }
 
-// Needs are the variables that a method of type env_var cannot do without.
+// Needs returns the variables that a method of type env_var requires.
 func (m AuthMethod) Needs() []string {
 	var names []string
 	if m.Variable != "" {
@@ -115,13 +112,13 @@ func (m AuthMethod) Needs() []string {
 	return names
 }
 
-// readsKey reports whether the agent reads a key that it has from its environment.
+// readsKey reports whether the agent reads a key from the variables that it has.
 func (m AuthMethod) readsKey(has map[string]bool) bool {
 	return m.Kind() == domain.SignInByAgent && m.Meta.APIKey != nil && m.Meta.APIKey.Provider == "openai" && (has["CODEX_API_KEY"] || has["OPENAI_API_KEY"])
 }
 
-// WithKey is the id of the first method that needs nothing but variables that an
-// agent has, by their names; "" if there is none.
+// WithKey returns the id of the first method that needs only variables that the agent has, by
+// name; "" if there is none.
 func WithKey(methods []AuthMethod, has map[string]bool) string {
 	for _, m := range methods {
 		if m.readsKey(has) {
@@ -139,8 +136,8 @@ func WithKey(methods []AuthMethod, has map[string]bool) string {
 	return ""
 }
 
-// AuthMethodNames are the names of the variables that have a value. What has only these
-// keeps no key.
+// AuthMethodNames returns the names of the variables that have a value. Storing only names stores
+// no key.
 func AuthMethodNames(env map[string]string) map[string]bool {
 	names := make(map[string]bool, len(env))
 	for name, value := range env {

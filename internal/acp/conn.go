@@ -14,30 +14,31 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// A Handler takes what an agent sends. Update, Request, Response, Notice, Garbage and TooLong
-// are called by the goroutine that reads, one after the other: the agent is read no faster than
-// they return. Their bytes are valid until then.
+// A Handler handles an agent's messages. The reading goroutine calls Update, Request, Response,
+// Notice, Garbage and TooLong one after the other, and does not read on before they return. Their
+// bytes are valid until then.
 type Handler struct {
-	// Update is given params.sessionId and params.update of each session/update, as they are
-	// written. repaired says that the line was no UTF-8.
+	// Update receives the raw params.sessionId and params.update of each session/update. repaired
+	// means that the line was not valid UTF-8.
 	Update func(session, update []byte, repaired bool)
-	// Request gets a request before it is served. It returns false to refuse it: there are too many.
+	// Request receives a request before it is served. It returns false to refuse it because too
+	// many are open.
 	Request func(method string, params []byte) bool
-	// Serve answers a request that Request has not refused. Each call has a goroutine of its
-	// own; ctx ends with the connection, or when the agent takes the request back. An error
-	// that is no *Error is an internal error. The result may be a Reply, also beside an error.
+	// Serve answers a request that Request has not refused. Each call has a goroutine of its own.
+	// ctx ends with the connection, or when the agent cancels the request. An error other than
+	// *Error is sent as an internal error. The result may be a Reply, also beside an error.
 	Serve func(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// Response gets a response before the call returns; result is nil for an error.
+	// Response receives a response before the call returns; result is nil for an error.
 	Response func(id, result []byte)
-	// Notice is given every other notification.
+	// Notice receives every other notification.
 	Notice func(method string, params []byte)
-	// Garbage is given a line that is no message.
+	// Garbage receives a line that is not a message.
 	Garbage func(line []byte)
-	// TooLong gets the length of a line over MaxLine, which is dropped.
+	// TooLong receives the length of a line over MaxLine, which is dropped.
 	TooLong func(length int64)
 }
 
-// A Reply is a result, and what is to be done when the response has been written.
+// A Reply is a result with a function to call after the response was written.
 type Reply struct {
 	Result any
 	Then   func()
@@ -58,7 +59,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("code %d: %s", e.Code, e.Message)
 }
 
-// Codes of errors that are the protocol's own.
+// Error codes of the protocol itself.
 const (
 	CodeAuthRequired     = -32000
 	CodeResourceNotFound = -32002
@@ -70,40 +71,40 @@ func IsAuthRequired(err error) bool {
 	return errors.As(err, &answered) && answered.Code == CodeAuthRequired
 }
 
-// InvalidParams is the error of a request whose parameters are wrong.
+// InvalidParams returns the error for a request with wrong parameters.
 func InvalidParams(why error) *Error {
 	return &Error{Code: jsonrpc2.CodeInvalidParams, Message: "Invalid params", Data: map[string]string{"error": why.Error()}}
 }
 
-// MethodNotFound is the error of a request for a method that there is not.
+// MethodNotFound returns the error for a request with an unknown method.
 func MethodNotFound(method string) *Error {
 	return &Error{Code: jsonrpc2.CodeMethodNotFound, Message: "Method not found", Data: map[string]string{"method": method}}
 }
 
-// InternalError is an error without a code of its own.
+// InternalError returns an error without a code of its own.
 func InternalError(text string) *Error {
 	return &Error{Code: jsonrpc2.CodeInternalError, Message: text}
 }
 
-// ErrClosed is the error of a call whose response can no longer come.
+// ErrClosed is the error of a call that can get no response any more.
 var ErrClosed = errors.New("the agent has closed its output")
 
-// A Conn is a connection with an agent, which reads and writes a JSON-RPC message a line. Its
+// A Conn is a connection to an agent that reads and writes one JSON-RPC message per line. Its
 // methods may be called from any goroutine.
 type Conn struct {
 	reader
 	in     io.Writer
-	ctx    context.Context // of requests of the agent
+	ctx    context.Context // of the agent's requests
 	end    context.CancelFunc
 	ended  chan struct{}
 	served sync.WaitGroup
 
-	writing sync.Mutex // held while a line is written
+	writing sync.Mutex // locked while a line is written
 
-	mu      sync.Mutex // guards the fields below; held while ended is closed
+	mu      sync.Mutex // guards the fields below; locked while ended is closed
 	last    int64      // id of the last call
 	calls   map[string]chan response
-	serving map[string]context.CancelFunc // requests of the agent, by id
+	serving map[string]context.CancelFunc // the agent's requests, by id
 }
 
 type response struct {
@@ -111,8 +112,8 @@ type response struct {
 	err    *Error
 }
 
-// NewConn makes a connection that writes to an agent's stdin, each line with one call. Read
-// reads the agent.
+// NewConn makes a connection that writes to an agent's stdin, each line with one call to Write.
+// Read reads the agent's output.
 func NewConn(in io.Writer, h Handler) *Conn {
 	c := &Conn{in: in, ended: make(chan struct{}), calls: make(map[string]chan response), serving: make(map[string]context.CancelFunc)}
 	c.ctx, c.end = context.WithCancel(context.Background())
@@ -120,8 +121,8 @@ func NewConn(in io.Writer, h Handler) *Conn {
 	return c
 }
 
-// Read reads an agent's output to its end, and waits until its requests have been served: their
-// contexts end. It is called once.
+// Read reads an agent's output to its end. It then ends the contexts of the agent's requests and
+// waits until these were served. Call it once.
 func (c *Conn) Read(out io.Reader) {
 	c.run(out)
 	c.mu.Lock()
@@ -142,12 +143,12 @@ func (c *Conn) background(f func()) {
 	}
 }
 
-// Done is closed when the agent's output has ended, and all of it was taken.
+// Done returns a channel that is closed when the agent's output has ended and was handled.
 func (c *Conn) Done() <-chan struct{} { return c.ended }
 
-// Call calls a method of an agent. The error is an *Error if the agent has answered with one,
-// ErrClosed if it will not answer, the error of ctx, or that of writing to the agent. If ctx
-// ends first, the agent gets $/cancel_request.
+// Call calls a method of an agent. The error is an *Error if the agent answered with one,
+// ErrClosed if it cannot answer any more, the error of ctx, or a write error. If ctx ends first,
+// the agent gets $/cancel_request.
 func Call[R any](ctx context.Context, c *Conn, method string, params any) (R, error) {
 	var result R
 	raw, err := c.call(ctx, method, params)
@@ -181,7 +182,7 @@ func (c *Conn) call(ctx context.Context, method string, params any) (json.RawMes
 	case <-ctx.Done():
 		c.background(func() { _ = c.Notify("$/cancel_request", map[string]json.RawMessage{"requestId": json.RawMessage(id)}) })
 	}
-	select { // all that was read has been taken
+	select { // all that was read has been handled
 	case r := <-answer:
 		return r.value()
 	default:
@@ -204,7 +205,7 @@ func (c *Conn) Notify(method string, params any) error {
 	return c.write(message{Method: method, Params: params})
 }
 
-// A message is one of ours.
+// A message is an outgoing message.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -236,7 +237,7 @@ func (c *Conn) answered(id []byte, r response) {
 	}
 }
 
-// serve serves a request of the agent, whose bytes it may keep.
+// serve serves a request of the agent. It may keep the bytes.
 func (c *Conn) serve(id json.RawMessage, method string, params json.RawMessage) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.mu.Lock()
@@ -267,10 +268,10 @@ func (c *Conn) reply(id json.RawMessage, result any, err error) {
 	if m.Error == nil && m.Result == nil {
 		m.Result = struct{}{}
 	}
-	_ = c.write(m) // the agent has gone, which is noticed where it is read
+	_ = c.write(m) // the agent has exited, which the reader notices
 }
 
-// takenBack ends a request that the agent no longer wants to be answered.
+// takenBack ends a request that the agent has cancelled.
 func (c *Conn) takenBack(params []byte) {
 	id := frame.Member(params, "requestId")
 	c.mu.Lock()

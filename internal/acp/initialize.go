@@ -22,8 +22,8 @@ type InitializeRequest struct {
 	ClientCapabilities ClientCapabilities  `json:"clientCapabilities"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What cannot be read of what a client says of itself
-// it does not say, and it cannot do it: clients that are newer have to work.
+// UnmarshalJSON implements json.Unmarshaler. An unreadable member counts as absent, so that newer
+// clients work.
 func (r *InitializeRequest) UnmarshalJSON(raw []byte) error {
 	var said struct {
 		ProtocolVersion                                    int
@@ -40,15 +40,15 @@ func (r *InitializeRequest) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// An Implementation is a program, as it names itself.
+// An Implementation is the name and version of a program.
 type Implementation struct {
 	Name    string `json:"name"`
 	Title   string `json:"title,omitempty"`
 	Version string `json:"version"`
 }
 
-// ClientCapabilities are what a client can do for an agent. Files, terminals and plans are of
-// version 1 only. A raw one is absent or null if the client cannot do it, see [Has].
+// ClientCapabilities are a client's capabilities. Files, terminals and plans are of version 1
+// only. A raw capability is absent or null if the client does not have it, see [Has].
 type ClientCapabilities struct {
 	FS       FileCapabilities `json:"fs,omitzero"`
 	Terminal bool             `json:"terminal,omitempty"`
@@ -68,8 +68,8 @@ type ClientCapabilities struct {
 		Terminal json.RawMessage `json:"terminal,omitempty"` // true or, in version 2, an object
 	} `json:"auth,omitzero"`
 	Meta struct {
-		TerminalAuth   bool `json:"terminal-auth,omitempty"`   // as Auth.Terminal was called before it was in the protocol
-		TerminalOutput bool `json:"terminal_output,omitempty"` // it shows terminals that are the agent's
+		TerminalAuth   bool `json:"terminal-auth,omitempty"`   // the name of Auth.Terminal before it was in the protocol
+		TerminalOutput bool `json:"terminal_output,omitempty"` // it shows an agent's terminals
 	} `json:"_meta,omitzero"`
 }
 
@@ -79,14 +79,14 @@ func (c ClientCapabilities) SignsInInTerminal() bool {
 	return Has(c.Auth.Terminal) || c.Meta.TerminalAuth
 }
 
-// FileCapabilities say which requests for files a client serves.
+// FileCapabilities lists the file requests that a client serves.
 type FileCapabilities struct {
 	ReadTextFile  bool `json:"readTextFile"`
 	WriteTextFile bool `json:"writeTextFile"`
 }
 
-// Offer is the request that offers both versions: version 1 with its capabilities, and version 2
-// with those of them that it has.
+// Offer returns the request that offers both versions: version 1 with its capabilities, and
+// version 2 with the capabilities that it has.
 func Offer(can ClientCapabilities) InitializeRequest {
 	us := Implementation{Name: "duet", Version: "1"}
 	can2 := can
@@ -97,18 +97,17 @@ func Offer(can ClientCapabilities) InitializeRequest {
 	return InitializeRequest{ProtocolVersion: Version2, Info: &us, Capabilities: &can2, ClientInfo: us, ClientCapabilities: can}
 }
 
-// Version1Only is the same offer without version 2.
+// Version1Only returns the same offer without version 2.
 func (r InitializeRequest) Version1Only() InitializeRequest {
 	r.ProtocolVersion, r.Info, r.Capabilities = Version1, nil, nil
 	return r
 }
 
-// Initialized is what an agent says of itself. What an agent of version 2 says stands in the
-// fields of version 1. Raw capabilities are absent or null if the agent does not have them, see
-// [Has].
+// Initialized is an agent's description of itself. Values of version 2 are stored in the fields
+// of version 1. A raw capability is absent or null if the agent does not have it, see [Has].
 type Initialized struct {
-	ProtocolVersion int               // Version2, or else it speaks version 1
-	Info            *domain.AgentInfo // nil: it does not say
+	ProtocolVersion int               // Version2; any other value means version 1
+	Info            *domain.AgentInfo // nil: not reported
 	AuthMethods     []AuthMethod
 	LoadSession     bool // session/load of version 1
 	Prompt          PromptCapabilities
@@ -119,14 +118,14 @@ type Initialized struct {
 	Meta            json.RawMessage // _meta of the answer
 }
 
-// PromptCapabilities say what an agent takes in prompts beside text and links.
+// PromptCapabilities lists the content that an agent accepts in prompts beside text and links.
 type PromptCapabilities struct {
 	Image           bool `json:"image"`
 	Audio           bool `json:"audio"`
 	EmbeddedContext bool `json:"embeddedContext"`
 }
 
-// SessionCapabilities name the methods of sessions that an agent has.
+// SessionCapabilities lists the session methods of an agent.
 type SessionCapabilities struct {
 	List                  json.RawMessage `json:"list,omitempty"`
 	Resume                json.RawMessage `json:"resume,omitempty"`
@@ -137,18 +136,18 @@ type SessionCapabilities struct {
 	SystemPrompt          json.RawMessage `json:"systemPrompt,omitempty"`
 }
 
-// MCPCapabilities name the kinds of MCP servers that an agent takes beside programs.
+// MCPCapabilities lists the kinds of MCP servers that an agent accepts beside programs.
 type MCPCapabilities struct {
 	HTTP bool `json:"http"`
 	SSE  bool `json:"sse"`
 }
 
-// Has reports whether a capability is there: null is none.
+// Has reports whether a capability is present; null and false are not.
 func Has(capability json.RawMessage) bool {
 	return len(capability) > 0 && string(capability) != "null" && string(capability) != "false"
 }
 
-// Supported is the value of a capability that has no more to say.
+// Supported is the value of a capability without details.
 var Supported = json.RawMessage(`{}`)
 
 // capabilities2 are the capabilities of an agent of version 2.
@@ -161,8 +160,8 @@ type capabilities2 struct {
 	Meta json.RawMessage `json:"_meta"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What is not known is passed over: an agent that is
-// newer has to work.
+// UnmarshalJSON implements json.Unmarshaler. Unknown members are ignored, so that newer agents
+// work.
 func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	var said struct {
 		ProtocolVersion int
@@ -191,7 +190,7 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 		LoadSession: can.LoadSession, Prompt: can.PromptCapabilities, Session: can.SessionCapabilities, MCP: can.MCPCapabilities, Auth: can.Auth, CapabilityMeta: can.Meta,
 	}
 	if said.Info == nil && said.Capabilities == nil {
-		i.ProtocolVersion = Version1 // some agents of version 1 answer with whichever version they are asked for
+		i.ProtocolVersion = Version1 // some agents of version 1 answer with any requested version
 	}
 	if i.ProtocolVersion != Version2 {
 		return nil
@@ -213,7 +212,7 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 // IsVersion2 reports whether the agent has chosen version 2.
 func (i *Initialized) IsVersion2() bool { return i.ProtocolVersion == Version2 }
 
-// Login is the method that signs in.
+// Login returns the method that signs in.
 func (i *Initialized) Login() string {
 	if i.IsVersion2() {
 		return "auth/login"
@@ -221,7 +220,7 @@ func (i *Initialized) Login() string {
 	return "authenticate"
 }
 
-// Logout is the method that signs out.
+// Logout returns the method that signs out.
 func (i *Initialized) Logout() string {
 	if i.IsVersion2() {
 		return "auth/logout"

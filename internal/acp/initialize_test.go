@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// What agents of both versions say of themselves is read alike.
+// Descriptions of agents of both versions are read alike.
 func TestInitialized(t *testing.T) {
 	some := json.RawMessage(`{}`)
 	for name, c := range map[string]struct {

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// MaxLine is the longest line of an agent that is read, in bytes.
+	// MaxLine limits a line of an agent, in bytes. Longer lines are dropped.
 	MaxLine = 32 << 20
-	// maxRequest is the longest request of an agent that is served, in bytes.
+	// maxRequest limits a request of an agent, in bytes.
 	maxRequest = 10<<20 - 64
-	// MaxRequests is how many requests of an agent may be open at once.
+	// MaxRequests limits the open requests of an agent.
 	MaxRequests = 1024
-	keepLine    = 1 << 20 // the largest line buffer that is kept
+	keepLine    = 1 << 20 // a larger line buffer is freed
 )
 
-// A reader reads an agent with bounded memory, in order, and passes on what is a message.
+// A reader reads an agent's output in order, with bounded memory, and passes on the messages.
 type reader struct {
 	handler Handler
 	conn    *Conn
 
 	message  frame.Message
-	repaired bool // the line was no UTF-8
+	repaired bool // the line was not valid UTF-8
 }
 
 var (
@@ -36,7 +36,7 @@ var (
 	errMalformed       = InternalError("the agent answered with a malformed error")
 )
 
-// run reads what an agent prints until it ends.
+// run reads an agent's output to its end.
 func (f *reader) run(agent io.Reader) {
 	lines := lineReader{r: bufio.NewReaderSize(agent, 64<<10)}
 	for {
@@ -88,7 +88,7 @@ func (f *reader) line(line []byte) {
 	}
 }
 
-// call is for a request or a notification of the agent.
+// call handles a request or a notification of the agent.
 func (f *reader) call(line []byte, hasID bool) {
 	m := &f.message
 	if m.Method[0] != '"' {
@@ -96,7 +96,7 @@ func (f *reader) call(line []byte, hasID bool) {
 		return
 	}
 	method := m.Method[1 : len(m.Method)-1]
-	if bytes.IndexByte(method, '\\') >= 0 { // a slash may be spelt \/
+	if bytes.IndexByte(method, '\\') >= 0 { // a slash may be written as \/
 		var name string
 		json.Unmarshal(m.Method, &name)
 		method = []byte(name)
@@ -121,7 +121,7 @@ func (f *reader) call(line []byte, hasID bool) {
 	}
 }
 
-// request is for a request of the agent.
+// request handles a request of the agent.
 func (f *reader) request(line []byte, method string) {
 	m := &f.message
 	id := json.RawMessage(bytes.Clone(m.ID))
@@ -138,7 +138,7 @@ func (f *reader) request(line []byte, method string) {
 	}
 }
 
-// answer is for a response of the agent.
+// answer handles a response of the agent.
 func (f *reader) answer() {
 	m := &f.message
 	f.handler.Response(m.ID, m.Result)
@@ -159,8 +159,8 @@ type lineReader struct {
 	buf []byte
 }
 
-// next returns the next line, valid until the call after it, or, for one that
-// is too long, nil and its length. A last line needs no newline.
+// next returns the next line, valid until the next call. For a line that is too long it returns
+// nil and the length. The last line needs no newline.
 func (l *lineReader) next() (line []byte, length int64, err error) {
 	if cap(l.buf) > keepLine {
 		l.buf = nil

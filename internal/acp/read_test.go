@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A witness is a connection that writes down what it takes and what it says.
+// A witness is a connection that records what it receives and sends.
 type witness struct {
 	*Conn
 	mu       sync.Mutex // guards the fields below
@@ -59,7 +59,7 @@ func (w *witness) Write(line []byte) (int, error) {
 	return w.said.Write(line)
 }
 
-// takes is what it has taken and said of what an agent prints.
+// takes returns what it received and sent for an agent's output.
 func (w *witness) takes(output string) (seen []string, said string) {
 	w.Read(strings.NewReader(output))
 	return w.seen, w.said.String()
@@ -96,7 +96,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A call returns what the agent has answered, in whichever way that is.
+// A call returns the agent's response, of any kind.
 func TestCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
@@ -132,8 +132,8 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// A call whose context ends is cancelled at the agent.
-func TestCallIsTakenBack(t *testing.T) {
+// When the context of a call ends, the agent gets a cancel request.
+func TestCallIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWitness()
 		ctx, cancel := context.WithCancel(t.Context())

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Workspace is what a client says of a session's place with each method that makes or
-// opens one.
+// Workspace is the part about a session's place in each request that makes or opens a session.
 type Workspace struct {
 	CWD                   string          `json:"cwd,omitempty"`
 	AdditionalDirectories []string        `json:"additionalDirectories,omitempty"`
@@ -15,7 +14,7 @@ type Workspace struct {
 	Meta                  any             `json:"_meta,omitempty"`
 }
 
-// A SystemPrompt is a client's, for a session that it makes.
+// A SystemPrompt is a client's system prompt for a new session.
 type SystemPrompt struct {
 	Mode    string    `json:"mode"` // SystemPromptAppend
 	Content []Content `json:"content"`
@@ -37,9 +36,9 @@ func (p *SystemPrompt) Text() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// An MCPServer is one that the agent is to use.
+// An MCPServer is a server that the agent uses.
 type MCPServer struct {
-	Type    string `json:"type,omitempty"` // "": it is started
+	Type    string `json:"type,omitempty"` // "": a program to start
 	Name    string `json:"name"`
 	Command string `json:"command,omitempty"`
 
@@ -49,8 +48,8 @@ type MCPServer struct {
 	Headers []Variable `json:"headers,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler. Version 1 requires arguments and variables of a program,
-// and headers of an address, also where there are none.
+// MarshalJSON implements json.Marshaler. Version 1 requires the members for a program's arguments
+// and variables, and for an address's headers, even if they are empty.
 func (s MCPServer) MarshalJSON() ([]byte, error) {
 	m := map[string]any{"name": s.Name}
 	if s.Type != "" {
@@ -74,18 +73,18 @@ type OpenSessionRequest struct {
 
 	ReplayFrom *struct {
 		Type string `json:"type"` // ReplayFromStart
-	} `json:"replayFrom,omitempty"` // of version 2
+	} `json:"replayFrom,omitempty"` // in version 2
 }
 
 // ReplayFromStart is the cursor of a client that wants the whole conversation.
 const ReplayFromStart = "start"
 
-// OpenedSession is what a client is told of a session that it has made or opened.
+// OpenedSession is the result of a request that makes or opens a session.
 type OpenedSession struct {
 	SessionID     string         `json:"sessionId,omitempty"`
 	Modes         *SessionModes  `json:"modes,omitempty"`
 	ConfigOptions []ConfigOption `json:"configOptions,omitempty"`
-	Commands      []Command      `json:"-"` // of version 2; an update in version 1
+	Commands      []Command      `json:"-"` // in version 2; an update in version 1
 }
 
 // SessionModes are the modes of a session.
@@ -101,7 +100,7 @@ type SessionMode struct {
 	Description string `json:"description,omitempty"`
 }
 
-// A ConfigOption is a choice that a client offers for a session.
+// A ConfigOption is an option that a client shows for a session.
 type ConfigOption struct {
 	ID           string        `json:"id"`
 	Name         string        `json:"name"`
@@ -112,7 +111,7 @@ type ConfigOption struct {
 	Options      []ConfigValue `json:"options,omitzero"`
 }
 
-// A ConfigValue is one of the values of a choice.
+// A ConfigValue is a value of an option.
 type ConfigValue struct {
 	Value       string `json:"value"`
 	Name        string `json:"name"`
@@ -139,7 +138,7 @@ const (
 	ValueBoolean = "boolean"
 )
 
-// ConfigOptions is what a client is told when it has chosen a value: all of them.
+// ConfigOptions is the result of setting an option: all options.
 type ConfigOptions struct {
 	ConfigOptions []ConfigOption `json:"configOptions"`
 }
@@ -179,27 +178,27 @@ const (
 	SteerQueued         = "queued"
 )
 
-// SteerRequest is a message for an agent that works; the method is an extension of
-// claude-agent-acp and codex-acp.
+// SteerRequest is a message for a working agent. The method is an extension of claude-agent-acp
+// and codex-acp.
 type SteerRequest struct {
 	SessionID string            `json:"sessionId"`
 	Prompt    []json.RawMessage `json:"prompt"` // content blocks
 }
 
-// SteerResponse tells what became of it.
+// SteerResponse reports what happened to the message.
 type SteerResponse struct {
 	Outcome string `json:"outcome"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// PromptResponse ends it; in version 2 it says that the prompt is in the conversation.
+// PromptResponse ends the turn. In version 2 it means that the prompt is in the conversation.
 type PromptResponse struct {
 	StopReason string `json:"stopReason"`
 	Usage      *Usage `json:"usage,omitempty"`
-	MessageID  string `json:"-"` // of version 2
+	MessageID  string `json:"-"` // in version 2
 }
 
-// Usage is how many tokens a turn has used.
+// Usage is the number of tokens that a turn has used.
 type Usage struct {
 	Total       int64 `json:"totalTokens"`
 	Input       int64 `json:"inputTokens"`
@@ -208,17 +207,17 @@ type Usage struct {
 	CachedWrite int64 `json:"cachedWriteTokens,omitempty"`
 }
 
-// Why a turn has ended.
+// Stop reasons of a turn.
 const (
 	StopEndTurn         = "end_turn"
 	StopMaxTokens       = "max_tokens"
 	StopMaxTurnRequests = "max_turn_requests"
 	StopRefusal         = "refusal"
 	StopCancelled       = "cancelled"
-	StopError           = "error" // of version 2; an error response in version 1
+	StopError           = "error" // in version 2; an error response in version 1
 )
 
-// InitializeResponse says what the agent can do.
+// InitializeResponse is the agent's description of itself.
 type InitializeResponse struct {
 	ProtocolVersion   int               `json:"protocolVersion"`
 	AgentCapabilities AgentCapabilities `json:"agentCapabilities"`
@@ -234,7 +233,7 @@ type AgentMeta struct {
 	} `json:"steering"`
 }
 
-// AgentCapabilities are what an agent can do.
+// AgentCapabilities are the capabilities of an agent.
 type AgentCapabilities struct {
 	LoadSession         bool                `json:"loadSession"`
 	PromptCapabilities  PromptCapabilities  `json:"promptCapabilities"`
@@ -245,7 +244,7 @@ type AgentCapabilities struct {
 	Meta map[string]any        `json:"_meta,omitempty"`
 }
 
-// AgentAuthCapabilities say what an agent can do about signing in and out.
+// AgentAuthCapabilities are an agent's capabilities for signing in and out.
 type AgentAuthCapabilities struct {
 	Logout json.RawMessage `json:"logout,omitempty"`
 }
@@ -277,9 +276,9 @@ const (
 	RejectAlways = "reject_always"
 )
 
-// A PermissionResponse is the user's answer. The protocol has no place for a changed input or for
-// words, so they are in _meta.duet. Only an agent that says so in the _meta of its capabilities,
-// {"duet":{"updatedInput":true}}, runs a tool with a changed input.
+// A PermissionResponse is the user's answer. The protocol has no member for a changed input or a
+// comment, so they are in _meta.duet. Only an agent with {"duet":{"updatedInput":true}} in the
+// _meta of its capabilities runs a tool with a changed input.
 type PermissionResponse struct {
 	Meta    map[string]any    `json:"_meta,omitempty"`
 	Outcome PermissionOutcome `json:"outcome"`
@@ -308,7 +307,7 @@ type ElicitationRequest struct {
 	URL        string          `json:"url,omitempty"`
 }
 
-// An ElicitationResponse is what the user did.
+// An ElicitationResponse is the user's reaction.
 type ElicitationResponse struct {
 	Action  string          `json:"action"` // accept, decline or cancel
 	Content json.RawMessage `json:"content,omitempty"`

@@ -39,14 +39,14 @@ const (
 	MethodTerminalRelease   = "terminal/release"
 )
 
-// The notification by which either side takes a request back, and the member of its parameters
-// that has the id of the request.
+// The notification by which either side cancels a request, and the member of its parameters with
+// the id of the request.
 const (
 	MethodCancelRequest = "$/cancel_request"
 	CancelRequestMember = "requestId"
 )
 
-// An Empty is a result, or the value of a capability, that has no more to say.
+// An Empty is an empty result, or the value of a capability without details.
 type Empty struct{}
 
 // A Variable is a variable of an environment, or a header.
@@ -96,7 +96,7 @@ type TerminalParams struct {
 	TerminalID string `json:"terminalId"`
 }
 
-// TerminalOutputResult is what a terminal has printed.
+// TerminalOutputResult is the output of a terminal.
 type TerminalOutputResult struct {
 	Output     string      `json:"output"`
 	Truncated  bool        `json:"truncated"`

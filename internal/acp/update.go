@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// An UpdateNotification tells a client what happens in a session.
+// An UpdateNotification reports an update of a session to a client.
 type UpdateNotification struct {
 	SessionID string `json:"sessionId"`
 	Update    any    `json:"update"` // one of the types below, or JSON
@@ -60,7 +60,7 @@ type Content struct {
 	Resource *Resource `json:"resource,omitempty"`
 }
 
-// A Resource is an embedded one.
+// A Resource is an embedded resource.
 type Resource struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType,omitempty"`
@@ -68,16 +68,15 @@ type Resource struct {
 	Blob     string  `json:"blob,omitempty"` // base64
 }
 
-// TextContent is a text as a content block.
+// TextContent returns a text as a content block.
 func TextContent(text string) Content { return Content{Type: "text", Text: &text} }
 
-// LinkContent is a link to a resource.
+// LinkContent returns a link to a resource.
 func LinkContent(name, uri string) Content {
 	return Content{Type: "resource_link", Name: name, URI: uri}
 }
 
-// A ToolCall begins a tool call, or says what is another of one. What is absent of
-// the latter is as it was.
+// A ToolCall begins or updates a tool call. An absent member of an update means no change.
 type ToolCall struct {
 	Kind       string          `json:"sessionUpdate,omitempty"` // absent in a question
 	ToolCallID string          `json:"toolCallId"`
@@ -106,7 +105,7 @@ const (
 	ToolCancelled = "cancelled"
 )
 
-// ToolContent is something that a tool call has made: content, a diff or a terminal.
+// ToolContent is an item of a tool call's content: a content block, a diff or a terminal.
 type ToolContent struct {
 	Type       string   `json:"type"`
 	Content    *Content `json:"content,omitempty"`
@@ -116,7 +115,7 @@ type ToolContent struct {
 	TerminalID string   `json:"terminalId,omitempty"`
 }
 
-// A Location is a file that a tool call is about.
+// A Location is a file that a tool call accesses.
 type Location struct {
 	Path string `json:"path"`
 	Line *int   `json:"line,omitempty"`
@@ -128,44 +127,44 @@ type PlanUpdate struct {
 	Entries []PlanEntry `json:"entries"`
 }
 
-// A PlanEntry is a step of it.
+// A PlanEntry is a step of a plan.
 type PlanEntry struct {
 	Content  string `json:"content"`
 	Priority string `json:"priority"`
 	Status   string `json:"status"`
 }
 
-// CommandsUpdate are the slash commands that there are.
+// CommandsUpdate lists the available slash commands.
 type CommandsUpdate struct {
 	Kind     string    `json:"sessionUpdate"`
 	Commands []Command `json:"availableCommands"`
 }
 
-// A Command is one of them.
+// A Command is a slash command.
 type Command struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description"`
 	Input       *CommandInput `json:"input,omitempty"`
 }
 
-// CommandInput is what may follow a command.
+// CommandInput describes the text after a command.
 type CommandInput struct {
 	Hint string `json:"hint"`
 }
 
-// ModeUpdate says in which mode the session is now.
+// ModeUpdate reports the session's current mode.
 type ModeUpdate struct {
 	Kind    string `json:"sessionUpdate"`
 	Current string `json:"currentModeId"`
 }
 
-// ConfigUpdate has all choices as they are now.
+// ConfigUpdate reports all options with their current values.
 type ConfigUpdate struct {
 	Kind          string         `json:"sessionUpdate"`
 	ConfigOptions []ConfigOption `json:"configOptions"`
 }
 
-// InfoUpdate says what the session is called now.
+// InfoUpdate reports the session's title.
 type InfoUpdate struct {
 	Kind      string         `json:"sessionUpdate"`
 	Title     string         `json:"title,omitempty"`
@@ -173,7 +172,7 @@ type InfoUpdate struct {
 	Meta      map[string]any `json:"_meta,omitempty"`
 }
 
-// UsageUpdate says how full the context is, and what the session has cost.
+// UsageUpdate reports how full the context is, and what the session has cost.
 type UsageUpdate struct {
 	Kind string `json:"sessionUpdate"`
 	Used int64  `json:"used"`
@@ -189,21 +188,22 @@ type Cost struct {
 	Currency string  `json:"currency"`
 }
 
-// A MessageUpdate is a whole message, in version 2. It takes the place of what a client has of it.
+// A MessageUpdate is a whole message, in version 2. It replaces the client's version of the
+// message.
 type MessageUpdate struct {
 	Kind      string `json:"sessionUpdate"`
 	MessageID string `json:"messageId"`
 	Content   []any  `json:"content"` // content blocks
 }
 
-// A StateUpdate says whether the agent works in the foreground of a session, in version 2.
+// A StateUpdate reports whether the agent works in the foreground of a session, in version 2.
 type StateUpdate struct {
 	Kind       string `json:"sessionUpdate"`
 	State      string `json:"state"`
 	StopReason string `json:"stopReason,omitempty"` // of StateIdle
-	Error      error  `json:"error,omitempty"`      // of StoppedByError: an error of JSON-RPC
+	Error      error  `json:"error,omitempty"`      // of the stop reason error: a JSON-RPC error
 	Usage      *Usage `json:"usage,omitempty"`
-	Background []any  `json:"background"` // all of it, each a BackgroundWork
+	Background []any  `json:"background"` // the complete list, each item a BackgroundWork
 }
 
 // Values of StateUpdate.State.
@@ -222,15 +222,15 @@ type BackgroundWork struct {
 	Title      string `json:"title,omitempty"`     // of WorkProcess
 }
 
-// Values of BackgroundWork.Type. WorkProcess is Duet's own: a process of the agent that
-// belongs to no terminal and no tool call that Duet knows.
+// Values of BackgroundWork.Type. WorkProcess is Duet's own: a process of the agent that belongs
+// to no terminal or tool call known to Duet.
 const (
 	WorkTerminal = "terminal"
 	WorkToolCall = "tool_call"
 	WorkProcess  = "_duet_process"
 )
 
-// A TerminalUpdate begins a terminal of the agent, or tells what has changed.
+// A TerminalUpdate begins a terminal of the agent, or changes it.
 type TerminalUpdate struct {
 	Kind       string           `json:"sessionUpdate"`
 	TerminalID string           `json:"terminalId"`
@@ -242,7 +242,7 @@ type TerminalUpdate struct {
 	Capabilities *WorkCapabilities `json:"capabilities,omitempty"`
 }
 
-// WorkCapabilities say what a client may ask of a terminal or a tool call.
+// WorkCapabilities are the requests that a client may send about a terminal or a tool call.
 type WorkCapabilities struct {
 	Cancel *Empty `json:"cancel,omitempty"`
 }
@@ -254,12 +254,12 @@ type CancelWorkRequest struct {
 	ToolCallID string `json:"toolCallId,omitempty"`
 }
 
-// TerminalContent is all that a terminal shows.
+// TerminalContent is the whole output of a terminal.
 type TerminalContent struct {
 	Data []byte `json:"data"`
 }
 
-// A TerminalChunk is what a terminal printed next.
+// A TerminalChunk is new output of a terminal.
 type TerminalChunk struct {
 	Kind       string `json:"sessionUpdate"`
 	TerminalID string `json:"terminalId"`

@@ -13,12 +13,12 @@ import (
 )
 
 // Version 2 of the Agent Client Protocol (https://agentclientprotocol.com/protocol/v2/schema),
-// made of the types of version 1. It has no modes beside a session's choices, and no terminals
-// or files of the client; each message has an id, and a turn ends with a state.
+// built from the types of version 1. It has no modes beside a session's options, and no terminals
+// or files of the client. Each message has an id, and a turn ends with a state.
 
 type object = map[string]any
 
-// Version2 is the answer to initialize as version 2 has it.
+// Version2 returns the response of version 2 to initialize.
 func (r InitializeResponse) Version2() any {
 	can := r.AgentCapabilities
 	prompt, mcp := object{}, object{"stdio": Empty{}}
@@ -53,10 +53,10 @@ type authMethod2 struct {
 	ID string `json:"methodId"`
 	AuthMethod
 	Type string `json:"type"`
-	Old  string `json:"id,omitempty"` // hides version 1's
+	Old  string `json:"id,omitempty"` // hides the member of version 1
 }
 
-// AuthMethods2 are ways to sign in, as version 2 has them.
+// AuthMethods2 converts sign-in methods to version 2.
 func AuthMethods2(list []AuthMethod) []any {
 	methods := make([]any, len(list))
 	for i, m := range list {
@@ -69,7 +69,7 @@ func AuthMethods2(list []AuthMethod) []any {
 	return methods
 }
 
-// Version2 is the answer to what makes or opens a session, as version 2 has it.
+// Version2 returns the response of version 2 to a request that makes or opens a session.
 func (o OpenedSession) Version2() any {
 	r := object{"configOptions": configOptions2(o.ConfigOptions), "availableCommands": commands2(o.Commands)}
 	if o.SessionID != "" {
@@ -78,10 +78,10 @@ func (o OpenedSession) Version2() any {
 	return r
 }
 
-// Version2 is the answer to a prompt that is in the conversation, as version 2 has it.
+// Version2 returns the response of version 2 to a prompt that is in the conversation.
 func (r PromptResponse) Version2() any { return object{"messageId": r.MessageID} }
 
-// Version2 is the answer to the choice of a value, as version 2 has it.
+// Version2 returns the response of version 2 to setting an option.
 func (c ConfigOptions) Version2() any {
 	return object{"configOptions": configOptions2(c.ConfigOptions)}
 }
@@ -89,7 +89,7 @@ func (c ConfigOptions) Version2() any {
 type configOption2 struct {
 	ID string `json:"configId"`
 	ConfigOption
-	Old string `json:"id,omitempty"` // hides version 1's
+	Old string `json:"id,omitempty"` // hides the member of version 1
 }
 
 func configOptions2(list []ConfigOption) []configOption2 {
@@ -100,8 +100,8 @@ func configOptions2(list []ConfigOption) []configOption2 {
 	return options
 }
 
-// Updates2 are updates that tell of one thing. The pieces of a message of the user are one
-// update; updates that version 2 does not have are left out.
+// Updates2 converts updates about one item. It merges the pieces of a user message into one
+// update, and drops updates that version 2 does not have.
 func Updates2(list []any) (updates []any) {
 	for _, u := range list {
 		if c, ok := u.(MessageChunk); ok && c.Kind == KindUserMessageChunk {
@@ -122,8 +122,8 @@ func Updates2(list []any) (updates []any) {
 	return updates
 }
 
-// Replayed2 are updates that tell again of one thing that was said or done: a message of the
-// agent begins anew, since a client adds each piece to what it has.
+// Replayed2 converts replayed updates about one item. It begins a message of the agent again,
+// since a client appends each piece to what it has.
 func Replayed2(list []any) []any {
 	if len(list) == 0 {
 		return list
@@ -138,12 +138,12 @@ func Replayed2(list []any) []any {
 	return list
 }
 
-// UserMessage2 is a message of the user with its content blocks.
+// UserMessage2 returns a message of the user with its content blocks.
 func UserMessage2(id string, content ...any) MessageUpdate {
 	return MessageUpdate{Kind: KindUserMessage, MessageID: id, Content: content}
 }
 
-// update2 is an update, or nil where there is nothing of the kind.
+// update2 converts an update. It returns nil if version 2 has no equivalent.
 func update2(u any) any {
 	switch u := u.(type) {
 	case MessageChunk:
@@ -161,7 +161,7 @@ func update2(u any) any {
 	case CommandsUpdate:
 		return object{"sessionUpdate": u.Kind, "availableCommands": commands2(u.Commands)}
 	case ModeUpdate:
-		return nil // it is one of the choices
+		return nil // the mode is an option there
 	}
 	return u
 }
@@ -172,7 +172,7 @@ type toolCall2 struct {
 	Locations []Location `json:"locations,omitzero"`
 }
 
-// Version2 is a tool call as version 2 has it: its diffs are patches, and its paths are absolute.
+// Version2 converts a tool call: its diffs become patches, and its paths are absolute.
 func (u ToolCall) Version2() any {
 	c := toolCall2{ToolCall: u}
 	for _, content := range u.Content {
@@ -201,8 +201,8 @@ func commands2(list []Command) []object {
 	return commands
 }
 
-// diff2 is a change of a file: what it does to which path, and a patch. Where the path is
-// not absolute, which version 2 wants, it is a diff as text.
+// diff2 converts a change of a file to an operation with a path and a patch. For a relative path,
+// which version 2 does not allow, it returns the diff as text.
 func diff2(c ToolContent) any {
 	if !filepath.IsAbs(c.Path) {
 		text := TextContent("```diff\n" + diff.Unified("/", c.Path, c.OldText, c.NewText) + "```\n")
@@ -219,8 +219,8 @@ func diff2(c ToolContent) any {
 	return d
 }
 
-// patch is a change as git writes it, but with absolute paths, and without the prefixes
-// a/ and b/. It is empty if nothing changes.
+// patch returns a change in git's format, but with absolute paths, and without the prefixes a/
+// and b/. It is empty if nothing changes.
 func patch(c ToolContent) string {
 	unified := diff.Unified("/", c.Path, c.OldText, c.NewText)
 	_, hunks, _ := strings.Cut("\n"+unified, "\n@@")
@@ -241,7 +241,7 @@ func patch(c ToolContent) string {
 	return b.String()
 }
 
-// pathLine is a path in a line of its own: git puts a tab behind one with spaces.
+// pathLine returns a path for a line of its own: like git, it adds a tab to a path with spaces.
 func pathLine(path string) string {
 	if strings.Contains(path, " ") {
 		return path + "\t"
@@ -249,7 +249,7 @@ func pathLine(path string) string {
 	return path
 }
 
-// quoted is a path as git quotes it.
+// quoted returns a path in git's quotes.
 func quoted(path string) string {
 	isSpecial := func(r rune) bool { return r < ' ' || r == 0x7f || r == '"' || r == '\\' }
 	if !strings.ContainsFunc(path, isSpecial) {
@@ -278,7 +278,7 @@ func quoted(path string) string {
 	return b.String()
 }
 
-// A PermissionRequest2 is a [PermissionRequest] as version 2 has it.
+// A PermissionRequest2 is a [PermissionRequest] of version 2.
 type PermissionRequest2 struct {
 	SessionID   string             `json:"sessionId"`
 	Title       string             `json:"title"`
@@ -287,7 +287,7 @@ type PermissionRequest2 struct {
 	Options     []PermissionOption `json:"options"`
 }
 
-// ToolCallSubject is the subject of a question about a tool call.
+// ToolCallSubject returns the subject of a question about a tool call.
 func ToolCallSubject(call ToolCall) any {
 	return object{"type": "tool_call", "toolCall": call.Version2()}
 }

@@ -62,7 +62,7 @@ func TestDiffsOfVersion2(t *testing.T) {
 	}
 }
 
-// A way to sign in has a type, and another name for its id.
+// In version 2 a way to sign in has a type, and its id has another name.
 func TestAuthMethodsOfVersion2(t *testing.T) {
 	got, err := json.Marshal(AuthMethods2([]AuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
 	require.NoError(t, err)

@@ -20,20 +20,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// An asked question is one that the client is asked.
+// An asked question is open at the client.
 type asked struct {
 	question wire.Approval
-	cancel   context.CancelFunc // takes it back
+	cancel   context.CancelFunc // cancels the request to the client
 }
 
-// ask asks the user of the client, with s.order held, what an agent asks, which is in the inbox as well:
-// whoever answers first decides, and the other one is not asked any more.
+// ask shows an agent's question to the client's user. The question is in the inbox as well: the
+// first answer decides, and closes the question in the other place. The caller holds s.order.
 func (s *session) ask(q wire.Approval) {
 	s.mu.Lock()
 	_, isAsked := s.asking[q.ApprovalID]
 	if isAsked || slices.ContainsFunc(s.askAgain, func(a wire.Approval) bool { return a.ApprovalID == q.ApprovalID }) {
 		s.mu.Unlock()
-		return // open questions are told again
+		return // already open; the hub repeats open questions
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, questionWithin)
 	s.asking[q.ApprovalID] = asked{q, cancel}
@@ -58,13 +58,13 @@ func (s *session) ask(q wire.Approval) {
 	}
 }
 
-// await waits for the user's answer, and makes it the decision.
+// await waits for the user's answer, and sends it to the hub as the decision.
 func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about acp.ToolCall) {
 	log := s.agent.opts.Logger
 	decision, err := asker.Ask(ctx, s.id, q, about)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, jsonrpc2.ErrClosed):
-		return // it was answered elsewhere, or waits for that
+		return // it was answered in another place, or must be
 	case err != nil:
 		log.Warn("the client could not be asked; the question stays in the inbox", "approval", q.ApprovalID, "err", err)
 		return
@@ -84,7 +84,7 @@ func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about
 	}
 }
 
-// answered takes back a question that was answered, wherever that was.
+// answered closes a question that was answered in any place.
 func (s *session) answered(id string) {
 	s.mu.Lock()
 	one := s.asking[id]
@@ -96,9 +96,9 @@ func (s *session) answered(id string) {
 	}
 }
 
-// takeBack takes back the questions of a turn that has died with its hub: clients close them
-// with their tool calls. They wait still, so the client is asked again when it knows of the
-// end; s.mu is held.
+// takeBack cancels the questions of a turn that died with its hub, because clients close them
+// with their tool calls. The questions stay open at the hub, so askOpen repeats them after the
+// client has the end of the turn. The caller holds s.mu.
 func (s *session) takeBack() {
 	for _, id := range slices.Sorted(maps.Keys(s.asking)) {
 		s.asking[id].cancel()
@@ -107,8 +107,8 @@ func (s *session) takeBack() {
 	clear(s.asking)
 }
 
-// askOpen asks again what takeBack has taken back and nobody has answered since; s.order is
-// held.
+// askOpen repeats the questions that takeBack cancelled and that are still open. The caller holds
+// s.order.
 func (s *session) askOpen() {
 	s.mu.Lock()
 	open := s.askAgain
@@ -119,7 +119,7 @@ func (s *session) askOpen() {
 	}
 }
 
-// agentName is who asks.
+// agentName returns the name of the agent that asks.
 func agentName(q wire.Approval) string {
 	if q.Agent == "" {
 		return "The agent"
@@ -127,31 +127,29 @@ func agentName(q wire.Approval) string {
 	return q.Agent
 }
 
-// The asker puts an approval to the user of the Agent Client Protocol's client, offers the
-// agent's options, and turns the answer into a decision. It accepts no other answers.
-
-// A questionClient is asked. A call that is given up is taken back from it.
+// A questionClient receives questions. Cancelling a call cancels its question.
 type questionClient interface {
 	Call(ctx context.Context, method string, params, result any) error
 }
 
-// An asker asks the user of a client.
+// An asker shows an approval to the user of an ACP client, offers the agent's options, and
+// converts the answer into a decision. It accepts no other answers.
 type asker struct {
 	Client questionClient
 	Can    acp.ClientCapabilities
-	// Spelled makes the request for permission as the client's version of the protocol
-	// has it; nil: as it is.
+	// Spelled converts the permission request for the client's version of the protocol; nil:
+	// unchanged.
 	Spelled func(wire.Approval, acp.PermissionRequest) any
 }
 
-// The answers to a question of an agent that offers none.
+// ownOptions are the options for a question of an agent that offers none.
 var ownOptions = []acp.PermissionOption{
 	{OptionID: "duet-allow", Name: "Allow", Kind: acp.AllowOnce},
 	{OptionID: "duet-reject", Name: "Reject", Kind: acp.RejectOnce},
 }
 
-// Fits reports whether the client can show a question so that it can be answered
-// there. Any other is answered elsewhere.
+// Fits reports whether the client can show a question so that the user can answer it. Other
+// questions must be answered in the inbox.
 func (a asker) Fits(q wire.Approval) bool {
 	switch {
 	case q.Mode == domain.ElicitForm:
@@ -164,8 +162,8 @@ func (a asker) Fits(q wire.Approval) bool {
 	return true
 }
 
-// Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
-// error of ctx where the question was answered elsewhere.
+// Ask asks about a tool call, and returns the decision; nil if the user made none. It returns the
+// error of ctx if the question was answered in another place.
 func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	if q.Mode != "" || q.Type == domain.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
@@ -173,7 +171,7 @@ func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about a
 	return a.permit(ctx, session, q, about)
 }
 
-// permit asks whether a tool may run, or which of the agent's answers it is to be.
+// permit asks whether a tool may run, or which of the agent's options applies.
 func (a asker) permit(ctx context.Context, session string, q wire.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	options := offered(q)
 	var answer acp.PermissionResponse
@@ -206,7 +204,7 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 	return d, nil
 }
 
-// offered are the agent's own answers, each of a kind that clients know.
+// offered returns the agent's options, each with a kind of the protocol.
 func offered(q wire.Approval) []acp.PermissionOption {
 	if len(q.Options) == 0 {
 		return ownOptions
@@ -223,12 +221,12 @@ func offered(q wire.Approval) []acp.PermissionOption {
 	return options
 }
 
-// answerField is the one field of the form for a question that wants words.
+// answerField is the only field of the form for a question that needs a text.
 const answerField = "answer"
 
 var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerField + `":{"type":"string","title":"Your answer","minLength":1}},"required":["` + answerField + `"]}`)
 
-// elicit has the user fill in a form, open an address, or answer in words.
+// elicit asks the user to fill in a form, to open an address, or to write a text.
 func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*protocol.DecisionParams, error) {
 	r := acp.ElicitationRequest{SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
 	inWords := q.Mode == ""
@@ -253,7 +251,7 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*pr
 			var words struct {
 				Answer string `json:"answer"`
 			}
-			_ = json.Unmarshal(answer.Content, &words) // what cannot be read of it was not said
+			_ = json.Unmarshal(answer.Content, &words) // an unreadable answer counts as empty
 			if d.Comment = words.Answer; d.Comment == "" {
 				return nil, nil
 			}
@@ -273,14 +271,13 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*pr
 	return d, nil
 }
 
-// questionInWords is what is asked, in a line.
+// questionInWords returns the question on one line.
 func questionInWords(q wire.Approval) string {
 	text, _, _ := strings.Cut(q.Asks(), "\n")
 	return text
 }
 
-// described is what is asked, of an approval as getApproval has it, with the answers that
-// there are.
+// described returns the full text of an approval from getApproval, with its options.
 func described(q wire.Approval) string {
 	var b strings.Builder
 	b.WriteString(cmp.Or(q.Title, q.Subject, q.ToolName, "a question") + "\n\n")
@@ -303,14 +300,14 @@ func described(q wire.Approval) string {
 	return b.String()
 }
 
-// fenced is a text as a block of Markdown, whatever is in it.
+// fenced returns a text as a Markdown code block, whatever the text contains.
 func fenced(language, text string) string {
 	fence := visible.Fence(text)
 	return fmt.Sprintf("%s%s\n%s\n%s\n\n", fence, language, strings.TrimSuffix(text, "\n"), fence)
 }
 
-// answerTo is the decision that words mean: the number or the name of an option, yes or
-// no, or the words themselves where words are asked for.
+// answerTo converts a text to a decision: the number or the name of an option, yes or no, or the
+// text itself if the question needs one.
 func answerTo(q wire.Approval, words string) (d protocol.DecisionParams, ok bool) {
 	d = protocol.DecisionParams{ApprovalID: q.ApprovalID}
 	n, err := strconv.Atoi(words)
@@ -346,8 +343,8 @@ func answerTo(q wire.Approval, words string) (d protocol.DecisionParams, ok bool
 	return d, yes
 }
 
-// permission2 is the request for the answer to a question. Its subject is the tool call
-// that it is about, if there is one.
+// permission2 returns the permission request of version 2. Its subject is the tool call of the
+// question, if there is one.
 func permission2(q wire.Approval, r acp.PermissionRequest) any {
 	p := acp.PermissionRequest2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Options: r.Options}
 	var texts []string

@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// command runs a prompt that is a command of Duet's, and returns its output. handled is
-// false for other prompts.
+// command runs a prompt that is a command of Duet, and returns its output. handled is false for
+// other prompts.
 func (s *session) command(ctx context.Context, prompt string) (text string, handled bool, err error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(prompt), " ")
 	name, isCommand := strings.CutPrefix(name, "/")
@@ -41,13 +41,13 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 	return text, true, refused(err)
 }
 
-// commandRan sends the output of a command of Duet's, and returns the response to its
-// prompt. Version 2 has it in a short turn, unless the agent works.
+// commandRan sends the output of a command of Duet, and returns the response to its prompt. In
+// version 2 the output is a short turn, unless the agent works.
 func (s *session) commandRan(prompt []json.RawMessage, text string) acp.PromptResponse {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if !s.version2 {
-		s.tell(words("%s", text))
+		s.send(words("%s", text))
 		return acp.PromptResponse{StopReason: acp.StopEndTurn}
 	}
 	s.mu.Lock()
@@ -57,21 +57,21 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) acp.PromptRe
 	for _, block := range prompt {
 		message.Content = append(message.Content, block)
 	}
-	s.tell(message)
+	s.send(message)
 	if isIdle {
-		s.tell(s.stateUpdate(acp.StateRunning)...)
+		s.send(s.stateUpdate(acp.StateRunning)...)
 	}
-	s.tell(words("%s", text))
+	s.send(words("%s", text))
 	if isIdle {
 		updates := s.stateUpdate(acp.StateIdle)
 		end := updates[len(updates)-1].(acp.StateUpdate)
 		end.StopReason = acp.StopEndTurn
-		s.tell(append(updates[:len(updates)-1], end)...)
+		s.send(append(updates[:len(updates)-1], end)...)
 	}
 	return acp.PromptResponse{MessageID: message.MessageID}
 }
 
-// agentCommand chooses the agent behind, or lists those that there are.
+// agentCommand chooses the agent behind the session, or lists the available agents.
 func (s *session) agentCommand(ctx context.Context, name string) (string, error) {
 	v, err := s.look(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *session) agentCommand(ctx context.Context, name string) (string, error)
 	return "The agent behind this session is " + name + ".\n", nil
 }
 
-// others lists the agents that can be chosen, if there are some.
+// others lists the other agents, if there are any.
 func others(o acp.ConfigOption) string {
 	if len(o.Options) < 2 {
 		return ""
@@ -109,7 +109,7 @@ func others(o acp.ConfigOption) string {
 	return b.String()
 }
 
-// inboxCommand answers a question of any session, or lists those that wait.
+// inboxCommand answers a question of any session, or lists the open questions.
 func (s *session) inboxCommand(ctx context.Context, words []string) (string, error) {
 	waiting, _, err := wire.OpenApprovals(ctx, s.agent.hub, "")
 	if err != nil {
@@ -140,14 +140,14 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	return "Answered.\n", nil
 }
 
-// described is all of a question, in words.
+// described returns the full text of a question.
 func (s *session) described(ctx context.Context, q wire.Approval) (string, error) {
 	whole, _, err := wire.GetApproval(ctx, s.agent.hub, q.ApprovalID)
 	return described(whole), err
 }
 
-// numbered is the question with a number of the list that was shown last, if it still
-// waits: others may have been answered since, and the numbers of a new list be others'.
+// numbered returns the question with a number in the last shown list, if it is still open. A new
+// list would give the number to another question.
 func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approval, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approva
 	return waiting[i], true
 }
 
-// number numbers questions; s.mu is held.
+// number numbers questions. The caller holds s.mu.
 func (s *session) number(waiting []wire.Approval) {
 	s.inbox = make([]string, len(waiting))
 	for i, q := range waiting {
@@ -173,7 +173,7 @@ func (s *session) number(waiting []wire.Approval) {
 	}
 }
 
-// listInbox lists questions, by the numbers that they have from now on.
+// listInbox lists questions with new numbers.
 func (s *session) listInbox(waiting []wire.Approval) string {
 	s.mu.Lock()
 	s.number(waiting)
@@ -189,7 +189,7 @@ func (s *session) listInbox(waiting []wire.Approval) string {
 	return b.String()
 }
 
-// queueCommand changes a prompt that waits in the session, or lists those that wait.
+// queueCommand changes a waiting prompt of the session, or lists the waiting prompts.
 func (s *session) queueCommand(ctx context.Context, rest string) (string, error) {
 	s.order.Lock()
 	isNew := s.start != nil
@@ -209,7 +209,7 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 		return "No prompt " + number + " waits.\n\n" + s.listQueue(waiting), nil
 	}
 	method, params := "session.moveQueued", map[string]string{"session_id": waiting[at].SessionID}
-	// Prompts that no client has written keep their turns.
+	// Prompts that no client wrote keep their places.
 	var movable []string
 	for _, p := range waiting {
 		if p.Editable {
@@ -224,7 +224,7 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 		params["before"] = movable[place-1]
 	case verb == "down" && place >= 0 && place+2 < len(movable):
 		params["before"] = movable[place+2]
-	case verb == "down" && place >= 0 && place+2 == len(movable): // it runs last
+	case verb == "down" && place >= 0 && place+2 == len(movable): // it then runs last
 	case verb == "up", verb == "down":
 		return "Prompt " + number + " stays where it is.\n\n" + s.listQueue(waiting), nil
 	case verb == "drop" && text == "":
@@ -244,7 +244,7 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 
 const queueHelp = "`/queue 2 edit TEXT` changes prompt 2, `/queue 2 up` and `/queue 2 down` move it, `/queue 2 drop` takes it back.\n"
 
-// A queuedPrompt is a prompt that waits, as session.queue tells it.
+// A queuedPrompt is a waiting prompt in the form of session.queue.
 type queuedPrompt struct {
 	SessionID string `json:"session_id"`
 	Query     string `json:"query"`
@@ -258,7 +258,7 @@ func (s *session) queued(ctx context.Context, method string, params map[string]s
 	return r.Queued, err
 }
 
-// placed is the index of the prompt with a number of the list that was shown last, if it
+// placed returns the index of the prompt with a number in the last shown list, if the prompt
 // still waits.
 func (s *session) placed(number string, waiting []queuedPrompt) (at int, ok bool) {
 	s.mu.Lock()
@@ -278,7 +278,7 @@ func (s *session) placed(number string, waiting []queuedPrompt) (at int, ok bool
 	return at, at >= 0
 }
 
-// listQueue lists the prompts that wait, by the numbers that they have from now on.
+// listQueue lists the waiting prompts with new numbers.
 func (s *session) listQueue(waiting []queuedPrompt) string {
 	shown := make([]string, len(waiting))
 	var b strings.Builder

@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// A number means the question that was shown with it, whatever was answered since.
+// A number refers to the question in the shown list, whatever was answered since.
 func TestInboxNumbers(t *testing.T) {
 	a, b, c := wire.Approval{Approval: protocol.Approval{ApprovalID: "a"}}, wire.Approval{Approval: protocol.Approval{ApprovalID: "b"}}, wire.Approval{Approval: protocol.Approval{ApprovalID: "c"}}
 	is := func(s *session, number string, want string, waiting ...wire.Approval) {
@@ -19,10 +19,10 @@ func TestInboxNumbers(t *testing.T) {
 		assert.Equal(t, want != "", ok)
 	}
 	s := new(session)
-	is(s, "2", "b", a, b) // none was shown: those that wait now
+	is(s, "2", "b", a, b) // no list was shown: the open questions count
 	s.listInbox([]wire.Approval{a, b})
 	is(s, "1", "a", a, b)
-	is(s, "1", "", b) // a was answered elsewhere
+	is(s, "1", "", b) // a was answered in another place
 	is(s, "2", "b", b, c)
 	is(s, "3", "", a, b, c) // it was not shown
 	for _, none := range []string{"0", "-1", "x"} {

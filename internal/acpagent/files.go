@@ -16,18 +16,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// readFile is what the hub asks for files of sessions that were begun with reads_files
-// (docs/protocol.md, "Files").
+// readFile is the method by which the hub reads files for sessions that were begun with
+// reads_files (docs/protocol.md, "Files").
 const readFile = "file.read"
 
-// readsFiles reports whether the agent behind is to see files as the client has them.
+// readsFiles reports whether the agent behind the session reads files as the client has them.
 func (a *agent) readsFiles() bool {
 	return !a.opts.SavedFiles && a.client.capabilities().FS.ReadTextFile
 }
 
 var errNotOurs = errors.New("the session is none of this client's")
 
-// readFile reads a file as the client has it, for a turn that it has begun.
+// readFile reads a file as the client has it, for a turn that the client has begun.
 func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		SessionID string `json:"session_id"`
@@ -47,9 +47,8 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 	return map[string]string{"text": file.Content}, err
 }
 
-// ofRun is the session in which the client has begun a turn, or nil. An agent may be
-// quicker than the hub's answer to who has begun its turn, so turns that are being begun
-// are waited for.
+// ofRun returns the session in which the client has begun a turn, or nil. It waits for turns that
+// are just beginning, because an agent may call before the hub has answered.
 func (a *agent) ofRun(ctx context.Context, run string) *session {
 	for _, beginning := range a.beginning() {
 		select {
@@ -67,8 +66,8 @@ func (a *agent) ofRun(ctx context.Context, run string) *session {
 	return nil
 }
 
-// beginning are the turns that the client has begun and the hub has not, each closed when
-// it has.
+// beginning returns a channel for each turn that is just beginning. The channel is closed when
+// the hub has begun the turn.
 func (a *agent) beginning() (list []<-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +81,7 @@ func (a *agent) beginning() (list []<-chan struct{}) {
 	return list
 }
 
-// An editor is what a client has said of itself.
+// An editor is the client's description of itself.
 type editor struct {
 	mu      sync.Mutex // guards the fields below
 	version int        // of the protocol
@@ -90,8 +89,8 @@ type editor struct {
 	name    string
 }
 
-// initialize takes what a client says of itself in its first request, and chooses the
-// version of the protocol.
+// initialize stores the client's description from its first request, and chooses the version of
+// the protocol.
 func (e *editor) initialize(p acp.InitializeRequest) {
 	version, can, who := acp.Version1, p.ClientCapabilities, p.ClientInfo
 	if p.ProtocolVersion >= acp.Version2 {
@@ -100,13 +99,13 @@ func (e *editor) initialize(p acp.InitializeRequest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version, e.can, e.name = version, can, cmp.Or(who.Title, who.Name, "a client")
-	if version == acp.Version2 { // which has nothing else of what Duet asks for
+	if version == acp.Version2 { // version 2 has no other capabilities that Duet uses
 		e.can = acp.ClientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
-		e.can.Session.ConfigOptions.Boolean = acp.Supported // every client has them
+		e.can.Session.ConfigOptions.Boolean = acp.Supported // every client of version 2 has them
 	}
 }
 
-// isVersion2 reports whether it speaks version 2 of the protocol.
+// isVersion2 reports whether the client speaks version 2 of the protocol.
 func (e *editor) isVersion2() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,18 +124,18 @@ func (e *editor) title() string {
 	return e.name
 }
 
-// The ways to sign in that every client is offered, whichever agent is behind. Those of
-// the agent itself are told when it wants somebody to sign in.
+// The sign-in methods that every client is offered, whichever agent is behind the session.
+// Methods of the agent itself come with its error that asks for a sign-in.
 const (
 	signInByAgent    = "agent"
 	signInInTerminal = "terminal"
 )
 
-// LoginFlag is the flag with which the program signs in, in a terminal.
+// LoginFlag is the program's flag that signs in, in a terminal.
 const LoginFlag = "--login"
 
-// signInMethods are the ways to sign in that a client can use. It appends the arguments
-// of the one in a terminal to those that it starts Duet with.
+// signInMethods returns the sign-in methods that the client can use. For a terminal, the client
+// appends a method's arguments to those with which it starts Duet.
 func (e *editor) signInMethods() []acp.AuthMethod {
 	var list []acp.AuthMethod
 	if e.capabilities().SignsInInTerminal() {
@@ -150,18 +149,18 @@ func (e *editor) signInMethods() []acp.AuthMethod {
 	})
 }
 
-// A signIn is what the agent behind wanted last: that somebody signs in.
+// A signIn is the latest sign-in request of an agent.
 type signIn struct{ agent string }
 
-// mustSignIn notes which agent wants somebody to sign in.
+// mustSignIn notes that an agent requires a sign-in.
 func (a *agent) mustSignIn(agent string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.wanted = &signIn{agent}
 }
 
-// signsInTo is the agent that the client signs in to and out of: the one whose turn failed
-// last for want of that, or else the one of new sessions. "" is the default agent.
+// signsInTo returns the agent that the client signs in to and out of: the latest one that
+// required a sign-in, or else the agent of new sessions. "" is the default agent.
 func (a *agent) signsInTo() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,9 +170,9 @@ func (a *agent) signsInTo() string {
 	return a.opts.Agent
 }
 
-// authenticate signs in to the agent behind: to the one that has wanted it last, or else
-// to the one of new sessions. Where nobody has to sign in that is no error, since some
-// clients ask for it each time they are started.
+// authenticate signs in to the latest agent that required it, or else to the agent of new
+// sessions. It succeeds if the agent requires no sign-in, since some clients call it at each
+// start.
 func (a *agent) authenticate(ctx context.Context, p acp.AuthenticateRequest) (acp.Empty, error) {
 	a.mu.Lock()
 	wanted := a.wanted
@@ -183,7 +182,7 @@ func (a *agent) authenticate(ctx context.Context, p acp.AuthenticateRequest) (ac
 		params["agent"] = name
 	}
 	if p.MethodID != signInByAgent && p.MethodID != signInInTerminal {
-		params["method"] = p.MethodID // one of the agent's own
+		params["method"] = p.MethodID // a method of the agent itself
 		return acp.Empty{}, a.signIn(ctx, params)
 	}
 	var checked struct {
@@ -211,7 +210,7 @@ func (a *agent) authenticate(ctx context.Context, p acp.AuthenticateRequest) (ac
 	return acp.Empty{}, a.signIn(ctx, params)
 }
 
-// logout signs out of the agent behind. It fails if the agent offers no sign-out.
+// logout signs out of the agent behind the session. It fails if the agent offers no sign-out.
 func (a *agent) logout(ctx context.Context, _ struct{}) (acp.Empty, error) {
 	params := map[string]string{}
 	if name := a.signsInTo(); name != "" {
@@ -220,7 +219,7 @@ func (a *agent) logout(ctx context.Context, _ struct{}) (acp.Empty, error) {
 	return acp.Empty{}, refused(a.hub.Call(ctx, "agent.logout", params, nil, untilDone))
 }
 
-// signIn has an agent sign in.
+// signIn makes an agent sign in.
 func (a *agent) signIn(ctx context.Context, params map[string]string) error {
 	if err := a.hub.Call(ctx, "agent.authenticate", params, nil, untilDone); err != nil {
 		return refused(err)
@@ -228,7 +227,7 @@ func (a *agent) signIn(ctx context.Context, params map[string]string) error {
 	return a.isSignedIn()
 }
 
-// isSignedIn notes that what was wanted is done.
+// isSignedIn notes that the required sign-in is done.
 func (a *agent) isSignedIn() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -236,7 +235,7 @@ func (a *agent) isSignedIn() error {
 	return nil
 }
 
-// failed is how a turn that failed ends.
+// failed returns the error of a failed turn.
 func (a *agent) failed(o outcome) error {
 	why := o.err
 	if why == "" {
@@ -254,11 +253,11 @@ func (a *agent) failed(o outcome) error {
 	return server.NewError(acp.CodeAuthRequired, "Authentication required: "+why, data)
 }
 
-// authRequired is the error code of a session whose agent wants somebody to sign in.
+// authRequired is the error code of a session whose agent requires a sign-in.
 const authRequired = "AGENT_AUTH_REQUIRED"
 
-// authMethods are the ways of an agent to sign in by a request. What it does in a terminal
-// is run by Duet, in one that the client opens.
+// authMethods converts an agent's sign-in methods for the client. Duet itself runs those in a
+// terminal, in a terminal that the client opens.
 func authMethods(methods []domain.AuthMethod) (list []acp.AuthMethod) {
 	for _, m := range methods {
 		if m.Type != "terminal" {

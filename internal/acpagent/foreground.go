@@ -20,27 +20,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A foreground holds the runs of a conversation, for a client of version 2 of the protocol.
-// The session's state follows from them, whichever client began them. A prompt is inserted
-// in the conversation when its run begins: until then the client gets neither the message
-// nor the response. session.mu guards the fields; they change with session.order held.
+// A foreground is the unfinished runs of a conversation, for a client of version 2 of the
+// protocol. They determine the session's state, whichever client began them. A prompt enters the
+// conversation when its run begins: until then the client gets neither the message nor the
+// response. session.mu guards the fields; they change only while session.order is locked.
 type foreground struct {
-	runs       []*run // that have not ended, in the order of their prompts
-	state      string // that the client has; "": idle
+	runs       []*run // unfinished runs, in the order of their prompts
+	state      string // as sent to the client; "": idle
 	background []domain.BackgroundTask
-	ended      chan struct{} // closed when no run is left; nil if nothing waits for that
+	ended      chan struct{} // closed when no run is left; nil if no goroutine waits
 }
 
 // A run is a session of the hub in the conversation.
 type run struct {
 	id       string
-	state    string             // of the hub
-	prompt   *acp.MessageUpdate // until it is inserted; nil: there is none
+	state    string             // the hub's state
+	prompt   *acp.MessageUpdate // until it is inserted, or nil
 	inserted bool               // it has begun
-	edited   string             // what another client has made of the prompt while it waited; "": nothing
+	edited   string             // another client's edit of the waiting prompt; "": none
 }
 
-// get returns a run, and adds it if it is new.
+// get returns a run, and adds an unknown one.
 func (f *foreground) get(id string) *run {
 	if r := f.find(id); r != nil {
 		return r
@@ -82,7 +82,7 @@ func (f *foreground) whenEnded() <-chan struct{} {
 	return ended
 }
 
-// now is the state of the session.
+// now returns the state of the session.
 func (f *foreground) now() string {
 	state := acp.StateIdle
 	for _, r := range f.runs {
@@ -97,7 +97,7 @@ func (f *foreground) now() string {
 	return state
 }
 
-// hold keeps the prompt of a run until it begins. It returns false if the run has begun.
+// hold stores the prompt of a run until the run begins. It returns false if the run has begun.
 func (s *session) hold(id string, updates []any) bool {
 	messages := acp.Updates2(updates)
 	if len(messages) != 1 {
@@ -125,12 +125,12 @@ func (s *session) runChanged(id, state string) {
 	s.mu.Unlock()
 	if state == wire.Running || state == wire.WaitingInput {
 		s.insert(r)
-		s.tellState(false)
+		s.sendState(false)
 	}
 }
 
-// insert sends the prompt of a run that begins, and answers the client's request if the
-// prompt is the client's own. Then its content is as the client wrote it.
+// insert sends the prompt of a run that begins. If it is the client's own prompt, insert answers
+// the client's request, with the content as the client wrote it.
 func (s *session) insert(r *run) {
 	s.mu.Lock()
 	message, isInserted := r.prompt, r.inserted
@@ -152,24 +152,24 @@ func (s *session) insert(r *run) {
 	if message == nil || isInserted {
 		return // the agent began the run by itself, or the replay had the prompt
 	}
-	s.tell(*message)
+	s.send(*message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endTurns(r.id, outcome{inserted: message.MessageID})
 }
 
-// promptEdited takes a new text of a prompt that waits. A client of version 1 has the prompt
-// already, so it gets a message with the new text.
+// promptEdited handles a new text of a waiting prompt. A client of version 1 already has the
+// prompt, so it gets a message with the new text.
 func (s *session) promptEdited(d wire.EventData) {
 	text := d.Content
 	if text == "" {
-		return // the prompt was moved
+		return // the prompt was only moved in the queue
 	}
 	if d.Truncated {
 		text += " […]"
 	}
 	if !s.version2 {
-		s.tell(words("\n\n[a prompt that waits was changed to: %s]\n", text))
+		s.send(words("\n\n[a prompt that waits was changed to: %s]\n", text))
 		return
 	}
 	s.mu.Lock()
@@ -179,7 +179,7 @@ func (s *session) promptEdited(d wire.EventData) {
 	}
 }
 
-// withText replaces the texts of a prompt's content blocks by one text. The other blocks stay.
+// withText replaces all texts in a prompt's content blocks by one. The other blocks stay.
 func withText(blocks []any, text string) []any {
 	list := []any{acp.TextContent(text)}
 	for _, block := range blocks {
@@ -192,8 +192,8 @@ func withText(blocks []any, text string) []any {
 	return list
 }
 
-// runEnded handles the end of a run. isAwaited says that the client waits for the response
-// to its prompt. The session is idle if no other run has begun.
+// runEnded handles the end of a run. isAwaited means that the client waits for the response to
+// its prompt. The session is idle if no other run has begun.
 func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	why, failed := o.stopped()
 	s.mu.Lock()
@@ -201,16 +201,16 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	s.mu.Unlock()
 	if r != nil && !r.inserted {
 		if isAwaited && (failed || why == acp.StopCancelled) || !failed && why == acp.StopCancelled {
-			return // its prompt was never inserted; the response says so
+			return // its prompt was never inserted, and the response reports that
 		}
 		s.insert(r)
-		s.tell(s.stateUpdate(acp.StateRunning)...)
+		s.send(s.stateUpdate(acp.StateRunning)...)
 	}
 	s.mu.Lock()
 	state := s.work.now()
 	s.mu.Unlock()
 	if state != acp.StateIdle {
-		s.tellState(false)
+		s.sendState(false)
 		return
 	}
 	updates := s.stateUpdate(state)
@@ -221,11 +221,11 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 		end.StopReason, end.Error = acp.StopError, err
 	}
 	updates[len(updates)-1] = end
-	s.tell(updates...)
+	s.send(updates...)
 }
 
-// requiresAction handles a question in a run. The hub sends the run's new state after the
-// question, but version 2 has it before.
+// requiresAction handles a question in a run. The hub sends the new state after the question, but
+// version 2 requires the state first.
 func (s *session) requiresAction(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
@@ -235,11 +235,11 @@ func (s *session) requiresAction(id string) {
 	}
 	s.mu.Unlock()
 	if waits {
-		s.tellState(false)
+		s.sendState(false)
 	}
 }
 
-// backgroundChanged handles a new list of the agent's background work. nil is no list.
+// backgroundChanged handles a new list of the agent's background work; nil means no change.
 func (s *session) backgroundChanged(tasks []domain.BackgroundTask) {
 	if !s.version2 || tasks == nil {
 		return
@@ -249,12 +249,12 @@ func (s *session) backgroundChanged(tasks []domain.BackgroundTask) {
 	s.work.background = tasks
 	s.mu.Unlock()
 	if !isSame {
-		s.tellState(true)
+		s.sendState(true)
 	}
 }
 
-// tellState sends the state of the session if it has changed, or always.
-func (s *session) tellState(always bool) {
+// sendState sends the state of the session if it has changed, or always.
+func (s *session) sendState(always bool) {
 	s.mu.Lock()
 	state, known := s.work.now(), s.work.state
 	s.mu.Unlock()
@@ -262,12 +262,12 @@ func (s *session) tellState(always bool) {
 		known = acp.StateIdle
 	}
 	if always || state != known {
-		s.tell(s.stateUpdate(state)...)
+		s.send(s.stateUpdate(state)...)
 	}
 }
 
-// stateUpdate is a state with the background work, behind the updates for terminals and
-// tool calls in it that the client does not know.
+// stateUpdate returns a state with the background work, after updates for its terminals and tool
+// calls that the client does not know.
 func (s *session) stateUpdate(state string) []any {
 	s.mu.Lock()
 	s.work.state = state
@@ -282,7 +282,7 @@ func (s *session) stateUpdate(state string) []any {
 func (a *agent) runsOf(ctx context.Context, last protocol.Session) (runs []*run, err error) {
 	for s := last; ; {
 		switch {
-		case s.State == wire.Draft, s.State == wire.Cancelled: // the run before may be active
+		case s.State == wire.Draft, s.State == wire.Cancelled: // an earlier run may be active
 		case wire.Ended(s.State):
 			return runs, nil
 		default:
@@ -299,14 +299,14 @@ func (a *agent) runsOf(ctx context.Context, last protocol.Session) (runs []*run,
 	}
 }
 
-// A turn is a prompt of the client, until it is answered.
+// A turn is an unanswered prompt of the client.
 type turn struct {
-	run       string // the session that it is, once it has begun; guarded by session.mu
+	run       string // the hub session of the turn, once it has begun; guarded by session.mu
 	cancelled bool   // guarded by session.mu
-	claimed   bool   // its handler has it; guarded by session.mu
+	claimed   bool   // its handler has started; guarded by session.mu
 	ended     chan outcome
 	prompt    []json.RawMessage // its content blocks, once it is claimed; guarded by session.mu
-	before    <-chan struct{}   // closed when the prompt before it has begun, or will not; nil: there is none
+	before    <-chan struct{}   // closed when the previous prompt has begun, or never will; nil: no previous prompt
 	begun     chan struct{}
 	markBegun func() // closes begun
 }
@@ -316,7 +316,7 @@ type outcome struct {
 	state, stopReason, err, code string
 	authMethods                  []domain.AuthMethod
 
-	inserted string // of version 2: the id of the prompt of a turn that has just begun, not ended
+	inserted string // in version 2: the id of the prompt, if the turn has just begun and not ended
 }
 
 func outcomeOf(d wire.EventData) outcome {
@@ -337,9 +337,8 @@ func (t *turn) end(o outcome) {
 	}
 }
 
-// interruptOurs ends the turns that the client has begun, and waits until that has
-// begun.
-func (s *session) interruptOurs() {
+// interruptOwn ends the client's turns, and waits until each interrupt was sent.
+func (s *session) interruptOwn() {
 	s.mu.Lock()
 	var runs []string
 	for run, goesOn := range s.ours {
@@ -356,11 +355,11 @@ func (s *session) interruptOurs() {
 	}
 }
 
-// endWithin limits how long session/close waits for the runs to end.
+// endWithin limits the wait of session/close for the runs to end.
 const endWithin = 30 * time.Second
 
-// endWork ends the runs of a conversation, waits until the client has their end, and ends
-// the background work.
+// endWork ends the runs of a conversation, waits until their ends were sent to the client, and
+// ends the background work.
 func (s *session) endWork(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
@@ -386,11 +385,11 @@ func (s *session) endWork(ctx context.Context) {
 	}
 }
 
-// interrupt begins to end a session of the hub.
+// interrupt starts to end a session of the hub.
 func (s *session) interrupt(run string) {
 	err := s.agent.hub.Call(context.Background(), "interruptSession", map[string]string{"session_id": run, "reason": "user_cancelled"}, nil)
 	if err != nil {
-		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // mostly, it has just ended
+		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // usually the turn has just ended
 	}
 }
 
@@ -413,8 +412,8 @@ func (a *agent) cancelTask(ctx context.Context, p acp.CancelWorkRequest) (acp.Em
 	return acp.Empty{}, refusedFor(s.id, err)
 }
 
-// stopped is why a turn stopped, or whether it failed: by itself, or since a process has
-// gone or its time was up.
+// stopped returns the stop reason of a turn, or whether it failed. A turn also fails if its
+// process died or its time limit was reached.
 func (o outcome) stopped() (why string, failed bool) {
 	switch {
 	case o.code != "":

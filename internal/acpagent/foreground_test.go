@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A stage is a client of version 2 with a session, and a hub whose events a test sends.
+// A stage is a client of version 2 with a session, and a hub whose events the test sends.
 type stage struct {
 	t   *testing.T
 	in  *bufio.Reader
@@ -34,14 +34,14 @@ type stage struct {
 
 	states      map[string]string
 	interrupted chan string
-	queue       chan map[string]any // parameters of the methods that change the queue
-	waiting     string              // in the queue, as JSON
+	queue       chan map[string]any // parameters of calls that change the queue
+	waiting     string              // the queue, as JSON
 }
 
 const conversation = "conversation"
 
-// newStage is a client that has resumed a session. states are what the hub answers to
-// getSessionState by the id of a session; that of the conversation is its last one.
+// newStage returns a client that has resumed a session. states are the hub's answers to
+// getSessionState by session id; the answer for the conversation is its last session.
 func newStage(t *testing.T, states map[string]string) *stage {
 	s := &stage{t: t, seq: 7, states: states, subscribed: make(chan *server.Conn, 1), interrupted: make(chan string, 10), queue: make(chan map[string]any, 10), began: make(chan string, 10)}
 	reg := server.NewRegistry()
@@ -85,7 +85,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		return `{"success":true}`
 	})
 	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-		server.AfterReply(ctx, func() { s.subscribed <- server.ConnFrom(ctx) }) // an event before the reply is of no subscription
+		server.AfterReply(ctx, func() { s.subscribed <- server.ConnFrom(ctx) }) // the subscription starts after the reply
 		return json.RawMessage(`{"subscription_id":"s","seq":7}`), nil
 	})
 	hubNear, hubFar := server.Pipe()
@@ -118,7 +118,7 @@ func (s *stage) say(message string) {
 	require.NoError(s.t, err)
 }
 
-// heard is the next message, which has to contain texts.
+// heard returns the next message, which must contain the texts.
 func (s *stage) heard(what ...string) string {
 	s.t.Helper()
 	line, err := s.in.ReadString('\n')
@@ -129,7 +129,7 @@ func (s *stage) heard(what ...string) string {
 	return line
 }
 
-// update is the next message, which is an update.
+// update requires that the next message is this update.
 func (s *stage) update(want string) {
 	s.t.Helper()
 	var m struct {
@@ -155,7 +155,7 @@ func (s *stage) status(run, state, rest string) {
 	s.event("session_status_changed", `{"session_id":"`+run+`","state":"`+state+`"`+rest+`}`)
 }
 
-// prompt sends a prompt. The next run of the hub is it, and waits.
+// prompt sends a prompt, which becomes the hub's next run and waits.
 func (s *stage) prompt(id, text string) {
 	s.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"session/prompt","params":{"sessionId":"` + conversation + `","prompt":[{"type":"text","text":"` + text + `"}]}}`)
 	run := <-s.began
@@ -172,7 +172,7 @@ func userMessage(run, text string) string {
 	return `{"sessionUpdate":"user_message","messageId":"m-` + run + `","content":[{"type":"text","text":"` + text + `"}]}`
 }
 
-// newIdleStage is newStage of a session in which nothing runs.
+// newIdleStage is newStage without a running turn.
 func newIdleStage(t *testing.T) *stage {
 	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a"}`})
 	s.update(idle)
@@ -181,12 +181,12 @@ func newIdleStage(t *testing.T) *stage {
 }
 
 // The client gets the message and the response to its prompt when the run begins.
-func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
+func TestPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
 	s.status("run-1", "starting", "")
 	s.event("usage", `{"context_used":1,"context_size":2}`)
-	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`) // nothing before
+	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`) // nothing comes before it
 	s.status("run-1", "running", "")
 	s.update(userMessage("run-1", "x"))
 	said := s.heard() + s.heard()
@@ -204,7 +204,7 @@ func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s.update(ended)
 }
 
-// The _meta of a prompt is in the metadata of its run, from which the agent gets it.
+// The _meta of a prompt is in the metadata of its run, where the agent gets it.
 func TestMetaOfAPrompt(t *testing.T) {
 	s := newIdleStage(t)
 	for meta, want := range map[string]any{
@@ -224,8 +224,8 @@ func TestMetaOfAPrompt(t *testing.T) {
 	}
 }
 
-// A prompt that another client edits while it waits stands there with its new text.
-func TestAPromptIsEditedWhileItWaits(t *testing.T) {
+// A waiting prompt that another client edits is inserted with its new text.
+func TestWaitingPromptIsEdited(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
 	s.event("queue_changed", `{"session_id":"run-1","order":["run-1"]}`)
@@ -245,8 +245,8 @@ func TestAPromptIsEditedWhileItWaits(t *testing.T) {
 	s.update(ended)
 }
 
-// A prompt whose run ends before it begins has an error for a response.
-func TestAPromptThatNeverBegins(t *testing.T) {
+// The response to a prompt whose run ends before it begins is an error.
+func TestPromptThatNeverBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
 	s.status("run-1", "starting", "")
@@ -259,7 +259,7 @@ func TestAPromptThatNeverBegins(t *testing.T) {
 	s.status("run-3", "cancelled", "")
 	s.heard(`"id":"c"`, `"code":-32800`)
 
-	// Of other clients' prompts that never begin, the client gets only those that fail.
+	// Prompts of other clients that never begin are only sent if they fail.
 	s.prompted("other", "y")
 	s.status("other", "cancelled", "")
 	s.prompted("another", "z")
@@ -270,7 +270,7 @@ func TestAPromptThatNeverBegins(t *testing.T) {
 }
 
 // session/cancel ends every run of the session, the last one first.
-func TestCancelEndsAllOfASession(t *testing.T) {
+func TestCancelEndsAllRuns(t *testing.T) {
 	s := newStage(t, map[string]string{
 		conversation: `{"id":"waits","thread_id":"t","parent_session_id":"gone","state":"queued","agent":"a"}`,
 		"gone":       `{"id":"gone","thread_id":"t","parent_session_id":"runs","state":"cancelled","agent":"a"}`,
@@ -287,7 +287,7 @@ func TestCancelEndsAllOfASession(t *testing.T) {
 }
 
 // session/close answers when the runs have ended, and ends the background work.
-func TestCloseEndsAllOfASession(t *testing.T) {
+func TestCloseEndsAllWork(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
 	const background = `"background":[{"type":"_duet_process","processId":"42"}]}`
 	s.update(`{"sessionUpdate":"state_update","state":"running",` + background)
@@ -311,10 +311,10 @@ func TestRequiresActionBeforeTheQuestion(t *testing.T) {
 	s.status("run", "completed", "")
 	s.update(ended)
 	s.event("new_approval", `{"session_id":"run","approval_id":"stale","type":"function_call","tool_name":"Bash"}`)
-	s.heard(`"method":"session/request_permission"`) // which blocks nothing
+	s.heard(`"method":"session/request_permission"`) // it blocks nothing
 }
 
-// A configuration option takes only a value of its own type.
+// A configuration option accepts only a value of its own type.
 func TestTypesOfChoices(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
 	s.update(idle)
@@ -333,7 +333,7 @@ func TestTypesOfChoices(t *testing.T) {
 // The session is idle when no run is active.
 func TestIdleWhenNothingRuns(t *testing.T) {
 	s := newIdleStage(t)
-	for _, run := range []string{"a", "b"} { // the second one is the agent's own
+	for _, run := range []string{"a", "b"} { // the second one is agent-initiated
 		s.status(run, "queued", "")
 		s.status(run, "running", "")
 	}
@@ -349,7 +349,7 @@ func TestIdleWhenNothingRuns(t *testing.T) {
 	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"max_tokens","background":[]}`)
 }
 
-// Each state lists the background work, behind the terminals and tool calls in the list.
+// Each state lists the background work, after the terminals and tool calls in the list.
 func TestBackgroundWork(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep"}]}`})
 	const call = `{"type":"tool_call","toolCallId":"c"}`
@@ -367,13 +367,13 @@ func TestBackgroundWork(t *testing.T) {
 	s.heard(`"toolCallId":"c","status":"completed"`)
 	s.event("agent_session", `{"background":[]}`)
 	s.update(idle)
-	s.event("agent_session", `{"background":[]}`) // which it knows
+	s.event("agent_session", `{"background":[]}`) // the client knows it already
 	s.event("usage", `{"context_used":1,"context_size":2}`)
 	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`)
 }
 
-// A client stops one task of the background work, which it can where an update says so.
-func TestABackgroundTaskIsCancelled(t *testing.T) {
+// A client can stop a background task that an update marks as cancellable.
+func TestBackgroundTaskIsCancelled(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","capabilities":{"cancel":{}}}`)

@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// newSession makes a session. The hub gets it with the first prompt: an editor that
-// makes one at each start leaves nothing behind.
+// newSession makes a session. The hub creates the conversation with the first prompt, so that an
+// editor which makes a session at each start leaves no empty ones.
 func (a *agent) newSession(ctx context.Context, p acp.NewSessionRequest) (acp.OpenedSession, error) {
 	if err := checkPlace(p.CWD); err != nil {
 		return acp.OpenedSession{}, err
@@ -30,7 +30,7 @@ func (a *agent) newSession(ctx context.Context, p acp.NewSessionRequest) (acp.Op
 	return a.opened(ctx, s, true)
 }
 
-// checkPlace refuses what no agent can work in.
+// checkPlace returns an error for a directory in which no agent can work.
 func checkPlace(dir string) error {
 	wrong := server.ParamError{Param: "cwd", Expected: "the absolute path of a directory that there is", Received: strconv.Quote(dir)}
 	if !filepath.IsAbs(dir) {
@@ -42,7 +42,7 @@ func checkPlace(dir string) error {
 	return nil
 }
 
-// fork makes a session that shares another one so far.
+// fork makes a session that continues a copy of another one.
 func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	from, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	switch {
@@ -55,8 +55,8 @@ func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedS
 	return a.opened(ctx, s, true)
 }
 
-// opened makes a session the client's, and tells how it is set. Everything else follows
-// the answer: clients do not know the session before.
+// opened registers a session for the client, and returns its settings. All updates follow the
+// response: clients do not know the session before it.
 func (a *agent) opened(ctx context.Context, s *session, withID bool) (acp.OpenedSession, error) {
 	v, err := s.look(ctx)
 	if err != nil {
@@ -76,19 +76,19 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (acp.Opened
 		s.conn.Go(func(context.Context) {
 			s.order.Lock()
 			defer s.order.Unlock()
-			s.tell(s.settings.commandsUpdate())
+			s.send(s.settings.commandsUpdate())
 		})
 	})
 	return r, nil
 }
 
-// load tells the client a whole conversation, and then what happens in it.
+// load sends a whole conversation to the client, and then its new events.
 func (a *agent) load(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	return a.take(ctx, p, true)
 }
 
-// resume sends the client what happens in a conversation from now on. Version 2 can have it
-// send the whole conversation first.
+// resume sends the new events of a conversation to the client. In version 2 the client can ask
+// for the whole conversation first.
 func (a *agent) resume(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	if !a.client.isVersion2() || p.ReplayFrom == nil {
 		return a.take(ctx, p, false)
@@ -99,7 +99,7 @@ func (a *agent) resume(ctx context.Context, p acp.OpenSessionRequest) (acp.Opene
 	return a.take(ctx, p, true)
 }
 
-func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bool) (acp.OpenedSession, error) {
+func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool) (acp.OpenedSession, error) {
 	since, err := wire.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
 	if err != nil {
 		return acp.OpenedSession{}, refused(err)
@@ -124,9 +124,9 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 			return acp.OpenedSession{}, refused(err)
 		}
 	}
-	if tellAgain {
+	if replay {
 		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
-			s.tellEntry(e)
+			s.sendEntry(e)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -134,7 +134,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 			return acp.OpenedSession{}, refused(err)
 		}
 		if used, size := protocol.Value(state.EffectiveContextTokens), protocol.Value(state.ContextLimit); used > 0 && size > 0 {
-			s.tell(usageUpdate(used, size, protocol.Value(state.CostUSD)))
+			s.send(usageUpdate(used, size, protocol.Value(state.CostUSD)))
 		}
 	} else {
 		s.translator.BeginsInside()
@@ -145,10 +145,10 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 	}
 	if s.version2 {
 		s.order.Lock()
-		if tellAgain && s.settings.title != "" {
-			s.tell(acp.InfoUpdate{Kind: acp.KindInfo, Title: s.settings.title})
+		if replay && s.settings.title != "" {
+			s.send(acp.InfoUpdate{Kind: acp.KindInfo, Title: s.settings.title})
 		}
-		s.tellState(true)
+		s.sendState(true)
 		s.order.Unlock()
 	}
 	server.AfterReply(ctx, func() {
@@ -162,12 +162,12 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, tellAgain bo
 	return r, nil
 }
 
-// tellEntry sends an entry of the conversation. Version 2 does not have the prompts of
-// queued runs.
-func (s *session) tellEntry(e wire.Entry) {
+// sendEntry sends an entry of the conversation. In version 2 the prompts of queued runs are left
+// out.
+func (s *session) sendEntry(e wire.Entry) {
 	updates := s.translator.Entry(e)
 	if !s.version2 {
-		s.tell(updates...)
+		s.send(updates...)
 		return
 	}
 	if e.EventType == wire.EntryMessage && e.Role == "user" {
@@ -178,10 +178,10 @@ func (s *session) tellEntry(e wire.Entry) {
 			return
 		}
 	}
-	s.tell(acp.Replayed2(updates)...)
+	s.send(acp.Replayed2(updates)...)
 }
 
-// list lists the conversations that there are.
+// list lists the conversations.
 func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
 	params := map[string]any{"filter": "normal", "limit": 100}
 	if p.Cursor != nil && *p.Cursor != "" {
@@ -206,9 +206,9 @@ func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSe
 	return r, nil
 }
 
-// closeSession ends the client's turns in a session, and leaves it. Version 2 has it end
-// every run and the background work of the conversation first, and succeed for a session
-// that is not open.
+// closeSession ends the client's turns in a session, and leaves it. In version 2 it first ends
+// every run and the background work of the conversation, and it succeeds for a session that is
+// not open.
 func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	switch {
@@ -219,13 +219,13 @@ func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empt
 	case s.version2:
 		s.endWork(ctx)
 	default:
-		s.interruptOurs()
+		s.interruptOwn()
 	}
 	a.forget(s)
 	return acp.Empty{}, nil
 }
 
-// deleteSession deletes a conversation for good.
+// deleteSession deletes a conversation permanently.
 func (a *agent) deleteSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it

@@ -24,11 +24,11 @@ import (
 
 type turnKey struct{}
 
-// promptArrives notes a turn before the next message of the client is looked at, which
+// promptArrives registers a turn before the client's next message is read, because that message
 // may cancel it.
 func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) context.Context {
 	var p acp.SessionParams
-	_ = json.Unmarshal(params, &p) // what cannot be read names no session
+	_ = json.Unmarshal(params, &p) // an unreadable request names no session
 	s := a.lookup(p.SessionID)
 	if s == nil {
 		return ctx
@@ -44,7 +44,7 @@ func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) conte
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
-// claim reports whether a turn is the client's still, and is its handler's from now on.
+// claim reports whether a turn is still registered, and passes it to its handler.
 func (s *session) claim(t *turn, prompt []json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +52,8 @@ func (s *session) claim(t *turn, prompt []json.RawMessage) bool {
 	return t.claimed
 }
 
-// forgetUnclaimed forgets a turn whose request is over before its handler had it: its
-// parameters were wrong, or it was cancelled.
+// forgetUnclaimed removes a turn whose request ended before its handler started: its parameters
+// were wrong, or it was cancelled.
 func (s *session) forgetUnclaimed(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +62,8 @@ func (s *session) forgetUnclaimed(t *turn) {
 	}
 }
 
-// prompt runs a turn. Version 1 has the response at the end of the turn. Version 2 has it
-// when the conversation contains the prompt, or an error if it never will.
+// prompt runs a turn. In version 1 the response comes at the end of the turn. In version 2 it
+// comes when the conversation contains the prompt, or is an error if it never will.
 func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -80,14 +80,14 @@ func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	return r, err
 }
 
-// runPrompt runs a turn. The turn ends with its own session of the hub, whatever else
-// happens in the conversation.
+// runPrompt runs a turn. The turn ends with its own hub session, whatever else happens in the
+// conversation.
 func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (acp.PromptResponse, error) {
 	if !s.claim(t, p.Prompt) {
 		return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 	}
 	defer s.turnLeft(t)
-	if t.before != nil { // prompts begin in the order in which they came
+	if t.before != nil { // prompts begin in the order of their arrival
 		select {
 		case <-t.before:
 		case <-s.ctx.Done():
@@ -108,8 +108,8 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (
 	} else if handled {
 		return s.commandRan(p.Prompt, text), nil
 	}
-	// One that is taken back while it is begun is ended when it has begun: until the hub has
-	// answered nobody knows whether it has.
+	// If the request is cancelled while the turn begins, the turn is ended afterwards: until the
+	// hub has answered, it is unknown whether the turn has begun.
 	s.order.Lock()
 	run, err := s.begin(context.WithoutCancel(ctx), t, full)
 	s.order.Unlock()
@@ -124,15 +124,14 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (
 	select {
 	case o := <-t.ended:
 		return s.response(ctx, run, o)
-	case <-s.ctx.Done(): // the client has closed the session, or deleted it
-	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
+	case <-s.ctx.Done(): // the client has closed or deleted the session
+	case <-s.conn.Stopping(): // no client reads the answer; the turn goes on
 	}
 	return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 }
 
-// requestCancelled ends a turn whose request the client has cancelled; where it is the
-// connection that has ended, the turn goes on. In version 2 the request is over when the
-// turn begins.
+// requestCancelled ends a turn whose request the client has cancelled. If the connection has
+// ended instead, the turn goes on. In version 2 the request ends when the turn begins.
 func (s *session) requestCancelled(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
@@ -147,21 +146,21 @@ func (s *session) requestCancelled(id string) {
 	}
 }
 
-// turnLeft forgets a turn that was answered.
+// turnLeft removes a turn that was answered.
 func (s *session) turnLeft(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetTurn(t)
 }
 
-// forgetTurn is turnLeft with s.mu held.
+// forgetTurn is turnLeft for a caller that holds s.mu.
 func (s *session) forgetTurn(t *turn) {
 	t.markBegun()
 	s.turns = slices.DeleteFunc(s.turns, func(other *turn) bool { return other == t })
 }
 
-// begin begins, with s.order held, the session of the hub that a turn is, and returns it;
-// "" if the client has cancelled the turn before.
+// begin starts the hub session of a turn, and returns its id; "" if the client has cancelled the
+// turn before. The caller holds s.order.
 func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run string, err error) {
 	s.mu.Lock()
 	start, workspace, cancelled := s.start, s.workspace, t.cancelled
@@ -219,7 +218,7 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	return started.SessionID, nil
 }
 
-// launch begins the conversation.
+// launch starts the conversation.
 func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (wire.Started, error) {
 	params["conversation_id"] = s.id
 	addWorkspace(params, b.workspace)
@@ -231,11 +230,11 @@ func (s *session) launch(ctx context.Context, b *beginning, params map[string]an
 	return s.started(ctx, "launchSession", params)
 }
 
-// beginsTried is how often a turn is begun whose hub has gone before it answered.
+// beginsTried limits the attempts to begin a turn when hubs end before they answer.
 const beginsTried = 5
 
-// started asks the hub for the session that a prompt is. A hub that has gone before it
-// answered may have begun it, which the next one knows by the prompt's id.
+// started asks the hub to start the session of a prompt. A hub that ended before it answered may
+// have started it. The next hub recognizes that by the prompt's id.
 func (s *session) started(ctx context.Context, method string, params map[string]any) (started wire.Started, err error) {
 	prompt := uuid.NewString()
 	metadata := map[string]any{"source": "acp", "client": s.agent.client.title(), "prompt": prompt}
@@ -255,13 +254,13 @@ func (s *session) started(ctx context.Context, method string, params map[string]
 			return wire.Started{SessionID: last.ID}, nil
 		}
 		if client.KindOf(notBegun) == wire.KindHubLost {
-			break // there is none
+			break // there is no new hub
 		}
 	}
 	return started, err
 }
 
-// addWorkspace adds the servers and the directories of a client to what begins a turn.
+// addWorkspace adds a client's MCP servers and directories to the parameters that begin a turn.
 func addWorkspace(params map[string]any, w acp.Workspace) {
 	if servers := mcpConfig(w.MCPServers); servers != nil {
 		params["mcp_config"] = servers
@@ -274,7 +273,7 @@ func addWorkspace(params map[string]any, w acp.Workspace) {
 	}
 }
 
-// response is the answer to a prompt whose turn has ended or, in version 2, has begun.
+// response returns the response to a prompt whose turn has ended or, in version 2, has begun.
 func (s *session) response(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
 	if o.inserted != "" {
 		return acp.PromptResponse{MessageID: o.inserted}, nil
@@ -308,18 +307,18 @@ func (s *session) ending(ctx context.Context, run string, o outcome) (acp.Prompt
 	return r, nil
 }
 
-// orphaned is the error code of a session whose process has died, with its hub.
+// orphaned is the error code of a session whose process died together with its hub.
 const orphaned = "ORPHANED"
 
-// asksAgain reports whether the client is to be asked again what a turn has left open.
+// asksAgain reports whether a turn has left questions that the client must be asked again.
 func (s *session) asksAgain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.askAgain) > 0
 }
 
-// askAfterReply asks the client again what the turn of a prompt has left open, behind the
-// answer to the prompt.
+// askAfterReply repeats the open questions of a prompt's turn to the client, after the response
+// to the prompt.
 func (s *session) askAfterReply(ctx context.Context) {
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
@@ -330,9 +329,9 @@ func (s *session) askAfterReply(ctx context.Context) {
 	})
 }
 
-// cancel ends the turns that the client waits for or, where it waits for none, the one
-// that is under way. In version 2 it ends every run of the conversation, also those that
-// are queued. It does not wait for their ends.
+// cancel ends the turns that the client waits for, or the running turn if it waits for none. In
+// version 2 it ends every run of the conversation, queued ones included. It does not wait for the
+// ends.
 func (s *session) cancel() {
 	runs := s.cancelled()
 	s.conn.Go(func(context.Context) {
@@ -342,8 +341,8 @@ func (s *session) cancel() {
 	})
 }
 
-// cancelled marks the client's turns as cancelled, and returns the runs to end: the last
-// one first, since a queued run begins when the one before it ends.
+// cancelled marks the client's turns as cancelled, and returns the runs to end: the last one
+// first, since a queued run begins when the one before it ends.
 func (s *session) cancelled() (runs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -363,8 +362,8 @@ func (s *session) cancelled() (runs []string) {
 	return runs
 }
 
-// mcpConfig are the servers of a client as the hub takes them. What is no server is
-// left out: it is none of the user's errors.
+// mcpConfig converts a client's MCP servers to the hub's form. It drops invalid ones, because the
+// user cannot correct them.
 func mcpConfig(raw json.RawMessage) map[string]any {
 	var list []json.RawMessage
 	_ = json.Unmarshal(raw, &list)
@@ -394,12 +393,12 @@ func values(list []acp.Variable) map[string]string {
 	return m
 }
 
-// A fullPrompt is a prompt as the hub takes it: its texts, and content that is none.
+// A fullPrompt is a prompt in the hub's form: its text, and its other content.
 type fullPrompt struct {
 	text    string
 	content []json.RawMessage
-	blocks  []int           // which block of the client's prompt each content was
-	meta    json.RawMessage // the client's, for the agent; nil: none
+	blocks  []int           // the index in the client's prompt of each content
+	meta    json.RawMessage // the client's _meta, for the agent; nil: none
 }
 
 func readPrompt(blocks []json.RawMessage) (p fullPrompt) {
@@ -419,8 +418,8 @@ func readPrompt(blocks []json.RawMessage) (p fullPrompt) {
 	return p
 }
 
-// refused is an error of the hub as the client is told it, with the names that the
-// client has given: the hub's content[n] is another block of the prompt.
+// refused converts an error of the hub for the client. The hub's content[n] has another index in
+// the client's prompt.
 func (p fullPrompt) refused(err error) error {
 	var e *client.Error
 	var wrong server.ParamError
@@ -441,8 +440,8 @@ func (p fullPrompt) refused(err error) error {
 	return server.InvalidParam(wrong)
 }
 
-// steer sends a message to the agent in the middle of its turn, or queues it behind the turn.
-// An idle session answers promptRequired: only session/prompt reports the end of a turn.
+// steer sends a message to the agent in the middle of its turn, or queues it after the turn. In
+// an idle session it answers promptRequired: only session/prompt reports the end of a turn.
 func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -454,8 +453,8 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	}
 	s.mu.Lock()
 	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
-	if !isIdle && !s.version2 { // where each message is echoed
-		s.told = append(s.told, full.text)
+	if !isIdle && !s.version2 { // version 2 echoes each message
+		s.steered = append(s.steered, full.text)
 	}
 	s.mu.Unlock()
 	if isIdle {
@@ -467,27 +466,27 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	}
 	started, err := s.started(ctx, "continueSession", params)
 	if err != nil {
-		s.forgetTold(full.text)
+		s.forgetSteered(full.text)
 		return acp.SteerResponse{}, full.refused(err)
 	}
 	if started.Delivered == wire.DeliveredInjected {
 		return acp.SteerResponse{Outcome: acp.SteerInjected}, nil
 	}
-	s.forgetTold(full.text)
+	s.forgetSteered(full.text)
 	s.mu.Lock()
-	s.ours[started.SessionID] = true // the client knows its text
+	s.ours[started.SessionID] = true // the client already has its text
 	s.mu.Unlock()
 	return acp.SteerResponse{Outcome: acp.SteerQueued}, nil
 }
 
-// forgetTold removes a message that this client has steered, and reports whether there was one.
-func (s *session) forgetTold(text string) bool {
+// forgetSteered removes a steered message of this client, and reports whether there was one.
+func (s *session) forgetSteered(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.told, text)
+	i := slices.Index(s.steered, text)
 	if i < 0 {
 		return false
 	}
-	s.told = slices.Delete(s.told, i, i+1)
+	s.steered = slices.Delete(s.steered, i, i+1)
 	return true
 }

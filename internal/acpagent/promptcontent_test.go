@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
 
-// A client is told which block of its own prompt is wrong: it knows of no content.
-func TestAWrongBlockIsThatOfThePrompt(t *testing.T) {
+// An error names the wrong block of the client's own prompt.
+func TestErrorNamesBlockOfThePrompt(t *testing.T) {
 	image := json.RawMessage(`{"type":"image","mimeType":"image/png","data":"<"}`)
 	text := json.RawMessage(`{"type":"text","text":"x"}`)
 	p := readPrompt([]json.RawMessage{text, image, text, image})
@@ -35,7 +35,7 @@ func TestAWrongBlockIsThatOfThePrompt(t *testing.T) {
 }
 
 // The system prompt of a client goes with the first prompt.
-func TestAClientsSystemPrompt(t *testing.T) {
+func TestSystemPromptOfClient(t *testing.T) {
 	var p acp.NewSessionRequest
 	require.NoError(t, json.Unmarshal([]byte(`{"cwd":"/","systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."},{"type":"image"},{"type":"text","text":"Be kind."}]}}`), &p))
 	params := map[string]any{}

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// answering is a client that answers each request alike.
+// answering is a client that gives the same answer to each request.
 type answering struct {
 	answer string
 	method string
@@ -71,8 +71,8 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
-// Only what the agent offers is offered, each of a kind that clients know.
-func TestWhatIsOffered(t *testing.T) {
+// Only the agent's options are offered, each with a kind of the protocol.
+func TestOfferedOptions(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
 	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestWhatIsOffered(t *testing.T) {
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
 }
 
-func TestWhatAClientCannotShow(t *testing.T) {
+func TestQuestionsThatTheClientCannotShow(t *testing.T) {
 	var none acp.ClientCapabilities
 	for _, c := range []struct {
 		q    wire.Approval
@@ -99,8 +99,8 @@ func TestWhatAClientCannotShow(t *testing.T) {
 	}
 }
 
-// What a client cannot show is answered in words, by /inbox.
-// A change is described as a diff, a plan as its text, and an address as what it is.
+// A question that a client cannot show is answered as text, with /inbox. A change is described as
+// a diff, a plan as its text, and an address as such.
 func TestDescribed(t *testing.T) {
 	input := json.RawMessage(`{"a":1}`)
 	options := []domain.Option{{ID: "y", Name: "Yes"}, {ID: "n"}}
@@ -114,7 +114,7 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-func TestAnswersInWords(t *testing.T) {
+func TestTextAnswers(t *testing.T) {
 	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, Options: []domain.Option{{ID: "y", Name: "Go on", Kind: "allow_once"}, {ID: "n", Name: "Stop", Kind: "reject_once"}}}}
 	person := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}}
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// /queue shows and changes the prompts that wait, by the numbers that it has shown.
+// /queue shows and changes the waiting prompts, by the numbers of the last shown list.
 func TestQueueCommand(t *testing.T) {
 	s := newIdleStage(t)
 	command := func(text string, says ...string) {
@@ -39,7 +39,7 @@ func TestQueueCommand(t *testing.T) {
 	for _, wrong := range []string{"1", "1 edit", "1 drop it", "1 sideways"} {
 		command("/queue "+wrong, "changes prompt 2")
 	}
-	// A number is that of the list that was shown.
+	// A number refers to the list that was shown.
 	s.waiting = `{"queued":[{"session_id":"c","query":"third","editable":true}]}`
 	command("/queue 1 drop", "No prompt 1 waits.", "1. third")
 	assert.Empty(t, s.queue)

@@ -21,8 +21,8 @@ import (
 // methodHint follows the name of an unknown method in the error.
 const methodHint = "Duet is an agent of the Agent Client Protocol; what it can do stands in the answer to initialize"
 
-// Serve serves the client at the other end of a transport until it goes, or ctx ends.
-// The hub is the caller's to close.
+// Serve serves the client at the other end of a transport until the client disconnects, or ctx
+// ends. The caller closes the hub.
 func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Options) error {
 	a := &agent{hub: hub, opts: o, sessions: make(map[string]*session)}
 	srv := server.New(a.methods(), server.Options{
@@ -37,7 +37,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 	return err
 }
 
-// methods are what a client may ask for.
+// methods returns the methods for clients.
 func (a *agent) methods() *server.Registry {
 	reg := server.NewRegistry()
 	server.Handle(reg, acp.MethodInitialize, a.initialize)
@@ -61,7 +61,7 @@ func (a *agent) methods() *server.Registry {
 	return reg
 }
 
-// initialize says who is here. It needs no hub.
+// initialize reports Duet's capabilities. It needs no hub.
 func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (any, error) {
 	a.client.initialize(p)
 	present := acp.Supported
@@ -86,7 +86,7 @@ func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (any, err
 	return r, nil
 }
 
-// spelled makes an answer as the client's version of the protocol has it.
+// spelled converts a result for the client's version of the protocol.
 func spelled[P, R any](a *agent, f func(context.Context, P) (R, error), as func(R) any) func(context.Context, P) (any, error) {
 	return func(ctx context.Context, p P) (any, error) {
 		r, err := f(ctx, p)
@@ -108,19 +108,19 @@ func only[P, R any](a *agent, version int, method string, f func(context.Context
 	}
 }
 
-// notified takes a notification of the client, in the order of its messages.
+// notified handles a notification of the client, in the order of its messages.
 func (a *agent) notified(_ *server.Conn, method string, params json.RawMessage) {
 	if method != acp.MethodSessionCancel {
-		return // such as those of extensions
+		return // such as notifications of extensions
 	}
 	var p acp.SessionParams
-	_ = json.Unmarshal(params, &p) // what cannot be read names no session
+	_ = json.Unmarshal(params, &p) // an unreadable one names no session
 	if s := a.lookup(p.SessionID); s != nil {
 		s.cancel()
 	}
 }
 
-// close ends what the client has left behind.
+// close leaves the client's sessions.
 func (a *agent) close() {
 	a.mu.Lock()
 	sessions := a.sessions
@@ -128,7 +128,7 @@ func (a *agent) close() {
 	a.mu.Unlock()
 	for _, s := range sessions {
 		if a.opts.CancelOnDisconnect {
-			s.interruptOurs()
+			s.interruptOwn()
 		}
 		s.leave()
 	}
@@ -137,26 +137,26 @@ func (a *agent) close() {
 // Options configure an agent.
 type Options struct {
 	Version string
-	// Agent is the agent behind new sessions, unless the client chooses another;
-	// "": the project's default one.
+	// Agent is the agent of new sessions, unless the client chooses another; "": the project's
+	// default.
 	Agent string
-	// CancelOnDisconnect says that the turns that a client has begun end when it goes.
+	// CancelOnDisconnect means that a client's turns end when it disconnects.
 	CancelOnDisconnect bool
-	// SavedFiles says that the agent behind reads files from the disk also where the
-	// client offers them, with what is not saved.
+	// SavedFiles means that the agent reads files from the disk, even if the client offers its
+	// unsaved versions.
 	SavedFiles bool
-	// Limits bound what the client sends.
+	// Limits limit the client's messages.
 	Limits frame.Limits
 	Logger *slog.Logger
-	// Trace, if set, sees each message, as [server.Options] has it.
+	// Trace, if set, receives each message, as in [server.Options].
 	Trace func(c *server.Conn, sent bool, message []byte)
 }
 
-// questionWithin is how long a question waits for an answer in the editor; in the inbox
-// it waits without end. A client that does not read is waited for as long.
+// questionWithin is how long a question waits for an answer in the editor. In the inbox it waits
+// without limit. The same limit applies to a client that does not read.
 const questionWithin = 30 * 24 * time.Hour
 
-// mostLine is the longest message that goes out, in bytes.
+// mostLine limits a sent message, in bytes.
 const mostLine = 64 << 20
 
 // An agent serves one client.
@@ -167,10 +167,10 @@ type agent struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*session
-	wanted   *signIn // nil: no agent wants anybody to sign in
+	wanted   *signIn // nil: no agent requires a sign-in
 }
 
-// lookup is a session that the client has made or opened, or nil.
+// lookup returns a session that the client has created or opened, or nil.
 func (a *agent) lookup(id string) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -185,7 +185,7 @@ func (a *agent) find(id string) (*session, error) {
 	return nil, notFound(id)
 }
 
-// keep makes a session one of the client's, in the place of one with the same id.
+// keep registers a session, in place of one with the same id.
 func (a *agent) keep(s *session) {
 	a.mu.Lock()
 	old := a.sessions[s.id]
@@ -196,7 +196,7 @@ func (a *agent) keep(s *session) {
 	}
 }
 
-// forget takes a session from the client's.
+// forget removes a session.
 func (a *agent) forget(s *session) {
 	a.mu.Lock()
 	if a.sessions[s.id] == s {
@@ -206,7 +206,7 @@ func (a *agent) forget(s *session) {
 	s.leave()
 }
 
-// notFound says that there is no such session.
+// notFound returns the error for an unknown session.
 func notFound(id string) error {
 	return server.NewError(acp.CodeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
 }
@@ -219,7 +219,7 @@ func refusedFor(id string, err error) error {
 	return refused(err)
 }
 
-// refused is an error of the hub as the client is told it.
+// refused converts an error of the hub for the client.
 func refused(err error) error {
 	var e *client.Error
 	switch {
@@ -238,7 +238,7 @@ func refused(err error) error {
 	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` says how it is: "+err.Error(), nil)
 }
 
-// message is what the hub says, as a sentence, or what else went wrong.
+// message returns the hub's message as a sentence, or the text of another error.
 func message(err error) string {
 	if r, ok := wire.RefusalOf(err); ok {
 		return r.Message

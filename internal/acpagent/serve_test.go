@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hubOf is a hub with an agent that is asked something and never ends.
+// hubOf returns a hub with an agent that has an open question and never ends.
 func hubOf(t *testing.T) *client.Client {
 	reg := server.NewRegistry()
 	answer := func(method, result string) {
@@ -62,8 +62,8 @@ func hubOf(t *testing.T) *client.Client {
 	return hub
 }
 
-// Whatever is under way when a client goes, nothing of it is left.
-func TestAClientThatGoesLeavesNothingBehind(t *testing.T) {
+// After a client disconnects in the middle of a turn, no goroutine and no request is left.
+func TestDisconnectLeavesNothingBehind(t *testing.T) {
 	hub := hubOf(t)
 	near, far := server.Pipe()
 	served := make(chan error, 1)

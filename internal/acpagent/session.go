@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A session is a conversation of the hub that the client has made or opened. Its id is
-// the conversation's own, also before the first prompt, with which the hub gets it.
+// A session is a conversation of the hub that the client has created or opened. Its id is the
+// conversation's. The hub creates the conversation with the first prompt.
 type session struct {
 	agent *agent
 	conn  *server.Conn
@@ -21,42 +21,42 @@ type session struct {
 
 	version2 bool // of the protocol
 
-	ctx context.Context // ends when the client has left the session
+	ctx context.Context // ends when the client leaves the session
 	end context.CancelFunc
 
-	// order is held while an event is told, and while a turn is begun: its events
-	// find whose it is.
+	// order is locked while an event is sent to the client, and while a turn begins, so that the
+	// events of a new turn are assigned to it.
 	order      sync.Mutex
 	translator translator // guarded by order
-	settings   view       // what the client knows of settings; guarded by order
+	settings   view       // as sent to the client; guarded by order
 
 	mu        sync.Mutex     // guards the fields below
 	start     *beginning     // nil: the hub has the conversation
-	workspace *acp.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
+	workspace *acp.Workspace // the client's workspace for the next prompt; may be nil
 	sub       *client.Subscription
 	closed    bool
 	turns     []*turn          // of the client, in the order of its prompts
-	ours      map[string]bool  // sessions that the client has begun: whether they go on
-	running   string           // the session that is under way; "": none
+	ours      map[string]bool  // sessions that the client has begun; the value means that they are running
+	running   string           // the running session; "": none
 	work      foreground       // of version 2
-	asking    map[string]asked // questions that the client is asked
-	askAgain  []wire.Approval  // those that it is to be asked again, when it knows that the turn has ended
-	told      []string         // steered messages of this client whose echo is still to come; of version 1
-	inbox     []string         // questions as /inbox has numbered them last
-	queue     []string         // prompts as /queue has numbered them last
+	asking    map[string]asked // questions that the client is being asked
+	askAgain  []wire.Approval  // questions to repeat after the client has the end of the turn
+	steered   []string         // in version 1: steered messages of this client without their echo yet
+	inbox     []string         // questions by their number in the last list of /inbox
+	queue     []string         // prompts by their number in the last list of /queue
 }
 
-// A beginning is what the first prompt begins a conversation with.
+// A beginning is the data with which the first prompt begins a conversation.
 type beginning struct {
 	workspace acp.Workspace
-	from      string // the session behind which it is a fork; "": it is new
+	from      string // the session to fork; "": a new conversation
 	agent     string
 	mode      string
 	model     string
 	options   map[string]string
 }
 
-// sessionOf makes a session of a conversation; begin is nil of one that the hub has.
+// sessionOf makes the session of a conversation. begin is nil if the hub has the conversation.
 func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *session {
 	s := &session{
 		agent: a, conn: conn, id: id, start: begin, version2: a.client.isVersion2(),
@@ -70,41 +70,41 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 	}
 	s.translator.Version2 = s.version2
 	s.translator.ShowsTerminals = a.client.capabilities().Meta.TerminalOutput
-	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
-	s.translator.IsTold = s.forgetTold
+	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 sends each prompt
+	s.translator.IsTold = s.forgetSteered
 	return s
 }
 
-// beginning is what the first prompt begins the conversation with, or nil.
+// beginning returns the data for the first prompt, or nil after it.
 func (s *session) beginning() *beginning {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.start
 }
 
-// remark sends a message of Duet's own to the user. It is a notice, in version 1 a text of
-// the agent that a format makes.
+// remark sends a message of Duet itself to the user: a notice in version 2, and formatted agent
+// text in version 1.
 func (s *session) remark(severity, title, description, format string, args ...any) {
 	if s.version2 {
-		s.tell(acp.Notice{Kind: acp.KindNotice, Severity: severity, Title: title, Description: description})
+		s.send(acp.Notice{Kind: acp.KindNotice, Severity: severity, Title: title, Description: description})
 		return
 	}
-	s.tell(words("\n\n["+format+"]\n", args...))
+	s.send(words("\n\n["+format+"]\n", args...))
 }
 
-// tell tells the client of updates.
-func (s *session) tell(updates ...any) {
+// send sends updates to the client.
+func (s *session) send(updates ...any) {
 	if s.version2 {
 		updates = acp.Updates2(updates)
 	}
 	for _, u := range updates {
 		if s.conn.Notify(s.ctx, acp.MethodSessionUpdate, acp.UpdateNotification{SessionID: s.id, Update: u}) != nil {
-			return // it has gone
+			return // the client has disconnected
 		}
 	}
 }
 
-// leave ends what is done for the session. What runs goes on, and questions stay open.
+// leave stops following the session. Its turn goes on, and its questions stay open.
 func (s *session) leave() {
 	s.mu.Lock()
 	s.closed = true
@@ -123,13 +123,13 @@ func (s *session) isOurs(run string) bool {
 	return is
 }
 
-// eventTypes are those that the client is told of.
+// eventTypes are the events that the client needs.
 var eventTypes = []string{
 	protocol.TypeStatus, protocol.TypeConversation, protocol.TypeApproval, protocol.TypeResolved, protocol.TypeSettings, protocol.TypeDelta, protocol.TypeThinking, protocol.TypePlan, protocol.TypeUsage,
 	protocol.TypeTerminal, protocol.TypeTerminalExit, protocol.TypeError, protocol.TypeUpdate, protocol.TypeAgentSession, protocol.TypeDeleted, protocol.TypeLagged, protocol.TypeQueue,
 }
 
-// follow tells the client from now on what happens behind an event.
+// follow sends the events after since to the client.
 func (s *session) follow(ctx context.Context, since int64) error {
 	sub, err := s.agent.hub.Subscribe(ctx, client.SubscribeOptions{Types: eventTypes, Session: s.id, Since: &since}, s.event)
 	if err != nil {
@@ -154,8 +154,8 @@ func (s *session) follow(ctx context.Context, since int64) error {
 	return nil
 }
 
-// subscriptionEnded ends the turns of the client where nothing more is heard of the
-// conversation.
+// subscriptionEnded ends the client's turns after the subscription to the conversation has
+// failed.
 func (s *session) subscriptionEnded(err error) {
 	why := "the hub tells no more of this session; open it again to see how the turn goes on"
 	if err != nil {
@@ -169,14 +169,14 @@ func (s *session) subscriptionEnded(err error) {
 		}
 	}
 	s.mu.Unlock()
-	if s.version2 && !isClosed { // the prompt of a turn that runs has its answer
+	if s.version2 && !isClosed { // the prompt of a running turn was already answered
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.tell(acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityError, Title: why})
+		s.send(acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityError, Title: why})
 	}
 }
 
-// event tells the client of an event of the conversation.
+// event handles an event of the conversation.
 func (s *session) event(e client.Event) {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -203,14 +203,14 @@ func (s *session) event(e client.Event) {
 	if s.version2 && d.EventType == wire.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
 		return
 	}
-	s.tell(updates...)
+	s.send(updates...)
 	if e.Type == protocol.TypeStatus {
 		s.stateChanged(d)
 	}
 }
 
-// stateChanged takes a new state of a session of the conversation. All that it did was
-// told before.
+// stateChanged handles a new state of a hub session in the conversation. All of its earlier
+// events were handled before.
 func (s *session) stateChanged(d wire.EventData) {
 	s.mu.Lock()
 	if !wire.Ended(d.State) {
@@ -238,15 +238,15 @@ func (s *session) stateChanged(d wire.EventData) {
 	case s.version2:
 		s.runEnded(d.SessionID, o, isAwaited)
 	case !ours && d.State == wire.Failed && d.Error != "":
-		s.tell(words("\n\n[the turn failed: %s]\n", d.Error))
+		s.send(words("\n\n[the turn failed: %s]\n", d.Error))
 	}
-	if !isAwaited || s.version2 { // else the answer to the prompt comes first
+	if !isAwaited || s.version2 { // else the response to the prompt comes first
 		s.askOpen()
 	}
 }
 
-// endTurns ends the client's turns that are this session of the hub, and reports whether
-// there is one. s.mu is held.
+// endTurns ends the client's turns that run as this hub session, and reports whether there was
+// one. The caller holds s.mu.
 func (s *session) endTurns(run string, o outcome) (isAwaited bool) {
 	for _, t := range s.turns {
 		if t.run == run {

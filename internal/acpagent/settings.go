@@ -19,10 +19,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// untilDone is of calls that take as long as the agent takes.
+// untilDone removes the timeout of calls that wait for the agent.
 var untilDone = client.WithTimeout(0)
 
-// look asks the hub how the session is set.
+// look asks the hub for the session's settings.
 func (s *session) look(ctx context.Context) (view, error) {
 	hub := s.agent.hub
 	agents, err := wire.Agents(ctx, hub)
@@ -35,7 +35,7 @@ func (s *session) look(ctx context.Context) (view, error) {
 		if state, _, err = wire.SessionState(ctx, hub, s.id); err != nil {
 			return view{}, err
 		}
-		if another := state.RequestedAgent; another != "" { // it has told nothing in this session yet
+		if another := state.RequestedAgent; another != "" { // it has reported nothing in this session yet
 			d, err := wire.DescribeAgent(ctx, hub, another, "")
 			if err != nil {
 				return view{}, err
@@ -72,7 +72,7 @@ func (a *agent) setMode(ctx context.Context, p acp.SetModeRequest) (acp.Empty, e
 	return acp.Empty{}, nil
 }
 
-// setConfigOption sets one of the choices, and tells all.
+// setConfigOption sets an option, and returns all options.
 func (a *agent) setConfigOption(ctx context.Context, p acp.SetConfigOptionRequest) (acp.ConfigOptions, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *agent) setConfigOption(ctx context.Context, p acp.SetConfigOptionReques
 	return acp.ConfigOptions{ConfigOptions: s.settings.options}, nil
 }
 
-// checkValueType checks the type of a value that a client of version 2 sets.
+// checkValueType checks the type of an option's value from a client of version 2.
 func (s *session) checkValueType(ctx context.Context, p acp.SetConfigOptionRequest) error {
 	var value any
 	_ = json.Unmarshal(p.Value, &value) // nil is neither
@@ -125,8 +125,8 @@ func (s *session) checkValueType(ctx context.Context, p acp.SetConfigOptionReque
 	return nil
 }
 
-// set sets something: at the agent, or for the first prompt. param is what the client
-// calls the value.
+// set changes a setting: at the agent, or for the first prompt. param is the client's name of the
+// value, for errors.
 func (s *session) set(ctx context.Context, param, id, value string) error {
 	v, err := s.look(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *session) set(ctx context.Context, param, id, value string) error {
 				return invalidValue(param, "the agent of the session that this is a fork of", value)
 			}
 			if value != b.agent {
-				b.agent, b.mode, b.model, b.options = value, "", "", nil // which are names that the other one need not know
+				b.agent, b.mode, b.model, b.options = value, "", "", nil // another agent may not know their names
 			}
 		case configMode:
 			b.mode = value
@@ -173,45 +173,45 @@ func (s *session) set(ctx context.Context, param, id, value string) error {
 	return refused(s.agent.hub.Call(ctx, "session.set", params, nil, untilDone))
 }
 
-// settingsChanged tells the client what is set otherwise than it knows; s.order is held.
+// settingsChanged sends changed settings to the client. The caller holds s.order.
 func (s *session) settingsChanged() {
 	v, err := s.look(s.ctx)
 	if err != nil {
-		return // it is told with the next change
+		return // the next change reports it
 	}
 	before := s.settings
 	s.settings = v
 	if !reflect.DeepEqual(before.commands, v.commands) {
-		s.tell(v.commandsUpdate())
+		s.send(v.commandsUpdate())
 	}
 	if v.modes != nil && (before.modes == nil || before.modes.Current != v.modes.Current) {
-		s.tell(acp.ModeUpdate{Kind: acp.KindMode, Current: v.modes.Current})
+		s.send(acp.ModeUpdate{Kind: acp.KindMode, Current: v.modes.Current})
 	}
 	if !reflect.DeepEqual(before.options, v.options) {
-		s.tell(acp.ConfigUpdate{Kind: acp.KindConfig, ConfigOptions: v.options})
+		s.send(acp.ConfigUpdate{Kind: acp.KindConfig, ConfigOptions: v.options})
 	}
 	if before.title != v.title && v.title != "" {
-		s.tell(acp.InfoUpdate{Kind: acp.KindInfo, Title: v.title})
+		s.send(acp.InfoUpdate{Kind: acp.KindInfo, Title: v.title})
 	}
 }
 
-// The ids of the choices that every session has.
+// Ids of the options of every session.
 const (
 	configAgent = "agent"
 	configMode  = "mode"
 	configModel = "model"
 )
 
-// A view is what a client is told of a session's settings.
+// A view is a session's settings in the client's form.
 type view struct {
 	modes    *acp.SessionModes
 	options  []acp.ConfigOption
 	commands []acp.Command
 	title    string
-	working  bool // a turn is under way, or waits
+	working  bool // a turn runs or waits
 }
 
-// viewOf is how a session is set, as the client is told it.
+// viewOf converts a session's settings to the client's form.
 func (s *session) viewOf(state protocol.Session, agents []domain.Agent) view {
 	v := view{title: state.Title, working: state.State != "" && !wire.Ended(state.State)}
 	if v.title == "" && state.Reported().Info != nil {
@@ -243,7 +243,7 @@ func (s *session) viewOf(state protocol.Session, agents []domain.Agent) view {
 	return v
 }
 
-// agentOption chooses the agent behind.
+// agentOption is the option that chooses the agent behind the session.
 func agentOption(current string, agents []domain.Agent) acp.ConfigOption {
 	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another one is told what was said so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
 	for _, a := range agents {
@@ -257,8 +257,7 @@ func agentOption(current string, agents []domain.Agent) acp.ConfigOption {
 	return o
 }
 
-// ownOption is a setting of the agent's own, where it is none of those that every
-// session has.
+// ownOption returns an option of the agent itself, unless every session has it.
 func (s *session) ownOption(o domain.AgentOption, wanted string) (acp.ConfigOption, bool) {
 	current := cmp.Or(wanted, o.Current)
 	option := acp.ConfigOption{ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current}
@@ -278,8 +277,8 @@ func (s *session) ownOption(o domain.AgentOption, wanted string) (acp.ConfigOpti
 	return option, true
 }
 
-// optionID is the id of an agent's own setting, which must be none of ours; agentsID
-// the agent's.
+// optionID returns the client's id of an agent's own option, which must differ from the ids of
+// Duet's options. agentsID is the reverse.
 func optionID(id string) string {
 	if id == configAgent || id == configMode || id == configModel {
 		return ownPrefix + id
@@ -298,7 +297,7 @@ func agentsID(id string) string {
 	return id
 }
 
-// valuesOf are choices with the current one among them.
+// valuesOf converts choices, and adds a missing current one.
 func valuesOf(choices []domain.Choice, current string) ([]acp.ConfigValue, string) {
 	values := make([]acp.ConfigValue, 0, len(choices)+1)
 	known := false
@@ -312,7 +311,8 @@ func valuesOf(choices []domain.Choice, current string) ([]acp.ConfigValue, strin
 	return values, cmp.Or(current, values[0].Value)
 }
 
-// offers reports whether a value can be chosen, which the client calls param.
+// offers returns an error unless an option has that value. param is the client's name of the
+// value.
 func (v view) offers(param, id, value string) error {
 	for _, o := range v.options {
 		if o.ID != id {
@@ -351,8 +351,8 @@ var ownCommands = []acp.Command{
 	{Name: commandQueue, Description: "Duet: show the prompts that wait in this session; edit, move or drop one", Input: &acp.CommandInput{Hint: "number, and edit TEXT, up, down or drop"}},
 }
 
-// commandsOf are the commands of the agent behind, and Duet's. Of two with one name the
-// agent's counts.
+// commandsOf returns the commands of the agent behind the session, and Duet's. The agent's
+// command wins over one of Duet with the same name.
 func commandsOf(agents []domain.AgentCommand) []acp.Command {
 	list := make([]acp.Command, 0, len(agents)+len(ownCommands))
 	for _, c := range agents {

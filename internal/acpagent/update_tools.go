@@ -14,11 +14,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// toolIDs make the ids of tool calls such that a client has each once: agents use one
-// again in another turn.
-type toolIDs map[string]string // the agent's id: the session of the hub that had it first
+// toolIDs make the ids of tool calls unique for a client, because agents may reuse an id in
+// another turn.
+type toolIDs map[string]string // the agent's id to the first hub session that used it
 
-// of is the id of a tool call of a session, as the client has it.
+// of returns the client's id of a session's tool call.
 func (ids *toolIDs) of(session, id string) string {
 	first, known := (*ids)[id]
 	if !known {
@@ -38,11 +38,11 @@ type tool struct {
 	diffs    []domain.Diff
 	meta     map[string]any // the agent's
 	terminal string
-	shown    bool // the client shows the terminal
+	shown    bool // the client shows its terminal
 	ended    bool
 }
 
-// A call is what is known of a tool call, from an event or an entry.
+// A call is the data of a tool call in an event or an entry.
 type call struct {
 	session, id, name, title, kind, status string
 	parent                                 string
@@ -51,10 +51,10 @@ type call struct {
 	result                                 string
 	refusal                                string
 	ended                                  bool
-	live                                   bool // it happens now
+	live                                   bool // it is live, not replayed
 }
 
-// toolCall is the updates for a tool call that begins, changes or ends.
+// toolCall returns the updates for a tool call that begins, changes or ends.
 func (t *translator) toolCall(c call) (updates []any) {
 	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
@@ -70,7 +70,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 			u.Title = cmp.Or(c.name, c.id)
 		}
 	}
-	t.tellsCall(c.id)
+	t.noteCall(c.id)
 	if len(c.data.Meta) > 0 {
 		known.meta = c.data.Meta
 	}
@@ -121,8 +121,8 @@ func (t *translator) toolCall(c call) (updates []any) {
 	return append(updates, u)
 }
 
-// callID is the id of a tool call of a session as the client has it. It notes that the
-// agent's id now means this call.
+// callID returns the client's id of a session's tool call. It notes that the agent's id now
+// refers to this call.
 func (t *translator) callID(session, id string) string {
 	clients := t.ids.of(session, id)
 	if t.Version2 {
@@ -134,9 +134,8 @@ func (t *translator) callID(session, id string) string {
 	return clients
 }
 
-// tellsCall notes that a client of version 2 knows a tool call. It does so in later turns,
-// too.
-func (t *translator) tellsCall(id string) {
+// noteCall notes that a client of version 2 knows a tool call, also in later turns.
+func (t *translator) noteCall(id string) {
 	if !t.Version2 {
 		return
 	}
@@ -146,12 +145,12 @@ func (t *translator) tellsCall(id string) {
 	t.calls[id] = true
 }
 
-// command is the command that a tool's input has, or "".
+// command returns the command in a tool's input, or "".
 func command(input json.RawMessage) string {
 	var in struct {
 		Command string `json:"command"`
 	}
-	_ = json.Unmarshal(input, &in) // other tools, and agents that write it otherwise
+	_ = json.Unmarshal(input, &in) // fails for other tools and other forms
 	return in.Command
 }
 
@@ -174,7 +173,7 @@ func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items [
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
 				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: acp.ToolInProgress})
-				t.tellsCall(item.ToolCallID)
+				t.noteCall(item.ToolCallID)
 			}
 			if t.beginsToStop(item.ToolCallID, b.Stoppable) {
 				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
@@ -187,7 +186,7 @@ func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items [
 	return updates, items
 }
 
-// beginsToStop reports whether a task can be stopped alone, and the client does not know that.
+// beginsToStop reports whether a task has become cancellable since the last report to the client.
 func (t *translator) beginsToStop(id string, isStoppable bool) bool {
 	if !isStoppable || t.stoppable[id] {
 		return false
@@ -199,8 +198,8 @@ func (t *translator) beginsToStop(id string, isStoppable bool) bool {
 	return true
 }
 
-// BackgroundTask returns the hub's id of a task of a session's background work, by the id of its
-// terminal or tool call at the client; "" if there is none.
+// BackgroundTask returns the hub's id of a background task, by the client's id of its terminal or
+// tool call; "" if there is none.
 func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) string {
 	for _, b := range tasks {
 		if b.Kind == domain.BackgroundTerminal && b.ID == id || b.Kind == domain.BackgroundToolCall && cmp.Or(t.latest[b.ID], b.ID) == id {
@@ -210,7 +209,7 @@ func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) st
 	return ""
 }
 
-// Question is the tool call that a question is about, with its diffs.
+// Question returns the tool call of a question, with its diffs.
 func (t *translator) Question(a wire.Approval) acp.ToolCall {
 	u := acp.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ApprovalID), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: acp.ToolPending, RawInput: object(a.ToolInput)}
 	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
@@ -221,11 +220,11 @@ func (t *translator) Question(a wire.Approval) acp.ToolCall {
 		u.Meta = known.meta
 	}
 	if a.ToolUseID != "" {
-		t.tellsCall(u.ToolCallID)
+		t.noteCall(u.ToolCallID)
 	}
 	content, texts := diffs(a.Diffs), []string{a.Plan, a.Details, a.Reopened}
 	if t.Version2 {
-		texts = texts[:1] // the question has the others
+		texts = texts[:1] // the question contains the others
 	}
 	for _, text := range texts {
 		if text != "" {
@@ -241,7 +240,7 @@ func (t *translator) Question(a wire.Approval) acp.ToolCall {
 	return u
 }
 
-// toolKind is a kind that the protocol has, or none.
+// toolKind returns a kind of the protocol, or "".
 func toolKind(kind string) string {
 	switch kind {
 	case "", "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other":
@@ -262,7 +261,7 @@ func (t *translator) status(s string) string {
 	return ""
 }
 
-// object is JSON that is there.
+// object returns valid JSON other than null, or nil.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" || !json.Valid(raw) {
 		return nil
@@ -270,8 +269,7 @@ func object(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// parentID is the id of the tool call that something of a session is a part of; "": of
-// none.
+// parentID returns the client's id of the parent tool call of an item; "" without one.
 func (t *translator) parentID(session, id string) string {
 	if id == "" {
 		return ""
@@ -285,7 +283,7 @@ func members(raw json.RawMessage) (m map[string]any) {
 	return m
 }
 
-// metaOf is the _meta of a tool call: what the agent has said there, and what Duet says.
+// metaOf returns the _meta of a tool call: the agent's, merged with Duet's.
 func metaOf(agents map[string]any, parentID string) map[string]any {
 	if len(agents) == 0 {
 		return parent(parentID)
@@ -295,7 +293,7 @@ func metaOf(agents map[string]any, parentID string) map[string]any {
 	return all
 }
 
-// parent says of which tool call something is a part: of a sub-agent's.
+// parent returns the _meta that names the parent tool call, of a sub-agent.
 func parent(id string) map[string]any {
 	if id == "" {
 		return nil
@@ -304,21 +302,22 @@ func parent(id string) map[string]any {
 }
 
 const (
-	// mostPrinted is how much of what a program prints is told, in bytes: its end.
+	// mostPrinted limits the output that is sent of a program, in bytes: its end.
 	mostPrinted = 32 << 10
-	// printedEvery is how often it is told, at most: each time all of it.
+	// printedEvery is the minimum time between two updates, each of which repeats the whole
+	// output.
 	printedEvery = 500 * time.Millisecond
 )
 
-// A terminal is what a program of an agent has printed.
+// A terminal is the output of an agent's program.
 type terminal struct {
 	printed []byte
 	cut     bool
-	told    time.Time
+	sent    time.Time
 	exit    *acp.ExitStatus // of version 2
 }
 
-// text is the output as it can be shown.
+// text returns the output as displayable text.
 func (p *terminal) text() string {
 	if p == nil {
 		return ""
@@ -330,12 +329,12 @@ func (p *terminal) text() string {
 	return text
 }
 
-// output takes what a program has printed, and is what is told of its tool call: at
-// times, since all of it is told again.
+// output stores output of a program, and returns the update of its tool call. It limits the rate,
+// since each update repeats the whole output.
 func (t *translator) output(d wire.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
-		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
+		text, _ = base64.StdEncoding.DecodeString(d.Data) // invalid base64 counts as no output
 	}
 	if t.listed[d.TerminalID] {
 		return []any{acp.TerminalChunk{Kind: acp.KindTerminalChunk, TerminalID: d.TerminalID, Data: text}}
@@ -348,14 +347,14 @@ func (t *translator) output(d wire.EventData, at time.Time) []any {
 	if over := len(p.printed) - mostPrinted; over > 0 {
 		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
 	}
-	if t.Version2 || at.Sub(p.told) < printedEvery {
+	if t.Version2 || at.Sub(p.sent) < printedEvery {
 		return nil
 	}
-	p.told = at
+	p.sent = at
 	return t.terminalUpdate(d.TerminalID)
 }
 
-// terminal is what a program has printed so far.
+// terminal returns the output of a program so far.
 func (t *translator) terminal(id string) *terminal {
 	if t.terminals == nil {
 		t.terminals = make(map[string]*terminal)
@@ -368,7 +367,7 @@ func (t *translator) terminal(id string) *terminal {
 	return p
 }
 
-// exited tells what is left of a program's output.
+// exited returns the updates for the rest of a program's output and its end.
 func (t *translator) exited(d wire.EventData) []any {
 	if t.Version2 {
 		status := &acp.ExitStatus{Signal: d.Signal}
@@ -390,7 +389,7 @@ func (t *translator) exited(d wire.EventData) []any {
 	return t.terminalUpdate(d.TerminalID)
 }
 
-// list is the update that begins a terminal for a client of version 2, with its output so
+// list returns the update that begins a terminal for a client of version 2, with its output so
 // far.
 func (t *translator) list(id, command string) acp.TerminalUpdate {
 	if t.listed == nil {
@@ -407,7 +406,7 @@ func (t *translator) list(id, command string) acp.TerminalUpdate {
 	return u
 }
 
-// callOf is the tool call that a terminal is of, or "".
+// callOf returns the tool call with a terminal, or "".
 func (t *translator) callOf(terminal string) string {
 	for call, known := range t.tools {
 		if known.terminal == terminal {
@@ -417,13 +416,12 @@ func (t *translator) callOf(terminal string) string {
 	return ""
 }
 
-// terminalUpdate tells a client that shows an agent's terminals what happens in one.
+// terminalUpdate returns an update of a terminal for a client that shows an agent's terminals.
 func terminalUpdate(call, what string, data map[string]any) acp.ToolCall {
 	return acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: call, Meta: map[string]any{what: data}}
 }
 
-// show adds to an update that a tool call has a terminal, which the client is to show,
-// with what was printed before.
+// show adds to an update that the client must show the call's terminal, with its earlier output.
 func (t *translator) show(u *acp.ToolCall, known *tool) {
 	known.shown = true
 	if u.Meta == nil {
@@ -435,7 +433,7 @@ func (t *translator) show(u *acp.ToolCall, known *tool) {
 	}
 }
 
-// terminalUpdate tells the output of a terminal with the tool call that it is of.
+// terminalUpdate returns the update of a terminal's tool call with the terminal's output.
 func (t *translator) terminalUpdate(id string) []any {
 	call := t.callOf(id)
 	if call == "" {
@@ -444,7 +442,7 @@ func (t *translator) terminalUpdate(id string) []any {
 	return []any{acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: call, Content: append(diffs(t.tools[call].diffs), t.printed(id)...)}}
 }
 
-// printed is the output of a terminal as content.
+// printed returns the output of a terminal as content.
 func (t *translator) printed(id string) []acp.ToolContent {
 	text := t.terminals[id].text()
 	if id == "" || text == "" {
@@ -453,7 +451,7 @@ func (t *translator) printed(id string) []acp.ToolContent {
 	return []acp.ToolContent{textContent(fencedText(text))}
 }
 
-// fencedText is a text as Markdown that shows it as it is.
+// fencedText returns a text as Markdown that shows it unchanged.
 func fencedText(text string) string {
 	fence := visible.Fence(text)
 	return fence + "console\n" + strings.TrimRight(text, "\n") + "\n" + fence

@@ -18,46 +18,46 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// A translator makes updates of one session. One goroutine at a time uses it.
+// A translator makes the updates of one session. It must not be used concurrently.
 type translator struct {
-	// Bytes are those of an attachment.
+	// Bytes returns the bytes of an attachment.
 	Bytes func(attachment string) ([]byte, error)
-	// IsOurs reports whether the client of this session has begun the turn: then it
-	// has its own prompt already.
+	// IsOurs reports whether this client began the turn. Then the client already has its own
+	// prompt.
 	IsOurs func(session string) bool
-	// IsTold reports whether this client has sent that steered message, whose echo it does not
-	// need. It is called once for each message.
+	// IsTold reports whether this client sent a steered message, whose echo it does not need. It
+	// is called once for each message.
 	IsTold func(text string) bool
-	// ShowsTerminals says that the client shows terminals that are the agent's, as
-	// several clients do (_meta terminal_info, terminal_output, terminal_exit): any other
-	// shows its own alone, and gets what is printed as text.
+	// ShowsTerminals means that the client shows an agent's terminals, as several clients do
+	// (_meta terminal_info, terminal_output, terminal_exit). Any other client shows only its own
+	// terminals, and gets the output as text.
 	ShowsTerminals bool
-	// Version2 says that the client speaks version 2 of the protocol: terminals have updates
-	// of their own, messages of the hub are notices, and tool calls outlive their turn.
+	// Version2 means that the client speaks version 2 of the protocol: terminals have their own
+	// updates, messages of the hub are notices, and tool calls outlive their turn.
 	Version2 bool
-	// Since is the seq behind which events come.
+	// Since is the seq after which events come.
 	Since int64
 
 	messages  messages
 	ids       toolIDs
-	tools     map[string]*tool // those of the turn, by the ids that the client has
+	tools     map[string]*tool // those of the turn, by the client's ids
 	terminals map[string]*terminal
 
-	// Of version 2, where what the client knows outlives a turn.
-	calls  map[string]bool   // tool calls that it knows
-	latest map[string]string // the agent's ids of tool calls: the ids that they have at the client
-	listed map[string]bool   // terminals that it knows
+	// Of version 2, in which the client's state outlives a turn.
+	calls  map[string]bool   // tool calls known to the client
+	latest map[string]string // the agent's ids of tool calls to the client's ids
+	listed map[string]bool   // terminals known to the client
 
-	stoppable map[string]bool // terminals and tool calls that it knows to be cancellable
+	stoppable map[string]bool // terminals and tool calls that the client knows to be cancellable
 
-	newest map[string]int64 // of what was replayed and changed behind Since: by which event
+	newest map[string]int64 // of replayed items that changed after Since: the seq of the change
 }
 
-// BeginsInside says that what comes first may be the rest of a message.
+// BeginsInside means that the first text may be the rest of a message.
 func (t *translator) BeginsInside() { t.messages.leftOut() }
 
-// Entry is the updates of an entry of the conversation. All entries come before the
-// first event.
+// Entry returns the updates of an entry of the conversation. All entries come before the first
+// event.
 func (t *translator) Entry(e wire.Entry) []any {
 	key := e.Key
 	if e.EventType == wire.EntryToolCall || e.EventType == wire.EntryToolResult {
@@ -85,14 +85,14 @@ func (t *translator) Entry(e wire.Entry) []any {
 		if t.Version2 {
 			key = e.Key
 		}
-		return []any{aside(key, e.Content)} // a notice is for what happens now
+		return []any{aside(key, e.Content)} // notices are for live events only
 	case wire.EntryPlan:
 		return []any{plan(e.PlanEntries())}
 	}
 	return nil
 }
 
-// note notes which event changed something last that was replayed.
+// note stores the seq of the last change of a replayed item.
 func (t *translator) note(key string, seq int64) {
 	if seq <= t.Since {
 		return
@@ -103,11 +103,10 @@ func (t *translator) note(key string, seq int64) {
 	t.newest[key] = max(t.newest[key], seq)
 }
 
-// wasSent reports whether what an event tells of something was sent already, as an
-// entry.
+// wasSent reports whether the replay already contained the change in an event.
 func (t *translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
-// Event is the updates of an event.
+// Event returns the updates of an event.
 func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
 	switch kind {
 	case protocol.TypeDelta, protocol.TypeThinking:
@@ -142,7 +141,7 @@ func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	return nil
 }
 
-// conversation is what is told of something that was said or done.
+// conversation returns the updates of a conversation event.
 func (t *translator) conversation(seq int64, d wire.EventData) []any {
 	switch d.EventType {
 	case wire.EntryMessage, wire.EntryThinking:
@@ -176,12 +175,12 @@ func (t *translator) conversation(seq int64, d wire.EventData) []any {
 	return nil
 }
 
-// aside is something that the hub says in a conversation, beside what the agent says.
+// aside returns a message of the hub in a conversation, as a thought apart from the agent's text.
 func aside(key, text string) acp.MessageChunk {
 	return chunk(acp.KindAgentThoughtChunk, key, nil, acp.TextContent("["+text+"]\n"))
 }
 
-// notice is a message of the hub in a conversation, for version 2.
+// notice returns a message of the hub in a conversation, for version 2.
 func notice(subtype, text string) acp.Notice {
 	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	n := acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityInfo, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
@@ -192,8 +191,8 @@ func notice(subtype, text string) acp.Notice {
 	return n
 }
 
-// said is a message, or a thought, as chunks. What an agent says that is no text has
-// words that stand for it, for clients that do not show it.
+// said returns a message, or a thought, as chunks. For attachments it adds text, for clients that
+// do not show them.
 func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []protocol.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" && (len(attached) == 0 || role == "user") {
@@ -219,12 +218,12 @@ func chunk(kind, key string, meta map[string]any, content acp.Content) acp.Messa
 	return acp.MessageChunk{Kind: kind, MessageID: key, Content: content, Meta: meta}
 }
 
-// words are something that Duet says in a session.
+// words returns a message of Duet itself.
 func words(format string, args ...any) acp.MessageChunk {
 	return chunk(acp.KindAgentMessageChunk, "", nil, acp.TextContent(fmt.Sprintf(format, args...)))
 }
 
-// usageUpdate says how full the context is.
+// usageUpdate reports how full the context is.
 func usageUpdate(used, size int64, dollars float64) acp.UsageUpdate {
 	u := acp.UsageUpdate{Kind: acp.KindUsage, Used: used, Size: size}
 	if dollars > 0 {
@@ -247,14 +246,14 @@ func plan(entries []domain.PlanEntry) acp.PlanUpdate {
 	return p
 }
 
-// passed is an update of the agent that Duet does not know in this form: clients may.
-// Those about settings come of other events.
+// passed returns an update of the agent whose form Duet does not know, because clients may.
+// Updates about settings are left out: they come from other events.
 func (t *translator) passed(raw json.RawMessage) []any {
 	var u struct {
 		Kind string          `json:"sessionUpdate"`
 		Meta json.RawMessage `json:"_meta"`
 	}
-	_ = json.Unmarshal(raw, &u) // what is none is not passed on
+	_ = json.Unmarshal(raw, &u) // an unreadable update is not passed on
 	switch u.Kind {
 	case acp.KindNotice, acp.KindCompaction, acp.KindCompactionSummary:
 		if t.Version2 {
@@ -262,7 +261,7 @@ func (t *translator) passed(raw json.RawMessage) []any {
 		}
 	case acp.KindAgentMessageChunk, acp.KindAgentThoughtChunk, acp.KindToolCall, acp.KindToolUpdate, acp.KindPlan, acp.KindUsage:
 		if t.Version2 {
-			return nil // version 1 writes it otherwise
+			return nil // version 1 has another form for it
 		}
 		return []any{raw}
 	}
@@ -277,25 +276,23 @@ func (t *translator) passed(raw json.RawMessage) []any {
 	return nil
 }
 
-// messages know how much has been sent of each message that is being written. A
-// client only ever adds to a message, so what was left out of the middle of one cannot
-// be sent before the rest of it: that waits for the whole message.
+// messages tracks how much of each open message was sent. A client only appends to a message. If
+// a piece in the middle is missing, the later pieces wait for the whole message.
 type messages struct {
 	open map[string]*messageUpdate
-	// unsure: pieces were left out, perhaps the first ones of a message that is not
-	// known yet.
+	// unsure means that pieces are missing, perhaps the first ones of an unknown message.
 	unsure bool
-	// last is the message that was completed last, by its key: late text of an agent is added
-	// to it, and it comes whole again.
+	// last is the latest completed message, by its key: late text of an agent extends it, and it
+	// comes whole again.
 	last    *messageUpdate
 	lastKey string
 }
 
-// A messageUpdate is one that is being written.
+// A messageUpdate is an open message.
 type messageUpdate struct {
-	sent   int         // bytes
-	digest hash.Hash64 // of them
-	held   bool        // something is missing behind them
+	sent   int         // bytes sent
+	digest hash.Hash64 // of the sent bytes
+	held   bool        // a piece after them is missing
 }
 
 func (m *messages) get(key string) *messageUpdate {
@@ -314,7 +311,7 @@ func (m *messages) get(key string) *messageUpdate {
 	return one
 }
 
-// piece is what is to be sent of a piece of a message.
+// piece returns the part of a piece to send.
 func (m *messages) piece(key, text string) string {
 	one := m.get(key)
 	if one.held {
@@ -324,7 +321,7 @@ func (m *messages) piece(key, text string) string {
 	return text
 }
 
-// whole is what is to be sent of a message that is complete: what was not sent yet.
+// whole returns the unsent part of a complete message.
 func (m *messages) whole(key, text string) string {
 	one := m.get(key)
 	delete(m.open, key)
@@ -336,21 +333,20 @@ func (m *messages) whole(key, text string) string {
 	return rest
 }
 
-// ended notes a complete message that has been sent.
+// ended stores a complete message that has been sent.
 func (m *messages) ended(key, text string) {
 	m.last, m.lastKey = &messageUpdate{digest: fnv.New64a()}, key
 	m.last.add(text)
 }
 
-// began notes a message of which text has been sent and the rest will come with the
-// whole of it.
+// began stores a message whose text was partly sent; the rest comes with the whole message.
 func (m *messages) began(key, text string) {
 	one := m.get(key)
 	one.add(text)
 	one.held = true
 }
 
-// leftOut notes that pieces were left out.
+// leftOut notes that pieces are missing.
 func (m *messages) leftOut() {
 	m.unsure = true
 	for _, one := range m.open {
@@ -358,7 +354,7 @@ func (m *messages) leftOut() {
 	}
 }
 
-// turnEnded forgets messages that were never completed.
+// turnEnded drops messages that were never completed.
 func (m *messages) turnEnded() { m.open, m.unsure = nil, false }
 
 func (o *messageUpdate) add(text string) {
@@ -366,8 +362,8 @@ func (o *messageUpdate) add(text string) {
 	o.digest.Write([]byte(text))
 }
 
-// rest is what is missing of a text; nothing where what was sent is no beginning of it:
-// a key may have been taken out of it since.
+// rest returns the missing part of a text. It returns "" if the sent text is not a prefix, for
+// example because a key was redacted since.
 func (o *messageUpdate) rest(text string) string {
 	if o.sent == 0 {
 		return text
@@ -386,8 +382,7 @@ func (o *messageUpdate) rest(text string) string {
 // The translator turns events of the hub, and entries of a replayed conversation, into updates
 // of the Agent Client Protocol. update_tools.go has tool calls and terminals.
 
-// block is an attachment as a content block: with its bytes, or in words where they
-// cannot be had.
+// block returns an attachment as a content block, or as text if its bytes are not available.
 func (t *translator) block(a protocol.Attachment) acp.Content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
 		return acp.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}

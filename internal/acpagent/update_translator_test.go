@@ -27,7 +27,7 @@ func newTranslator() *translator {
 	}
 }
 
-// translated are the updates of an event, as JSON.
+// translated returns the updates of an event, as JSON.
 func translated(t *testing.T, translator *translator, kind string, seq int64, data string) []string {
 	t.Helper()
 	var d wire.EventData
@@ -52,7 +52,7 @@ func asJSON(t *testing.T, updates []any) (list []string) {
 	return list
 }
 
-func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
+func TestMessageIsSentOnceInOrder(t *testing.T) {
 	const delta, whole = "message_delta", "conversation_updated"
 	text := func(updates []string) string {
 		var b strings.Builder
@@ -73,22 +73,22 @@ func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
 	assert.Equal(t, "a b ", text(append(translated(t, translator, delta, 1, piece("m", "a ")), translated(t, translator, delta, 2, piece("m", "b "))...)))
 	assert.Empty(t, translated(t, translator, whole, 3, message("m", "a b ")), "all of it was told")
 
-	// Pieces are left out: the rest waits for the whole.
+	// Pieces are missing: the rest waits for the whole message.
 	assert.Equal(t, "1 ", text(translated(t, translator, delta, 4, piece("n", "1 "))))
 	assert.Empty(t, translated(t, translator, "lagged", 5, `{"from_seq":4,"to_seq":5}`))
 	assert.Empty(t, translated(t, translator, delta, 6, piece("n", "3 ")))
 	assert.Equal(t, "2 3 4 ", text(translated(t, translator, whole, 7, message("n", "1 2 3 4 "))))
 
-	// Also of a message whose beginning may have been left out.
+	// The same for a message whose beginning may be missing.
 	translated(t, translator, "lagged", 8, `{}`)
 	assert.Empty(t, translated(t, translator, delta, 9, piece("o", "inside ")))
 	assert.Equal(t, "from inside ", text(translated(t, translator, whole, 10, message("o", "from inside "))))
 	assert.Equal(t, "new", text(translated(t, translator, delta, 11, piece("p", "new"))), "what comes then is whole")
 
-	// A key was taken out of what was told: it is not told again.
+	// A key was redacted from text that was already sent: the text is not sent again.
 	assert.Empty(t, translated(t, translator, whole, 12, message("p", "n** and more")))
 
-	// Of what was being written when the conversation was told again, the rest comes.
+	// A message that was open during a replay gets its rest.
 	translator = newTranslator()
 	translator.Since = 20
 	assert.Equal(t, "half ", text(translatedEntry(t, translator, `{"session_id":"s","event_type":"message","role":"assistant","key":"q","content":"half ","seq":22}`)))
@@ -97,8 +97,8 @@ func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
 	assert.Equal(t, "of it ", text(translated(t, translator, whole, 24, message("q", "half of it "))))
 }
 
-// Late text of the agent makes the last message longer: a client gets what is new of it, also if
-// it has the message from a replay.
+// Late text of the agent extends the last message. A client gets only the new part, even if it
+// has the message from a replay.
 func TestLateTextOfAMessage(t *testing.T) {
 	late := func(translator *translator, seq int64, content string) []string {
 		return translated(t, translator, "conversation_updated", seq, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m","content":"`+content+`"}`)
@@ -119,7 +119,7 @@ func TestLateTextOfAMessage(t *testing.T) {
 	assert.Equal(t, chunk(", two"), late(translator, 11, "one, two"))
 }
 
-func TestWhatWasToldAgainIsNotToldByItsEvent(t *testing.T) {
+func TestReplayedEventIsNotRepeated(t *testing.T) {
 	translator := newTranslator()
 	translator.Since = 10
 	translatedEntry(t, translator, `{"session_id":"s","event_type":"message","role":"assistant","key":"m","content":"x","is_completed":true,"seq":12}`)
@@ -130,8 +130,8 @@ func TestWhatWasToldAgainIsNotToldByItsEvent(t *testing.T) {
 		translated(t, translator, "conversation_updated", 14, `{"session_id":"s","event_type":"tool_result","tool_id":"t","tool_status":"completed"}`))
 }
 
-// A client has its own prompt already; that of somebody else is told.
-func TestPromptsOfOthersAreTold(t *testing.T) {
+// A client already has its own prompt, but not those of other clients.
+func TestPromptsOfOtherClientsAreSent(t *testing.T) {
 	translator := newTranslator()
 	const prompt = `"event_type":"message","role":"user","message_id":"m","content":"hello"}`
 	assert.Empty(t, translated(t, translator, "conversation_updated", 1, `{"session_id":"ours",`+prompt))
@@ -144,11 +144,11 @@ func TestToolCalls(t *testing.T) {
 	const event = "conversation_updated"
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"Write a","kind":"edit","status":"pending","content":[{"type":"diff","path":"/a","newText":""}],"locations":[{"path":"/a"}],"rawInput":{"path":"/a"}}`},
 		translated(t, translator, event, 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","tool_title":"Write a","tool_kind":"edit","tool_status":"pending","tool_input":{"path":"/a"},"tool_data":{"paths":["/a"],"diffs":[{"path":"/a","new_text":""}]}}`))
-	// The content of an update takes the place of what was there: the diff stays.
+	// The content of an update replaces the earlier content, so the diff is repeated.
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","content":[{"type":"diff","path":"/a","newText":""},{"type":"content","content":{"type":"text","text":"done"}}],"rawOutput":"done"}`},
 		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_result","tool_id":"c","tool_status":"completed","tool_result_content":"done"}`))
 
-	// An agent's terminal is shown as text: clients show only their own.
+	// An agent's terminal is shown as text: most clients show only their own terminals.
 	translated(t, translator, event, 3, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","content":[{"type":"content","content":{"type":"text","text":"` + "```console\\na\\n```" + `"}}]}`},
 		translated(t, translator, "terminal_output", 4, `{"terminal_id":"T","data":"a\n","encoding":"utf-8"}`))
@@ -156,7 +156,7 @@ func TestToolCalls(t *testing.T) {
 	assert.Contains(t, translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T"}`)[0], `a\nb`)
 	assert.NotContains(t, strings.Replace(translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"a\nb\n"}`)[0], "rawOutput", "", 1), `"text":"a\nb\n"`, "and not twice")
 
-	// An id that is used again in another turn is another call for the client.
+	// The same id in another turn is another call for the client.
 	translated(t, translator, "session_status_changed", 8, `{"session_id":"s","state":"completed"}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c~s2","title":"again","status":"pending","_meta":{"duet":{"parentToolCallId":"d~s2"}}}`},
 		translated(t, translator, event, 9, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again","tool_status":"pending","parent_tool_use_id":"d"}`))
@@ -164,8 +164,8 @@ func TestToolCalls(t *testing.T) {
 	assert.Equal(t, "c", translator.Question(wire.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).ToolCallID)
 }
 
-// A client that shows terminals of the agent's gets one, piece by piece as it prints; what
-// is told again, when nothing runs there any more, is text.
+// A client that shows an agent's terminals gets one, piece by piece. In a replay, when nothing
+// runs there any more, it gets text.
 func TestTerminalsInKind(t *testing.T) {
 	translator := newTranslator()
 	translator.ShowsTerminals = true
@@ -189,7 +189,7 @@ func TestTerminalsInKind(t *testing.T) {
 		translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_result","tool_result_for_id":"d","status":"completed","tool_result_content":"ab","is_completed":true,"seq":2}`))
 }
 
-// For a client of version 2 a terminal has updates of its own, and outlives the turn.
+// For a client of version 2 a terminal has its own updates, and outlives the turn.
 func TestTerminalsOfVersion2(t *testing.T) {
 	translator := newTranslator()
 	translator.Version2 = true
@@ -211,8 +211,8 @@ func TestTerminalsOfVersion2(t *testing.T) {
 		translated(t, translator, event, 9, `{"session_id":"s","event_type":"tool_call","tool_id":"e","tool_data":{"terminal":"U"}}`)[0], "it has ended before it was known")
 }
 
-// A client of version 2 keeps what it knows of a tool call: a question does not change its
-// title, and an update in another turn does not begin it anew.
+// A client of version 2 stores tool calls: a question does not change the title of a call, and an
+// update in another turn does not begin the call again.
 func TestToolCallsOfVersion2(t *testing.T) {
 	translator := newTranslator()
 	translator.Version2 = true
@@ -225,14 +225,14 @@ func TestToolCallsOfVersion2(t *testing.T) {
 	assert.Equal(t, "Bash", q.Name)
 	assert.Len(t, q.Content, 1, "the question has the words")
 
-	// Work in the background is what has the agent's id now.
+	// Background work refers to the latest call with the agent's id.
 	translated(t, translator, event, 2, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again"}`)
 	updates, items := translator.Background([]domain.BackgroundTask{{ID: "c", Kind: domain.BackgroundToolCall}})
 	assert.Empty(t, updates)
 	assert.Equal(t, []string{`{"type":"tool_call","toolCallId":"c~s2"}`}, asJSON(t, items))
 }
 
-// What the hub says is a notice for a client of version 2 and, told again, a thought.
+// A message of the hub is a notice for a client of version 2 and, in a replay, a thought.
 func TestNotices(t *testing.T) {
 	translator := newTranslator()
 	translator.Version2 = true
@@ -252,7 +252,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-func TestContentInKindOrInWords(t *testing.T) {
+func TestContentAsBlockOrText(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"image","data":"Ynl0ZXMgb2YgaQ==","mimeType":"image/png"}}`,
@@ -275,7 +275,7 @@ func TestContentInKindOrInWords(t *testing.T) {
 	assert.Equal(t, []string{`{"sessionUpdate":"_mine","x":1}`}, translated(t, translator, "agent_update", 6, `{"update":{"sessionUpdate":"_mine","x":1}}`))
 }
 
-// What an agent says in _meta of a tool call is passed on, beside what Duet says there.
+// The agent's _meta of a tool call is passed on, merged with Duet's.
 func TestMetaOfToolCalls(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
@@ -283,7 +283,7 @@ func TestMetaOfToolCalls(t *testing.T) {
 	assert.Equal(t, map[string]any{"vendor": map[string]any{"n": 1.0}}, translator.Question(wire.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).Meta)
 }
 
-// A replay has the _meta of messages and thoughts, and so has a message that comes whole.
+// A replay contains the _meta of messages and thoughts, and so does a whole message.
 func TestMetaOfMessagesInAReplay(t *testing.T) {
 	translator := newTranslator()
 	for kind, update := range map[string]string{"message": "agent_message_chunk", "thinking": "agent_thought_chunk"} {
@@ -293,7 +293,7 @@ func TestMetaOfMessagesInAReplay(t *testing.T) {
 	}
 }
 
-// The _meta of messages, usage and session updates is passed on as they happen.
+// The _meta of live messages, usage and session updates is passed on.
 func TestMetaOfOtherUpdates(t *testing.T) {
 	translator := newTranslator()
 	for kind, c := range map[string]struct{ data, want string }{

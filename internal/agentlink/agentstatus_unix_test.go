@@ -66,7 +66,7 @@ func (m *machine) mine(command ...string) {
 
 const fails = "#!/bin/sh\ntouch \"$0.ran\"\nexit 1\n"
 
-func TestTheVersionIsThatOfThePackage(t *testing.T) {
+func TestVersionOfPackage(t *testing.T) {
 	for name, c := range map[string]struct {
 		described, in string // the package.json, and the program's place in its directory
 		version       string
@@ -104,7 +104,7 @@ func TestTheVersionIsThatOfThePackage(t *testing.T) {
 	})
 }
 
-func TestTheVersionThatACommandNames(t *testing.T) {
+func TestVersionInCommand(t *testing.T) {
 	for command, version := range map[string]string{
 		"npx -y @theirs/agent@1.2.3": "1.2.3", "npx -y @theirs/agent": "", "npx agent@latest": "", "uvx agent==0.3.1 --acp": "0.3.1", "npx": "",
 	} {
@@ -118,7 +118,7 @@ func TestTheVersionThatACommandNames(t *testing.T) {
 }
 
 // A program runs with --version once, until it is another file.
-func TestAProgramIsAskedOnceForItsVersion(t *testing.T) {
+func TestVersionIsPrintedOnce(t *testing.T) {
 	m := newMachine(t)
 	const prints = "#!/bin/sh\necho \"$*\" >> \"$0.ran\"\necho theirs, version VERSION\n"
 	program := m.file("bin/opencode", strings.Replace(prints, "VERSION", "1.2.3", 1))
@@ -140,7 +140,7 @@ func TestAProgramIsAskedOnceForItsVersion(t *testing.T) {
 	assert.Equal(t, "x\n", string(ran))
 }
 
-func TestWhatAnAgentToldLastIsKnown(t *testing.T) {
+func TestLastReportIsStored(t *testing.T) {
 	m := newMachine(t)
 	program := m.file("bin/codex-acp", fails)
 	command := []string{program}
@@ -165,7 +165,7 @@ func TestWhatAnAgentToldLastIsKnown(t *testing.T) {
 	assert.Equal(t, domain.SignInAnswered, m.of("codex").SignedIn, "that is another program's")
 }
 
-func TestALoginOrAKeyIsAHint(t *testing.T) {
+func TestLoginOrKeyIsAHint(t *testing.T) {
 	m := newMachine(t)
 	program := m.file("bin/codex-acp", fails)
 	login := m.file(".codex/auth.json", "secret")
@@ -186,7 +186,7 @@ func TestALoginOrAKeyIsAHint(t *testing.T) {
 	assert.Equal(t, domain.SignedOut, m.of("codex").SignedIn, "that login is not its own")
 }
 
-func TestNotesThatCannotBeReadAreNone(t *testing.T) {
+func TestUnreadableNotesAreMissing(t *testing.T) {
 	m := newMachine(t)
 	program := m.file("bin/codex-acp", fails)
 	m.notes.Turn("codex", []string{program}, true)
@@ -202,7 +202,7 @@ func TestNotesThatCannotBeReadAreNone(t *testing.T) {
 	(*agentlink.Notes)(nil).Turn("codex", []string{program}, true)
 }
 
-func TestOurOwnAgent(t *testing.T) {
+func TestDemoAgentStatus(t *testing.T) {
 	m := newMachine(t)
 	m.file("config.toml", "[agents.plain]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
 	assert.Equal(t, domain.AgentStatus{Version: "ours", SignedIn: domain.SignInNotNeeded}, m.of("demo"))

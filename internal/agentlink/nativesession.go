@@ -144,8 +144,8 @@ type SessionPage struct {
 	Next     string // the Cursor of the next page; "": there is none
 }
 
-// maxPages is how many of the agent's pages are read for one of ours, and maxSearched for one
-// session.
+// maxPages limits the agent's pages that are read for one of Duet's, and maxSearched those for
+// one session.
 const (
 	maxPages    = 50
 	maxSearched = 200
@@ -154,8 +154,8 @@ const (
 // ErrCursor reports a cursor that no SessionPage contained.
 var ErrCursor = errors.New("the cursor is none that was given out")
 
-// A cursor is the beginning of one of our pages: after so many sessions of one of the agent's
-// pages.
+// A cursor is the beginning of one of Duet's pages: a number of sessions after the beginning of
+// an agent's page.
 type cursor struct {
 	Agent  string `json:"a,omitempty"`
 	Behind int    `json:"n,omitempty"`

@@ -70,7 +70,7 @@ func (e *UnknownMethodError) Received() string {
 // Timeouts for an agent.
 const (
 	statusTime = 5 * time.Second // to report the account, if it has announced to do so
-	// loginTime is how long a person may take to sign in, usually in a browser.
+	// loginTime is how long the user may take to sign in, usually in a browser.
 	loginTime = 10 * time.Minute
 )
 
@@ -217,7 +217,7 @@ func (e *MissingError) Error() string {
 }
 
 // Authenticate signs in with a method that needs no terminal; an empty id means the only one. It
-// waits for the person at the browser, but no longer than [loginTime]. Errors are a
+// waits for the user at the browser, but no longer than [loginTime]. Errors are a
 // [*TerminalError] or a [*MissingError], or the agent's own.
 func Authenticate(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 	k, err := open(ctx, l, log)

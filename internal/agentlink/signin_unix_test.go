@@ -60,7 +60,7 @@ func check(t *testing.T, l agentlink.Launch) domain.AgentReport {
 	return report
 }
 
-func TestCheckSaysWhoIsSignedIn(t *testing.T) {
+func TestCheckSignIn(t *testing.T) {
 	one := `[{"id":"a","name":"A"}]`
 	status := `{"_meta":{"authStatus":{}},"sessionCapabilities":{"delete":{}}}`
 	for name, c := range map[string]struct{ cases, state, account string }{
@@ -80,7 +80,7 @@ func TestCheckSaysWhoIsSignedIn(t *testing.T) {
 	}
 }
 
-func TestMethodsSayWhatTheyNeed(t *testing.T) {
+func TestMethodRequirements(t *testing.T) {
 	l := agent(t, greets(`{"auth":{"logout":{}}}`, `[{"id":"browser","name":"Browser","description":null},`+
 		`{"id":"tui","name":"T","type":"terminal","args":["--login"],"env":{"A":"b"}},`+
 		`{"id":"old","name":"O","_meta":{"terminal-auth":{"command":"theirs","args":["auth","login"]}}},`+
@@ -123,7 +123,7 @@ func TestSigningInAndOut(t *testing.T) {
 	assert.Equal(t, domain.SignedOut, check(t, l).SignedIn)
 }
 
-func TestWhatCannotBeAskedSaysWhy(t *testing.T) {
+func TestUnaskableAgents(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	ask := func(l agentlink.Launch) error {
 		_, err := agentlink.CheckSignIn(t.Context(), l, quiet)
@@ -135,7 +135,7 @@ func TestWhatCannotBeAskedSaysWhy(t *testing.T) {
 	require.ErrorContains(t, agentlink.Logout(t.Context(), agent(t, greets(`{}`, `[]`)), quiet), "cannot be told to sign out")
 }
 
-func TestAnAgentThatDoesNotAnswerIsEndedWithItsCaller(t *testing.T) {
+func TestSilentAgentEndsWithItsCaller(t *testing.T) {
 	l := agent(t, greets(`{}`, `[]`)+`*'"session/new"'*) echo $$ > "$AGENT_STATE/pid"; sleep 600 ;;`+"\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

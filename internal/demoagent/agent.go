@@ -22,7 +22,7 @@ import (
 // NewestProtocol is the newest version of the protocol that the agent speaks.
 const NewestProtocol = acp.Version2
 
-// The modes of a session, named as Claude Code names them.
+// The modes of a session, with Claude Code's names.
 const (
 	modeDefault = "default"
 	modeAccept  = "acceptEdits"
@@ -39,13 +39,14 @@ func modes() []acp.SessionMode {
 	}
 }
 
-// pageSize is how many sessions session/list tells at once.
+// pageSize is the number of sessions in a page of session/list.
 const pageSize = 100
 
-// codeCancelled answers a prompt that was cancelled before it became part of the conversation.
+// codeCancelled is the error of a prompt that was cancelled before it became part of the
+// conversation.
 const codeCancelled = -32800
 
-// agent answers one client. Its methods are called concurrently.
+// agent serves one client. Its methods are called concurrently.
 type agent struct {
 	ctx       context.Context // of the connection
 	conn      *acp.Conn
@@ -60,7 +61,7 @@ type agent struct {
 	version  int        // of the protocol
 	client   acp.ClientCapabilities
 	arriving chan struct{} // closed when the latest prompt is registered or refused
-	leaving  bool          // no turn begins any more
+	leaving  bool          // no new turn begins
 	sessions map[string]*session
 }
 
@@ -95,8 +96,8 @@ func newAgent(ctx context.Context, lines *lineWriter, opts Options) *agent {
 	return a
 }
 
-// afterPrompt waits until the latest prompt is registered: requests are served beside each
-// other, so that a cancel right behind its prompt could come before it.
+// afterPrompt waits until the latest prompt is registered. Requests are served concurrently, so a
+// cancel right after its prompt could overtake it.
 func (a *agent) afterPrompt(isPrompt bool) {
 	a.mu.Lock()
 	arriving := a.arriving
@@ -111,7 +112,7 @@ func (a *agent) afterPrompt(isPrompt bool) {
 	}
 }
 
-// serve answers a request. Version 2 has some of the methods of version 1.
+// serve answers a request. Version 2 lacks some methods of version 1.
 func (a *agent) serve(_ context.Context, method string, params json.RawMessage) (any, error) {
 	switch method {
 	case acp.MethodInitialize:
@@ -133,7 +134,7 @@ func (a *agent) serve(_ context.Context, method string, params json.RawMessage) 
 		arriving := a.arriving
 		a.mu.Unlock()
 		registered := sync.OnceFunc(func() { close(arriving) })
-		defer registered() // also one that is refused
+		defer registered() // also for a refused prompt
 		return handle(params, func(p acp.PromptRequest) (any, error) { return a.prompt(p, registered) })
 	}
 	if !a.isVersion2() {
@@ -195,14 +196,14 @@ func (a *agent) capabilities() acp.ClientCapabilities {
 	return a.client
 }
 
-// send tells the client of one thing in a session, in its version of the protocol. The client
-// may have gone, which is noticed where it is read.
+// send sends an update of a session to the client, in the client's version of the protocol. If
+// the client has disconnected, the reader notices that.
 func (a *agent) send(session string, update any) {
 	updates := []any{update}
 	if a.isVersion2() {
 		updates = acp.Updates2(updates)
 	} else if call, ok := update.(acp.ToolCall); ok {
-		call.Name = "" // of version 2
+		call.Name = "" // only version 2 has it
 		updates[0] = call
 	}
 	for _, u := range updates {
@@ -226,7 +227,7 @@ func (a *agent) newSession(p acp.NewSessionRequest) (any, error) {
 	return a.opened(id.String(), s), nil
 }
 
-// opened is the answer to what has made or opened a session.
+// opened returns the response to a request that made or opened a session.
 func (a *agent) opened(id string, s *session) any {
 	if a.isVersion2() {
 		return acp.OpenedSession{SessionID: id, ConfigOptions: modeOptions(s.mode())}.Version2()
@@ -234,7 +235,7 @@ func (a *agent) opened(id string, s *session) any {
 	return acp.OpenedSession{SessionID: id, Modes: &acp.SessionModes{Current: s.mode(), Available: modes()}}
 }
 
-// loadSession opens a session of which the client wants to see everything again.
+// loadSession opens a session and sends its whole history to the client.
 func (a *agent) loadSession(p acp.OpenSessionRequest) (any, error) {
 	s, err := a.reopen(p.SessionID, p.CWD)
 	if err != nil {
@@ -258,12 +259,12 @@ func (a *agent) resumeSession(p acp.OpenSessionRequest) (any, error) {
 		if p.ReplayFrom != nil {
 			a.replay(p.SessionID, s)
 		}
-		a.tellState(p.SessionID, s, nil)
+		a.sendState(p.SessionID, s, nil)
 	}
 	return a.opened("", s), nil
 }
 
-// replay tells what was said and done in a session.
+// replay sends the history of a session.
 func (a *agent) replay(id string, s *session) {
 	var updates []any
 	s.look(func(r *record) { updates = r.replay(a.isVersion2()) })
@@ -272,7 +273,7 @@ func (a *agent) replay(id string, s *session) {
 	}
 }
 
-// reopen finds a session that is open or has a file.
+// reopen returns a session that is open or has a file.
 func (a *agent) reopen(id, cwd string) (*session, error) {
 	if err := requireAbsolute(cwd); err != nil {
 		return nil, err
@@ -293,7 +294,7 @@ func (a *agent) reopen(id, cwd string) (*session, error) {
 	return s, nil
 }
 
-// open is the session that the client made, loaded or resumed in this process.
+// open returns a session that the client made, loaded or resumed in this process.
 func (a *agent) open(id string) (*session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -303,7 +304,7 @@ func (a *agent) open(id string) (*session, error) {
 	return nil, sessionError(id, errNoSession)
 }
 
-// closeSession ends what runs in a session. In version 2 the session is idle when it is answered.
+// closeSession ends the work of a session. In version 2 the session is idle before the response.
 func (a *agent) closeSession(p acp.SessionParams) (any, error) {
 	s, err := a.open(p.SessionID)
 	if err != nil {
@@ -323,8 +324,8 @@ func (a *agent) closeSession(p acp.SessionParams) (any, error) {
 	return acp.Empty{}, nil
 }
 
-// listSessions tells the sessions that have files, those made last first; the
-// cursor is the last id of the page before.
+// listSessions lists the sessions with files, the newest first. The cursor is the last id of the
+// previous page.
 func (a *agent) listSessions(p acp.ListSessionsRequest) (any, error) {
 	list := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
 	for _, id := range a.store.ids() {
@@ -361,10 +362,10 @@ func (a *agent) setMode(p acp.SetModeRequest) (any, error) {
 	return acp.Empty{}, nil
 }
 
-// modeOption is the option by which version 2 has modes.
+// modeOption is the id of the option that is the mode in version 2.
 const modeOption = "mode"
 
-// modeOptions are the options of a session in a mode.
+// modeOptions returns the options of a session in a mode.
 func modeOptions(current string) []acp.ConfigOption {
 	var values []acp.ConfigValue
 	for _, m := range modes() {
@@ -378,7 +379,7 @@ func (a *agent) setOption(p acp.SetConfigOptionRequest) (any, error) {
 		return nil, refusal(jsonrpc2.CodeInvalidParams, fmt.Sprintf("there is no option %q", p.ConfigID))
 	}
 	var mode string
-	_ = json.Unmarshal(p.Value, &mode) // else there is no such mode
+	_ = json.Unmarshal(p.Value, &mode) // on failure there is no such mode
 	if _, err := a.setMode(acp.SetModeRequest{SessionID: p.SessionID, ModeID: mode}); err != nil {
 		return nil, err
 	}
@@ -389,8 +390,8 @@ func (a *agent) setOption(p acp.SetConfigOptionRequest) (any, error) {
 	return acp.ConfigOptions{ConfigOptions: modeOptions(s.mode())}.Version2(), nil
 }
 
-// cancel ends the session's turns. That of a session that is not open has
-// none; a notification is not answered anyway.
+// cancel ends the session's turns. An unknown session is ignored, because a notification has no
+// response.
 func (a *agent) cancel(p acp.SessionParams) {
 	if s, err := a.open(p.SessionID); err == nil {
 		s.cancel()
@@ -413,7 +414,7 @@ func requireAbsolute(cwd string) error {
 	return nil
 }
 
-// sessionError is what the client is told.
+// sessionError converts an error for the client.
 func sessionError(id string, err error) error {
 	if errors.Is(err, errNoSession) {
 		return refusal(acp.CodeResourceNotFound, fmt.Sprintf("%v: %q", err, cut(id, 100)))
@@ -425,13 +426,13 @@ func refusal(code int, message string) error {
 	return &acp.Error{Code: code, Message: message}
 }
 
-// tellState tells the state of a session, in version 2, after change has changed it.
-func (a *agent) tellState(id string, s *session, change func(*acp.StateUpdate)) {
+// sendState sends the state of a session, in version 2, after change has changed it.
+func (a *agent) sendState(id string, s *session, change func(*acp.StateUpdate)) {
 	if !a.isVersion2() {
 		return
 	}
-	s.telling.Lock()
-	defer s.telling.Unlock()
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	u := acp.StateUpdate{Kind: acp.KindState, State: s.state, Background: s.background}
 	if change != nil {
 		change(&u)
@@ -440,34 +441,34 @@ func (a *agent) tellState(id string, s *session, change func(*acp.StateUpdate)) 
 	a.send(id, u)
 }
 
-// DefaultDelay is a pace of streamed text that a human can watch.
+// DefaultDelay is a rate of streamed text that a human can watch.
 const DefaultDelay = 15 * time.Millisecond
 
-// leaveWithin is how long Serve waits for turns once its input has ended.
-// Only a turn that writes to an output nobody reads needs it.
+// leaveWithin is how long Serve waits for turns after its input has ended. Only a turn that
+// writes to an unread output needs it.
 const leaveWithin = 200 * time.Millisecond
 
-// ErrCrash is returned by Serve when a prompt asked for a crash. The process
-// is meant to exit with [CrashStatus] at once.
+// ErrCrash is the error of Serve when a prompt requested a crash. The process should exit with
+// [CrashStatus] at once.
 var ErrCrash = errors.New("the demo agent was asked to crash")
 
-// CrashStatus is the exit status of a process that was asked to crash.
+// CrashStatus is the exit status of a process with a requested crash.
 const CrashStatus = 3
 
-// Options say how an agent behaves. The zero value works: no pauses between
-// chunks, sessions in memory only, nothing said on standard error.
+// Options configure an agent. The zero value works: no pauses between chunks, sessions in memory
+// only, no diagnostics.
 type Options struct {
-	StateDir string        // where sessions are kept, made with mode 0700; "" keeps them in memory only
-	Delay    time.Duration // between chunks of text and of thoughts; 0 is as fast as possible
-	Version  string        // told to the client; "" is told as "dev"
+	StateDir string        // directory of the sessions, made with mode 0700; "": in memory only
+	Delay    time.Duration // between chunks of text and of thoughts; 0: none
+	Version  string        // sent to the client; "" means "dev"
 	Stderr   io.Writer     // diagnostics and the last line before a crash; nil drops them
-	Protocol int           // the newest version of the protocol to speak, where the client asks for it; 0 is [NewestProtocol]
-	OnHang   func()        // called when a prompt asked it to hang, so that the process can ignore signals; may be nil
+	Protocol int           // the newest version of the protocol to accept; 0: [NewestProtocol]
+	OnHang   func()        // called when a prompt requests a hang, so that the process can ignore signals; may be nil
 }
 
-// DefaultStateDir is where sessions are kept if nothing else is said:
-// $DUET_STATE_HOME/demo, else $XDG_STATE_HOME/duet/demo, else ~/.local/state/duet/demo.
-// It fails where there is no home directory.
+// DefaultStateDir returns the default directory of the sessions: $DUET_STATE_HOME/demo, else
+// $XDG_STATE_HOME/duet/demo, else ~/.local/state/duet/demo. It fails if there is no home
+// directory.
 func DefaultStateDir() (string, error) {
 	if dir := os.Getenv("DUET_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "demo"), nil
@@ -482,11 +483,10 @@ func DefaultStateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "duet", "demo"), nil
 }
 
-// Serve is an agent for one client: it reads from in and writes whole lines to
-// out until in ends (nil), reading fails, ctx is done (its error) or a prompt
-// asks for a crash ([ErrCrash]). It is gone within 200 ms of that, also with a
-// turn under way or hanging, and writes nothing to out afterwards. A goroutine
-// that reads in stays until that read returns.
+// Serve serves one client: it reads from in and writes whole lines to out until in ends (nil),
+// reading fails, ctx is done (its error) or a prompt requests a crash ([ErrCrash]). It returns
+// within 200 ms of that, even with a running or hanging turn, and writes nothing to out
+// afterwards. A goroutine that reads in stays until that read returns.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	if opts.Stderr == nil {
 		opts.Stderr = io.Discard
@@ -521,7 +521,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	return err
 }
 
-// input remembers why its reader has failed.
+// input stores the error of its reader.
 type input struct {
 	r   io.Reader
 	err error // read when the connection is done

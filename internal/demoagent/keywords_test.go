@@ -23,7 +23,7 @@ func one(t *testing.T, text string) *client {
 	return c
 }
 
-func TestTextAlone(t *testing.T) {
+func TestTextOnly(t *testing.T) {
 	c := one(t, "quiet, please")
 	assert.Contains(t, c.shape(), "call:edit", "quiet, as people write it")
 	c = one(t, "QUIET.")
@@ -34,7 +34,7 @@ func TestTextAlone(t *testing.T) {
 	assert.Contains(t, one(t, "ask edit").shape(), "call:edit")
 }
 
-// What people write is no script, whatever words are in it.
+// Ordinary prompts are no scripts, whatever words they contain.
 func TestProseHasNoKeywords(t *testing.T) {
 	for _, prose := range []string{
 		"Why does the build fail?", "Fail early in the parser", "fail early", "Crash: why?", "crash on start, see crash", "Hang on, is it slow?",
@@ -218,7 +218,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A cancel right behind the prompt finds its turn.
+// A cancel right after the prompt finds its turn.
 func TestCancelAtOnce(t *testing.T) {
 	for range 50 {
 		c := newWire(t)

@@ -20,16 +20,16 @@ import (
 
 var errClosed = errors.New("the agent has ended")
 
-// lineWriter keeps lines whole: every Write is one or more whole lines, and
-// no two run at once. It is safe for concurrent use.
+// lineWriter writes whole lines: each Write is one or more whole lines, and writes are
+// serialized. It is safe for concurrent use.
 type lineWriter struct {
 	mu       sync.Mutex // guards w and answered
 	w        io.Writer
-	answered chan struct{} // closed when the answer to a prompt is written; nil without a waiter
+	answered chan struct{} // closed when the response to a prompt is written; nil without a waiter
 	closed   atomic.Bool
 }
 
-// promptAnswered is closed when the next answer to a prompt is written.
+// promptAnswered returns a channel that is closed when the next response to a prompt is written.
 func (l *lineWriter) promptAnswered() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,21 +53,19 @@ func (l *lineWriter) Write(lines []byte) (int, error) {
 	return n, err
 }
 
-// close makes later writes fail. It does not wait for one under way, which
-// may be stuck.
+// close makes later writes fail. It does not wait for a running write, which may block.
 func (l *lineWriter) close() { l.closed.Store(true) }
 
-// batchBytes is how much is written at once at full speed, about the size of
-// a pipe's buffer.
+// batchBytes is the size of a write at full speed, about a pipe's buffer.
 const batchBytes = 64 << 10
 
-// batch gathers prepared lines, because one write a line is what limits speed.
+// batch collects lines, because one write per line limits the speed.
 type batch struct {
 	w   io.Writer
 	buf []byte
 }
 
-// flush writes what was gathered, unless ctx is done.
+// flush writes the collected lines, unless ctx is done.
 func (b *batch) flush(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -80,7 +78,7 @@ func (b *batch) flush(ctx context.Context) error {
 	return err
 }
 
-// flushFull writes once enough was gathered.
+// flushFull writes the lines once enough were collected.
 func (b *batch) flushFull(ctx context.Context) error {
 	if len(b.buf) < batchBytes {
 		return nil
@@ -88,7 +86,7 @@ func (b *batch) flushFull(ctx context.Context) error {
 	return b.flush(ctx)
 }
 
-// demoForm asks for a value of each kind.
+// demoForm has a field of each kind.
 const demoForm = `{
 	"type": "object",
 	"properties": {
@@ -100,7 +98,7 @@ const demoForm = `{
 	"required": ["count"]
 }`
 
-// form has the human fill in a form.
+// form asks the user to fill in a form.
 func (t *turn) form(ctx context.Context, _ argument) error {
 	if !acp.Has(t.capabilities().Elicitation.Form) {
 		return t.say(ctx, "The client has no forms. ")
@@ -108,7 +106,7 @@ func (t *turn) form(ctx context.Context, _ argument) error {
 	return t.elicit(ctx, acp.ElicitationRequest{Mode: "form", Message: "What shall I order?", Schema: json.RawMessage(demoForm)})
 }
 
-// link asks the human to open an address that leads nowhere.
+// link asks the user to open an example address.
 func (t *turn) link(ctx context.Context, _ argument) error {
 	if !acp.Has(t.capabilities().Elicitation.URL) {
 		return t.say(ctx, "The client opens no addresses. ")
@@ -121,7 +119,7 @@ func (t *turn) link(ctx context.Context, _ argument) error {
 	return t.conn.Notify(acp.MethodElicitationDone, map[string]string{"elicitationId": id})
 }
 
-// elicit asks the human, and repeats the answer.
+// elicit asks the user, and repeats the answer.
 func (t *turn) elicit(ctx context.Context, request acp.ElicitationRequest) error {
 	request.SessionID = t.id
 	goesOn := t.asks(ctx)
@@ -146,7 +144,7 @@ func (t *turn) elicit(ctx context.Context, request acp.ElicitationRequest) error
 	return t.say(ctx, fmt.Sprintf("You answered: %s. ", encode(values)))
 }
 
-// encode encodes a value of the agent's own.
+// encode encodes a value of the agent itself.
 func encode(value any) json.RawMessage {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -170,8 +168,8 @@ var permissionOptions = []acp.PermissionOption{
 	{OptionID: "reject_always", Name: "Always reject", Kind: acp.RejectAlways},
 }
 
-// newCall is a tool call that has not begun. Version 1 has no field for a
-// tool's name: it goes where Claude Code's agent puts it, and where ours would.
+// newCall returns a tool call that has not begun. Version 1 has no member for a tool's name, so
+// the name is in the _meta of Claude Code's agent and of Duet.
 func (t *turn) newCall(name, title, kind string, rawInput any) acp.ToolCall {
 	return acp.ToolCall{
 		Kind: acp.KindToolCall, ToolCallID: t.newCallID(), Name: name, Title: title, ToolKind: kind, RawInput: encode(rawInput), Status: acp.ToolPending,
@@ -184,9 +182,8 @@ func (t *turn) newCallID() string {
 	return fmt.Sprintf("call-%d-%d", t.number, t.calls)
 }
 
-// permission asks whether call may run, unless that was settled for good in
-// this session. extra is what the client's answer carries under "duet" in its
-// _meta.
+// permission asks whether call may run, unless the user has permanently answered that in this
+// session. extra is the "duet" member in the _meta of the client's answer.
 func (t *turn) permission(ctx context.Context, name string, call acp.ToolCall) (allowed bool, extra map[string]any, err error) {
 	known := false
 	t.session.look(func(r *record) { allowed, known = r.Standing[name] })
@@ -237,8 +234,8 @@ func (t *turn) requestPermission(ctx context.Context, options []acp.PermissionOp
 	return acp.Call[acp.PermissionResponse](ctx, t.conn, acp.MethodRequestPermission, params)
 }
 
-// end tells how a tool call ended, and remembers it. It is told also when the
-// turn has been cancelled, so that no client shows it running forever.
+// end reports how a tool call ended, and records it. It also reports it in a cancelled turn, so
+// that no client shows the call running forever.
 func (t *turn) end(ctx context.Context, call acp.ToolCall, status string) error {
 	call.Status = status
 	t.session.look(func(*record) { t.rec.addTool(call) })
@@ -269,7 +266,7 @@ func (t *turn) permits(ctx context.Context, arg argument) error {
 		if allowed {
 			status = acp.ToolCompleted
 			var input struct{ Command string }
-			_ = json.Unmarshal(call.RawInput, &input) // else it prints nothing
+			_ = json.Unmarshal(call.RawInput, &input) // on failure it prints nothing
 			call.RawOutput = encode(strings.TrimPrefix(input.Command, "echo ") + "\n")
 		}
 		if endErr := t.end(ctx, call, status); err == nil {
@@ -285,7 +282,7 @@ func (t *turn) permits(ctx context.Context, arg argument) error {
 	return nil
 }
 
-// rememberTool keeps a finished call of [turn.tools].
+// rememberTool records a finished call of [turn.tools].
 func (t *turn) rememberTool(id string, n int) {
 	t.session.look(func(*record) {
 		t.rec.addTool(acp.ToolCall{
@@ -295,11 +292,10 @@ func (t *turn) rememberTool(id string, n int) {
 	})
 }
 
-// demoFile is what the agent edits, in the session's directory.
+// demoFile is the file that the agent edits, in the session's directory.
 const demoFile = "demo.txt"
 
-// longestEdit is the longest file the agent edits, in bytes: the whole text
-// goes into the diff.
+// longestEdit limits the edited file, in bytes: the diff contains the whole text.
 const longestEdit = 1 << 20
 
 // edit appends a line to the file, after permission.
@@ -368,7 +364,7 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 	return t.say(ctx, fmt.Sprintf("I wrote %s. ", demoFile))
 }
 
-// unchanged says that the edit did not happen.
+// unchanged reports that the edit did not happen.
 func (t *turn) unchanged(ctx context.Context, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -380,7 +376,7 @@ func (t *turn) unchanged(ctx context.Context, cause error) error {
 	return t.say(ctx, text)
 }
 
-// appended is the file's text with a line for this turn.
+// appended returns the file's text with a line for this turn.
 func (t *turn) appended(old *string) string {
 	text := ""
 	if old != nil {
@@ -392,8 +388,8 @@ func (t *turn) appended(old *string) string {
 	return text + fmt.Sprintf("Turn %d: %s\n", t.number, quote(t.rec.Asked))
 }
 
-// read is the file's text, as the client's editor has it if it offers that;
-// nil if there is no file.
+// read returns the file's text, from the client's editor if it offers that; nil if there is no
+// file.
 func (t *turn) read(ctx context.Context, path string) (*string, error) {
 	if t.capabilities().FS.ReadTextFile {
 		resp, err := acp.Call[acp.ReadTextFileResult](ctx, t.conn, acp.MethodReadTextFile, acp.ReadTextFileParams{SessionID: t.id, Path: path})
@@ -402,7 +398,7 @@ func (t *turn) read(ctx context.Context, path string) (*string, error) {
 		}
 		if err == nil {
 			return editable(resp.Content)
-		} // how a client says that there is no such file is not laid down
+		} // the protocol does not define the error for a missing file
 	}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -414,7 +410,7 @@ func (t *turn) read(ctx context.Context, path string) (*string, error) {
 	return editable(string(data))
 }
 
-// editable is a pointer to text if that can be edited.
+// editable returns a pointer to text if it can be edited.
 func editable(text string) (*string, error) {
 	if len(text) > longestEdit || !utf8.ValidString(text) {
 		return nil, fmt.Errorf("%s is no text of at most %d bytes", demoFile, longestEdit)

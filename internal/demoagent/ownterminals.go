@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
-// ownTerminals are the terminals that the agent itself runs in version 2. Each is a process in
-// a group of its own. They have to be closed.
+// ownTerminals are the terminals that the agent itself runs in version 2. Each is a process in a
+// group of its own. The caller must close them.
 type ownTerminals struct {
 	update func(session string, update any)
 
@@ -27,7 +27,7 @@ type ownTerminals struct {
 
 type ownTerminal struct {
 	proc   *process.Process
-	done   chan struct{} // closed when it has ended and the client knows
+	done   chan struct{} // closed after the client has received the end
 	output []byte        // guarded by done
 }
 
@@ -63,7 +63,7 @@ func (o *ownTerminals) create(_ context.Context, p acp.TerminalCreateParams) (ac
 	return acp.TerminalParams{TerminalID: id}, nil
 }
 
-// follow shows what a terminal prints, and its end.
+// follow sends the output of a terminal, and its end.
 func (o *ownTerminals) follow(session, id string, t *ownTerminal) {
 	defer close(t.done)
 	t.proc.ReadOutput(context.Background(), func(p []byte) {
@@ -75,7 +75,7 @@ func (o *ownTerminals) follow(session, id string, t *ownTerminal) {
 	o.update(session, acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: id, ExitStatus: &exit})
 }
 
-// exit is how a program has ended.
+// exit returns how a program has ended.
 func (t *ownTerminal) exit() acp.ExitStatus {
 	code, signal := t.proc.ExitStatus()
 	if signal != "" {
@@ -107,7 +107,7 @@ func (o *ownTerminals) wait(ctx context.Context, p acp.TerminalParams) (acp.Exit
 	}
 }
 
-// output is what a program has printed, once it has ended.
+// output returns the output of a program after its end.
 func (o *ownTerminals) output(ctx context.Context, p acp.TerminalParams) (acp.TerminalOutputResult, error) {
 	t, err := o.terminal(p.TerminalID)
 	if err != nil {
@@ -119,7 +119,7 @@ func (o *ownTerminals) output(ctx context.Context, p acp.TerminalParams) (acp.Te
 	return acp.TerminalOutputResult{Output: string(t.output)}, nil
 }
 
-// release ends a program that still runs, and forgets it.
+// release ends a running program, and forgets the terminal.
 func (o *ownTerminals) release(_ context.Context, p acp.TerminalParams) error {
 	t, err := o.terminal(p.TerminalID)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *ownTerminals) release(_ context.Context, p acp.TerminalParams) error {
 	return nil
 }
 
-// kill ends all programs and lets none start. It does not wait.
+// kill ends all programs and refuses new ones. It does not wait.
 func (o *ownTerminals) kill() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,7 +143,7 @@ func (o *ownTerminals) kill() {
 	}
 }
 
-// close waits for what kill has ended.
+// close waits for the programs that kill has ended.
 func (o *ownTerminals) close() {
 	o.mu.Lock()
 	runner := o.runner

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
 
-// A program in a terminal of the agent's own ends with the agent, and with its release.
+// A program in a terminal of the agent ends with the agent, and with its release.
 func TestOwnTerminalsEnd(t *testing.T) {
 	ends := map[string]func(o *ownTerminals, id string){
 		"with the agent": func(o *ownTerminals, _ string) { o.kill() },

@@ -13,15 +13,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
 
-// promptMarker is the line that ends a transcript which a client has put
-// before the prompt.
+// promptMarker is the line that ends a transcript which a client has put before the prompt.
 const promptMarker = "The user's next message follows."
 
-// requestMarker is the line below which duet-rpc repeats what was asked of a
-// turn whose question was answered after its process had ended.
+// requestMarker is the line after which duet-rpc repeats the request of a turn whose question was
+// answered after its process had ended.
 const requestMarker = "The request was:"
 
-// blocksOf are the content blocks of a prompt.
+// blocksOf decodes the content blocks of a prompt.
 func blocksOf(list []json.RawMessage) ([]acp.Content, error) {
 	blocks := make([]acp.Content, len(list))
 	for i, raw := range list {
@@ -32,7 +31,7 @@ func blocksOf(list []json.RawMessage) ([]acp.Content, error) {
 	return blocks, nil
 }
 
-// promptText is the part of the prompt that counts.
+// promptText returns the part of the prompt after a transcript.
 func promptText(blocks []acp.Content) string {
 	var lines []string
 	for _, b := range blocks {
@@ -49,7 +48,7 @@ func promptText(blocks []acp.Content) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// requestOf is what a prompt that resumes a turn repeats of its prompt.
+// requestOf returns the original request in a prompt that resumes a turn.
 func requestOf(text string) (request string, ok bool) {
 	const marker = "\n" + requestMarker + "\n"
 	i := strings.LastIndex(text, marker)
@@ -59,7 +58,7 @@ func requestOf(text string) (request string, ok bool) {
 	return strings.TrimSpace(text[i+len(marker):]), true
 }
 
-// meansContinue says whether text starts with the word "continue".
+// meansContinue reports whether text starts with the word "continue".
 func meansContinue(text string) bool {
 	const word = "continue"
 	if len(text) < len(word) || !strings.EqualFold(text[:len(word)], word) {
@@ -69,13 +68,13 @@ func meansContinue(text string) bool {
 	return len(rest) == 0 || !unicode.IsLetter(rest[0])
 }
 
-// quote is the first 80 characters of text, on one line.
+// quote returns the first 80 characters of text, on one line.
 func quote(text string) string {
 	runes := []rune(strings.Join(strings.Fields(cut(text, keptPrompt)), " "))
 	return string(runes[:min(80, len(runes))])
 }
 
-// cut is at most n bytes of text, without half a character at its end.
+// cut returns at most n bytes of text, without an incomplete character at its end.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -87,27 +86,27 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// effect is what a keyword does to the rest of the turn.
+// effect is the effect of a keyword on the rest of the turn.
 type effect int
 
 const (
-	modifies effect = iota // the turn stays what it is
-	replaces               // instead of the plan and the edit
+	modifies effect = iota // the turn stays the same
+	replaces               // the keyword replaces the plan and the edit
 )
 
 type keyword struct {
 	name   string
-	form   string // how its argument is written; "" takes none
-	most   int    // the largest N; 0 if the argument is no number
+	form   string // the form of its argument; "": no argument
+	most   int    // the largest N; 0 if the argument is not a number
 	effect effect
 	early  bool                                         // before the greeting
-	ends   bool                                         // ends the turn, so that a continued turn leaves it out
+	ends   bool                                         // ends the turn, so a continued turn omits it
 	run    func(*turn, context.Context, argument) error // a method of turn
 	help   string
 }
 
-// keywords are the words that a prompt may begin with, in the order in which
-// they act. It is a function because the actions look words up here too.
+// keywords lists the words that a prompt may begin with, in the order in which they act. It is a
+// function because the actions look words up here, too.
 func keywords() []keyword {
 	return []keyword{
 		{name: "quiet", help: "text only: no plan, no edit"},
@@ -142,7 +141,7 @@ func keywords() []keyword {
 	}
 }
 
-// Help tells what a turn does and lists every keyword, for a command's help.
+// Help describes a turn and lists every keyword, for a command's help.
 func Help() string {
 	var b strings.Builder
 	b.WriteString(`A turn is a plan, some text, one edit of demo.txt in the session's directory
@@ -177,11 +176,10 @@ edits nothing.
 	return b.String()
 }
 
-// parseScript finds the keywords that text begins with. It fails for one whose
-// argument is not what it takes; a word that lacks its argument is no keyword.
-// Sentences begin with some of these words too ("Fail early", "ask him"), so
-// where anything else follows they count only behind one that no sentence
-// begins with.
+// parseScript returns the keywords at the beginning of text. It fails for a keyword with an
+// invalid argument. A word without its argument is no keyword. Some of the words also begin
+// sentences ("Fail early", "ask him"). If other text follows, they count only after a word that
+// never begins a sentence.
 func parseScript(text string) (script, error) {
 	s, table := script{}, keywords()
 	marked := false
@@ -224,7 +222,7 @@ func (k keyword) parse(value string) (argument, error) {
 	return arg, nil
 }
 
-// String is text that parses to s again.
+// String returns text that parses to s again.
 func (s script) String() string {
 	var words []string
 	for _, k := range keywords() {
@@ -235,7 +233,7 @@ func (s script) String() string {
 	return strings.Join(words, " ")
 }
 
-// edits says whether the plan and the edit belong to the turn.
+// edits reports whether the turn has the plan and the edit.
 func (s script) edits() bool {
 	if s.has("quiet") {
 		return false
@@ -248,7 +246,7 @@ func (s script) edits() bool {
 	return true
 }
 
-// step is one thing a turn does.
+// step is one action of a turn.
 type step struct {
 	name string
 	run  func(context.Context, *turn) error
@@ -257,9 +255,9 @@ type step struct {
 // closing is the name of the last step, which every turn has.
 const closing = "closing"
 
-// steps are what a turn does before its closing line, in order. A turn that continues another one
-// starts with the step that was cut short, without greeting and without what
-// cut it short.
+// steps returns the steps of a turn before its closing line, in order. A turn that continues
+// another one starts with the interrupted step, without the greeting and without the keyword that
+// interrupted the turn.
 func (s script) steps(continued bool, from string) []step {
 	var early, late []step
 	for _, k := range keywords() {
@@ -285,20 +283,20 @@ func (s script) steps(continued bool, from string) []step {
 		return nil
 	}
 	table := keywords()
-	place := func(name string) int { // the greeting has none: everything comes after it
+	place := func(name string) int { // the greeting has none: all steps follow it
 		return slices.IndexFunc(table, func(k keyword) bool { return k.name == name })
 	}
 	return slices.DeleteFunc(late, func(st step) bool { return place(st.name) < place(from) })
 }
 
-// argument is what stands behind a keyword's colon.
+// argument is the value after a keyword's colon.
 type argument struct {
-	n    int    // how many
-	rate int    // how many a second; 0 is as fast as possible
-	word string // as it was written
+	n    int    // a count
+	rate int    // per second; 0: as fast as possible
+	word string // the text
 }
 
-// script is what the words of a prompt ask for.
+// script is the keywords of a prompt.
 type script map[string]argument
 
 func (s script) has(name string) bool { _, ok := s[name]; return ok }
@@ -310,12 +308,12 @@ func pictureContent() acp.Content {
 	return acp.Content{Type: "image", Data: picture, MIMEType: "image/png"}
 }
 
-// toolContent is what a tool call has made.
+// toolContent returns a content block as a tool call's content.
 func toolContent(c acp.Content) []acp.ToolContent {
 	return []acp.ToolContent{{Type: "content", Content: &c}}
 }
 
-// image sends a picture, as a part of a message and as what a tool gives back.
+// image sends a picture, as a part of a message and as the result of a tool.
 func (t *turn) image(ctx context.Context, _ argument) error {
 	if err := t.say(ctx, "Here is a picture. "); err != nil {
 		return err
@@ -331,7 +329,7 @@ func (t *turn) image(ctx context.Context, _ argument) error {
 	return t.end(ctx, call, acp.ToolCompleted)
 }
 
-// sketch thinks of a picture.
+// sketch sends a picture as a thought.
 func (t *turn) sketch(ctx context.Context, _ argument) error {
 	return t.update(ctx, acp.MessageChunk{Kind: acp.KindAgentThoughtChunk, Content: pictureContent()})
 }
@@ -346,8 +344,8 @@ func (t *turn) colors(ctx context.Context, _ argument) error {
 	return t.end(ctx, call, acp.ToolCompleted)
 }
 
-// subagent makes a tool call that another one, some words and a picture are part of,
-// marked as Claude Code's agent does.
+// subagent makes a tool call that is the parent of another one, some text and a picture, marked
+// like those of Claude Code's agent.
 func (t *turn) subagent(ctx context.Context, _ argument) error {
 	outer := t.newCall("Task", "Look around", kindThink, map[string]any{"prompt": "look around"})
 	if err := t.update(ctx, outer); err != nil {
@@ -376,8 +374,8 @@ func (t *turn) subagent(ctx context.Context, _ argument) error {
 	return t.end(ctx, outer, acp.ToolCompleted)
 }
 
-// stuck makes a tool call of a sub-agent that neither ends nor asks, as opencode's do
-// when they need a permission, until the turn is cancelled.
+// stuck makes a tool call of a sub-agent that neither ends nor asks until the turn is cancelled,
+// like opencode's calls that need a permission.
 func (t *turn) stuck(ctx context.Context, _ argument) error {
 	outer := t.newCall("Task", "Look around", kindThink, map[string]any{"prompt": "look around"})
 	if err := t.update(ctx, outer); err != nil {
@@ -392,7 +390,7 @@ func (t *turn) stuck(ctx context.Context, _ argument) error {
 	return ctx.Err()
 }
 
-// content says what came with the prompt.
+// content describes the content blocks of the prompt.
 func (t *turn) content(ctx context.Context, _ argument) error {
 	for _, b := range t.blocks {
 		text := ""

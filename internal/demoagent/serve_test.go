@@ -24,29 +24,29 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soon is longer than anything takes here.
+// soon is longer than any step of these tests.
 const soon = time.Minute
 
-// answer is what a human does with a permission.
+// answer is a user's reaction to a permission request.
 type answer func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error)
 
-// client is an editor: it remembers what it was shown and answers as told.
+// client is an editor that records updates and answers as configured.
 type client struct {
 	t    *testing.T
 	conn *acp.ClientSideConnection
 	in   io.Closer    // the agent's standard input
 	ends chan error   // what Serve returned
-	raw  *rawRecorder // what the agent printed
+	raw  *rawRecorder // the agent's output
 
 	testkit.Witness // its lock guards the fields below
 	human           answer
 	updates         []acp.SessionUpdate
 	permissions     []acp.RequestPermissionRequest
 	writes          []acp.WriteTextFileRequest
-	terminals       []string // what was called
+	terminals       []string // methods called
 }
 
-// rawRecorder keeps what the agent wrote, for lines that the SDK drops.
+// rawRecorder records the agent's output, for lines that the SDK drops.
 type rawRecorder struct{ testkit.Text }
 
 func (r *rawRecorder) lines() []string {
@@ -73,7 +73,7 @@ func (c *client) answers(with answer) {
 	c.human = with
 }
 
-// asks are the permissions that were asked for.
+// asks returns the permission requests so far.
 func (c *client) asks() []acp.RequestPermissionRequest {
 	c.Lock()
 	defer c.Unlock()
@@ -130,7 +130,7 @@ func choose(option string) answer {
 	}
 }
 
-// untilEnd is a human who never answers.
+// untilEnd is a user who never answers.
 func untilEnd(ctx context.Context, _ acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	<-ctx.Done()
 	return acp.RequestPermissionResponse{}, ctx.Err()
@@ -150,7 +150,8 @@ func start(t *testing.T, opts demoagent.Options, caps acp.ClientCapabilities) *c
 		inR.Close()
 		c.ends <- err
 	}()
-	// The SDK gives up on a client whose queue of 1,024 notifications is full:
+	// The SDK ends a connection whose queue of 1,024 notifications is full: only turns with fewer
+	// updates can use it.
 	// only turns with fewer updates than that go through it.
 	c.conn = acp.NewClientSideConnection(c, inW, io.TeeReader(outR, c.raw))
 	t.Cleanup(func() { inW.Close(); outR.Close(); <-c.conn.Done() })
@@ -161,7 +162,7 @@ func start(t *testing.T, opts demoagent.Options, caps acp.ClientCapabilities) *c
 	return c
 }
 
-func init() { slog.SetLogLoggerLevel(slog.LevelError + 1) } // the SDK logs every end of a connection
+func init() { slog.SetLogLoggerLevel(slog.LevelError + 1) } // the SDK logs the end of each connection
 
 func (c *client) session(cwd string) acp.SessionId {
 	c.t.Helper()
@@ -178,7 +179,7 @@ func (c *client) prompt(id acp.SessionId, text string) (acp.PromptResponse, erro
 	return c.conn.Prompt(ctx, acp.PromptRequest{SessionId: id, Prompt: []acp.ContentBlock{acp.TextBlock(text)}})
 }
 
-// turn is a prompt that has to end well.
+// turn sends a prompt that must succeed.
 func (c *client) turn(id acp.SessionId, text string) {
 	c.t.Helper()
 	resp, err := c.prompt(id, text)
@@ -246,7 +247,7 @@ func (c *client) text() string {
 	return b.String()
 }
 
-// shape is the kinds of the updates in their order, text left out.
+// shape returns the kinds of the updates in order, without text.
 func (c *client) shape() string {
 	var kinds []string
 	for _, u := range c.seen() {
@@ -272,7 +273,7 @@ func (c *client) shape() string {
 	return strings.Join(kinds, " ")
 }
 
-func TestATurnWithoutKeywords(t *testing.T) {
+func TestTurnWithoutKeywords(t *testing.T) {
 	for name, caps := range map[string]acp.ClientCapabilities{"through the client": everything, "by itself": {}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -299,9 +300,9 @@ func TestATurnWithoutKeywords(t *testing.T) {
 	}
 }
 
-// A task that a turn has left in the background is an open tool call until it ends. Then the
-// agent goes on by itself.
-func TestATaskInTheBackground(t *testing.T) {
+// A background task of a turn is an open tool call until it ends. Then an agent-initiated turn
+// begins.
+func TestBackgroundTask(t *testing.T) {
 	c := start(t, demoagent.Options{}, everything)
 	id := c.session(t.TempDir())
 	c.turn(id, "quiet background")
@@ -358,7 +359,7 @@ func TestPermissionAnswers(t *testing.T) {
 	})
 }
 
-func TestAHumanChangesTheInput(t *testing.T) {
+func TestChangedInputIsApplied(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, demoagent.Options{}, everything)
 	c.answers(func(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
@@ -376,7 +377,7 @@ func TestAHumanChangesTheInput(t *testing.T) {
 		}
 	}
 
-	// It says in initialize that all of it is heeded.
+	// The result of initialize announces that the agent applies a changed input.
 	hello, err := c.conn.Initialize(t.Context(), acp.InitializeRequest{ProtocolVersion: acp.ProtocolVersionNumber})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"updatedInput": true}, hello.AgentCapabilities.Meta["duet"])
@@ -427,7 +428,7 @@ func TestModes(t *testing.T) {
 	assert.Zero(t, c.asked())
 }
 
-func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
+func TestServeEndsWithItsInput(t *testing.T) {
 	for _, text := range []string{"hang", "default", "slow", "quiet stream:1000000@1", "ask"} {
 		t.Run(text, func(t *testing.T) {
 			hung := make(chan struct{})
@@ -439,7 +440,7 @@ func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
 			if text == "hang" {
 				<-hung
 				require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
-				_, err := c.conn.ListSessions(t.Context(), acp.ListSessionsRequest{}) // it still serves, so the cancel has come
+				_, err := c.conn.ListSessions(t.Context(), acp.ListSessionsRequest{}) // after its response the cancel was handled, too
 				require.NoError(t, err)
 				assert.Empty(t, done)
 			}
@@ -450,8 +451,8 @@ func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A client that reads nothing keeps nobody from leaving.
-func TestItEndsAlsoWhenNobodyReads(t *testing.T) {
+// Serve returns even if the client reads nothing.
+func TestServeEndsWithUnreadOutput(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ends := make(chan error, 1)
@@ -475,7 +476,7 @@ func TestItEndsAlsoWhenNobodyReads(t *testing.T) {
 	case <-time.After(soon):
 		t.Fatal("it does not end")
 	}
-	outR.Close() // the turn's goroutine
+	outR.Close() // ends the turn's goroutine
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// What a session's file keeps; older or longer things are left out of it.
+// Limits of a session's file; older or longer items are left out.
 const (
 	keptTurns  = 50
 	keptPrompt = 4 << 10  // bytes of one prompt
@@ -27,39 +27,39 @@ const (
 	keptTools  = 100      // of one turn
 )
 
-// record is a session as its file has it.
+// record is the content of a session's file.
 type record struct {
 	ID       string          `json:"id"`
 	Cwd      string          `json:"cwd"`
 	Mode     string          `json:"mode"`
 	Updated  time.Time       `json:"updated"`
-	Count    int             `json:"count"` // turns ever begun
-	Used     int             `json:"used"`  // tokens, as a model would have counted them
+	Count    int             `json:"count"` // number of turns begun
+	Used     int             `json:"used"`  // tokens, as a model would count them
 	Standing map[string]bool `json:"standing,omitempty"`
 	Turns    []*turnRecord   `json:"turns"`
 }
 
-// turnRecord is one prompt and what came of it.
+// turnRecord is one prompt and its result.
 type turnRecord struct {
 	Prompt  string     `json:"prompt"`
 	Asked   string     `json:"asked"`             // the first prompt, if this turn continues another one
 	Script  string     `json:"script"`            // the keywords
 	Outcome string     `json:"outcome,omitempty"` // a stop reason or "failed"; "" while it runs
-	Step    string     `json:"step,omitempty"`    // the step it is at
-	Index   int        `json:"index,omitempty"`   // where in that step, from 0
-	Input   *editInput `json:"input,omitempty"`   // of the edit, so that a continued turn asks for exactly the same
+	Step    string     `json:"step,omitempty"`    // the current step
+	Index   int        `json:"index,omitempty"`   // the position in that step, from 0
+	Input   *editInput `json:"input,omitempty"`   // of the edit, so that a continued turn repeats the same question
 	Items   []item     `json:"items,omitempty"`
 }
 
-// cutShort says whether the turn ended before it was done. A turn that runs
-// has no outcome either: ask only about one that does not.
+// cutShort reports whether the turn was interrupted. The result is meaningless for a running
+// turn, which has no outcome either.
 func (r *turnRecord) cutShort() bool {
 	return r.Outcome == "" || r.Outcome == acp.StopCancelled
 }
 
-// toContinue is the turn that a prompt goes on with: the last one of which it
-// repeats the request, whatever came after that, else the last one of all; nil
-// if that was not cut short, or the prompt does not ask for it.
+// toContinue returns the turn that a prompt continues: the last one whose request the prompt
+// repeats, or else the last one. It returns nil if that turn was not interrupted, or if the
+// prompt does not ask to continue.
 func (r *record) toContinue(text, request string, repeated bool) *turnRecord {
 	if !meansContinue(text) || len(r.Turns) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (r *record) toContinue(text, request string, repeated bool) *turnRecord {
 		request = cut(request, keptPrompt)
 		for _, t := range slices.Backward(r.Turns) {
 			if t.cutShort() && (t.Asked == request || t.Prompt == request) {
-				t.Outcome = "continued" // what is left to do is the new turn's
+				t.Outcome = "continued" // the new turn does the rest
 				return t
 			}
 		}
@@ -85,7 +85,7 @@ type editInput struct {
 	Content  string `json:"content"`
 }
 
-// item is one thing a turn showed, in its last form: exactly one is set.
+// item is a visible part of a turn, in its last form: exactly one field is set.
 type item struct {
 	Text    string        `json:"text,omitempty"`
 	Thought string        `json:"thought,omitempty"`
@@ -98,16 +98,16 @@ type session struct {
 
 	mu      sync.Mutex
 	rec     record
-	cancels map[*turn]context.CancelFunc // of turns that run or wait
-	running chan struct{}                // a token: who has it runs
+	cancels map[*turn]context.CancelFunc // of running and waiting turns
+	running chan struct{}                // a token: the turn that has it runs
 
-	heeds     bool     // a turn runs that takes messages
-	meanwhile []string // what the human has said since the turn heeded it last
-	closed    bool     // by session/close: what runs is cut off
+	heeds     bool     // the running turn accepts messages
+	meanwhile []string // the user's messages that the turn has not repeated yet
+	closed    bool     // by session/close: running work is cancelled
 
-	telling    sync.Mutex // guards the fields below; held while a state is told
-	state      string     // of version 2
-	background []any      // what goes on beside it, each an acp.BackgroundWork
+	reporting  sync.Mutex // guards the fields below; locked while a state is sent
+	state      string     // in version 2
+	background []any      // background work, each item an acp.BackgroundWork
 }
 
 func newSession(st *store, rec record) *session {
@@ -138,8 +138,7 @@ func (s *session) mode() (mode string) {
 	return mode
 }
 
-// cancelledBy has cancel called when the session's turns are cancelled. The function that it
-// returns ends that.
+// cancelledBy registers cancel for a cancellation of the session's turns. forget removes it.
 func (s *session) cancelledBy(t *turn, cancel context.CancelFunc) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,12 +153,12 @@ func (s *session) cancelledBy(t *turn, cancel context.CancelFunc) (forget func()
 
 // detach lists a tool call as background work from the next state on.
 func (s *session) detach(toolCall string) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	s.background = append(s.background, acp.BackgroundWork{Type: acp.WorkToolCall, ToolCallID: toolCall})
 }
 
-// close ends every turn of the session, and what it has left in the background.
+// close ends every turn of the session, and its background work.
 func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -223,8 +222,8 @@ func (r *turnRecord) addTool(call acp.ToolCall) {
 	}
 }
 
-// replay is what a client that loads the session is shown. In version 2, each message has the id
-// that it had when it was said.
+// replay returns the updates for a client that loads the session. In version 2, each message
+// keeps its id.
 func (r *record) replay(ids bool) []any {
 	var updates []any
 	first := r.Count - len(r.Turns) + 1
@@ -237,7 +236,7 @@ func (r *record) replay(ids bool) []any {
 			}
 			updates = append(updates, c)
 		}
-		if t.Prompt != "" { // else the agent has begun it by itself
+		if t.Prompt != "" { // else the turn was agent-initiated
 			chunk(acp.KindUserMessageChunk, t.Prompt)
 		}
 		for _, it := range t.Items {
@@ -255,24 +254,23 @@ func (r *record) replay(ids bool) []any {
 	return updates
 }
 
-// store keeps sessions as files. It is safe for concurrent use as long as
-// each session is.
+// store keeps sessions as files. It is safe for concurrent use of different sessions.
 type store struct {
-	dir    string // "" keeps nothing
+	dir    string // "": nothing is stored
 	warn   func(error)
 	warned sync.Once
 }
 
 var (
 	errNoSession = errors.New("there is no such session")
-	validID      = lazyregexp.New(`^[A-Za-z0-9-]{1,64}$`) // it becomes a file's name
+	validID      = lazyregexp.New(`^[A-Za-z0-9-]{1,64}$`) // it becomes a file name
 )
 
 func (st *store) path(id string) string { return filepath.Join(st.dir, id+".json") }
 
-// save writes the session's file. It is replaced in one step, so that a
-// process that is killed leaves the old one or the new one. Where it cannot be
-// written the session lives on in memory: a demo must work everywhere.
+// save writes the session's file. It replaces the file in one step, so that a killed process
+// leaves the old or the new one. If that fails, the session lives on in memory: a demo must work
+// everywhere.
 func (st *store) save(rec *record) {
 	if st.dir == "" {
 		return
@@ -290,7 +288,7 @@ func (st *store) write(rec *record) error {
 	if err := os.MkdirAll(st.dir, 0o700); err != nil {
 		return fmt.Errorf("making the directory for sessions: %w", err)
 	}
-	f, err := os.CreateTemp(st.dir, ".session-*") // made with mode 0600
+	f, err := os.CreateTemp(st.dir, ".session-*") // with mode 0600
 	if err != nil {
 		return fmt.Errorf("writing session %s: %w", rec.ID, err)
 	}
@@ -306,7 +304,7 @@ func (st *store) write(rec *record) error {
 	return nil
 }
 
-// load reads a session's file; errNoSession if there is none.
+// load reads a session's file. It returns errNoSession if there is none.
 func (st *store) load(id string) (record, error) {
 	var rec record
 	if st.dir == "" || !validID().MatchString(id) {
@@ -325,14 +323,14 @@ func (st *store) load(id string) (record, error) {
 	return rec, nil
 }
 
-// ids are the sessions that have files, the newest first: their ids rise.
+// ids returns the sessions with files, the newest first: ids increase.
 func (st *store) ids() []string {
 	if st.dir == "" {
 		return nil
 	}
 	entries, err := os.ReadDir(st.dir)
 	if err != nil {
-		return nil // there is none before the first session
+		return nil // no directory before the first session
 	}
 	var ids []string
 	for _, e := range entries {
@@ -344,9 +342,8 @@ func (st *store) ids() []string {
 	return ids
 }
 
-// chunkLine is what stands before and behind the text of a line that streams
-// a chunk. Such lines are put together by hand: encoding them is an order of
-// magnitude slower than a client reads them.
+// chunkLine returns the parts of a line with a chunk before and after its text. The lines are
+// concatenated by hand, because encoding is ten times slower than a client reads.
 func (t *turn) chunkLine() (before, behind string) {
 	id := ""
 	if t.isVersion2() {
@@ -367,7 +364,7 @@ func (t *turn) stream(ctx context.Context, arg argument) error {
 	for i := 1; i <= arg.n; i++ {
 		if arg.rate > 0 {
 			due := began.Add(time.Duration(float64(i-1) / float64(arg.rate) * float64(time.Second)))
-			// A timer is not exact under a millisecond: what is due by then goes together.
+			// A timer is inexact below a millisecond: send everything due by then together.
 			if wait := time.Until(due); wait > time.Millisecond {
 				if err := out.flush(ctx); err != nil {
 					return err
@@ -429,7 +426,7 @@ func (t *turn) tools(ctx context.Context, arg argument) error {
 	return out.flush(ctx)
 }
 
-// garbage prints what a forgotten print statement would.
+// garbage prints a line like a forgotten print statement.
 func (t *turn) garbage(ctx context.Context, _ argument) error {
 	return t.raw(ctx, []byte("this line is no JSON {]\n"))
 }
@@ -443,7 +440,7 @@ func (t *turn) unknownUpdate(ctx context.Context, _ argument) error {
 	return t.raw(ctx, []byte(t.updateLine(`{"sessionUpdate":"duet_demo_unknown","text":"nobody knows this","list":[1,2,3]}}}`+"\n")))
 }
 
-// longLine sends one chunk of text so long that its line is arg.n megabytes.
+// longLine sends one chunk whose line is arg.n megabytes long.
 func (t *turn) longLine(ctx context.Context, arg argument) error {
 	before, behind := t.chunkLine()
 	text := bytes.Repeat([]byte("x"), max(0, arg.n<<20-len(before)-len(behind)))

@@ -97,8 +97,8 @@ func TestListIsPaged(t *testing.T) {
 	assert.Equal(t, other, all[0])
 }
 
-// A turn that was cut short while it asked is continued with the same
-// question, in this process or the next.
+// A turn that was interrupted during its question is continued with the same question, in this
+// process or the next.
 func TestContinue(t *testing.T) {
 	for _, text := range []string{"please edit", "permit:2", "ask"} {
 		for _, how := range []string{"cancelled", "process ended"} {
@@ -108,7 +108,7 @@ func TestContinue(t *testing.T) {
 				c := start(t, opts, everything)
 				c.answers(untilEnd)
 				id := c.session(dir)
-				for range 2 { // also a continued turn may be cut short
+				for range 2 { // a continued turn may be interrupted, too
 					done := c.background(id, "continue after that "+text)
 					c.Await(c.t, func() bool { return c.asked() > 0 }, "it asks")
 					before := c.asks()[0]
@@ -123,7 +123,7 @@ func TestContinue(t *testing.T) {
 						c = start(t, opts, everything)
 						require.NoError(t, c.resume(id, dir))
 					}
-					// Somebody else has written meanwhile: the input stays what it was.
+					// Another program has written the file meanwhile: the input stays the same.
 					require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txt"), []byte("changed\n"), 0o600))
 					c.answers(untilEnd)
 					done = c.background(id, "Continue.")
@@ -153,8 +153,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// What duet-rpc says around the request, which may hold any word, is none of
-// the demo agent's.
+// Text of duet-rpc around the request contains no keywords for the demo agent, whatever words it
+// has.
 func TestContinueARequest(t *testing.T) {
 	resume := func(request string) string {
 		return "Continue where you left off: ask, quiet and hang.\n\nThe request was:\n\n" + request
@@ -178,7 +178,7 @@ func TestContinueARequest(t *testing.T) {
 			require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
 			assert.Equal(t, acp.StopReasonCancelled, c.within(done))
 		}
-		c.turn(id, "quiet") // it has gone on with something else
+		c.turn(id, "quiet") // a later turn
 		c.forget()
 		c.answers(choose("allow_once"))
 		c.turn(id, resume(resume("please edit")))
@@ -206,8 +206,8 @@ func TestContinueAfterACrashDoesNotCrashAgain(t *testing.T) {
 	assert.FileExists(t, filepath.Join(dir, "demo.txt"))
 }
 
-// The second of two permissions is asked again, not the first one.
-func TestContinueInTheMiddle(t *testing.T) {
+// Of two permissions, the second is asked again, not the first.
+func TestContinueSecondPermission(t *testing.T) {
 	c := start(t, demoagent.Options{}, everything)
 	id := c.session(t.TempDir())
 	asked := 0
@@ -225,7 +225,7 @@ func TestContinueInTheMiddle(t *testing.T) {
 	assert.Equal(t, map[string]any{"command": "echo 2"}, c.asks()[0].ToolCall.RawInput)
 }
 
-func TestALongSessionKeepsASmallFile(t *testing.T) {
+func TestLongSessionHasASmallFile(t *testing.T) {
 	state := t.TempDir()
 	c := start(t, demoagent.Options{StateDir: state}, everything)
 	id := c.session(t.TempDir())
@@ -246,7 +246,7 @@ func TestALongSessionKeepsASmallFile(t *testing.T) {
 	assert.Equal(t, 50, prompts)
 }
 
-func TestItWorksWhereNothingCanBeWritten(t *testing.T) {
+func TestReadOnlyDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	c := start(t, demoagent.Options{StateDir: filepath.Join(file, "state")}, everything)

@@ -44,7 +44,7 @@ const (
 	colours      = "red green blue"
 )
 
-// question asks the human something that is no permission.
+// question asks the user a question that is not a permission.
 func (t *turn) question(ctx context.Context, _ argument) error {
 	var options []acp.PermissionOption
 	for colour := range strings.FieldsSeq(colours) {
@@ -66,17 +66,17 @@ func (t *turn) question(ctx context.Context, _ argument) error {
 		answer, _ = extra["response"].(string)
 	}
 	switch {
-	case answer != "": // in the human's own words
+	case answer != "": // in the user's own words
 	case resp.Outcome.Outcome != acp.Selected:
 		return errCancelled
 	default:
-		answer = resp.Outcome.OptionID // an option's name is its id
+		answer = resp.Outcome.OptionID // the name of an option is its id
 	}
 	return t.say(ctx, fmt.Sprintf("You answered: %s. ", answer))
 }
 
-// releaseWithin is how long the client may take to end and release the
-// terminal of a cancelled turn.
+// releaseWithin is how long the client may take to end and release the terminal of a cancelled
+// turn.
 const releaseWithin = 500 * time.Millisecond
 
 // A terminalHost runs programs in terminals.
@@ -87,7 +87,7 @@ type terminalHost interface {
 	release(context.Context, acp.TerminalParams) error
 }
 
-// terminalHost is the client, or the agent itself in version 2.
+// terminalHost returns the client, or in version 2 the agent itself.
 func (t *turn) terminalHost() terminalHost {
 	if t.isVersion2() {
 		return &t.terminals
@@ -95,7 +95,7 @@ func (t *turn) terminalHost() terminalHost {
 	return clientTerminals{t.conn}
 }
 
-// clientTerminals are terminals of the client.
+// clientTerminals runs programs in terminals of the client.
 type clientTerminals struct{ conn *acp.Conn }
 
 func (c clientTerminals) create(ctx context.Context, p acp.TerminalCreateParams) (acp.TerminalParams, error) {
@@ -115,7 +115,7 @@ func (c clientTerminals) release(ctx context.Context, p acp.TerminalParams) erro
 	return err
 }
 
-// terminal runs a command in a terminal of the client, or of its own in version 2.
+// terminal runs a command in a terminal of the client, or in version 2 of the agent.
 func (t *turn) terminal(ctx context.Context, _ argument) error {
 	if !t.capabilities().Terminal {
 		return t.say(ctx, "The client offers no terminal. ")
@@ -185,8 +185,7 @@ func describeExit(exit acp.ExitStatus) string {
 	return "no status"
 }
 
-// release gives the terminal back; the command of a cancelled turn is ended
-// by that.
+// release releases the terminal, which also ends the command of a cancelled turn.
 func (t *turn) release(ctx context.Context, host terminalHost, p acp.TerminalParams) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
@@ -199,7 +198,7 @@ func (t *turn) fail(context.Context, argument) error {
 
 func (t *turn) refuse(context.Context, argument) error { return errRefused }
 
-// crash ends the process: Serve returns, and the reply is never sent.
+// crash ends the process: Serve returns, and the response is never sent.
 func (t *turn) crash(context.Context, argument) error {
 	select {
 	case t.crashed <- struct{}{}:
@@ -209,7 +208,7 @@ func (t *turn) crash(context.Context, argument) error {
 	return errClosed
 }
 
-// hang waits for the end of the connection, whatever else happens.
+// hang ignores everything until the connection ends.
 func (t *turn) hang(context.Context, argument) error {
 	if t.opts.OnHang != nil {
 		t.opts.OnHang()

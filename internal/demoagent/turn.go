@@ -11,13 +11,13 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// slowPause is what the word "slow" puts between steps.
+// slowPause is the pause between steps with the word "slow".
 const slowPause = 300 * time.Millisecond
 
-// contextSize is the context window that the usage tells, in tokens.
+// contextSize is the size of the context window in the usage, in tokens.
 const contextSize = 200_000
 
-// turn is one prompt being answered. It belongs to one goroutine.
+// turn is one prompt and its answer. It must not be used concurrently.
 type turn struct {
 	*agent
 	session   *session
@@ -25,19 +25,19 @@ type turn struct {
 	cwd       string
 	number    int // in its session, from 1
 	script    script
-	part      int           // how many tool calls it has shown
+	part      int           // number of tool calls shown
 	blocks    []acp.Content // of the prompt
-	planned   bool          // the plan and the edit belong to it
+	planned   bool          // the turn has the plan and the edit
 	rec       *turnRecord   // guarded by the session's lock
 	continued bool
 	calls     int           // tool calls so far
 	said      int           // bytes
-	task      *acp.ToolCall // the background task that it has started, while that runs
+	task      *acp.ToolCall // the running background task that it has started, or nil
 }
 
 func (t *turn) mode() string { return t.session.mode() }
 
-// update tells the client of one thing. In version 2 each message has an id.
+// update sends an update to the client. In version 2 each message has an id.
 func (t *turn) update(ctx context.Context, u any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -57,8 +57,7 @@ func (t *turn) update(ctx context.Context, u any) error {
 	return nil
 }
 
-// messageID is the id of the message that a chunk belongs to. A message ends where a tool call
-// begins.
+// messageID returns the id of a chunk's message. A tool call ends a message.
 func (t *turn) messageID(c acp.MessageChunk) string {
 	if c.Kind == acp.KindUserMessageChunk {
 		return fmt.Sprintf("prompt-%d", t.number)
@@ -71,7 +70,7 @@ func (t *turn) messageID(c acp.MessageChunk) string {
 	return id
 }
 
-// textChunk is a text as a piece of a message or of a thought.
+// textChunk returns text as a piece of a message or of a thought.
 func textChunk(kind, text string) acp.MessageChunk {
 	return acp.MessageChunk{Kind: kind, Content: acp.TextContent(text)}
 }
@@ -93,7 +92,7 @@ func (t *turn) say(ctx context.Context, text string) error {
 	return nil
 }
 
-// wrote remembers what was said.
+// wrote records sent text.
 func (t *turn) wrote(text string, thought bool) {
 	t.said += len(text)
 	t.session.look(func(*record) { t.rec.addText(text, thought) })
@@ -111,8 +110,8 @@ func (t *turn) greet(ctx context.Context) error {
 
 var planEntries = []string{"Read the request", "Edit " + demoFile, "Sum up"}
 
-// plan tells the plan with the first done entries completed and the next one
-// in progress, if the turn has a plan.
+// plan sends the plan with the first done entries completed and the next one in progress, if the
+// turn has a plan.
 func (t *turn) plan(ctx context.Context, done int) error {
 	if !t.planned {
 		return nil
@@ -168,8 +167,8 @@ var (
 	errRefused   = errors.New("the turn was refused")
 )
 
-// prompt runs one turn. A second prompt of a session waits for the first one to end. In version 1
-// the answer is the end of the turn; in version 2 it says that the turn begins. It calls
+// prompt runs one turn. A second prompt of a session waits for the end of the first. In version 1
+// the response is the end of the turn; in version 2 it means that the turn begins. prompt calls
 // registered when the turn can be cancelled.
 func (a *agent) prompt(p acp.PromptRequest, registered func()) (any, error) {
 	s, err := a.open(p.SessionID)
@@ -200,7 +199,7 @@ func (a *agent) prompt(p acp.PromptRequest, registered func()) (any, error) {
 		hasBegun = true
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil { // also where the turn before has ended for the same reason
+	if ctx.Err() != nil { // also if the previous turn has ended for the same reason
 		leave()
 		return t.notBegun()
 	}
@@ -233,7 +232,7 @@ func (t *turn) notBegun() (any, error) {
 	return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 }
 
-// answer is what the turn does, to its end.
+// answer runs the turn to its end.
 func (t *turn) answer(ctx context.Context) (acp.PromptResponse, error) {
 	t.takesMessages(true)
 	ran := t.run(ctx)
@@ -250,13 +249,13 @@ func (t *turn) answer(ctx context.Context) (acp.PromptResponse, error) {
 	return resp, err
 }
 
-// running tells that the turn works, and idle how it has ended. Version 1 has no states.
+// running reports that the turn works, and idle how it has ended. Version 1 has no states.
 func (t *turn) running() {
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRunning })
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRunning })
 }
 
 func (t *turn) idle(resp acp.PromptResponse, err error) {
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) {
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) {
 		u.State, u.StopReason, u.Usage = acp.StateIdle, resp.StopReason, resp.Usage
 		if err != nil {
 			u.StopReason, u.Error = acp.StopError, wireError(err)
@@ -264,10 +263,10 @@ func (t *turn) idle(resp acp.PromptResponse, err error) {
 	})
 }
 
-// asks tells that the turn waits for the user. The function that it returns tells that it goes
-// on, unless it is to end.
+// asks reports that the turn waits for the user. goesOn reports that it works again, unless it is
+// ending.
 func (t *turn) asks(ctx context.Context) (goesOn func()) {
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRequiresAction })
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRequiresAction })
 	return func() {
 		if ctx.Err() == nil {
 			t.running()
@@ -283,7 +282,7 @@ func wireError(err error) error {
 	return acp.InternalError(err.Error())
 }
 
-// begin writes the turn down, before anything of it is seen.
+// begin records the turn before it sends any update.
 func (t *turn) begin(text string) error {
 	var err error
 	t.session.change(func(r *record) {
@@ -341,15 +340,15 @@ func (t *turn) run(ctx context.Context) error {
 		return err
 	}
 	if t.mode() == modePlan {
-		return nil // what was planned stays to be done
+		return nil // the plan stays unfinished
 	}
 	return t.plan(ctx, len(planEntries))
 }
 
-// finish tells how the turn ended, in the record and to the client.
+// finish records and reports how the turn ended.
 func (t *turn) finish(ctx context.Context, prompted int, err error) (acp.PromptResponse, error) {
 	if t.ctx.Err() != nil {
-		return acp.PromptResponse{}, errClosed // the record stays open: the turn was cut short
+		return acp.PromptResponse{}, errClosed // the record stays open: the turn was interrupted
 	}
 	var resp acp.PromptResponse
 	switch {
@@ -378,7 +377,7 @@ func (t *turn) finish(ctx context.Context, prompted int, err error) (acp.PromptR
 	if resp.StopReason == acp.StopEndTurn {
 		err = t.update(ctx, acp.UsageUpdate{Kind: acp.KindUsage, Used: int64(min(used, contextSize)), Size: contextSize})
 		if ctx.Err() != nil {
-			err = nil // a cancel that came too late
+			err = nil // the cancel came too late
 		}
 	}
 	return resp, err
@@ -394,8 +393,7 @@ func (a *agent) beginTurn() bool {
 	return !a.leaving
 }
 
-// endTurns has no turn begin any more, and waits for the end of those that
-// have.
+// endTurns refuses new turns, and waits for the end of the others.
 func (a *agent) endTurns() {
 	a.mu.Lock()
 	a.leaving = true
@@ -404,11 +402,11 @@ func (a *agent) endTurns() {
 }
 
 const (
-	// backgroundTime is how long the task of "background" takes, slowBackgroundTime that of
+	// backgroundTime is the duration of the task of "background", slowBackgroundTime that of
 	// "slow background".
 	backgroundTime     = 300 * time.Millisecond
 	slowBackgroundTime = 5 * time.Second
-	// goalTurns is how many turns "goal" begins.
+	// goalTurns is the number of turns of "goal".
 	goalTurns = 20
 )
 
@@ -433,7 +431,7 @@ func (t *turn) endTask(ctx context.Context, status string, output string) {
 	t.task.RawOutput = encode(output)
 	_ = t.end(ctx, *t.task, status)
 	t.task = nil
-	t.tellState(t.id, t.session, func(u *acp.StateUpdate) { u.Background = []any{} })
+	t.sendState(t.id, t.session, func(u *acp.StateUpdate) { u.Background = []any{} })
 }
 
 func (t *turn) backgroundTime() time.Duration {
@@ -443,8 +441,8 @@ func (t *turn) backgroundTime() time.Duration {
 	return backgroundTime
 }
 
-// goOnLater has the agent go on by itself when the prompt of the turn is answered, if the
-// prompt has asked for that.
+// goOnLater starts an agent-initiated turn after the response to the prompt, if the prompt asked
+// for one.
 func (t *turn) goOnLater() {
 	work := t.ownWork()
 	if work == nil || !t.beginTurn() {
@@ -464,7 +462,7 @@ func (t *turn) goOnLater() {
 	}()
 }
 
-// ownWork is what the agent does by itself after the turn, or nil.
+// ownWork returns the agent-initiated work after the turn, or nil.
 func (t *turn) ownWork() func(context.Context) {
 	switch {
 	case t.script.has("background"):
@@ -488,7 +486,7 @@ func (t *turn) ownWork() func(context.Context) {
 	return nil
 }
 
-// ownTurn is a turn without a prompt, and what these words ask for. The end of it is told.
+// ownTurn runs an agent-initiated turn with these keywords, and reports its end.
 func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 	select {
 	case t.session.running <- struct{}{}:
@@ -497,7 +495,7 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 		return
 	}
 	own := &turn{agent: t.agent, session: t.session, id: t.id, cwd: t.cwd, continued: true}
-	own.script, _ = parseScript(words) // they are ours
+	own.script, _ = parseScript(words) // constant words, so parsing cannot fail
 	own.planned = own.script.edits()
 	t.session.change(func(r *record) {
 		r.Count++
@@ -520,7 +518,7 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 		err = own.plan(ctx, len(planEntries))
 	}
 	if t.ctx.Err() != nil {
-		return // the record stays open: the turn was cut short
+		return // the record stays open: the turn was interrupted
 	}
 	outcome := acp.StopEndTurn
 	if err != nil {
@@ -534,7 +532,7 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 	_ = t.conn.Notify("_session/turn_ended", map[string]string{"sessionId": t.id, "stopReason": outcome})
 }
 
-// steer takes a message while a turn runs; the turn repeats it at its next step.
+// steer accepts a message while a turn runs; the turn repeats it at its next step.
 func (a *agent) steer(p acp.SteerRequest) (any, error) {
 	blocks, err := blocksOf(p.Prompt)
 	if err != nil {
@@ -553,7 +551,7 @@ func (a *agent) steer(p acp.SteerRequest) (any, error) {
 	return acp.SteerResponse{Outcome: acp.SteerInjected}, nil
 }
 
-// heed repeats what the human has said meanwhile.
+// heed repeats the user's new messages.
 func (t *turn) heed(ctx context.Context) error {
 	t.session.mu.Lock()
 	said := t.session.meanwhile
@@ -567,7 +565,7 @@ func (t *turn) heed(ctx context.Context) error {
 	return nil
 }
 
-// takesMessages notes whether the turn takes messages from now on.
+// takesMessages sets whether the turn accepts messages.
 func (t *turn) takesMessages(takes bool) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 type object = map[string]any
 
-// client2 is a client that speaks version 2 in lines. It answers questions by itself.
+// client2 is a client that speaks version 2, line by line. It answers questions itself.
 type client2 struct {
 	t    *testing.T
 	in   *io.PipeWriter
@@ -30,7 +30,7 @@ type client2 struct {
 	last int // the id of the latest request
 
 	testkit.Witness          // its lock guards the fields below
-	log             []string // what the agent has sent, each as summary makes it
+	log             []string // the agent's messages, in the form of summary
 	raw             []string
 	silent          bool // it does not answer questions
 }
@@ -117,7 +117,7 @@ func (c *client2) request(method string, params object) int {
 	return c.last
 }
 
-// call sends a request and returns the line of its answer.
+// call sends a request and returns the line of its response.
 func (c *client2) call(method string, params object) string {
 	c.t.Helper()
 	id := c.request(method, params)
@@ -125,7 +125,7 @@ func (c *client2) call(method string, params object) string {
 	return c.line(fmt.Sprintf(`"id":%d,`, id))
 }
 
-// line is the last line of the agent that has a text.
+// line returns the last line of the agent that contains a text.
 func (c *client2) line(with string) (line string) {
 	c.Lock()
 	defer c.Unlock()
@@ -151,7 +151,7 @@ func (c *client2) prompt(session, text string) int {
 	return c.request("session/prompt", object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})
 }
 
-// take notes a message, and answers a question.
+// take records a message, and answers a question.
 func (c *client2) take(line string) {
 	var m message
 	short := line
@@ -162,7 +162,7 @@ func (c *client2) take(line string) {
 	c.Note(func() {
 		c.raw = append(c.raw, line)
 		silent = c.silent
-		if n := len(c.log) - 1; n >= 0 && strings.HasPrefix(short, "text ") { // chunks of a message are one text
+		if n := len(c.log) - 1; n >= 0 && strings.HasPrefix(short, "text ") { // merge the chunks of a message
 			head, text, _ := strings.Cut(short, ": ")
 			if strings.HasPrefix(c.log[n], head+": ") {
 				c.log[n] += text
@@ -182,13 +182,13 @@ func (c *client2) take(line string) {
 	}
 }
 
-// answer answers a question of the agent, unless that has ended.
+// answer answers a question of the agent, unless the agent has ended.
 func (c *client2) answer(id json.RawMessage, result object) {
 	line, _ := json.Marshal(object{"jsonrpc": "2.0", "id": id, "result": result})
 	_, _ = c.in.Write(append(line, '\n'))
 }
 
-// summary is a message in short.
+// summary returns a short form of a message.
 func summary(m message) string {
 	switch {
 	case m.Method == "session/update":
@@ -258,13 +258,13 @@ func (u update) summary() string {
 	return u.SessionUpdate
 }
 
-// awaits waits for a message that begins like this.
+// awaits waits for a message with this beginning.
 func (c *client2) awaits(start string) {
 	c.t.Helper()
 	c.Await(c.t, func() bool { return c.has(start) > 0 }, start)
 }
 
-// has counts the messages that begin like this.
+// has counts the messages with this beginning.
 func (c *client2) has(start string) (n int) {
 	c.Lock()
 	defer c.Unlock()
@@ -288,8 +288,8 @@ func (c *client2) all() []string {
 	return append([]string(nil), c.log...)
 }
 
-// Each word shows in version 2 what it shows in version 1.
-func TestWordsInVersion2(t *testing.T) {
+// Each keyword has the same effect in version 2 as in version 1.
+func TestKeywordsInVersion2(t *testing.T) {
 	type words = map[string]string
 	const hello = "text message-1-0: Hello from the demo agent. You asked: "
 	all := words{
@@ -350,7 +350,7 @@ func TestWordsInVersion2(t *testing.T) {
 	}
 }
 
-// A client gets the version that it asks for, up to the newest one that the agent is to speak.
+// A client gets the version that it requests, up to the newest one of the options.
 func TestVersionsAreNegotiated(t *testing.T) {
 	for _, c := range []struct{ asked, most, want int }{{1, 0, 1}, {2, 0, 2}, {3, 0, 2}, {2, 1, 1}, {2, 2, 2}} {
 		client := start2(t, demoagent.Options{Protocol: c.most}, c.asked)
@@ -432,7 +432,7 @@ func TestDiffsInVersion2(t *testing.T) {
 	assert.Equal(t, "git_patch", diff.Patch.Format)
 }
 
-// A session is resumed with what was said, if the client asks for that, and with its state.
+// A session is resumed with its state and, if the client requests it, with its history.
 func TestResumeInVersion2(t *testing.T) {
 	opts := demoagent.Options{StateDir: t.TempDir()}
 	dir := t.TempDir()
@@ -460,7 +460,7 @@ func TestResumeInVersion2(t *testing.T) {
 	assert.Contains(t, c.call("session/load", object{"sessionId": s, "cwd": dir}), "-32601", "a method of version 1")
 }
 
-// A message keeps its id in a replay, also where older turns are forgotten.
+// A message keeps its id in a replay, even if older turns were dropped.
 func TestReplayOfALongSessionInVersion2(t *testing.T) {
 	c := start2(t, demoagent.Options{}, 2)
 	dir := t.TempDir()
@@ -474,7 +474,7 @@ func TestReplayOfALongSessionInVersion2(t *testing.T) {
 	assert.Equal(t, `user prompt-3 [{"type":"text","text":"quiet 3"}]`, c.all()[0])
 }
 
-// A cancel ends the turn that runs, and refuses the prompts that wait.
+// A cancel ends the running turn, and refuses the waiting prompts.
 func TestCancelInVersion2(t *testing.T) {
 	c := start2(t, demoagent.Options{}, 2)
 	s := c.session(t.TempDir())
@@ -510,11 +510,11 @@ func TestPromptsQueueInVersion2(t *testing.T) {
 	assert.Equal(t, strings.Fields(strings.Repeat("user running idle ", 3)), states)
 }
 
-// A session is closed when its work has ended.
+// Closing a session waits for the end of its work.
 func TestCloseInVersion2(t *testing.T) {
 	c := start2(t, demoagent.Options{}, 2)
 	c.silent = true
-	for range 30 { // either could come first
+	for range 30 { // the order varies
 		s := c.session(t.TempDir())
 		c.prompt(s, "please")
 		c.awaits("permission ")
@@ -525,7 +525,7 @@ func TestCloseInVersion2(t *testing.T) {
 	}
 }
 
-// A message reaches the turn that runs.
+// A steered message reaches the running turn.
 func TestSteeringInVersion2(t *testing.T) {
 	c := start2(t, demoagent.Options{}, 2)
 	s := c.session(t.TempDir())
@@ -544,7 +544,7 @@ func TestSteeringInVersion2(t *testing.T) {
 	assert.Equal(t, 1, c.has("text message-1-1: You said meanwhile: hurry "))
 }
 
-// Bytes that are no UTF-8, and long lines, reach a client of version 2 too.
+// Invalid UTF-8 and long lines reach a client of version 2, too.
 func TestOddLinesInVersion2(t *testing.T) {
 	c := start2(t, demoagent.Options{}, 2)
 	s := c.session(t.TempDir())

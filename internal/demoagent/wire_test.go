@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/demoagent"
 )
 
-// wire is a client that writes bytes, for what the SDK's client cannot do.
+// wire is a client that writes bytes, for tests that the SDK's client cannot do.
 type wire struct {
 	t    *testing.T
 	in   *io.PipeWriter
@@ -39,7 +39,7 @@ func (c *wire) send(lines string) {
 	require.NoError(c.t, err)
 }
 
-// reply is the line that answers a request; others are passed over.
+// reply returns the line that answers a request, and skips other lines.
 func (c *wire) reply(id int) string {
 	for {
 		line, err := c.out.ReadString('\n')

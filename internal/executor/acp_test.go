@@ -24,8 +24,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Figures that an agent makes up fail no turn that has ended.
-func TestFiguresThatMakeNoSenseAreIgnored(t *testing.T) {
+// Invalid usage figures of an agent do not fail a completed turn.
+func TestInvalidUsageIsIgnored(t *testing.T) {
 	for usage, want := range map[string]*catalog.TokenUsage{
 		`{"inputTokens":7,"outputTokens":1e300,"cachedReadTokens":-3}`:                       {InputTokens: 7},
 		`{"inputTokens":7.5,"outputTokens":"5","cachedReadTokens":[],"cachedWriteTokens":8}`: {CacheWriteTokens: 8},
@@ -46,7 +46,7 @@ func TestFiguresThatMakeNoSenseAreIgnored(t *testing.T) {
 	}
 }
 
-func TestATurnWithPermissionAndDiff(t *testing.T) {
+func TestTurnWithPermissionAndDiff(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "edit")
@@ -85,7 +85,7 @@ func TestATurnWithPermissionAndDiff(t *testing.T) {
 	assert.Contains(t, h.text(), `"duet":{"updatedInput":{"a":1}}`)
 }
 
-func TestAnAgentThatHeedsAChangedInputSaysSo(t *testing.T) {
+func TestChangedInputIsSentIfTheAgentSupportsIt(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "heeding", "edit")).Status)
@@ -93,9 +93,9 @@ func TestAnAgentThatHeedsAChangedInputSaysSo(t *testing.T) {
 	assert.False(t, h.asked[0].InputFixed)
 }
 
-// What an agent has us do without asking is held against the policy.
-func TestWhatThePolicyDeniesIsNotDone(t *testing.T) {
-	p := prompt(t, "plain", "unasked") // first: its directory outlives what runs in it
+// The policy also applies to what an agent does without asking.
+func TestPolicyDenialsApplyWithoutAsking(t *testing.T) {
+	p := prompt(t, "plain", "unasked") // first: its directory must outlive the programs in it
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
@@ -144,7 +144,7 @@ func TestWhatThePolicyDeniesIsNotDone(t *testing.T) {
 	assert.FileExists(t, filepath.Join(p.CWD, "new.txt"))
 }
 
-func TestAQuestionWithoutAnAnswerIsNotAsked(t *testing.T) {
+func TestQuestionWithoutOptionsIsNotAsked(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "mute")).Status)
@@ -153,10 +153,9 @@ func TestAQuestionWithoutAnAnswerIsNotAsked(t *testing.T) {
 	assert.Contains(t, h.text(), "cancelled")
 }
 
-// What the hub cannot be asked is not done, and the agent is told of no denial,
-// to which it would keep when it is resumed; and what the hub does not take is
-// missing.
-func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
+// If the hub cannot be asked, the action does not happen. The agent gets no denial, because it
+// would remember one when it is resumed. A report that the hub refuses is missing.
+func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "edit")
@@ -194,7 +193,7 @@ func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "the next one is another")
 }
 
-func TestADeniedTool(t *testing.T) {
+func TestDeniedTool(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
@@ -207,7 +206,7 @@ func TestADeniedTool(t *testing.T) {
 	assert.Empty(t, h.data("file_change"))
 }
 
-func TestAQuestion(t *testing.T) {
+func TestQuestion(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
@@ -219,7 +218,7 @@ func TestAQuestion(t *testing.T) {
 	assert.Contains(t, h.text(), `"optionId":"red"`)
 }
 
-func TestWhatAgentsGetWrong(t *testing.T) {
+func TestProtocolErrorsOfAgents(t *testing.T) {
 	for _, c := range []struct {
 		word  string
 		check func(t *testing.T, h *hub)
@@ -283,7 +282,7 @@ func TestRequestsOfAnAgentAreBounded(t *testing.T) {
 	assert.Equal(t, "refused 6", h.text(), "of 1,030 where 1,024 may be open")
 }
 
-func TestWhatADeadAgentLeavesIsEnded(t *testing.T) {
+func TestProcessesOfADeadAgentAreKilled(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	assert.Equal(t, task.CodeExited, execute(t, x, prompt(t, "plain", "litter")).Error.Code)
@@ -298,7 +297,7 @@ func requireGone(t *testing.T, pid string) {
 	testkit.AwaitExit(t, n)
 }
 
-func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
+func TestResponseRightBeforeExitCounts(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "last")
@@ -309,21 +308,21 @@ func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
 	}
 }
 
-// codex does not use the key that it has before it is told to.
-func TestAnAgentThatHasItsKeyIsToldToUseIt(t *testing.T) {
+// codex uses its key only after authenticate.
+func TestAuthenticateWithKey(t *testing.T) {
 	h := newHub()
 	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "keyed", "echo"))
 	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
 }
 
 // A session that failed and is active again has not failed.
-func TestARecoveredSessionCompletes(t *testing.T) {
+func TestRecoveredSessionCompletes(t *testing.T) {
 	h := newHub()
 	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "plain", "recover"))
 	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
 }
 
-func TestHowAgentsFail(t *testing.T) {
+func TestAgentFailures(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, word, code string
 		says                   []string
@@ -355,11 +354,11 @@ func TestHowAgentsFail(t *testing.T) {
 	}
 }
 
-// Agents say nothing of servers that do not start.
-func TestServersThatWillNotBeThereAreReported(t *testing.T) {
+// Agents do not report servers that fail to start.
+func TestUnavailableMCPServersAreReported(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
-	p := prompt(t, "forgetful", "echo") // so it is told of them twice
+	p := prompt(t, "forgetful", "echo") // so the agent gets them twice
 	program := filepath.Join(p.CWD, "server")
 	testkit.Program(t, program, "#!/bin/sh\n")
 	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
@@ -385,7 +384,7 @@ func TestServersThatWillNotBeThereAreReported(t *testing.T) {
 	}, said)
 }
 
-func TestAProgramThatIsNotThere(t *testing.T) {
+func TestMissingProgram(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "echo")
@@ -440,7 +439,7 @@ func TestStopping(t *testing.T) {
 			assert.Equal(t, catalog.StatusCancelled, result.Status)
 			assert.Nil(t, result.Error)
 			if word != "hang" {
-				requireNobody(t, h)
+				requireNoProcess(t, h)
 				requireGone(t, h.text())
 			}
 		})

@@ -12,9 +12,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// An agent whose command runs on after its turn is not released, unless it has to be: then the
-// hub is told that it has ended.
-func TestAnAgentThatRunsACommandInTheBackground(t *testing.T) {
+// An agent whose command runs on after its turn is only released with Force. The hub then learns
+// that the command has ended.
+func TestBackgroundCommandKeepsAgent(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "runs")

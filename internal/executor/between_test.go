@@ -19,8 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// toldBetween is what all reports between turns come to.
-func (h *hub) toldBetween() (now catalog.Session) {
+// settingsBetween returns the settings after all reports between turns.
+func (h *hub) settingsBetween() (now catalog.Session) {
 	h.Lock()
 	defer h.Unlock()
 	for _, p := range h.between {
@@ -32,37 +32,37 @@ func (h *hub) toldBetween() (now catalog.Session) {
 	return now
 }
 
-// titled reports whether that was told as the title of the agent's session.
+// titled reports whether the session had that title.
 func (h *hub) titled(title string) bool {
 	h.Lock()
 	defer h.Unlock()
 	return slices.Contains(h.titles, title)
 }
 
-// What an agent tells after its turn is reported while no prompt runs.
-func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
+// Updates after a turn are reported while no prompt runs.
+func TestReportsBetweenTurns(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "choosy", "later 1 gate")
 	gate := filepath.Join(p.CWD, "gate")
 	require.NoError(t, syscall.Mkfifo(gate, 0o600))
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
-	assert.Empty(t, h.toldBetween())
+	assert.Empty(t, h.settingsBetween())
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // the turn is over, and the agent waits for this
 	require.NoError(t, err)
 	defer open.Close()
-	h.Await(t, func() bool { return h.toldBetween().Mode != nil }, "the agent's mode")
+	h.Await(t, func() bool { return h.settingsBetween().Mode != nil }, "the agent's mode")
 	assert.Equal(t, catalog.Session{
 		Mode:     &catalog.Selection{Current: "code", Choices: now(t, h).Mode.Choices},
 		Commands: []domain.AgentCommand{{Name: "late"}}, Info: &domain.SessionInfo{Title: "000001"},
-	}, h.toldBetween())
+	}, h.settingsBetween())
 	for _, p := range h.between {
 		assert.Equal(t, []string{"s", "task-1"}, []string{p.SessionID, p.TaskID})
 	}
 }
 
-// Nobody comes back to a conversation without a name, so nothing of it is told.
-func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
+// A conversation without an id ends with its prompt, so nothing is reported of it.
+func TestNoReportsWithoutAConversation(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "choosy", "later 1000")
@@ -72,9 +72,9 @@ func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
 	assert.Empty(t, h.between)
 }
 
-// The executor reports the title that an agent often changes twice a second, and the last one
-// in any case. Its package acp tests the pace.
-func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
+// The executor reports an agent's frequent title changes twice a second, and the last one in any
+// case. Package acp tests the interval.
+func TestFrequentTitlesAreLimited(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	execute(t, x, prompt(t, "choosy", "later 5000"))
@@ -84,13 +84,13 @@ func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
 	assert.Less(t, len(h.between), 100, "a hundred reports would take 50 s")
 }
 
-// What is told between two turns, and in the next one, comes in its order.
-func TestTheNextTurnComesAfterWhatWasToldBefore(t *testing.T) {
+// Reports between two turns come before those of the next turn.
+func TestNextTurnFollowsEarlierReports(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	for i := range 20 {
 		p := prompt(t, "choosy", "later 50")
-		p.CWD, p.Launch.Root = "/", "/" // the same agent
+		p.CWD, p.Launch.Root = "/", "/" // so that the agent is the same
 		p.TaskID = "task-" + strings.Repeat("i", i+1)
 		require.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
 	}

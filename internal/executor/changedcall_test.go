@@ -18,9 +18,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// A permission is asked again when the agent changes the tool call before the answer
-// reaches it, also if the answer was on its way. A denial stands.
-func TestAChangedToolCallIsAskedAgain(t *testing.T) {
+// The hub is asked again when the agent changes the tool call before the answer reaches it, even
+// if the answer is already on its way. A denial stands.
+func TestChangedToolCallIsAskedAgain(t *testing.T) {
 	const update = `changing {"sessionUpdate":"tool_call_update","toolCallId":"c1",`
 	for name, c := range map[string]struct {
 		update string
@@ -72,13 +72,13 @@ func TestAChangedToolCallIsAskedAgain(t *testing.T) {
 	}
 }
 
-// latest is the request with the highest revision.
+// latest returns the request with the highest revision.
 func (h *hub) latest() catalog.RequestPermissionParams {
 	return slices.MaxFunc(h.asked, func(a, b catalog.RequestPermissionParams) int { return a.Revision - b.Revision })
 }
 
-// The hub is asked again at once, and the earlier request is answered by the hub.
-func TestAnOpenQuestionFollowsItsToolCall(t *testing.T) {
+// The hub is asked again at once, and it closes the earlier request itself.
+func TestOpenQuestionFollowsItsToolCall(t *testing.T) {
 	h := newHub()
 	again := make(chan struct{})
 	p := prompt(t, "plain", `changing {"sessionUpdate":"tool_call_update","toolCallId":"c1","kind":"switch_mode","rawInput":{"plan":"1. all"}}`)
@@ -99,8 +99,8 @@ func TestAnOpenQuestionFollowsItsToolCall(t *testing.T) {
 	assert.Contains(t, h.text(), `"optionId":"y"`)
 }
 
-// An agent that changes its call without end has two requests open at most.
-func TestARestlessAgentHasFewRequestsOpen(t *testing.T) {
+// An agent that changes its call without end has at most two requests open.
+func TestOpenRequestsPerCallAreLimited(t *testing.T) {
 	h := newHub()
 	var updates, open atomic.Int64
 	updated := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A choosyAgent is an agent that has modes, models, options and commands of its
-// own. Its kind says how it tells them:
+// A choosyAgent is an agent with its own modes, models, options and commands. Its kind selects
+// how it reports them:
 //
 //	choosy         modes as modes; the model as an option, in groups
 //	choosy-older   modes and models as such, no options
@@ -61,7 +61,7 @@ func (c *choosyAgent) options() []any {
 	return list
 }
 
-// serve answers what has to do with settings, and opens sessions.
+// serve handles requests about settings, and opens sessions.
 func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 	switch m.Method {
 	case "initialize":
@@ -105,7 +105,7 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 			if c.model = fmt.Sprint(m.Params.Value); c.model == "alias" {
 				c.model = "big"
 			}
-			c.thought = "low" // which depends on it
+			c.thought = "low" // depends on the model
 		case "thought":
 			c.thought = fmt.Sprint(m.Params.Value)
 		case "mode":
@@ -124,10 +124,10 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 			a.update(object{"sessionUpdate": "config_option_update", "configOptions": c.options()})
 			a.update(object{"sessionUpdate": "session_info_update", "title": "A title", "updatedAt": "2026-11-22T10:00:00Z"})
 			a.update(object{"sessionUpdate": "session_info_update", "updatedAt": nil, "future": 1})
-		case "later": // it says more than its answer, one title after the other
+		case "later": // it sends one title after the other after its answer
 			a.reply(m.ID, object{"stopReason": "end_turn"})
 			most, _ := strconv.Atoi(words[1])
-			if len(words) > 2 { // when somebody has opened that pipe
+			if len(words) > 2 { // when the test has opened that pipe
 				gate, _ := os.Open(filepath.Join(a.cwd, words[2]))
 				defer gate.Close()
 			}
@@ -138,7 +138,7 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 			}
 			a.update(object{"sessionUpdate": "current_mode_update", "currentModeId": "code"})
 			return true
-		case "listen": // until it is cancelled it takes settings
+		case "listen": // it accepts settings until it is cancelled
 			a.text("listening")
 			for {
 				n := a.read()

@@ -17,19 +17,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// The driver of programs that speak no protocol: it starts one for each prompt, and its output is
-// the answer.
+// The driver of programs without a protocol: it starts one program per prompt, and the program's
+// output is the answer.
 
-// maxArgument is the longest prompt that goes in an argument, in bytes: the
-// system takes no more than 128 KiB in one.
+// maxArgument is the longest prompt that is passed as an argument, in bytes: Linux limits an
+// argument to 128 KiB.
 const maxArgument = 100 << 10
 
 const promptMark = "{prompt}"
 
-// A commandDriver runs prompts with programs. It keeps nothing between them.
+// A commandDriver runs prompts with programs. It keeps no state between prompts.
 type commandDriver struct{ processes *process.Runner }
 
-// newCommandDriver makes a Driver whose programs belong to processes.
+// newCommandDriver makes a commandDriver whose programs belong to processes.
 func newCommandDriver(processes *process.Runner) *commandDriver { return &commandDriver{processes} }
 
 // Run runs a task to its end. The program's goroutines end with it.
@@ -61,7 +61,7 @@ func (d *commandDriver) Run(t *task.Task) (stopReason string, failed *task.Failu
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	if stdin {
-		beside.Go(func() { // a program that does not read is none the worse
+		beside.Go(func() { // concurrently, because the program need not read its input
 			proc.Write([]byte(prompt))
 			proc.CloseInput()
 		})
@@ -84,7 +84,7 @@ func (d *commandDriver) Run(t *task.Task) (stopReason string, failed *task.Failu
 	return "", &task.Failure{Code: task.CodeExited, Message: t.Launch.Name + " " + proc.ExitText()}
 }
 
-// settingsOf is what a program was to be set to, in words.
+// settingsOf describes the requested settings, which a program cannot apply.
 func settingsOf(c catalog.GetExecutionContextResult) string {
 	var list []string
 	if c.ModelConfig != nil && c.ModelConfig.Model != "" {
@@ -96,8 +96,8 @@ func settingsOf(c catalog.GetExecutionContextResult) string {
 	return strings.Join(list, " and ")
 }
 
-// withLinks is a prompt and where the files are that go with it: a program gets
-// nothing else than text.
+// withLinks returns a prompt followed by the places of its attached files, because a program
+// accepts text only.
 func withLinks(agent string, p catalog.ExecutePromptParams) (string, *task.Failure) {
 	text := p.Prompt
 	for _, b := range p.Content {
@@ -113,14 +113,14 @@ func withLinks(agent string, p catalog.ExecutePromptParams) (string, *task.Failu
 	return text, nil
 }
 
-// commandLine is the program and its arguments with the prompt in its place,
-// or without it, if it is to go to stdin.
+// commandLine returns the program and its arguments with the prompt in its place. stdin means
+// that the prompt goes to stdin and the arguments lack it.
 func commandLine(l *catalog.AgentLaunch, prompt string) (argv []string, stdin bool) {
 	marked := false
 	for _, arg := range l.Command {
 		marked = marked || strings.Contains(arg, promptMark)
 	}
-	// A NUL cannot stand in an argument.
+	// An argument cannot contain a NUL.
 	stdin = l.Prompt == "stdin" || len(prompt) > maxArgument || strings.ContainsRune(prompt, 0)
 	for _, arg := range l.Command {
 		switch {
@@ -137,10 +137,9 @@ func commandLine(l *catalog.AgentLaunch, prompt string) (argv []string, stdin bo
 	return argv, stdin
 }
 
-// noOption is an argument made of what is configured and a prompt. A prompt is
-// never to be taken for an option of the program, so a space comes before one
-// that begins like one: it means the same to an agent, and options do not
-// begin so.
+// noOption returns an argument that contains a prompt. It puts a space before a prompt that
+// starts with a dash, so that the program cannot take the prompt for an option. The space changes
+// nothing for an agent.
 func noOption(configured, arg string) string {
 	if strings.HasPrefix(arg, "-") && !strings.HasPrefix(configured, "-") {
 		return " " + arg
@@ -150,41 +149,41 @@ func noOption(configured, arg string) string {
 
 // Commands of the configuration: builds, gates and other user commands.
 //
-// A [commands] owns the commands of an executor. What one prints goes to a [commandReporter], in
-// order, and while that takes its time the command is not read.
+// A [commands] owns the commands of an executor. It passes their output to a [commandReporter],
+// in order. It does not read a command's output while a report waits.
 
-// errCommandsClosed is what Run returns after Close.
+// errCommandsClosed is the error of Run after Close.
 var errCommandsClosed = errors.New("the commands have been ended")
 
-// A commandReporter is told of commands.
+// A commandReporter receives the start and the output of commands.
 type commandReporter interface {
 	CommandStarted(context.Context, catalog.CommandStartedParams) error
-	// CommandOutput returns when the output has been taken.
+	// CommandOutput returns when the hub has taken the output.
 	CommandOutput(context.Context, catalog.CommandOutputParams) error
 }
 
-// A commands owns commands. Its methods may be called from any goroutine. It has to be
-// closed.
+// A commands owns commands. Its methods may be called from any goroutine. The caller must close
+// it.
 type commands struct {
-	ctx       context.Context // reports are given up when it ends
+	ctx       context.Context // reports are abandoned when it ends
 	processes *process.Runner
 	subreaper []string
 	reporter  commandReporter
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
-	running map[string]context.CancelFunc // by id; begins to end the command
+	running map[string]context.CancelFunc // by id; the function starts to end the command
 	work    sync.WaitGroup
 }
 
-// newCommands makes a Set without commands. Reports wait as long as ctx lasts. The subreaper is
-// that of a [process.Spec].
+// newCommands makes a commands without any command. Its reports are retried until ctx ends.
+// subreaper is the one of a [process.Spec].
 func newCommands(ctx context.Context, processes *process.Runner, subreaper []string, reporter commandReporter) *commands {
 	return &commands{ctx: ctx, processes: processes, subreaper: subreaper, reporter: reporter, running: make(map[string]context.CancelFunc)}
 }
 
-// Run runs a command to its end, or that of ctx, and returns when nothing that it has started
-// is left and its output has been reported. The error is ErrClosed.
+// Run runs a command until it ends or ctx does. It returns when all processes of the command have
+// ended and the output was reported. The error is errCommandsClosed.
 func (s *commands) Run(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -207,7 +206,7 @@ func (s *commands) Run(ctx context.Context, p catalog.RunCommandParams) (catalog
 	_ = s.reporter.CommandStarted(s.ctx, catalog.CommandStartedParams{CommandID: p.CommandID, PID: proc.PID})
 	taken := true
 	proc.ReadOutput(s.ctx, func(b []byte) {
-		if taken { // else nobody is there any more, and it is only read to its end
+		if taken { // else no client is left, and the output is only drained
 			report := catalog.CommandOutputParams{CommandID: p.CommandID}
 			report.Data, report.Encoding = catalog.EncodeBytes(b)
 			taken = s.reporter.CommandOutput(s.ctx, report) == nil
@@ -233,7 +232,7 @@ func (s *commands) start(p catalog.RunCommandParams) (*process.Process, error) {
 	return s.processes.Start(process.Spec{Path: path, Argv: p.Command, CWD: p.CWD, Env: env, Merge: true, Mark: p.Mark, Subreaper: s.subreaper})
 }
 
-// Stop begins to end a command, and reports whether it runs.
+// Stop starts to end a command, and reports whether the command runs.
 func (s *commands) Stop(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +243,7 @@ func (s *commands) Stop(id string) bool {
 	return ok
 }
 
-// Close begins to end every command; Wait waits for that.
+// Close starts to end every command; Wait waits for the end.
 func (s *commands) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,8 +274,8 @@ func (s *commands) end(id string) {
 	s.work.Done()
 }
 
-// reason is why a program was not started, in words and without its path, which whoever
-// asked for it knows.
+// reason explains why a program was not started. It leaves the path out, because the caller knows
+// it.
 func reason(err error) string {
 	var about *fs.PathError
 	switch {

@@ -114,6 +114,6 @@ func TestCommands(t *testing.T) {
 			x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 		}()
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, command(t, "hang", "x")).Status)
-		requireNobody(t, h)
+		requireNoProcess(t, h)
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
+func TestPromptContentFollowsCapabilities(t *testing.T) {
 	text := "hello"
 	image := catalog.ContentBlock{Type: "image", MIMEType: "image/png", Data: "AAEC", URI: "file:///a.png"}
 	audio := catalog.ContentBlock{Type: "audio", MIMEType: "audio/wav", Data: "AAEC"}
@@ -45,7 +45,7 @@ func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
 		result := execute(t, newExecutor(t, h, executor.Options{}), p)
 		if c.refused != "" {
 			assert.Equal(t, &catalog.ExecutionError{Code: task.CodeContent, Message: c.refused}, result.Error)
-			assert.Equal(t, &domain.PromptTakes{Image: c.kind == "sighted", Audio: c.kind == "sighted", Resource: c.kind == "sighted"}, told(t, h)[0].Takes, "it is known now")
+			assert.Equal(t, &domain.PromptTakes{Image: c.kind == "sighted", Audio: c.kind == "sighted", Resource: c.kind == "sighted"}, settingsReports(t, h)[0].Takes, "it is known now")
 			continue
 		}
 		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
@@ -53,9 +53,9 @@ func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
+func TestContentOtherThanTextIsReported(t *testing.T) {
 	chunk := func(content string) string {
-		return telling(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":` + content + `}`)
+		return updating(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":` + content + `}`)
 	}
 	h := asksFor(t,
 		chunk(`{"type":"text","text":"Look: "}`),
@@ -64,13 +64,13 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 		chunk(`{"type":"resource_link","uri":"file:///a","name":"a"}`),
 		chunk(`{"type":"hologram","data":"x"}`),
 		chunk(`{"type":"image","data":7}`),
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"read","title":"Read"}`),
-		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","rawOutput":{"base64":"AAEC"},"content":[{"type":"content","content":{"type":"image","mimeType":"image/png","data":"AAEC"}},{"type":"content","content":{"type":"hologram"}}]}`),
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"execute","title":"make","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
-		telling(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
-		telling(`{"sessionUpdate":"agent_message_chunk","messageId":"s","content":{"type":"text","text":"ok"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
-		telling(`{"sessionUpdate":"agent_message_chunk","messageId":"s","content":{"type":"image","mimeType":"image/png","data":"AQID"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
-		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"completed","content":[{"type":"content","content":{"type":"text","text":"\u001b[32mPASS\u001b[0m"}}]}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"read","title":"Read"}`),
+		updating(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","rawOutput":{"base64":"AAEC"},"content":[{"type":"content","content":{"type":"image","mimeType":"image/png","data":"AAEC"}},{"type":"content","content":{"type":"hologram"}}]}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"execute","title":"make","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		updating(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		updating(`{"sessionUpdate":"agent_message_chunk","messageId":"s","content":{"type":"text","text":"ok"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		updating(`{"sessionUpdate":"agent_message_chunk","messageId":"s","content":{"type":"image","mimeType":"image/png","data":"AQID"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		updating(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"completed","content":[{"type":"content","content":{"type":"text","text":"\u001b[32mPASS\u001b[0m"}}]}`),
 	)
 	assert.Equal(t, []string{
 		`{"content":{"type":"image","mimeType":"image/png","data":"AAEC"}}`,
@@ -88,13 +88,13 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 	assert.Contains(t, results[1], `\u001b[32mPASS`, "what steers a terminal is kept: views decide")
 }
 
-func TestOpencodesTodosAreAPlan(t *testing.T) {
+func TestOpencodeTodosAreAPlan(t *testing.T) {
 	h := asksFor(t,
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"todowrite","rawInput":{}}`),
-		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"in_progress","title":"todowrite","rawInput":{"todos":[{"content":"Look","status":"in_progress","priority":"high","id":"1"}]}}`),
-		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","title":"0 todos","rawInput":{"todos":[{"content":"Look","status":"completed","priority":"high"}]}}`),
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"other","title":"todowrite","rawInput":{"todos":"none"}}`),
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"3","kind":"other","title":"other","rawInput":{"todos":[{"content":"x"}]}}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"todowrite","rawInput":{}}`),
+		updating(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"in_progress","title":"todowrite","rawInput":{"todos":[{"content":"Look","status":"in_progress","priority":"high","id":"1"}]}}`),
+		updating(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","title":"0 todos","rawInput":{"todos":[{"content":"Look","status":"completed","priority":"high"}]}}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"other","title":"todowrite","rawInput":{"todos":"none"}}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"3","kind":"other","title":"other","rawInput":{"todos":[{"content":"x"}]}}`),
 	)
 	assert.Equal(t, []string{
 		`{"entries":[{"content":"Look","priority":"high","status":"in_progress"}]}`,

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-func TestAnAgentHasAFormFilledIn(t *testing.T) {
+func TestElicitationForm(t *testing.T) {
 	for want, answer := range map[string]catalog.RequestPermissionResult{
 		`answer {"action":"accept","content":{"port":80}}`: {Approved: true, Content: json.RawMessage(`{"port":80}`), ApprovalID: "a1"},
 		`answer {"action":"decline"}`:                      {Reason: "user_denied"},
@@ -41,7 +41,7 @@ func TestAnAgentHasAFormFilledIn(t *testing.T) {
 	}
 }
 
-func TestAnAgentHasAnAddressOpened(t *testing.T) {
+func TestElicitationURL(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
@@ -53,9 +53,9 @@ func TestAnAgentHasAnAddressOpened(t *testing.T) {
 	assert.Equal(t, []string{`{"approval_id":"a1"}`}, h.data("elicitation_done"))
 }
 
-// An agent whose turn is to end is told so before it is told that nobody answers what it
-// has asked: else it goes on without that.
-func TestATurnIsCancelledBeforeItsQuestionIs(t *testing.T) {
+// A cancelled turn reaches the agent before the missing answer to its question: otherwise the
+// agent would go on without the answer.
+func TestTurnIsCancelledBeforeItsQuestion(t *testing.T) {
 	for name, decide := range map[string]func(context.Context) (catalog.RequestPermissionResult, error){
 		"the executor is told first": func(ctx context.Context) (catalog.RequestPermissionResult, error) {
 			<-ctx.Done()
@@ -81,9 +81,9 @@ func TestATurnIsCancelledBeforeItsQuestionIs(t *testing.T) {
 	}
 }
 
-// Somebody has opened the address without answering, and the agent says that all
-// is done: nobody is asked any more.
-func TestAnAddressThatIsDoneNeedsNoAnswer(t *testing.T) {
+// The agent reports that the task at an address is done, although the user has not answered: the
+// question is closed.
+func TestCompletedURLClosesItsQuestion(t *testing.T) {
 	p := prompt(t, "plain", "linkdone")
 	asked := filepath.Join(p.CWD, "asked")
 	require.NoError(t, unix.Mkfifo(asked, 0o600))
@@ -98,7 +98,7 @@ func TestAnAddressThatIsDoneNeedsNoAnswer(t *testing.T) {
 	assert.Equal(t, `answer {"action":"accept"}`, h.text())
 }
 
-func TestWhatNobodyCanFillInIsRefused(t *testing.T) {
+func TestInvalidElicitationsAreRefused(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	execute(t, x, prompt(t, "plain", "voice"))

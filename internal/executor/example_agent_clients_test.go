@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// The SDK's own example is an agent that somebody else wrote.
-func TestTheExampleAgent(t *testing.T) {
+// The SDK's own example is a third-party agent.
+func TestSDKExampleAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a turn of it takes 5 s")
 	}

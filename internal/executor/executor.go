@@ -20,20 +20,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// stopKept is how long a stop waits for its task, which is on its way: far longer
-// than a hub waits before it kills the executor.
+// stopKept is how long a stop waits for a task that has not arrived yet. It is far longer than a
+// hub waits before it kills the executor.
 const stopKept = time.Minute
 
-// A driver runs a task to its end, in its own way of speaking with an agent.
+// A driver runs a task to its end, with the agent protocol that it implements.
 type driver interface {
 	Run(*task.Task) (stopReason string, failed *task.Failure)
 }
 
-// An Executor implements catalog.Executor. Its methods may be called from any
-// goroutine. It has to be closed.
+// An Executor implements catalog.Executor. Its methods may be called from any goroutine. The
+// caller must close it.
 //
-// It owns the tasks; the agents belong to the drivers, terminals to a
-// terminal.Set, commands of the configuration to a usercommand.Set, and the
+// It owns the tasks. The drivers own the agents, [Terminals] the terminals, commands the commands
+// of the configuration, and a process.Runner the processes of all.
 // processes of all to a process.Runner.
 type Executor struct {
 	daemon catalog.Daemon
@@ -44,22 +44,22 @@ type Executor struct {
 	terminals *Terminals
 	commands  *commands
 	agents    *acp.Driver
-	drivers   map[string]driver // by the name that a launch gives
+	drivers   map[string]driver // by the driver name in a launch
 
-	ctx    context.Context // ends with Close: reports are given up
+	ctx    context.Context // ends with Close: reports are abandoned
 	cancel context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
 	closing bool       // no new prompts or terminals
 	tasks   map[string]*task.Task
-	stopped map[string]time.Time // when it was said of tasks that had not come
-	idle    chan struct{}        // closed when tasks is empty; nil if nobody waits
+	stopped map[string]time.Time // when a stop arrived, for tasks that have not
+	idle    chan struct{}        // closed when tasks is empty; nil if no goroutine waits
 	work    sync.WaitGroup
 }
 
 var _ catalog.Executor = (*Executor)(nil)
 
-// New makes an Executor that asks and tells daemon.
+// New makes an Executor that calls daemon.
 func New(daemon catalog.Daemon, opts Options) *Executor {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -77,8 +77,8 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	return x
 }
 
-// ExecutePrompt implements catalog.Executor. The end of ctx is the same as
-// StopTask. TimeoutMS is not looked at: the hub keeps the clock.
+// ExecutePrompt implements catalog.Executor. The end of ctx is the same as StopTask. TimeoutMS is
+// ignored: the hub enforces it.
 func (x *Executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
 	if p.Launch == nil || len(p.Launch.Command) == 0 || p.Launch.Command[0] == "" {
 		return catalog.ExecutePromptResult{}, server.InvalidParam(server.ParamError{
@@ -101,10 +101,10 @@ func (x *Executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptPar
 	return result, nil
 }
 
-// run gives a task to its driver.
+// run passes a task to its driver.
 func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
 	ctx := t.Context()
-	if t.Params.Unprompted { // its agent is at work, also where the task is to be stopped
+	if t.Params.Unprompted { // its agent already works, even if the task is to be stopped
 		ctx = x.ctx
 	}
 	conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
@@ -119,7 +119,7 @@ func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
 	return d.Run(t)
 }
 
-// begin notes a task, which must be the only one of its name.
+// begin registers a task, whose id must be unique.
 func (x *Executor) begin(t *task.Task) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -158,9 +158,9 @@ func errClosing() error {
 	}{"shutting_down"})
 }
 
-// StopTask implements catalog.Executor. It may come before the task's prompt, which
-// is sent at the same time: it is remembered, and the task ends as it begins. A task
-// that has ended cannot be told from that, so every task that is named is stopped.
+// StopTask implements catalog.Executor. It may arrive before its task, which is sent at the same
+// time. The stop is then stored, and the task ends when it begins. Since an ended task looks the
+// same as one that has not arrived, StopTask accepts every task id.
 func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
 	if p.TaskID == "" {
 		return catalog.StopTaskResult{Message: "no task is named"}, nil
@@ -168,7 +168,7 @@ func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalo
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if t := x.tasks[p.TaskID]; t != nil {
-		t.Stop() // which does not wait
+		t.Stop() // does not block
 	} else {
 		maps.DeleteFunc(x.stopped, func(_ string, at time.Time) bool { return time.Since(at) > stopKept })
 		x.stopped[p.TaskID] = time.Now()
@@ -217,14 +217,13 @@ func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParam
 		return catalog.SpawnTerminalResult{}, errClosing()
 	}
 	result, err := x.terminals.Spawn(p)
-	if errors.Is(err, ErrClosed) { // since we looked
+	if errors.Is(err, ErrClosed) { // closed since the check
 		err = errClosing()
 	}
 	return result, err
 }
 
-// TerminalWrite implements catalog.Executor. It does not wait for the program
-// to read.
+// TerminalWrite implements catalog.Executor. It does not wait for the program to read.
 func (x *Executor) TerminalWrite(_ context.Context, p catalog.TerminalWriteParams) error {
 	return x.terminals.Write(p)
 }
@@ -234,8 +233,8 @@ func (x *Executor) TerminalResize(_ context.Context, p catalog.TerminalResizePar
 	return x.terminals.Resize(p)
 }
 
-// TerminalClose implements catalog.Executor. It does not wait for the end,
-// which terminal_exit tells.
+// TerminalClose implements catalog.Executor. It does not wait for the end, which terminal_exit
+// reports.
 func (x *Executor) TerminalClose(_ context.Context, p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
 	return x.terminals.Hangup(p)
 }
@@ -264,8 +263,8 @@ func (x *Executor) StopCommand(_ context.Context, p catalog.StopCommandParams) (
 	return catalog.StopCommandResult{Stopped: x.commands.Stop(p.CommandID)}, nil
 }
 
-// Shutdown implements catalog.Executor. Its status is idle if nothing ran,
-// completed if what ran came to its end, interrupted if it was cut short.
+// Shutdown implements catalog.Executor. Its status is idle if nothing ran, completed if
+// everything ended by itself, interrupted otherwise.
 func (x *Executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (catalog.ShutdownResult, error) {
 	x.log.Info("shutting down", "reason", p.Reason)
 	status := "idle"
@@ -288,8 +287,8 @@ func (x *Executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (cata
 	return catalog.ShutdownResult{Status: status}, nil
 }
 
-// refuse makes the executor take nothing new, and returns a channel that is
-// closed when nothing runs any more; nil if nothing runs now.
+// refuse makes the executor refuse new work. It returns a channel that is closed when nothing
+// runs any more; nil if nothing runs now.
 func (x *Executor) refuse() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -303,12 +302,12 @@ func (x *Executor) refuse() <-chan struct{} {
 	return x.idle
 }
 
-// Close ends every task, agent, terminal and command, gently while ctx lasts and with
-// SIGKILL when it has ended, and returns when none is left, nor a goroutine of
-// theirs. It may be called more than once.
+// Close ends every task, agent, terminal and command: gently while ctx lasts, and with SIGKILL
+// after that. It returns when all processes and goroutines have ended. It may be called more than
+// once.
 func (x *Executor) Close(ctx context.Context) {
 	idle := x.refuse()
-	// Reports are let through: a task ends only when its last ones are out.
+	// Resume reports, because a task ends only after its last reports.
 	x.processes.Flow.Resume()
 	x.stopTasks()
 	killed := make(chan struct{})
@@ -334,7 +333,7 @@ func (x *Executor) Close(ctx context.Context) {
 	x.processes.Close()
 }
 
-// kill ends everything at once. What waits for the hub is given up.
+// kill ends everything at once. It abandons calls that wait for the hub.
 func (x *Executor) kill() {
 	x.refuse()
 	x.cancel()
@@ -347,36 +346,36 @@ func (x *Executor) stopTasks() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, t := range x.tasks {
-		t.Stop() // which does not wait
+		t.Stop() // does not block
 	}
 }
 
 // Options configure an Executor. The zero value means the defaults.
 type Options struct {
-	// Logger gets what happens. Default: nothing is logged. It never gets a
-	// key; agents' output only at debug.
+	// Logger receives log messages. Default: no logging. Keys are never logged, and agents'
+	// output only at debug level.
 	Logger *slog.Logger
-	// Grace is how an agent is ended.
+	// Grace sets the time limits of ending an agent.
 	Grace Grace
 	// StartTimeout is how long an agent may take to answer initialize. Opening
 	// a session may take four times as long. Default 30 s.
 	StartTimeout time.Duration
-	// SilentAfter is how long an agent may give no sign of life before that is
-	// told, and SilentToolAfter the same in the middle of a tool call. Default
-	// 5 s and 30 s.
+	// SilentAfter is how long an agent may show no activity before the executor reports silence.
+	// SilentToolAfter is the same limit during a tool call. Default 5 s and 30 s.
 	SilentAfter, SilentToolAfter time.Duration
-	// Subreaper is a command that calls [process.RunSubreaper] with the arguments that follow its own:
-	// it runs each command of the configuration, and leaves nothing of it behind. Linux only.
-	// Default: none, so that what hides from its process group and its mark outlives its command.
+	// Subreaper is a command that calls [process.RunSubreaper] with the arguments after its own.
+	// It runs each command of the configuration and ends all of its descendants. Linux only.
+	// Default: none, so that a process which leaves its group and drops its mark outlives its
+	// command.
 	Subreaper []string
-	// Exit, if set, is called when Shutdown is done, before its reply goes out.
+	// Exit, if set, is called when Shutdown is done, before its reply is sent.
 	Exit func()
-	// EditorFiles, if set, are asked for what agents read.
+	// EditorFiles, if set, provides unsaved files that agents read.
 	EditorFiles catalog.EditorFiles
 }
 
-// Grace is how long each step of ending an agent may take before the next
-// harsher one: session/cancel, SIGINT, SIGTERM, and last SIGKILL to the group.
+// Grace sets how long each step of ending an agent may take before the next, harsher one:
+// session/cancel, SIGINT, SIGTERM, and last SIGKILL to the process group.
 type Grace struct {
 	Cancel    time.Duration // after session/cancel; default 3 s
 	Interrupt time.Duration // after SIGINT; default 2 s

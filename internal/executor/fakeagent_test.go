@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// An acpAgent is an agent that does what the words of a prompt say. It speaks
-// the protocol by hand, so that it can break it.
+// An acpAgent is an agent that takes the words of a prompt as commands. It writes the protocol by
+// hand, so that it can break it.
 type acpAgent struct {
 	in      *bufio.Reader
 	out     *bufio.Writer
@@ -20,16 +20,16 @@ type acpAgent struct {
 	session string
 	cwd     string
 	turns   int
-	left    string // the terminal of "leftover"
+	left    string // the terminal of the command "leftover"
 	choosy  *choosyAgent
 	offered json.RawMessage
-	keyed   bool // it was told to use its key
+	keyed   bool // it was told to use its key by authenticate
 }
 
-// keyVariable is the variable in which a fake agent has its key, if it has one.
+// keyVariable returns the variable with the key of a fake agent, or "".
 func keyVariable(kind string) string {
 	if kind == "keyed" {
-		return playAgent // any that is set will do
+		return playAgent // any variable that is set
 	}
 	return "NOBODY_HAS_THIS"
 }
@@ -56,7 +56,7 @@ type wire struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// A promptBlock is a part of a prompt, with all that was said of it.
+// A promptBlock is a part of a prompt, with all of its members.
 type promptBlock struct {
 	Type, Text string
 	raw        json.RawMessage
@@ -112,7 +112,7 @@ func fakeAgent() {
 			})
 		case "session/new":
 			a.cwd = m.Params.CWD
-			if kind == "forger" { // its id stands in our answer
+			if kind == "forger" { // the answer repeats this id
 				a.raw(`{"jsonrpc":"2.0","id":{"method":"session/prompt"},"method":"fs/read_text_file","params":{"sessionId":"native-1","path":"/nothing"}}`)
 				a.read()
 				a.raw("answered")
@@ -204,7 +204,7 @@ func (a *acpAgent) text(text string) {
 	a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": text}})
 }
 
-// codexStatus sends what codex-acp tells of its session in the _meta of an update.
+// codexStatus sends the session status of codex-acp, in the _meta of an update.
 func (a *acpAgent) codexStatus(status string) {
 	a.update(map[string]any{"sessionUpdate": "session_info_update", "_meta": map[string]any{"codex": json.RawMessage(status)}})
 }

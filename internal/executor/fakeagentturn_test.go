@@ -32,7 +32,7 @@ func (a *acpAgent) prompt(m wire) {
 	switch words[0] {
 	case "echo":
 		a.text(all.String())
-	case "blocks": // what came with the prompt
+	case "blocks": // the content blocks of the prompt
 		for _, b := range m.Params.Prompt[1:] {
 			a.text(string(b.raw) + "\n")
 		}
@@ -43,7 +43,7 @@ func (a *acpAgent) prompt(m wire) {
 	case "edit":
 		a.edit()
 		done["usage"] = map[string]any{"inputTokens": 7, "outputTokens": 5, "cachedReadTokens": 3, "totalTokens": 15}
-	case "changing": // changes the tool call that it has asked about, as the other words say
+	case "changing": // changes the tool call after its question, as the other words say
 		options := []any{map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"}}
 		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "look", "kind": "execute", "rawInput": map[string]any{"command": "ls"}})
 		a.nextID++
@@ -52,7 +52,7 @@ func (a *acpAgent) prompt(m wire) {
 		os.ReadFile(filepath.Join(a.cwd, "asked")) // a pipe, which is closed when the hub is asked
 		a.update(json.RawMessage(strings.Join(words[1:], " ")))
 		a.text("answer " + string(a.await(a.nextID).Result))
-	case "figures": // usage that makes no sense
+	case "figures": // invalid usage
 		for _, update := range []string{
 			`"used": 1e300, "size": -5, "cost": {"amount": 1e300, "currency": "USD"}`, `"used": 10, "size": 100.5, "cost": {"amount": -1, "currency": "USD"}`,
 			`"used": "10", "size": [], "cost": {"amount": 1e999, "currency": "USD"}`, `"used": 20, "size": 200, "cost": {"amount": 0.5, "currency": "USD"}`,
@@ -74,7 +74,7 @@ func (a *acpAgent) prompt(m wire) {
 			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},
 		})
 		a.text("answer " + string(result))
-	case "form", "link", "voice": // asks a human; after a link it says that all is done
+	case "form", "link", "voice": // asks the user; after a link it reports that it is done
 		asked := map[string]any{"sessionId": a.session, "mode": "form", "message": "Where to?", "toolCallId": "t9", "requestedSchema": map[string]any{
 			"type": "object", "properties": map[string]any{"port": map[string]any{"type": "integer"}}, "required": []string{"port"},
 		}}
@@ -88,7 +88,7 @@ func (a *acpAgent) prompt(m wire) {
 		a.text("answer " + string(m.Result) + string(m.Error))
 		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "nobody's"}})
 		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
-	case "asked": // asks a human, and says what it is told first
+	case "asked": // asks the user, and first sends the message it received
 		a.nextID++
 		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "elicitation/create", "params": map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "url": "https://example.com/in"}})
 		first := a.read()
@@ -97,11 +97,11 @@ func (a *acpAgent) prompt(m wire) {
 			break
 		}
 		done["stopReason"] = "cancelled"
-	case "linkdone": // says that all is done before anybody has answered
+	case "linkdone": // reports that the link is done before the user has answered
 		a.nextID++
 		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "elicitation/create", "params": map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/in"}})
 		a.out.Flush()
-		os.ReadFile(filepath.Join(a.cwd, "asked")) // a pipe, which is closed when somebody is asked
+		os.ReadFile(filepath.Join(a.cwd, "asked")) // a pipe, which is closed when the question is open
 		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
 		m := a.await(a.nextID)
 		a.text("answer " + string(m.Result) + string(m.Error))
@@ -127,7 +127,7 @@ func (a *acpAgent) prompt(m wire) {
 			call("d2", "tool_call", "pending")
 			call("d2", "tool_call_update", "completed")
 		}
-	case "tools": // each line is the request for leave for one, as it goes over the wire
+	case "tools": // each line is a permission request, as raw JSON
 		content, _ := os.ReadFile(filepath.Join(a.cwd, "requests"))
 		for line := range bytes.Lines(content) {
 			a.nextID++
@@ -188,7 +188,7 @@ func (a *acpAgent) prompt(m wire) {
 		for a.read().Method != "session/cancel" {
 		}
 		done["stopReason"] = "cancelled"
-	case "mutter", "dangle": // for good, or until somebody answers
+	case "mutter", "dangle": // forever, or until an answer arrives
 		if words[0] == "dangle" {
 			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Look into it", "kind": "think", "status": "in_progress"})
 		}
@@ -197,13 +197,13 @@ func (a *acpAgent) prompt(m wire) {
 		}
 		a.text("well")
 		done["stopReason"] = "cancelled"
-	case "retry": // as codex-acp 2.6 does while its model's API fails
+	case "retry": // like codex-acp 2.6 while its model's API fails
 		a.codexStatus(`{"error":{"message":"Reconnecting... 1/5","additionalDetails":"high demand","willRetry":true}}`)
 		for a.read().Method != "session/cancel" {
 		}
 		a.text("well")
 		done["stopReason"] = "cancelled"
-	case "give-up": // and at last, with WORDS
+	case "give-up": // and fails at last, with WORDS
 		a.text("I will do it. ")
 		a.codexStatus(`{"error":{"message":"Reconnecting... 5/5","additionalDetails":"high demand","willRetry":true}}`)
 		a.codexStatus(`{"threadStatus":{"type":"systemError"}}`)
@@ -218,25 +218,25 @@ func (a *acpAgent) prompt(m wire) {
 		if words[0] == "stubborn" {
 			signal.Ignore(os.Interrupt, syscall.SIGTERM)
 		}
-		sleeper().Start() // in the group
+		sleeper().Start() // in the process group
 		outside := sleeper()
 		outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		outside.Start()
 		a.text(unmarked())
 		hang()
-	case "own": // goes on by itself when the prompt is answered, as the agent of that name does
+	case "own": // goes on by itself after the answer to the prompt, as the agent of that name does
 		a.reply(m.ID, done)
 		for _, style := range words[1:] {
 			a.ownTurn(style)
 		}
 		return
-	case "late": // sends updates behind the end of its turn: late.json has those inside, and those behind
+	case "late": // sends updates after the end of its turn, from late.json
 		a.lateUpdates(m, words[1] == "interrupted")
 		return
 	case "runs": // a command in the background
 		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "b1", "title": "Bash", "kind": "execute", "status": "completed", "rawInput": map[string]any{"command": "sleep 600", "run_in_background": true}})
 		sleeper().Start()
-	case "heeds", "refuses": // what it is told while it works; a word more before it answers
+	case "heeds", "refuses": // a steering message; sends a word more before it answers
 		a.text("working")
 		steering := a.read()
 		for ; steering.Method != "_session/steering"; steering = a.read() {
@@ -301,7 +301,7 @@ func (a *acpAgent) prompt(m wire) {
 		a.text(string(a.offered))
 	case "files":
 		a.files()
-	case "touch": // it reads and writes each of these, whether it may or not
+	case "touch": // it reads and writes each of these files, with or without permission
 		for _, path := range words[1:] {
 			params := map[string]any{"sessionId": a.session, "path": path, "content": "mine"}
 			read := a.call("fs/read_text_file", params)
@@ -348,7 +348,7 @@ func (a *acpAgent) prompt(m wire) {
 	a.reply(m.ID, done)
 }
 
-// sleeper is a program that lasts longer than a test.
+// sleeper returns a program that runs longer than a test.
 func sleeper() *exec.Cmd { return exec.Command("/bin/sh", "-c", "exec sleep 600") }
 
 // hang returns only when the test that should end this process was killed.
@@ -359,8 +359,7 @@ func hang() {
 	}
 }
 
-// unmarked starts a process in the group that does not carry the mark, and
-// returns its id.
+// unmarked starts a process in the group without the mark, and returns its id.
 func unmarked() string {
 	cmd := sleeper()
 	cmd.Env = []string{"PATH=/bin:/usr/bin"}
@@ -368,7 +367,7 @@ func unmarked() string {
 	return fmt.Sprint(cmd.Process.Pid)
 }
 
-// edit is a normal turn: it writes a file after it asked.
+// edit is a normal turn: it asks, and then writes a file.
 func (a *acpAgent) edit() {
 	path := filepath.Join(a.cwd, "demo.txt")
 	a.text("I will ")

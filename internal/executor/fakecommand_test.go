@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// fakeCommand is a program that knows no protocol.
+// fakeCommand is a program without a protocol.
 func fakeCommand() {
 	args := os.Args[1:]
 	switch os.Getenv(playCommand) {
@@ -21,7 +21,7 @@ func fakeCommand() {
 		fmt.Printf("%v %d %s", args, b.Len(), b.String()[:min(b.Len(), 100)])
 	case "split":
 		os.Stdout.Write([]byte("a\xc3"))
-		os.ReadFile(os.Getenv(splitGate)) // a named pipe: until the test has opened it, and so has read the first half
+		os.ReadFile(os.Getenv(splitGate)) // a named pipe: blocks until the test, which has read the first half, opens it
 		os.Stdout.Write([]byte("\xa4b\xff"))
 	case "much":
 		fmt.Print(strings.Repeat("x", 60_000))

@@ -24,7 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
-// A hub is a catalog.Daemon that keeps what it is told.
+// A hub is a catalog.Daemon that records what it receives.
 type hub struct {
 	executortest.Terminals
 	context  catalog.GetExecutionContextResult
@@ -39,13 +39,13 @@ type hub struct {
 	errors  []catalog.ReportErrorParams
 	asked   []catalog.RequestPermissionParams
 	started []catalog.TerminalStartedParams
-	before  string // the last report before the last terminal
+	before  string // the last report before the latest terminal
 	ends    []catalog.ReportCompletionParams
 	between []catalog.ReportSessionParams
-	turns   []catalog.BeginTurnParams // that were asked for
+	turns   []catalog.BeginTurnParams // that were requested
 	late    []catalog.ReportLateParams
-	titles  []string       // of the agent's session, as they were told
-	begun   map[string]int // how often what a prompt stands on was asked, by token
+	titles  []string       // of the agent's session, in order
+	begun   map[string]int // requests for the context of a prompt, by token
 }
 
 func newHub() *hub {
@@ -119,7 +119,7 @@ func (h *hub) ReportSession(_ context.Context, p catalog.ReportSessionParams) er
 	return nil
 }
 
-// note notes what an agent tells of its session; the lock is held.
+// note records a report of the agent's session. The caller holds the lock.
 func (h *hub) note(s catalog.Session) {
 	if s.Info != nil {
 		h.titles = append(h.titles, s.Info.Title)
@@ -134,11 +134,11 @@ func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 	return nil
 }
 
-// What is reported of commands is tested in package usercommand.
+// The tests of commands check these reports.
 func (h *hub) CommandStarted(context.Context, catalog.CommandStartedParams) error { return nil }
 func (h *hub) CommandOutput(context.Context, catalog.CommandOutputParams) error   { return nil }
 
-// text is all that the agent said.
+// text returns all text of the agent.
 func (h *hub) text() string {
 	h.Lock()
 	defer h.Unlock()
@@ -153,7 +153,7 @@ func (h *hub) text() string {
 	return b.String()
 }
 
-// types are the types of what was reported, without repetitions.
+// types returns the types of the reports, without repetitions.
 func (h *hub) types() []string {
 	h.Lock()
 	defer h.Unlock()
@@ -177,14 +177,14 @@ func (h *hub) data(kind string) (all []string) {
 	return all
 }
 
-// contexts is how often somebody with that token asked what a prompt stands on.
+// contexts returns how often the context of a prompt was requested with that token.
 func (h *hub) contexts(token string) int {
 	h.Lock()
 	defer h.Unlock()
 	return h.begun[token]
 }
 
-// reportsOf is how much was reported of a task.
+// reportsOf returns the number of reports of a task.
 func (h *hub) reportsOf(task string) (n int) {
 	h.Lock()
 	defer h.Unlock()
@@ -205,31 +205,30 @@ func (h *hub) codes() (codes []string) {
 	return codes
 }
 
-// quick is for agents that heed nothing; patient for those that do, on a machine
-// that may be slow.
+// quick is for agents that ignore signals; patient for those that react, on a possibly slow
+// machine.
 var (
 	quick   = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond, HangUp: 100 * time.Millisecond}
 	patient = executor.Grace{Cancel: time.Minute, Interrupt: quick.Interrupt, Terminate: quick.Terminate, HangUp: quick.HangUp}
 )
 
-// newExecutor makes an executor that is closed, and has left no process
-// behind, when the test ends.
+// newExecutor makes an executor that is closed when the test ends. It then checks that no process
+// is left.
 func newExecutor(t *testing.T, h *hub, opts executor.Options) *executor.Executor {
 	if opts.Grace == (executor.Grace{}) {
 		opts.Grace = patient
 	}
-	opts.SilentAfter = cmp.Or(opts.SilentAfter, time.Hour) // a busy machine is no trouble of the agent's
+	opts.SilentAfter = cmp.Or(opts.SilentAfter, time.Hour) // a busy machine must not look like a silent agent
 	x := executor.New(h, opts)
 	t.Cleanup(func() {
 		x.Close(context.Background())
-		requireNobody(t, h)
+		requireNoProcess(t, h)
 	})
 	return x
 }
 
-// requireNobody requires that no process lives that carries a mark which the
-// hub was told of.
-func requireNobody(t *testing.T, h *hub) {
+// requireNoProcess requires that no process carries a mark that the hub received.
+func requireNoProcess(t *testing.T, h *hub) {
 	t.Helper()
 	var marks []string
 	for _, data := range h.data(catalog.EventProcess) {
@@ -258,7 +257,7 @@ func marked(marks ...string) (found []string) {
 	return found
 }
 
-// prompt is a prompt for the fake agent of that kind.
+// prompt returns a prompt for the fake agent of that kind.
 func prompt(t *testing.T, kind, text string) catalog.ExecutePromptParams {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// lateUpdates sends the updates in the file late.json. The lines up to "end" are sent inside the
-// turn, the others behind it. At a line "wait" the agent waits for the test.
+// lateUpdates sends the updates in the file late.json: the lines up to "end" inside the turn, the
+// others after it. At a line "wait" the agent waits for the test.
 func (a *acpAgent) lateUpdates(m wire, interrupted bool) {
 	content, _ := os.ReadFile(filepath.Join(a.cwd, "late.json"))
 	for line := range bytes.Lines(content) {
@@ -50,7 +50,7 @@ func chunkLine(kind, id, text string) string {
 	return string(line)
 }
 
-// lateText is what the agent said of a task in reports behind its end.
+// lateText returns the agent's text for a task in reports after its end.
 func (h *hub) lateText(task string) string {
 	h.Lock()
 	defer h.Unlock()
@@ -64,8 +64,8 @@ func (h *hub) lateText(task string) string {
 	return b.String()
 }
 
-// Text that an agent sends behind its turn belongs to that turn if it goes on with a message of
-// it, or if the turn was interrupted. All else begins an agent-initiated turn.
+// Text after a turn belongs to that turn if it continues a message of it, or if the turn was
+// interrupted. All other text begins an agent-initiated turn.
 func TestLateText(t *testing.T) {
 	const message, thought, tool = "agent_message_chunk", "agent_thought_chunk", `{"sessionUpdate":"tool_call","toolCallId":"late-1","title":"Look","kind":"think","status":"completed"}`
 	whole := func(id, text string) string {
@@ -74,7 +74,7 @@ func TestLateText(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines       []string
 		interrupted bool
-		first       string   // what is said in the first task, or late
+		first       string   // the text in the first task, late text included
 		own         []string // in own-1 and so on
 	}{
 		"the rest of a message": {

@@ -45,10 +45,10 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// An agent that hangs before it has the prompt has nothing to cancel: it is
-// ended without the time that a cancel would get. An id of the agent's in our answer to it is
+// An agent that hangs before it has the prompt has nothing to cancel: it is ended without the
+// grace of a cancel. A request id of the agent that looks like a prompt, in the answer to it, is
 // no prompt.
-func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
+func TestAgentWithoutPromptIsEndedAtOnce(t *testing.T) {
 	for _, kind := range []string{"silent", "forger"} {
 		t.Run(kind, func(t *testing.T) { endedWithoutThePrompt(t, kind) })
 	}
@@ -72,7 +72,7 @@ func endedWithoutThePrompt(t *testing.T, kind string) {
 	}
 }
 
-func TestWhatCannotBeServed(t *testing.T) {
+func TestInvalidPrompts(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "hang")
@@ -85,7 +85,7 @@ func TestWhatCannotBeServed(t *testing.T) {
 	assert.ErrorContains(t, err, "launch")
 }
 
-func TestPromptsOfASessionFollowEachOther(t *testing.T) {
+func TestPromptsOfASessionAreSequential(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	first := prompt(t, "plain", "hang")
@@ -95,7 +95,7 @@ func TestPromptsOfASessionFollowEachOther(t *testing.T) {
 	second.TaskID, second.Prompt = "task-2", "turn"
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, second) }()
-	meanwhile := first // a whole prompt of another session: time enough for the second, if it did not wait
+	meanwhile := first // a prompt of another session: takes long enough for a second that does not wait
 	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
 	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "that the second is on its way")
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, meanwhile).Status)

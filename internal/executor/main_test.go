@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// With these variables the test binary is something else.
+// With these variables the test binary plays another program.
 const (
 	playAgent    = "DUET_TEST_AGENT"    // an agent; see fakeagent_test.go
 	playExecutor = "DUET_TEST_EXECUTOR" // an executor process

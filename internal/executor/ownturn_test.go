@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// ownTurn is a turn that nobody has prompted, as agents of November 2026 have it.
+// ownTurn is an agent-initiated turn, as agents of November 2026 send it.
 func (a *acpAgent) ownTurn(style string) {
 	ask := func() {
 		_, result := a.ask(map[string]any{"toolCallId": "own-1", "title": "touch after.txt", "rawInput": map[string]any{"command": "touch after.txt"}}, []any{
@@ -50,7 +50,7 @@ func (a *acpAgent) ownTurn(style string) {
 	case "told":
 		a.text("It is over.")
 		a.raw(`{"jsonrpc":"2.0","method":"_session/turn_ended","params":{}}`)
-	case "kimi": // 2.1: only its question comes, and no end
+	case "kimi": // 2.1: only its question comes, and no end signal
 		ask := map[string]any{"sessionId": a.session, "toolCall": map[string]any{"toolCallId": "own-1", "title": "Bash", "content": []any{map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": "touch after.txt"}}}}, "options": []any{map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}}}
 		a.call("session/request_permission", ask)
 	case "flood":
@@ -62,11 +62,11 @@ func (a *acpAgent) ownTurn(style string) {
 		a.text("My last words.")
 		a.out.Flush()
 		panic("the agent dies")
-	case "late": // the end of a tool call of the turn before
+	case "late": // the end of a tool call of the previous turn
 		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "left", "status": "completed", "rawOutput": "at last"})
-	case "usage": // of what was before
+	case "usage": // of the previous turn
 		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 12, "size": 100, "cost": map[string]any{"amount": 0.75, "currency": "USD"}})
-	case "works": // until it is told to end
+	case "works": // until it is cancelled
 		a.text("working")
 		for a.read().Method != "session/cancel" {
 		}
@@ -76,8 +76,8 @@ func (a *acpAgent) ownTurn(style string) {
 	a.out.Flush()
 }
 
-// beginTurns has the hub begin tasks for what an agent does by itself, own-1 and so on. It
-// returns how one has ended, once that is known.
+// beginTurns makes the hub start tasks for agent-initiated turns, with the ids own-1 and so on.
+// It returns a function that waits for the result of one.
 func (h *hub) beginTurns(t *testing.T, x func() *executor.Executor, like catalog.ExecutePromptParams) (result func(task string) catalog.ExecutePromptResult) {
 	ended := make(map[string]catalog.ExecutePromptResult)
 	var running sync.WaitGroup
@@ -101,14 +101,15 @@ func (h *hub) beginTurns(t *testing.T, x func() *executor.Executor, like catalog
 	}
 }
 
-// counts reports how many of the agent's turns were begun, and how many tasks have ended.
+// counts returns the number of agent-initiated turns that were begun, and of tasks that have
+// ended.
 func (h *hub) counts() (begun, ended int) {
 	h.Lock()
 	defer h.Unlock()
 	return len(h.turns), len(h.ends)
 }
 
-// said is what the agent said in a task.
+// said returns the agent's text in a task.
 func (h *hub) said(task string) string {
 	h.Lock()
 	defer h.Unlock()
@@ -123,17 +124,17 @@ func (h *hub) said(task string) string {
 
 func deltaOf(r catalog.ReportMessageParams) string {
 	var d catalog.ContentDelta
-	_ = json.Unmarshal(r.EventData, &d) // else it has no text
+	_ = json.Unmarshal(r.EventData, &d) // other events have no text
 	return d.Delta.Text
 }
 
-// Whatever signal an agent gives, what it does by itself after its turn is a turn of its own.
-func TestAnAgentGoesOnByItself(t *testing.T) {
+// With any agent's signals, its work after the turn is a turn of its own.
+func TestAgentInitiatedTurns(t *testing.T) {
 	const answer = `answer {"outcome":{"outcome":"selected","optionId":"y"}}`
 	for name, c := range map[string]struct {
 		styles string
 		said   []string // in own-1, own-2, ...
-		status string   // of the last; completed unless it is said
+		status string   // of the last; "" means completed
 		asked  int
 	}{
 		"claude":     {styles: "claude", said: []string{"It is over. " + answer + " Done."}, asked: 1},
@@ -149,7 +150,7 @@ func TestAnAgentGoesOnByItself(t *testing.T) {
 			var x *executor.Executor
 			p := prompt(t, "plain", "own "+c.styles)
 			p.Launch.QuietMS = 3_600_000
-			if name == "kimi" { // its silence alone ends a turn
+			if name == "kimi" { // only silence ends such a turn
 				p.Launch.QuietMS = 50
 			}
 			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
@@ -179,9 +180,9 @@ func TestAnAgentGoesOnByItself(t *testing.T) {
 	}
 }
 
-// A tool call that is open when its turn ends is work in the background: the agent is not
-// released. What is told of it then reaches its task, and begins no turn.
-func TestAToolCallThatEndsAfterItsTurn(t *testing.T) {
+// A tool call that is open when its turn ends is background work: the agent is not released.
+// Later updates of it belong to its task, and begin no turn.
+func TestToolCallEndsAfterItsTurn(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "leaves")
@@ -201,7 +202,7 @@ func TestAToolCallThatEndsAfterItsTurn(t *testing.T) {
 	assert.True(t, release(t, x, p.SessionID).Released)
 }
 
-// What an agent tells of its usage between two turns is booked on the last one, and begins none.
+// Usage that an agent reports between two turns counts for the last one, and begins no turn.
 func TestUsageBetweenTwoTurns(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -222,7 +223,7 @@ func TestUsageBetweenTwoTurns(t *testing.T) {
 	assert.Empty(t, h.turns)
 }
 
-// usages are the reports of usage, in turns and after them, by task.
+// usages returns the usage reports, in turns and after them, by task.
 func (h *hub) usages() (list []string) {
 	h.Lock()
 	defer h.Unlock()
@@ -240,7 +241,7 @@ func (h *hub) usages() (list []string) {
 	return list
 }
 
-// inBackground is what the agent was last said to do in the background; nil: nothing was said.
+// inBackground returns the last report of background work; nil: there was none.
 func (h *hub) inBackground() []domain.BackgroundTask {
 	h.Lock()
 	defer h.Unlock()
@@ -252,8 +253,8 @@ func (h *hub) inBackground() []domain.BackgroundTask {
 	return nil
 }
 
-// What comes behind the answer to the prompt belongs to the next turn, all of it and in order.
-func TestNothingIsLostBetweenTwoTurns(t *testing.T) {
+// Updates after the answer to the prompt all belong to the next turn, in order.
+func TestUpdatesBetweenTurnsAreKept(t *testing.T) {
 	h := newHub()
 	var x *executor.Executor
 	p := prompt(t, "plain", "own flood")
@@ -269,8 +270,8 @@ func TestNothingIsLostBetweenTwoTurns(t *testing.T) {
 	assert.Equal(t, want.String(), h.said("own-1"))
 }
 
-// An agent that works by itself is told to end its turn, as one that has a prompt.
-func TestAnAgentThatWorksByItselfIsStopped(t *testing.T) {
+// An agent-initiated turn is cancelled like a prompted one.
+func TestAgentInitiatedTurnIsCancelled(t *testing.T) {
 	h := newHub()
 	var x *executor.Executor
 	p := prompt(t, "plain", "own works")
@@ -289,8 +290,8 @@ func TestAnAgentThatWorksByItselfIsStopped(t *testing.T) {
 	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent lives on")
 }
 
-// Where the hub begins no task, the agent is read on, and asked nothing again.
-func TestAHubThatBeginsNoTurn(t *testing.T) {
+// If the hub begins no task, the agent's output is still read, and the hub is not asked again.
+func TestRefusedAgentInitiatedTurn(t *testing.T) {
 	h := newHub()
 	h.begin = func(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 		return catalog.BeginTurnResult{}, errors.New("no")

@@ -15,9 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// A plan is shown as the text that it is, wherever its agent has that. The
-// requests are as agents send them.
-func TestAPlanIsTheTextThatItIs(t *testing.T) {
+// A plan is shown as its text, wherever the agent puts it. The requests are copied from real
+// agents.
+func TestPlanIsShownAsText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.md")
 	require.NoError(t, os.WriteFile(file, []byte("1. from the file"), 0o600))
 	const content = `"content":[{"type":"content","content":{"type":"text","text":"1. shown"}}]`
@@ -43,7 +43,7 @@ func TestAPlanIsTheTextThatItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lines := []string{asking(c.asks)}
 			if c.before != "" {
-				lines = []string{telling(c.before), asking(c.asks)}
+				lines = []string{updating(c.before), asking(c.asks)}
 			}
 			h := asksFor(t, lines...)
 			require.Len(t, h.asked, 1)
@@ -52,22 +52,21 @@ func TestAPlanIsTheTextThatItIs(t *testing.T) {
 	}
 }
 
-// An input that a request leaves out is what was said of it before.
-func TestAnEmptyInputDoesNotHideWhatWasSaidBefore(t *testing.T) {
+// An empty input in a request does not replace the earlier input.
+func TestEmptyInputKeepsEarlierInput(t *testing.T) {
 	h := asksFor(t,
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"rm x"}}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"rm x"}}`),
 		asking(`{"toolCallId":"1","rawInput":{}}`))
 	require.Len(t, h.asked, 1)
 	assert.JSONEq(t, `{"command":"rm x"}`, string(h.asked[0].ToolInput))
 }
 
-// An agent that is denied and ends its turn has not done what it was asked for, and
-// that is said.
-func TestADenialThatEndsTheTurn(t *testing.T) {
+// A turn that ends after a denial reports that the agent did not do the task.
+func TestTurnEndedByDenial(t *testing.T) {
 	for word, want := range map[string]int{
 		"deny-cancelled": 1, // codex-acp: nothing more comes, and stopReason is cancelled
-		"deny-end":       1, // opencode: the tool has failed, and stopReason is end_turn
-		"deny-says":      0, // claude-agent-acp: the agent goes on
+		"deny-end":       1, // codex-acp: no more updates, and stopReason is cancelled
+		"deny-says":      0, // opencode: the tool has failed, and stopReason is end_turn
 		"deny-tries":     0, // and calls another tool
 	} {
 		t.Run(word, func(t *testing.T) {

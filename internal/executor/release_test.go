@@ -21,9 +21,8 @@ func release(t *testing.T, x *executor.Executor, session string) catalog.Release
 	return r
 }
 
-// Whatever an agent can do about its sessions, a conversation goes on when its
-// agent was ended for want of prompts.
-func TestAConversationGoesOnAfterItsAgentWasReleased(t *testing.T) {
+// A conversation goes on after its idle agent was ended, whatever session methods the agent has.
+func TestConversationContinuesAfterRelease(t *testing.T) {
 	for kind, resumed := range map[string]string{
 		"resume": `{"session_id":"native-1","resumed":true}`, "load": `{"session_id":"native-1","resumed":true}`,
 		"plain": `{"session_id":"native-1","primed":true}`,
@@ -49,7 +48,7 @@ func TestAConversationGoesOnAfterItsAgentWasReleased(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatWorksIsNotReleased(t *testing.T) {
+func TestWorkingAgentIsNotReleased(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	assert.True(t, release(t, x, "nobody").Released)

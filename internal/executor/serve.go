@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// linkQueue is small: beyond it a report waits, and with it the agent.
+	// linkQueue is small: when it is full, a report blocks, and with it the agent.
 	linkQueue    = 1 << 20
 	linkRequests = 4096
 	linkPatience = 365 * 24 * time.Hour // reports wait as long as the hub lives
 )
 
-// LinkOptions are the limits of the link, for either end of it.
+// LinkOptions returns the limits of the link, for either end of it.
 func LinkOptions(logger *slog.Logger) server.Options {
 	return server.Options{
 		Limits:         frame.Limits{MaxFrame: catalogrpc.MaxMessage, Timeout: -1},
@@ -36,9 +36,9 @@ func LinkOptions(logger *slog.Logger) server.Options {
 	}
 }
 
-// Inherited is the link that the hub left in the descriptor that
-// [catalogrpc.FDVariable] names. It can be taken once: the descriptor is
-// closed, and what is returned is closed in child processes.
+// Inherited returns the link that the hub passed in the descriptor named by
+// [catalogrpc.FDVariable]. It can be called once: it closes the descriptor. Child processes do
+// not inherit the connection.
 func Inherited() (net.Conn, error) {
 	text := os.Getenv(catalogrpc.FDVariable)
 	if text == "" {
@@ -50,23 +50,22 @@ func Inherited() (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "hub")
 	defer f.Close()
-	conn, err := net.FileConn(f) // a copy that exec closes
+	conn, err := net.FileConn(f) // a copy with close-on-exec
 	if err != nil {
 		return nil, fmt.Errorf("descriptor %d, which %s names, is no socket: %w", fd, catalogrpc.FDVariable, err)
 	}
 	return conn, nil
 }
 
-// Serve runs an executor for the hub at the other end of conn until the hub
-// shuts it down, ctx ends, or the link does. When it returns, no agent and no
-// terminal is left: if the hub has gone they are killed at once.
-// It sets the options EditorFiles and Exit.
+// Serve runs an executor for the hub at the other end of conn until the hub shuts it down, ctx
+// ends, or the link breaks. When it returns, all agents and terminals have ended: if the hub is
+// gone they are killed at once. It sets the options EditorFiles and Exit.
 func Serve(ctx context.Context, conn net.Conn, opts Options) error {
-	// The hub may speak before its calls can be answered: they need the link.
-	held := &heldConn{Conn: conn, ready: make(chan struct{})}
-	var link server.Transport = held
+	// The hub may call before the executor can answer, which needs the link.
+	gated := &gatedConn{Conn: conn, ready: make(chan struct{})}
+	var link server.Transport = gated
 	if c, ok := conn.(*net.UnixConn); ok {
-		link = heldSender{held, socket.Sender{UnixConn: c}}
+		link = gatedSender{gated, socket.Sender{UnixConn: c}}
 	}
 	hub := &struct {
 		catalog.Daemon
@@ -79,7 +78,7 @@ func Serve(ctx context.Context, conn net.Conn, opts Options) error {
 	catalogrpc.RegisterExecutor(reg, x)
 	rpc = server.New(reg, LinkOptions(opts.Logger)).Connect(ctx, link, frame.NDJSON)
 	hub.Daemon, hub.EditorFiles = catalogrpc.Daemon(rpc), catalogrpc.EditorFiles(rpc)
-	close(held.ready)
+	close(gated.ready)
 
 	<-rpc.Stopping()
 	dead, cancel := context.WithCancel(context.Background())
@@ -89,22 +88,22 @@ func Serve(ctx context.Context, conn net.Conn, opts Options) error {
 	return nil
 }
 
-// heldSender is a heldConn that terminals' descriptors can be sent on.
-type heldSender struct {
-	*heldConn
+// gatedSender is a gatedConn that can send terminals' descriptors.
+type gatedSender struct {
+	*gatedConn
 	files socket.Sender
 }
 
 // WriteFile implements passfd.Sender.
-func (c heldSender) WriteFile(p []byte, f *os.File) (int, error) { return c.files.WriteFile(p, f) }
+func (c gatedSender) WriteFile(p []byte, f *os.File) (int, error) { return c.files.WriteFile(p, f) }
 
-// heldConn does not read before ready is closed.
-type heldConn struct {
+// gatedConn blocks reads until ready is closed.
+type gatedConn struct {
 	net.Conn
 	ready chan struct{}
 }
 
-func (c *heldConn) Read(p []byte) (int, error) {
+func (c *gatedConn) Read(p []byte) (int, error) {
 	<-c.ready
 	return c.Conn.Read(p)
 }

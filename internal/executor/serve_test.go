@@ -23,7 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// serveInherited is an executor process.
+// serveInherited runs an executor process.
 func serveInherited() {
 	link, err := executor.Inherited()
 	if err == nil {
@@ -84,10 +84,10 @@ func TestOverTheLink(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "idle", ended.Status)
 	assert.NoError(t, cmd.Wait(), "it exits by itself")
-	requireNobody(t, h)
+	requireNoProcess(t, h)
 }
 
-func TestTheHubDies(t *testing.T) {
+func TestHubDies(t *testing.T) {
 	h := newHub()
 	cmd, rpc := startProcess(t, h)
 	x := catalogrpc.Executor(rpc)
@@ -97,17 +97,17 @@ func TestTheHubDies(t *testing.T) {
 	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	rpc.End()
 	assert.NoError(t, cmd.Wait(), "it ends by itself")
-	requireNobody(t, h)
+	requireNoProcess(t, h)
 }
 
-func TestTheExecutorIsKilled(t *testing.T) {
+func TestExecutorIsKilled(t *testing.T) {
 	h := newHub()
 	cmd, rpc := startProcess(t, h)
 	go catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "sleep"))
 	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	require.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
-	requireNobody(t, h) // the system ends the agent with its parent
+	requireNoProcess(t, h) // the system ends the agent with its parent
 }
 
 func TestAgentsDoNotInheritTheLink(t *testing.T) {

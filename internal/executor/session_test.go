@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-func TestTheAgentStaysForTheNextPrompt(t *testing.T) {
+func TestAgentIsReused(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "turn")
@@ -83,10 +83,10 @@ func TestResuming(t *testing.T) {
 	}
 }
 
-// What the user wrote and an agent gave no sign of life for may never have
-// reached it: its session can have been opened a moment before its executor
-// died, or before somebody stopped it.
-func TestAResumedAgentIsToldWhatItMayNotHaveSeen(t *testing.T) {
+// A message of the user without any later activity of the agent may never have reached the agent:
+// its executor may have died, or the run may have been stopped, right after the session was
+// opened.
+func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 	said := func(role, content string) catalog.Message { return catalog.Message{Role: role, Content: content} }
 	for name, test := range map[string]struct {
 		messages  []catalog.Message
@@ -111,7 +111,7 @@ func TestAResumedAgentIsToldWhatItMayNotHaveSeen(t *testing.T) {
 			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
 			assert.True(t, strings.HasSuffix(h.text(), "echo again"), h.text())
 
-			p.TaskID = "task-2" // now to the agent that is there
+			p.TaskID = "task-2" // to the agent that is still running
 			before := len(h.text())
 			execute(t, x, p)
 			for _, text := range []string{h.text()[:before], h.text()[before:]} {
@@ -143,7 +143,7 @@ func TestModeAndModel(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(h.text(), "mode plan"), "it is set again if the agent left it, and only then")
 }
 
-func TestFilesStayInside(t *testing.T) {
+func TestFilesStayInWorkspace(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "files")
@@ -176,7 +176,7 @@ func TestAgentTerminals(t *testing.T) {
 	assert.Contains(t, h.text(), `{"exitCode":4}`)
 	assert.Contains(t, h.text(), `"output":"hällothere\n"`)
 	assert.True(t, strings.HasSuffix(h.text(), "true"), "a released terminal is gone")
-	// The agent may hear of the end before the hub does.
+	// The agent may see the end before the hub.
 	h.Await(t, func() bool { return len(h.Exits()) == 1 }, "the terminal's end")
 	exit := h.Exits()[0]
 	assert.Equal(t, 4, exit.ExitCode)
@@ -190,7 +190,7 @@ func TestAgentTerminals(t *testing.T) {
 
 	p := prompt(t, "plain", "leftover")
 	p.TaskID = "task-2"
-	execute(t, x, p) // requireNobody looks for it
+	execute(t, x, p) // requireNoProcess checks for it
 }
 
 func TestPausing(t *testing.T) {
@@ -207,7 +207,7 @@ func TestPausing(t *testing.T) {
 	go func() { done <- execute(t, x, prompt(t, "plain", "flood")) }()
 	<-paused
 	before := len(h.data(catalog.EventContentDelta))
-	// As much of another agent's, which is not paused: time enough for the first.
+	// Another agent, which is not paused, sends the same amount: long enough for the first.
 	execute(t, newExecutor(t, newHub(), executor.Options{}), prompt(t, "plain", "flood"))
 	assert.Empty(t, done, "the agent is not read")
 	assert.Less(t, len(h.data(catalog.EventContentDelta)), before+5000, "no more than was read already")

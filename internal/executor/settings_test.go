@@ -18,8 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// told are the reports of a session's settings, in order.
-func told(t *testing.T, h *hub) (list []catalog.Session) {
+// settingsReports returns the reports of a session's settings, in order.
+func settingsReports(t *testing.T, h *hub) (list []catalog.Session) {
 	t.Helper()
 	for _, raw := range h.data(catalog.EventSession) {
 		var s catalog.Session
@@ -29,10 +29,10 @@ func told(t *testing.T, h *hub) (list []catalog.Session) {
 	return list
 }
 
-// now is what all reports of a session's settings come to.
+// now returns the settings after all reports.
 func now(t *testing.T, h *hub) (now catalog.Session) {
 	t.Helper()
-	for _, s := range told(t, h) {
+	for _, s := range settingsReports(t, h) {
 		now.Agent, now.Mode, now.Model, now.Info = cmp.Or(s.Agent, now.Agent), cmp.Or(s.Mode, now.Mode), cmp.Or(s.Model, now.Model), cmp.Or(s.Info, now.Info)
 		if s.Options != nil {
 			now.Options = s.Options
@@ -52,7 +52,7 @@ func currentOptions(s catalog.Session) map[string]string {
 	return m
 }
 
-func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
+func TestSessionReports(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
@@ -78,17 +78,17 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	}, got.Commands, "told before the session was opened")
 }
 
-func TestAnAgentThatHasNoSettingsSaysSo(t *testing.T) {
+func TestAgentWithoutSettings(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	execute(t, x, prompt(t, "plain", "turn"))
-	all := told(t, h)
+	all := settingsReports(t, h)
 	require.Len(t, all, 1)
 	assert.Empty(t, all[0].Agent)
 	assert.Nil(t, all[0].Commands, "which are told later, if at all")
 }
 
-func TestSettingsAreWhatTheAgentConfirms(t *testing.T) {
+func TestSettingsAreConfirmedByTheAgent(t *testing.T) {
 	for kind, want := range map[string][]string{
 		"choosy":       {"[mode code]", "[llm alias]", "[thought high]", "[fast true]"},
 		"choosy-mode":  {"[mode code]", "[llm alias]", "[thought high]", "[fast true]"},
@@ -119,7 +119,7 @@ func TestSettingsAreWhatTheAgentConfirms(t *testing.T) {
 			modes := h.data("mode")
 			assert.Contains(t, modes[len(modes)-1], `{"current":"code","available":["ask","code"]`)
 
-			p.TaskID = "task-2" // nothing is set again
+			p.TaskID = "task-2" // no setting changes again
 			before := len(h.text())
 			execute(t, x, p)
 			if kind == "choosy-older" {
@@ -130,7 +130,7 @@ func TestSettingsAreWhatTheAgentConfirms(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentDoesNotHaveFailsThePrompt(t *testing.T) {
+func TestUnknownSettingFailsThePrompt(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, mode, model string
 		options           map[string]string
@@ -161,13 +161,13 @@ func TestWhatAnAgentDoesNotHaveFailsThePrompt(t *testing.T) {
 			assert.Equal(t, "SETTING_REFUSED", result.Error.Code)
 			assert.Contains(t, result.Error.Message, test.message)
 			assert.NotContains(t, h.text(), "turn", "it was not prompted")
-			assert.NotEmpty(t, told(t, h), "what it has is known now")
+			assert.NotEmpty(t, settingsReports(t, h), "what it has is known now")
 		})
 	}
 }
 
-// That an agent was not set to what people want of it is told, once for each model.
-func TestAModelThatCannotBeSetIsTold(t *testing.T) {
+// A setting that the agent cannot apply is reported, once for each model.
+func TestIgnoredModelIsReported(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plainest", "turn")
@@ -187,8 +187,8 @@ func TestAModelThatCannotBeSetIsTold(t *testing.T) {
 	}, said)
 }
 
-// A plain command is set to nothing.
-func TestACommandThatCannotBeSetSaysSo(t *testing.T) {
+// A plain command has no settings.
+func TestPlainCommandIgnoresSettings(t *testing.T) {
 	h := newHub()
 	h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}
 	h.context.Options = map[string]string{"fast": "true"}
@@ -199,8 +199,8 @@ func TestACommandThatCannotBeSetSaysSo(t *testing.T) {
 	assert.Equal(t, `fake is a plain command, which is started as it is configured, without the model "big" and the option "fast"`, h.errors[0].Error.Message)
 }
 
-// What Duet does for every agent is asked of none.
-func TestDuetsOwnModesAreNoAgents(t *testing.T) {
+// No agent gets a mode that Duet itself implements.
+func TestDuetModesAreNotSentToAgents(t *testing.T) {
 	for _, mode := range []string{"", catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass} {
 		h := newHub()
 		x := newExecutor(t, h, executor.Options{})
@@ -212,8 +212,8 @@ func TestDuetsOwnModesAreNoAgents(t *testing.T) {
 	}
 }
 
-// Claude offers no bypassPermissions where it runs as root.
-func TestWhoAsksForAModeOfDuetsDoesNotWantAPlan(t *testing.T) {
+// claude offers no bypassPermissions when it runs as root.
+func TestDuetModeLeavesPlanMode(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "choosy-plan", "turn")
@@ -222,7 +222,7 @@ func TestWhoAsksForAModeOfDuetsDoesNotWantAPlan(t *testing.T) {
 	assert.Equal(t, "default", now(t, h).Mode.Current)
 }
 
-func TestTheAgentGoesOnInItsMode(t *testing.T) {
+func TestAgentKeepsItsMode(t *testing.T) {
 	h := newHub()
 	h.context.AgentMode = "code"
 	x := newExecutor(t, h, executor.Options{})
@@ -232,7 +232,7 @@ func TestTheAgentGoesOnInItsMode(t *testing.T) {
 	assert.Contains(t, h.text(), "[mode code]")
 
 	h = newHub()
-	h.context.AgentMode = "gone" // since its program is another version
+	h.context.AgentMode = "gone" // because its program is another version
 	x = newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
 
@@ -243,7 +243,7 @@ func TestTheAgentGoesOnInItsMode(t *testing.T) {
 	assert.Contains(t, h.text(), "[mode code]", "a session that is resumed may say nothing of its modes")
 }
 
-func TestTheAgentChangesItsSettings(t *testing.T) {
+func TestSettingsChangedByTheAgentAreReported(t *testing.T) {
 	for _, kind := range []string{"choosy", "choosy-mode"} {
 		h := newHub()
 		x := newExecutor(t, h, executor.Options{})

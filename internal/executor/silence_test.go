@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// silences are what was told of the agent's silence.
+// silences returns the reports of the agent's silence.
 func (h *hub) silences(t *testing.T) (all []catalog.Silence) {
 	t.Helper()
 	for _, data := range h.data(catalog.EventSilence) {
@@ -25,7 +25,7 @@ func (h *hub) silences(t *testing.T) (all []catalog.Silence) {
 	return all
 }
 
-func TestASilentAgentIsTold(t *testing.T) {
+func TestSilentAgentIsReported(t *testing.T) {
 	for words, want := range map[string]catalog.Silence{
 		"mutter": {Note: "API error 500, trying again"},
 		"retry":  {Note: "Reconnecting... 1/5: high demand"},

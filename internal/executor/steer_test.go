@@ -14,9 +14,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// An agent that can be told something while it works is; what it was told is reported in
-// front of what comes of it. Others are not asked.
-func TestAnAgentIsToldSomethingWhileItWorks(t *testing.T) {
+// An agent with steering receives messages while it works. Each message is reported before the
+// output that reacts to it. Other agents are not asked.
+func TestSteering(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, prompt string
 		outcome      string
@@ -54,7 +54,7 @@ func TestAnAgentIsToldSomethingWhileItWorks(t *testing.T) {
 	}
 }
 
-// dialogue is what the agent said, and between it what it was told.
+// dialogue returns the agent's text and the steering messages, in order.
 func (h *hub) dialogue() (list []string) {
 	h.Lock()
 	defer h.Unlock()

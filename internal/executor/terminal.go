@@ -18,30 +18,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Terminals for people.
+// Terminals of users.
 //
-// A [Terminals] owns the terminals of an executor and the goroutines that read and
-// write them. What they print and how they end goes to a [terminalReporter], in order,
-// and while that waits the terminal is not read.
+// A [Terminals] owns the terminals of an executor and the goroutines that read and write them. It
+// passes their output and their ends to a [TerminalReporter], in order. It does not read a
+// terminal while a report waits.
 
 const (
 	maxSize  = 1 << 15 // columns, or rows
-	maxTyped = 1 << 20 // into a terminal whose program does not read, in bytes
+	maxTyped = 1 << 20 // limit of unread input of a terminal, in bytes
 )
 
-// ErrClosed is what Spawn returns after Close.
+// ErrClosed is the error of Spawn after Close.
 var ErrClosed = errors.New("the terminals have been closed")
 
-// A TerminalReporter is told what terminals print, and of their ends.
+// A TerminalReporter receives the output and the ends of terminals.
 type TerminalReporter interface {
 	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
 	TerminalExit(context.Context, catalog.TerminalExitParams) error
 }
 
-// A Terminals owns terminals. Its methods may be called from any goroutine; their
-// errors are fit for the wire, but for ErrClosed. It has to be closed.
+// A Terminals owns terminals. Its methods may be called from any goroutine. Except for ErrClosed,
+// their errors may be sent to clients. The caller must close it.
 type Terminals struct {
-	ctx       context.Context // reports are given up when it ends
+	ctx       context.Context // reports are abandoned when it ends
 	processes *process.Runner
 	reporter  TerminalReporter
 
@@ -51,12 +51,12 @@ type Terminals struct {
 	work      sync.WaitGroup
 }
 
-// NewTerminals makes a Set without terminals. Reports wait as long as ctx lasts.
+// NewTerminals makes a Terminals without any terminal. Reports are retried until ctx ends.
 func NewTerminals(ctx context.Context, processes *process.Runner, reporter TerminalReporter) *Terminals {
 	return &Terminals{ctx: ctx, processes: processes, reporter: reporter, terminals: make(map[string]*terminal)}
 }
 
-// Close begins to end every terminal; Wait waits for that.
+// Close starts to end every terminal; Wait waits for the end.
 func (s *Terminals) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -73,20 +73,20 @@ func (s *Terminals) Close() {
 // Wait returns when no terminal is left, after Close.
 func (s *Terminals) Wait() { s.work.Wait() }
 
-// A terminal is a program of a human in a pseudo terminal.
+// A terminal is a user's program in a pseudo terminal.
 type terminal struct {
 	set  *Terminals
 	id   string
 	proc *process.Process
-	tty  *os.File // the master's side of the pseudo terminal; proc closes it
+	tty  *os.File // the master's side; proc closes it
 	once sync.Once
 	over chan struct{} // closed when it is not read any more
 
 	mu      sync.Mutex // guards the fields below
-	pending []byte     // not typed yet
+	pending []byte     // input that was not written yet
 	typing  bool
 	ended   bool
-	lent    *loan // somebody else reads; nil if nobody does
+	lent    *loan // another process reads the terminal; nil: none
 }
 
 func (s *Terminals) find(id string) (*terminal, error) {
@@ -98,7 +98,7 @@ func (s *Terminals) find(id string) (*terminal, error) {
 	return nil, noTerminal(id)
 }
 
-// Write types into a terminal. It does not wait for the program to read.
+// Write writes input to a terminal. It does not wait for the program to read.
 func (s *Terminals) Write(p catalog.TerminalWriteParams) error {
 	t, err := s.find(p.TerminalID)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Terminals) Write(p catalog.TerminalWriteParams) error {
 	return nil
 }
 
-// typePending types until nothing is left.
+// typePending writes the pending input.
 func (t *terminal) typePending() {
 	for {
 		t.mu.Lock()
@@ -142,7 +142,7 @@ func (t *terminal) typePending() {
 	}
 }
 
-// Resize gives a terminal a size.
+// Resize sets the size of a terminal.
 func (s *Terminals) Resize(p catalog.TerminalResizeParams) error {
 	t, err := s.find(p.TerminalID)
 	if err != nil {
@@ -156,8 +156,7 @@ func (s *Terminals) Resize(p catalog.TerminalResizeParams) error {
 	return t.resize(p.Cols, p.Rows)
 }
 
-// Hangup begins to end a terminal. It does not wait for the end, which the
-// Reporter is told of.
+// Hangup starts to end a terminal. It does not wait for the end, which the reporter receives.
 func (s *Terminals) Hangup(p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
 	t, err := s.find(p.TerminalID)
 	if err != nil {
@@ -167,7 +166,7 @@ func (s *Terminals) Hangup(p catalog.TerminalCloseParams) (catalog.TerminalClose
 	return catalog.TerminalCloseResult{Closed: true}, nil
 }
 
-// close hangs up, and kills what does not mind.
+// close hangs up, and kills a program that ignores that.
 func (t *terminal) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,8 +199,7 @@ func noTerminal(id string) error {
 	}{server.ParamError{Param: "terminal_id", Expected: "the id of a terminal", Received: id}, "terminal_not_found"})
 }
 
-// withoutPath is an error of the system without the file's name: no path goes
-// out.
+// withoutPath removes the file's name from an error of the system: paths are not sent to clients.
 func withoutPath(err error) error {
 	if about := (*fs.PathError)(nil); errors.As(err, &about) {
 		return about.Err
@@ -209,8 +207,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Descriptor stops the reading of a terminal and returns its descriptor, once
-// what was read before has been reported. The file is the caller's.
+// Descriptor stops the reading of a terminal and returns its descriptor, after all earlier output
+// was reported. The caller owns the file.
 func (s *Terminals) Descriptor(ctx context.Context, p catalog.TerminalDescriptorParams) (*os.File, error) {
 	t, err := s.find(p.TerminalID)
 	if err != nil {
@@ -218,7 +216,7 @@ func (s *Terminals) Descriptor(ctx context.Context, p catalog.TerminalDescriptor
 	}
 	l := newLoan()
 	t.mu.Lock()
-	if t.proc.Ended() { // what is left of its output is on its way
+	if t.proc.Ended() { // the rest of its output is being reported
 		t.mu.Unlock()
 		return nil, noTerminal(p.TerminalID)
 	}
@@ -247,7 +245,7 @@ func (s *Terminals) Descriptor(ctx context.Context, p catalog.TerminalDescriptor
 	return nil, err
 }
 
-// Return lets a terminal be read again.
+// Return ends the loan of a terminal's descriptor, so that the terminal is read here again.
 func (s *Terminals) Return(p catalog.TerminalReturnParams) error {
 	t, err := s.find(p.TerminalID)
 	if err != nil {
@@ -270,10 +268,9 @@ func (t *terminal) endLoan(l *loan) {
 	close(l.returned)
 }
 
-// A loan is the time in which somebody else reads and writes a terminal,
-// by its descriptor.
+// A loan is the time in which another process reads and writes a terminal, by its descriptor.
 type loan struct {
-	printed  chan struct{} // closed when what was read before is reported
+	printed  chan struct{} // closed when all earlier output was reported
 	returned chan struct{} // closed at its end
 }
 
@@ -281,14 +278,14 @@ func newLoan() *loan {
 	return &loan{printed: make(chan struct{}), returned: make(chan struct{})}
 }
 
-// loan is the one that lasts, or nil.
+// loan returns the current loan, or nil.
 func (t *terminal) loan() *loan {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lent
 }
 
-// limitRead makes reads end when they have to; t.mu is held.
+// limitRead sets the read deadline for the state of the terminal. The caller holds t.mu.
 func (t *terminal) limitRead() {
 	var deadline time.Time
 	switch {
@@ -300,23 +297,23 @@ func (t *terminal) limitRead() {
 	_ = t.tty.SetReadDeadline(deadline)
 }
 
-// A piece is output of a terminal, or a place in it.
+// A piece is output of a terminal, or a marker in it.
 type piece struct {
 	output  []byte
-	printed chan struct{} // closed when what stands before is reported; of a place
+	printed chan struct{} // closed when all earlier output was reported; set in a marker
 }
 
-// follow reports what the terminal prints, and then its end.
+// follow reports the terminal's output, and then its end.
 func (t *terminal) follow() {
 	chunks := make(chan piece, 8)
 	t.set.work.Go(func() {
 		defer close(chunks)
 		t.read(chunks)
 	})
-	var kept []byte // the beginning of a character
+	var kept []byte // the bytes of an incomplete character
 	for p := range chunks {
 		out := append(kept, p.output...)
-		for p.printed == nil && len(out) < process.ReadSize { // what has come meanwhile goes along
+		for p.printed == nil && len(out) < process.ReadSize { // merges output that has arrived meanwhile
 			select {
 			case p = <-chunks:
 			default:
@@ -361,8 +358,8 @@ func (t *terminal) print(out []byte) {
 	}
 }
 
-// read gives what the terminal prints, until its program has ended, but for
-// what others read.
+// read passes on the terminal's output until the program has ended, without the output that a
+// borrower reads.
 func (t *terminal) read(to chan<- piece) {
 	defer t.proc.CloseOutput()
 	defer close(t.over)
@@ -396,7 +393,7 @@ func (t *terminal) read(to chan<- piece) {
 	}
 }
 
-// drain gives what a program that has ended left in its terminal.
+// drain passes on the rest of the output of a program that has ended.
 func (t *terminal) drain(buf []byte, to chan<- piece) {
 	rest := process.Drain(t.tty)
 	for {
@@ -410,8 +407,7 @@ func (t *terminal) drain(buf []byte, to chan<- piece) {
 	}
 }
 
-// mayRead waits while somebody else reads, and reports whether there is
-// anything left to read.
+// mayRead waits while another process reads, and reports whether there is anything left to read.
 func (t *terminal) mayRead(to chan<- piece) bool {
 	for {
 		l := t.loan()
@@ -421,7 +417,7 @@ func (t *terminal) mayRead(to chan<- piece) bool {
 		to <- piece{printed: l.printed}
 		select {
 		case <-l.returned:
-		case <-t.proc.Done(): // the rest is for whoever has the descriptor
+		case <-t.proc.Done(): // the borrower of the descriptor reads the rest
 			return false
 		}
 	}
@@ -431,18 +427,18 @@ const (
 	defaultCols = 80
 	defaultRows = 24
 
-	tmuxWithin = 5 * time.Second // to say whether it has a session
+	tmuxWithin = 5 * time.Second // time limit to ask tmux for a session
 )
 
-// Spawn starts a program in a new terminal. If the descriptor is asked for, the
-// result has it, and the terminal is not read until Return.
+// Spawn starts a program in a new terminal. If the caller asks for the descriptor, the result has
+// it, and the terminal is not read until Return.
 func (s *Terminals) Spawn(p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return catalog.SpawnTerminalResult{}, ErrClosed
 	}
-	s.work.Add(1) // so that Wait waits for what is being started
+	s.work.Add(1) // so that Wait waits for a terminal that is just starting
 	s.mu.Unlock()
 	defer s.work.Done()
 
@@ -493,8 +489,8 @@ func sizeOr(n, value int) int {
 	return n
 }
 
-// commandLineOf is what runs in a terminal. tmux joins a session that is there, and
-// makes one otherwise.
+// commandLineOf returns the command line of a terminal. tmux joins an existing session, and makes
+// one otherwise.
 func commandLineOf(p catalog.SpawnTerminalParams) []string {
 	if p.UseTmux {
 		argv := []string{"tmux", "new-session", "-A", "-s", tmuxSession(p)}
@@ -503,16 +499,15 @@ func commandLineOf(p catalog.SpawnTerminalParams) []string {
 	return append([]string{cmp.Or(p.Shell, os.Getenv("SHELL"), "/bin/sh")}, p.Args...)
 }
 
-// windowCommandLine runs a program in a new window of a session of tmux that is
-// there, and joins that: new-session would join it and forget the program.
+// windowCommandLine runs a program in a new window of an existing tmux session, and joins the
+// session. new-session would join it without the program.
 func windowCommandLine(p catalog.SpawnTerminalParams) []string {
 	session := "=" + tmuxSession(p)
 	argv := append([]string{"tmux", "new-window", "-t", session + ":"}, window(p)...)
 	return append(argv, ";", "attach-session", "-t", session)
 }
 
-// window are the name of a window of tmux and the program in it, as far as they
-// are asked for.
+// window returns the arguments for the name of a tmux window and the program in it, if requested.
 func window(p catalog.SpawnTerminalParams) (args []string) {
 	if p.TmuxWindowName != "" {
 		args = append(args, "-n", p.TmuxWindowName)
@@ -523,7 +518,7 @@ func window(p catalog.SpawnTerminalParams) (args []string) {
 	return args
 }
 
-// program is what a terminal of tmux is to run; empty: what tmux itself would.
+// program returns the program of a tmux terminal; empty: tmux's default.
 func program(p catalog.SpawnTerminalParams) []string {
 	if p.Shell == "" {
 		return nil
@@ -531,7 +526,7 @@ func program(p catalog.SpawnTerminalParams) []string {
 	return append([]string{p.Shell}, p.Args...)
 }
 
-// hasSession reports whether tmux, which path leads to, has the session already.
+// hasSession reports whether the session exists already. path is the tmux program.
 func hasSession(path string, p catalog.SpawnTerminalParams, env process.Environment) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), tmuxWithin)
 	defer cancel()

@@ -20,8 +20,7 @@ func (t *terminal) start(cmd *exec.Cmd, cols, rows int) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		// Package pty leaves the file in blocking mode, in which Close does not
-		// end a Read.
+		// Package pty leaves the file in blocking mode, in which Close does not end a Read.
 		defer f.Close()
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err == nil {
@@ -38,9 +37,8 @@ func (t *terminal) start(cmd *exec.Cmd, cols, rows int) (err error) {
 	return err
 }
 
-// resize gives the terminal a size. If it has that already its program is told
-// all the same: who attaches to it wants to see its screen, and a program draws
-// that when its size changes.
+// resize sets the size of the terminal. It signals the program even if the size stays the same,
+// because a program redraws its screen then, and a newly attached client needs that.
 func (t *terminal) resize(cols, rows int) error {
 	raw, err := t.tty.SyscallConn()
 	if err != nil {
@@ -54,7 +52,7 @@ func (t *terminal) resize(cols, rows int) error {
 			return
 		}
 		if group, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP); err == nil && group > 1 {
-			_ = unix.Kill(-group, unix.SIGWINCH) // it may have ended just now
+			_ = unix.Kill(-group, unix.SIGWINCH) // the program may have just ended
 		}
 	})
 	if err != nil {
@@ -63,7 +61,7 @@ func (t *terminal) resize(cols, rows int) error {
 	return failed
 }
 
-// duplicate is the terminal's descriptor once more.
+// duplicate returns a copy of the terminal's descriptor.
 func (t *terminal) duplicate() (*os.File, error) {
 	raw, err := t.tty.SyscallConn()
 	if err != nil {
@@ -80,8 +78,8 @@ func (t *terminal) duplicate() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "pty"), nil
 }
 
-// unblock puts the terminal into the mode that reading it needs: who had its
-// descriptor shares that mode, and may have changed it.
+// unblock sets the non-blocking mode that reading needs. A borrower of the descriptor shares that
+// mode, and may have changed it.
 func (t *terminal) unblock() {
 	if raw, err := t.tty.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), true) })

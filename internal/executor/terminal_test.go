@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
-// newSet makes a set of terminals that is closed when the test ends.
+// newSet makes a Terminals that is closed when the test ends.
 func newSet(t *testing.T, w *executortest.Terminals) (*executor.Terminals, *process.Flow) {
 	t.Helper()
 	return newSetWith(t, w, process.Grace{HangUp: 50 * time.Millisecond})
@@ -52,8 +52,8 @@ func shell(t *testing.T, s *executor.Terminals, script string) string {
 	return result.TerminalID
 }
 
-// A terminal's program that ends by itself is not hung up on while it does.
-func TestTerminalsEndInPeace(t *testing.T) {
+// A terminal's program that ends by itself gets no SIGHUP.
+func TestEndedTerminalGetsNoHangup(t *testing.T) {
 	w := &executortest.Terminals{}
 	s, _ := newSet(t, w)
 	for range 40 {
@@ -136,9 +136,9 @@ func TestTerminals(t *testing.T) {
 	})
 }
 
-// A script stands for tmux and prints its arguments. The tests with the tag clients have tmux
+// A script replaces tmux and prints its arguments. The tests with the tag clients use tmux
 // itself.
-func TestTmuxIsCalledForASessionAndAProgram(t *testing.T) {
+func TestTmuxArguments(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tmux"), []byte(`#!/bin/sh
 case $1 in
@@ -163,7 +163,7 @@ esac
 	}
 }
 
-// handed is a descriptor of a terminal that this process has.
+// handed is a terminal's descriptor that this process has borrowed.
 type handed struct {
 	t *testing.T
 	*os.File
@@ -180,7 +180,7 @@ func (f handed) awaits(text string) {
 	}
 }
 
-func TestATerminalIsHandedOver(t *testing.T) {
+func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 	w := &executortest.Terminals{}
 	s, flow := newSet(t, w)
 	ctx := context.Background()
@@ -195,13 +195,13 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		t.Helper()
 		require.NoError(t, s.Return(catalog.TerminalReturnParams{TerminalID: id}))
 	}
-	// text is what was printed, in however many pieces it came.
+	// text returns the output, however many pieces it came in.
 	text := func(id string) string { return strings.ReplaceAll(w.Printed(id), "utf-8:", "") }
 	const echoes = `stty -echo; echo up; while read a; do echo "got $a"; done`
 	id := shell(t, s, echoes)
 	w.Await(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
 	for i := range 20 {
-		// What was printed before is reported before the descriptor is there.
+		// Earlier output is reported before Descriptor returns.
 		word := strings.Repeat("w", i+1)
 		tty := take(id)
 		reported := text(id)
@@ -267,7 +267,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		_, err := s.Descriptor(brief, catalog.TerminalDescriptorParams{TerminalID: id})
-		if err != nil { // it may have been between two reads
+		if err != nil { // the reader may have been between two reads
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		} else {
 			give(id)
@@ -282,14 +282,13 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		require.NoError(t, err)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		take := shell(t, s, echoes)
-		_, err = s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: take}) // the end of the test ends it
+		_, err = s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: take}) // ends with the test
 		require.NoError(t, err)
 	})
 }
 
-// The descriptor is there when what was read before has been reported, and
-// not earlier.
-func TestADescriptorWaitsForWhatWasRead(t *testing.T) {
+// Descriptor returns when all earlier output has been reported, and not earlier.
+func TestDescriptorWaitsForEarlierOutput(t *testing.T) {
 	w := &executortest.Terminals{}
 	reporting, goOn := make(chan struct{}), make(chan struct{})
 	w.OnOutput = func(p catalog.TerminalOutputParams) {
@@ -309,7 +308,7 @@ func TestADescriptorWaitsForWhatWasRead(t *testing.T) {
 		}
 		taken <- err
 	}()
-	for range 5 { // the lives of others: time enough for the descriptor, if it did not wait
+	for range 5 { // output of other terminals: takes long enough for a call that does not wait
 		other := shell(t, s, `echo here`)
 		w.Await(t, func() bool { return w.Exit(other) != nil }, "the exit of another")
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// printed is what a terminal printed, in however many pieces it came.
+// printed returns a terminal's output, however many pieces it came in.
 func (h *hub) printed(id string) string {
 	return strings.ReplaceAll(h.Printed(id), "utf-8:", "")
 }
 
-// Each call of the catalog reaches the terminals, here and over the link.
-// Package terminal has the tests of what they do.
+// Each call of the catalog reaches the terminals, directly and over the link. terminal_test.go
+// tests their behaviour.
 func TestTerminalsOfAnExecutor(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *hub) catalog.Executor{
 		"here": func(t *testing.T, h *hub) catalog.Executor { return newExecutor(t, h, executor.Options{}) },

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// asksFor has an agent send lines, and returns what the hub was asked.
+// asksFor makes an agent send lines, and returns the hub that recorded the questions.
 func asksFor(t *testing.T, lines ...string) *hub {
 	t.Helper()
 	h := newHub()
@@ -31,13 +31,12 @@ func asking(call string) string {
 		`,"options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]}}`
 }
 
-func telling(update string) string {
+func updating(update string) string {
 	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + update + `}}`
 }
 
-// What a tool is called is what the agent calls it, or what its kind is
-// called; its title is for people.
-func TestATitleNamesNoTool(t *testing.T) {
+// The name of a tool is the agent's name, or the name of its kind. The title is text for users.
+func TestTitleIsNoToolName(t *testing.T) {
 	for call, want := range map[string]struct {
 		name   string
 		byKind bool
@@ -61,25 +60,24 @@ func TestATitleNamesNoTool(t *testing.T) {
 		}
 	}
 	h := asksFor(t,
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"x","_meta":{"claudeCode":{"toolName":"mcp__a__b"}}}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"x","_meta":{"claudeCode":{"toolName":"mcp__a__b"}}}`),
 		asking(`{"toolCallId":"1","kind":"execute","title":"y"}`))
 	require.Len(t, h.asked, 1)
 	assert.Equal(t, "mcp__a__b", h.asked[0].ToolName, "the agent has named it before")
 	assert.False(t, h.asked[0].NameByKind)
 }
 
-// Rules see each file that people are shown a change of, also where it was told
-// of before.
-func TestAQuestionTouchesWhatItsDiffsTouch(t *testing.T) {
+// Rules match each file in a diff that the user sees, also in diffs of earlier updates.
+func TestQuestionIncludesPathsOfDiffs(t *testing.T) {
 	h := asksFor(t,
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
 		asking(`{"toolCallId":"1","title":"x","locations":[{"path":"src/a"}]}`))
 	require.Len(t, h.asked, 1)
 	require.Len(t, h.asked[0].Diffs, 1)
 	assert.ElementsMatch(t, []string{"src/a", "/etc/hosts"}, h.asked[0].Paths)
 }
 
-func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
+func TestAmbiguousRequestIsRefused(t *testing.T) {
 	for call, want := range map[string]string{
 		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"},"RawInput":{"command":"b"}}`:   "-32602",
 		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"},"rawInput":{"command":"b"}}`:   "-32602",
@@ -94,15 +92,15 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 		assert.NotEmpty(t, h.codes(), "people are told")
 	}
 	h := asksFor(t,
-		telling("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"1\",\"kind\":\"execute\",\"title\":\"x\",\"rawInput\":{\"command\":\"a \xff\"}}"),
+		updating("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"1\",\"kind\":\"execute\",\"title\":\"x\",\"rawInput\":{\"command\":\"a \xff\"}}"),
 		asking(`{"toolCallId":"1","kind":"execute"}`), asking(`{"toolCallId":"1","rawInput":{"command":"b"}}`))
 	require.Len(t, h.asked, 1, "but the second has an input of its own")
 	assert.JSONEq(t, `{"command":"b"}`, string(h.asked[0].ToolInput))
 	assert.Equal(t, []string{"PERMISSION_FAILED"}, h.codes())
 }
 
-// What the agent says is what the hub gets, byte for byte.
-func TestAnInputComesThroughAsItIs(t *testing.T) {
+// The hub gets the input of the agent byte for byte.
+func TestInputIsUnchanged(t *testing.T) {
 	for _, input := range []string{
 		`{"command":"a","Command":"b"}`, `{"command":"a","command":"b"}`, `{"n":1e400,"m":12345678901234567890,"x":"\ud800"}`, `{"command":["/bin/bash","-lc","ls"]}`,
 	} {
@@ -112,14 +110,14 @@ func TestAnInputComesThroughAsItIs(t *testing.T) {
 	}
 }
 
-// A tool that the agent has told of by its kind alone gives a file that is
-// written without leave no other name.
-func TestAKindIsNoNameOfWhatIsNotAsked(t *testing.T) {
+// A tool whose kind the agent has reported gives no other name to a file that is written without
+// permission.
+func TestKindOfCallDoesNotNameFileWrites(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "tools")
 	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "requests"), []byte(strings.Join([]string{
-		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","locations":[{"path":"new.txt"}]}`),
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","locations":[{"path":"new.txt"}]}`),
 		`{"jsonrpc":"2.0","id":0,"method":"fs/write_text_file","params":{"sessionId":"s","path":"` + filepath.Join(p.CWD, "new.txt") + `","content":"x"}}`,
 	}, "\n")), 0o600))
 	execute(t, x, p)

@@ -23,15 +23,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// A version2Agent is an agent that speaks version 2 of the protocol, and does what the words
-// of a prompt say.
+// A version2Agent is an agent that speaks version 2 of the protocol. The words of a prompt are
+// commands for it.
 type version2Agent struct {
 	acpAgent
 	messages int
 	system   string // the system prompt
 }
 
-// fakeAgent2 is an agent that speaks version 2 only, as acpAgent does version 1.
+// fakeAgent2 runs an agent that speaks version 2 only, as acpAgent does version 1.
 func fakeAgent2(a *acpAgent) {
 	v := &version2Agent{acpAgent: *a}
 	for {
@@ -65,7 +65,7 @@ func fakeAgent2(a *acpAgent) {
 	}
 }
 
-// refuse answers a request that the agent does not know.
+// refuse rejects an unknown request.
 func (a *version2Agent) refuse(m wire) {
 	if m.ID != nil && m.Method != "" {
 		a.send(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32601, "message": "no such method"}})
@@ -100,7 +100,7 @@ func (a *version2Agent) terminal(id string, more object) {
 	a.update(u)
 }
 
-// permit asks for permission and says what was answered.
+// permit asks for permission and sends the answer as text.
 func (a *version2Agent) permit(subject any) { a.say(a.ask(nil, subject)) }
 
 // ask asks for permission, with more members of the request, and returns the answer.
@@ -133,11 +133,11 @@ func (a *version2Agent) prompt(m wire) {
 	case "refuse":
 		a.fail(m.ID, "no prompt is taken")
 		return
-	case "local": // a command of the agent's own, which begins no work
+	case "local": // a command of the agent itself, which begins no work
 		accept()
 		end()
 		return
-	case "early": // as codex has it
+	case "early": // like codex
 		a.state("running", nil)
 		echo()
 		a.say("early")
@@ -145,7 +145,7 @@ func (a *version2Agent) prompt(m wire) {
 		accept()
 		return
 	case "stale":
-		a.state("idle", object{"stopReason": "end_turn"}) // of what was before
+		a.state("idle", object{"stopReason": "end_turn"}) // of the previous turn
 		echo()
 		accept()
 		a.state("idle", object{"background": []any{}})
@@ -175,7 +175,7 @@ func (a *version2Agent) prompt(m wire) {
 		a.terminal("t1", object{"output": object{"data": "b3V0IHB1dA=="}})
 		a.terminal("t1", object{"exitStatus": object{"exitCode": 3}})
 		a.tool("c1", object{"status": "completed"})
-	case "leaves": // a terminal that runs when the agent ends
+	case "leaves": // a terminal that still runs when the agent ends
 		a.terminal("t1", object{"command": "top"})
 		a.say("It runs.")
 	case "command":
@@ -217,7 +217,7 @@ func (a *version2Agent) prompt(m wire) {
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "q", "entries": []any{object{"content": "two", "priority": "low", "status": "pending"}}}})
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "completed"}}}})
 		a.update(object{"sessionUpdate": "plan_removed", "planId": "q"})
-	case "text": // plans that are no entries
+	case "text": // plans without entries
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "markdown", "planId": "p", "content": "# Goal\n\n- [x] one\n  - [ ] two\n3. three\n-\n"}})
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "file", "planId": "p", "uri": "file:///plan.md"}})
 	case "delegate":
@@ -257,7 +257,7 @@ func (a *version2Agent) prompt(m wire) {
 		a.state("running", nil)
 		a.say("I go on. ")
 		a.permit(object{"type": "tool_call", "toolCall": object{"toolCallId": "own", "title": "touch y", "kind": "execute", "rawInput": object{"command": "touch y"}}})
-	case "onward": // its own work goes on until a prompt is there
+	case "onward": // its own work goes on until a prompt arrives
 		end()
 		a.state("running", nil)
 		a.say("I go on. ")
@@ -274,7 +274,7 @@ func (a *version2Agent) prompt(m wire) {
 		end()
 		a.prompt(next)
 		return
-	case "slow": // it goes on by itself, and ends late when it is cancelled
+	case "slow": // it goes on by itself, and ends late after a cancel
 		end()
 		a.state("running", nil)
 		a.say("working")
@@ -334,12 +334,12 @@ func (a *version2Agent) prompt(m wire) {
 	end()
 }
 
-// An agent of version 2 is driven as one of version 1.
+// Agents of version 2 behave like those of version 1.
 func TestVersion2(t *testing.T) {
 	const yes = `{"outcome":{"outcome":"selected","optionId":"y"}}`
 	for word, c := range map[string]struct {
 		said   string
-		events []string // of the types that the case is about
+		events []string // of the event types in the case
 		failed string
 	}{
 		"hello":   {said: "hello"},
@@ -406,7 +406,7 @@ func TestVersion2(t *testing.T) {
 
 var terminalID = regexp.MustCompile(`term_[0-9a-z]+`)
 
-// eventsLike are the reports of the types that a list has, with terminals' ids replaced.
+// eventsLike returns the reports whose types are in list, with terminals' ids replaced.
 func (h *hub) eventsLike(list []string) (all []string) {
 	h.Lock()
 	defer h.Unlock()
@@ -421,7 +421,7 @@ func (h *hub) eventsLike(list []string) (all []string) {
 	return all
 }
 
-// What is asked in version 2 is what the agent would do.
+// A question of version 2 describes the action of the agent.
 func TestQuestionsOfVersion2(t *testing.T) {
 	for word, want := range map[string]catalog.RequestPermissionParams{
 		"tool":    {ToolName: "Bash", NameByKind: true, Title: "touch x", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"touch x"}`), Details: "because it has to be"},
@@ -442,7 +442,7 @@ func TestQuestionsOfVersion2(t *testing.T) {
 	}
 }
 
-// A terminal of the agent's own is one of the hub's that can be watched.
+// The hub shows a terminal that the agent runs itself, and it can be watched.
 func TestTerminalsOfVersion2(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -455,7 +455,7 @@ func TestTerminalsOfVersion2(t *testing.T) {
 	assert.Equal(t, 3, h.Exit(id).ExitCode)
 }
 
-// A terminal of the agent's own ends with the agent.
+// A terminal that the agent runs itself ends with the agent.
 func TestTerminalsOfVersion2EndWithTheAgent(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -467,7 +467,7 @@ func TestTerminalsOfVersion2EndWithTheAgent(t *testing.T) {
 	h.Await(t, func() bool { return h.Exit(h.started[0].TerminalID) != nil }, "its end")
 }
 
-// The mode that asks is set by an option, and the session is resumed without a replay.
+// An option sets the mode that asks. The session is resumed without a replay.
 func TestSettingsOfVersion2(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -488,7 +488,7 @@ func TestSettingsOfVersion2(t *testing.T) {
 	}
 }
 
-// A turn of version 2 is cancelled.
+// A turn of version 2 can be cancelled.
 func TestVersion2IsCancelled(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -502,13 +502,13 @@ func TestVersion2IsCancelled(t *testing.T) {
 	assert.Equal(t, "works, cancelled", h.said("task-1"))
 }
 
-// What an agent of version 2 does by itself is a turn from running to idle, and what it tells
-// between two turns is not lost.
-func TestVersion2GoesOnByItself(t *testing.T) {
+// Agent-initiated work of version 2 is a turn from running to idle. Updates between two turns are
+// not lost.
+func TestAgentInitiatedTurnsOfVersion2(t *testing.T) {
 	h := newHub()
 	var x *executor.Executor
 	p := prompt(t, "version2", "goal")
-	p.Launch.QuietMS = 3_600_000 // the state alone ends it
+	p.Launch.QuietMS = 3_600_000 // only the state ends the turn
 	results := h.beginTurns(t, func() *executor.Executor { return x }, p)
 	x = newExecutor(t, h, executor.Options{})
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
@@ -517,7 +517,7 @@ func TestVersion2GoesOnByItself(t *testing.T) {
 	assert.Equal(t, "I begin. ", h.said("task-1"))
 	assert.Equal(t, `I go on. {"outcome":{"outcome":"selected","optionId":"y"}}`, h.said("own-1"))
 	assert.Equal(t, "own-1", h.asked[0].TaskID)
-	notices := h.data(catalog.EventNotice) // as long as the turn before is being ended
+	notices := h.data(catalog.EventNotice) // while the previous turn is ending
 	h.Lock()
 	defer h.Unlock()
 	for _, late := range h.late {
@@ -526,9 +526,9 @@ func TestVersion2GoesOnByItself(t *testing.T) {
 	assert.Equal(t, []string{`{"severity":"error","title":"Between"}`}, notices)
 }
 
-// A prompt ends the run of an agent of version 2 that works by itself, and reaches the agent in
-// the middle of that work; an open question is answered first. An agent of version 1 is not asked.
-func TestAPromptEndsAnAgentsOwnTurn(t *testing.T) {
+// A prompt ends an agent-initiated turn of version 2, and reaches the agent during that work. An
+// open question is answered first. An agent of version 1 does not get the prompt early.
+func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 	for name, c := range map[string]struct{ kind, word, outcome, said string }{
 		"version 2": {"version2", "onward", catalog.YieldYielding, "I go on. "},
 		"asking":    {"version2", "onward asking", catalog.YieldYielding, `I go on. {"outcome":{"outcome":"selected","optionId":"y"}}`},
@@ -548,7 +548,7 @@ func TestAPromptEndsAnAgentsOwnTurn(t *testing.T) {
 			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
 			beginOwn, begun := h.begin, false
 			h.begin = func(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
-				if begun { // the prompt is what the hub begins then
+				if begun { // the hub begins the prompt next
 					return catalog.BeginTurnResult{TaskID: "task-2"}, nil
 				}
 				begun = true
@@ -592,8 +592,8 @@ func TestAPromptEndsAnAgentsOwnTurn(t *testing.T) {
 	}
 }
 
-// A sub-agent with a session of its own is a tool call, and what it says, does and asks belongs
-// to that. The turn ends with the last of them.
+// A sub-agent with a session of its own is a tool call, which contains the sub-agent's text, tool
+// calls and questions. The turn ends with the last sub-agent.
 func TestSubagentsOfVersion2(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -616,7 +616,7 @@ func TestSubagentsOfVersion2(t *testing.T) {
 	assert.Empty(t, h.data(catalog.EventUsage), "what the sub-agent uses is not told as the session's own")
 }
 
-// A turn that waits for its sub-agents is interrupted with them.
+// An interrupt of a turn that waits for its sub-agents cancels the sub-agents, too.
 func TestSubagentsOfVersion2AreCancelled(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -632,7 +632,7 @@ func TestSubagentsOfVersion2AreCancelled(t *testing.T) {
 	assert.Equal(t, "hello", h.said("task-2"), "the agent lives on")
 }
 
-// What an agent of version 2 lists is its work in the background.
+// The items that an agent of version 2 lists are its background work.
 func TestBackgroundOfVersion2(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -652,8 +652,8 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
 }
 
-// One task of the background work is stopped, and the others go on.
-func TestABackgroundTaskOfVersion2IsCancelled(t *testing.T) {
+// One background task can be cancelled while the others go on.
+func TestBackgroundTaskOfVersion2IsCancelled(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "version2", "stubborn")
@@ -670,7 +670,7 @@ func TestABackgroundTaskOfVersion2IsCancelled(t *testing.T) {
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, r)
 }
 
-// Usage that the agent reports after an interrupted turn is booked on that turn.
+// Usage that the agent reports after an interrupted turn counts for that turn.
 func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
 	for _, word := range []string{"slow", "slow prompted"} {
 		t.Run(word, func(t *testing.T) {
@@ -703,8 +703,8 @@ func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
 	}
 }
 
-// The background work of an agent of version 2 is stopped by the agent, which stays; one that
-// cannot stop all of it is ended.
+// An agent of version 2 cancels its background work and stays alive. One that cannot cancel all
+// of it is ended.
 func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
 	for word, want := range map[string]catalog.ReleaseSessionResult{
 		"cancellable": {Reason: "cancelled"}, "stubborn": {Released: true},

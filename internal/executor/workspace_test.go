@@ -16,12 +16,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-func TestAdditionalDirectoriesAreTheAgentsToo(t *testing.T) {
+func TestAdditionalDirectories(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "")
 	more, other := t.TempDir(), t.TempDir()
-	beside := filepath.Join(filepath.Dir(p.CWD), "beside") // named by where it is from the cwd
+	beside := filepath.Join(filepath.Dir(p.CWD), "beside") // its path is relative to the cwd
 	require.NoError(t, os.Mkdir(beside, 0o700))
 	h.context.AdditionalDirectories = []string{more, "../beside", "/no/such/directory"}
 	require.NoError(t, os.Symlink(other, filepath.Join(more, "out")))
@@ -40,8 +40,8 @@ func TestAdditionalDirectoriesAreTheAgentsToo(t *testing.T) {
 	assert.True(t, strings.HasSuffix(h.text(), files[0]+" false false\n"+files[2]+" true true\n"))
 }
 
-// The database is never an agent's to read or to write, by no name.
-func TestTheHubsOwnDirectoryIsNoAgents(t *testing.T) {
+// An agent can neither read nor write the database, under any name.
+func TestAgentCannotAccessHubState(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "")
@@ -59,7 +59,7 @@ func TestTheHubsOwnDirectoryIsNoAgents(t *testing.T) {
 		db, ".duet/duet.db", "./x/../.duet/duet.db", at("link/duet.db"), at("db.txt"), at("hard.txt"),
 		at(".duet/new"), at(".duet/logs/new/newer"), own,
 	}
-	if _, err := os.Stat(at(".DUET")); err == nil { // the same to this file system
+	if _, err := os.Stat(at(".DUET")); err == nil { // the same file on this file system
 		refused = append(refused, at(".DUET/duet.db"))
 	}
 	p.Prompt = "touch " + strings.Join(append(refused, at(".duetted")), " ")
@@ -75,8 +75,8 @@ func TestTheHubsOwnDirectoryIsNoAgents(t *testing.T) {
 	assert.NoFileExists(t, at(".duet/new"))
 }
 
-// An agent is offered the methods for files that its configuration says.
-func TestWhichMethodsForFilesAnAgentIsOffered(t *testing.T) {
+// An agent is offered the file methods of its configuration.
+func TestOfferedFileMethods(t *testing.T) {
 	for files, want := range map[string]string{
 		"":                     `{"readTextFile":true,"writeTextFile":true}`,
 		catalog.FilesReadWrite: `{"readTextFile":true,"writeTextFile":true}`,

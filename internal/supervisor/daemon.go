@@ -94,8 +94,8 @@ func (d daemon) ReportLate(ctx context.Context, p catalog.ReportLateParams) erro
 	return nil
 }
 
-// Notifications about terminals have no token: the supervisor accepts them for the executor's
-// own tasks.
+// errOthersTask refuses a notification about a terminal. These have no token, so the supervisor
+// accepts them for the executor's own tasks only.
 var errOthersTask = &domain.Error{Kind: domain.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
 
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {

@@ -185,7 +185,7 @@ func (a *asked) ReportMessage(_ context.Context, p catalog.ReportMessageParams) 
 	return nil
 }
 
-func (a *asked) told(what string) error {
+func (a *asked) record(what string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reported = append(a.reported, what)
@@ -193,21 +193,21 @@ func (a *asked) told(what string) error {
 }
 
 func (a *asked) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
-	return a.told("session " + p.SessionID + " after " + p.TaskID)
+	return a.record("session " + p.SessionID + " after " + p.TaskID)
 }
 
-func (a *asked) ReportRefused(task string, why error) { _ = a.told("refused: " + task) }
+func (a *asked) ReportRefused(task string, why error) { _ = a.record("refused: " + task) }
 
 func (a *asked) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
-	return a.told("started " + p.TaskID)
+	return a.record("started " + p.TaskID)
 }
 
 func (a *asked) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
-	return a.told("output " + p.TaskID)
+	return a.record("output " + p.TaskID)
 }
 
 func (a *asked) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
-	return a.told("exit " + p.TaskID)
+	return a.record("exit " + p.TaskID)
 }
 
 func newSupervisor(t *testing.T, change ...func(*Options)) *Supervisor {

@@ -36,7 +36,7 @@ func used(t *testing.T, s *Supervisor, thread string) (pid string) {
 	return prompt(t, l, "pid")
 }
 
-func TestAnIdleExecutorEnds(t *testing.T) {
+func TestIdleExecutorEnds(t *testing.T) {
 	inBubble(t, func(*Options) {}, func(t *testing.T, s *Supervisor, m *memory) {
 		pid := used(t, s, "a")
 		time.Sleep(idleAfter - 1)
@@ -59,7 +59,7 @@ func TestAnIdleExecutorEnds(t *testing.T) {
 	})
 }
 
-func TestTheAgentThatWaitsLongestIsEndedFirst(t *testing.T) {
+func TestLongestIdleAgentIsEndedFirst(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 2, 10 }, func(t *testing.T, s *Supervisor, _ *memory) {
 		for _, thread := range []string{"a", "b", "c", "d"} {
 			used(t, s, thread)
@@ -72,7 +72,7 @@ func TestTheAgentThatWaitsLongestIsEndedFirst(t *testing.T) {
 	})
 }
 
-func TestAnExecutorWithoutAgentsIsUsedAgain(t *testing.T) {
+func TestSpareExecutorIsReused(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle = 0 }, func(t *testing.T, s *Supervisor, _ *memory) {
 		pid := used(t, s, "a")
 		requireWaiting(t, s)
@@ -86,7 +86,7 @@ func TestAnExecutorWithoutAgentsIsUsedAgain(t *testing.T) {
 }
 
 // Agents that share an executor are ended individually.
-func TestAgentsOfOneExecutorAreEndedEachForItself(t *testing.T) {
+func TestAgentsOfOneExecutorEndIndividually(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 2, 2 }, func(t *testing.T, s *Supervisor, _ *memory) {
 		works := acquire(t, s, acp("long"))
 		for _, thread := range []string{"a", "b", "c"} {
@@ -107,7 +107,7 @@ func TestAgentsOfOneExecutorAreEndedEachForItself(t *testing.T) {
 }
 
 // An agent with its own program in a terminal does not count as idle.
-func TestAnAgentWhoseProgramsRunIsKept(t *testing.T) {
+func TestAgentWithRunningProgramIsKept(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle = 1 }, func(t *testing.T, s *Supervisor, m *memory) {
 		for _, thread := range []string{"a works", "b works", "c"} {
 			used(t, s, thread)
@@ -127,7 +127,7 @@ func TestAnAgentWhoseProgramsRunIsKept(t *testing.T) {
 }
 
 // A prompt that comes while an agent is ending finds a place.
-func TestAPromptMeetsTheEndOfItsAgent(t *testing.T) {
+func TestPromptDuringEndOfAgent(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 0, 2 }, func(t *testing.T, s *Supervisor, _ *memory) {
 		for range 50 {
 			used(t, s, "a")

@@ -18,7 +18,7 @@ import (
 )
 
 // The inventory of an executor that works for weeks contains only what still runs.
-func TestAnInventoryForgetsWhatHasEnded(t *testing.T) {
+func TestInventoryForgetsEndedProcesses(t *testing.T) {
 	agent := exec.Command(os.Args[0])
 	agent.Env = []string{role + "=agent", catalog.MarkVariable + "=runs"}
 	require.NoError(t, agent.Start())
@@ -43,7 +43,7 @@ func TestAnInventoryForgetsWhatHasEnded(t *testing.T) {
 }
 
 // A terminal outlives its task, and so do the executor's reports about it.
-func TestAnInventoryKeepsTheTasksOfTerminals(t *testing.T) {
+func TestInventoryKeepsTasksOfTerminals(t *testing.T) {
 	var i inventory
 	i.give("first")()
 	i.agentTerminal("t", "first")

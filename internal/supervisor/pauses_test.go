@@ -17,23 +17,23 @@ import (
 // A pausable records the calls to an executor.
 type pausable struct {
 	catalog.Executor
-	told []string
-	fail bool
+	calls []string
+	fail  bool
 }
 
-func (x *pausable) tell(what string) error {
+func (x *pausable) record(what string) error {
 	if x.fail {
 		return errors.New("not now")
 	}
-	x.told = append(x.told, what)
+	x.calls = append(x.calls, what)
 	return nil
 }
 
-func (x *pausable) PauseNotifications(context.Context) error  { return x.tell("pause") }
-func (x *pausable) ResumeNotifications(context.Context) error { return x.tell("resume") }
+func (x *pausable) PauseNotifications(context.Context) error  { return x.record("pause") }
+func (x *pausable) ResumeNotifications(context.Context) error { return x.record("resume") }
 
 // A shared executor pauses while one of its leases wants it to.
-func TestAnExecutorPausesWhileOneOfItsLeasesWantsIt(t *testing.T) {
+func TestExecutorPausesWhileALeaseWantsIt(t *testing.T) {
 	synctest.Test(t, testPauses)
 }
 
@@ -41,45 +41,45 @@ func testPauses(t *testing.T) {
 	x := &pausable{}
 	p := &process{supervisor: New(Options{}), executor: x}
 	lease := func() *lease { return &lease{Executor: x, process: p, release: func() {}} }
-	told := func() string {
+	calls := func() string {
 		synctest.Wait()
-		all := strings.Join(x.told, " ")
-		x.told = nil
+		all := strings.Join(x.calls, " ")
+		x.calls = nil
 		return all
 	}
 	ctx := context.Background()
 	a, b := lease(), lease()
 	assert.NoError(t, a.ResumeNotifications(ctx))
-	assert.Empty(t, told(), "it goes on as it is")
+	assert.Empty(t, calls(), "it goes on as it is")
 	assert.NoError(t, a.PauseNotifications(ctx))
 	assert.NoError(t, b.PauseNotifications(ctx))
 	assert.NoError(t, a.ResumeNotifications(ctx))
-	assert.Equal(t, "pause", told())
+	assert.Equal(t, "pause", calls())
 	assert.NoError(t, a.PauseNotifications(ctx))
 	assert.NoError(t, b.ResumeNotifications(ctx))
-	assert.Empty(t, told())
+	assert.Empty(t, calls())
 	a.Release()
-	assert.Equal(t, "resume", told(), "who is gone wants nothing any more")
+	assert.Equal(t, "resume", calls(), "who is gone wants nothing any more")
 	assert.NoError(t, a.PauseNotifications(ctx))
-	assert.Empty(t, told(), "also if it says so late")
+	assert.Empty(t, calls(), "also if it says so late")
 	b.Release()
-	assert.Empty(t, told())
+	assert.Empty(t, calls())
 
 	c := lease()
 	x.fail = true
 	assert.Error(t, c.PauseNotifications(ctx))
 	x.fail = false
 	assert.NoError(t, c.PauseNotifications(ctx))
-	assert.Equal(t, "pause", told(), "it is told again what it did not take")
+	assert.Equal(t, "pause", calls(), "it is told again what it did not take")
 	x.fail = true
 	assert.Error(t, c.ResumeNotifications(ctx))
 	x.fail = false
 	c.Release()
-	assert.Equal(t, "resume", told())
+	assert.Equal(t, "resume", calls())
 }
 
 // Releasing a lease after the supervisor was closed starts no goroutine.
-func TestNobodyIsToldAfterTheEnd(t *testing.T) {
+func TestReleaseAfterCloseSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &pausable{}
 		p := &process{supervisor: New(Options{}), executor: x}
@@ -88,6 +88,6 @@ func TestNobodyIsToldAfterTheEnd(t *testing.T) {
 		p.supervisor.Close(t.Context())
 		l.Release()
 		synctest.Wait()
-		assert.Equal(t, []string{"pause"}, x.told)
+		assert.Equal(t, []string{"pause"}, x.calls)
 	})
 }

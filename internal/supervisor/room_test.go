@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
+func TestThreadHasOwnExecutorWhileThereIsRoom(t *testing.T) {
 	inBubble(t, func(o *Options) { o.Most = 3 }, testOwnExecutors)
 }
 
@@ -65,7 +65,7 @@ func waits(t *testing.T, s *Supervisor, want catalog.LeaseRequest) <-chan catalo
 	return got
 }
 
-func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
+func TestUnusedExecutorMakesRoom(t *testing.T) {
 	inBubble(t, func(o *Options) { o.Most, o.IdleAfter = 2, 1000*time.Hour }, testRoom)
 }
 
@@ -87,8 +87,8 @@ func testRoom(t *testing.T, s *Supervisor, m *memory) {
 	(<-more).Release() // the place of a dead one is free
 }
 
-// However many agents wait for a person, a command or a terminal has a place.
-func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
+// However many agents wait for a user, a command or a terminal gets a place.
+func TestCommandsAlwaysHaveAPlace(t *testing.T) {
 	inBubble(t, func(o *Options) { o.IdleAfter = 1000 * time.Hour }, testPlaceForCommands)
 }
 
@@ -118,7 +118,7 @@ func testPlaceForCommands(t *testing.T, s *Supervisor, _ *memory) {
 	(<-got).Release()
 }
 
-func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
+func TestCloseWakesCallersThatWait(t *testing.T) {
 	inBubble(t, func(o *Options) { o.Most = 2 }, testEndWhileWaiting)
 }
 
@@ -130,7 +130,7 @@ func testEndWhileWaiting(t *testing.T, s *Supervisor, _ *memory) {
 		_, err := s.Acquire(context.Background(), foreign("x", "1"))
 		ended <- err
 	}()
-	synctest.Wait() // it waits
+	synctest.Wait() // it is blocked
 	closed(t, s)
 	assert.ErrorIs(t, <-ended, errClosed)
 }

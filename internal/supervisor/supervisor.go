@@ -24,7 +24,7 @@ type Options struct {
 	Daemon catalog.Daemon
 	// EditorFiles, if set, serves file requests, too.
 	EditorFiles catalog.EditorFiles
-	// Command returns the command of our own executor, at each start.
+	// Command returns the command of Duet's own executor, at each start.
 	Command func() []string
 	// Environment is the complete environment of executors: they inherit nothing.
 	Environment []string
@@ -42,7 +42,7 @@ type Options struct {
 	// MostIdle is the maximum number of idle agents: beyond it the longest idle one is ended at
 	// once.
 	MostIdle int
-	// StartWithin is how long our own executor may take for its first answer. Default 10 s.
+	// StartWithin is how long Duet's own executor may take for its first answer. Default 10 s.
 	StartWithin time.Duration
 }
 

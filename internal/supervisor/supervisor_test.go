@@ -24,7 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-func TestACrashTakesOnlyItsOwnRun(t *testing.T) {
+func TestCrashFailsOnlyItsOwnRun(t *testing.T) {
 	s := newSupervisor(t)
 	a, b := acquire(t, s, acp("a")), acquire(t, s, acp("b"))
 	pidA, pidB := prompt(t, a, "pid"), prompt(t, b, "pid")
@@ -42,7 +42,7 @@ func TestACrashTakesOnlyItsOwnRun(t *testing.T) {
 	b.Release()
 }
 
-func TestAnAnswerThatIsAnErrorIsAFailureAndNoCrash(t *testing.T) {
+func TestErrorResponseIsNoCrash(t *testing.T) {
 	s := newSupervisor(t)
 	l := acquire(t, s, acp("a"))
 	defer l.Release()
@@ -62,7 +62,7 @@ func TestAnAnswerThatIsAnErrorIsAFailureAndNoCrash(t *testing.T) {
 	again.Release()
 }
 
-func TestTerminalsOfOthersTasksAreNoneOfItsBusiness(t *testing.T) {
+func TestTerminalsOfOtherTasksAreRefused(t *testing.T) {
 	daemon := &asked{}
 	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
 	l := acquire(t, s, acp("a"))
@@ -80,7 +80,7 @@ func TestTerminalsOfOthersTasksAreNoneOfItsBusiness(t *testing.T) {
 
 // An executor may report about the sessions of its own conversations, also between two of its
 // own tasks. A report about others does not affect its runs.
-func TestSessionsOfOthersAreNoneOfItsBusiness(t *testing.T) {
+func TestSessionsOfOtherConversationsAreRefused(t *testing.T) {
 	daemon := &asked{}
 	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
 	l := acquire(t, s, acp("a"))
@@ -97,7 +97,7 @@ func TestSessionsOfOthersAreNoneOfItsBusiness(t *testing.T) {
 }
 
 // Agents of this version and of earlier ones are found by their marks, and no other process is.
-func TestAgentsThatLostTheirExecutorAreEnded(t *testing.T) {
+func TestKillAgents(t *testing.T) {
 	needsProc(t)
 	start := func(environment ...string) (pid string) {
 		self, err := os.Executable()
@@ -128,7 +128,7 @@ func TestAgentsThatLostTheirExecutorAreEnded(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentIsWhatIsListed(t *testing.T) {
+func TestEnvironmentIsComplete(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_HUB", "x")
 	s := newSupervisor(t)
 	l := acquire(t, s, acp("a"))
@@ -178,7 +178,7 @@ func TestAgentsOfADeadExecutorAreKilled(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoExecutor(t *testing.T) {
+func TestInvalidExecutors(t *testing.T) {
 	for name, c := range map[string]struct {
 		command []string
 		role    string
@@ -210,7 +210,7 @@ func TestWhatIsNoExecutor(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNothingWhateverIsGoingOn(t *testing.T) {
+func TestCloseLeavesNothingRunning(t *testing.T) {
 	needsProc(t)
 	s := newSupervisor(t)
 	busy := acquire(t, s, acp("busy"))
@@ -246,7 +246,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 }
 
 // A third-party executor runs one thread of one agent, and is started by its own command.
-func TestAForeignExecutor(t *testing.T) {
+func TestThirdPartyExecutor(t *testing.T) {
 	s := newSupervisor(t, func(o *Options) { o.Command = func() []string { return []string{"/no/such/program"} } })
 	pids := map[string]bool{}
 	for _, w := range []catalog.LeaseRequest{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {

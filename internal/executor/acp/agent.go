@@ -21,28 +21,26 @@ import (
 )
 
 const (
-	// exitGrace is what an agent that is not needed any more gets to end by
-	// itself, once its stdin is closed.
+	// exitGrace is how long an unneeded agent may take to exit after its stdin is closed.
 	exitGrace = 700 * time.Millisecond
-	// closeTime is what an agent gets to close its session before that.
+	// closeTime is how long an agent may take to close its session before that.
 	closeTime = 500 * time.Millisecond
-	// answerTime is how long an agent that has closed its output, or takes no input, gets to end.
+	// answerTime is how long an agent may take to exit after it closed its output or stopped
+	// reading its input.
 	answerTime = time.Second
-	// unpromptedGrace is what an agent that has no prompt yet gets to come to
-	// the point where it would get one, when its turn is to be stopped: one that
-	// is well lives on.
+	// unpromptedGrace is how long a stopping turn waits for an agent that has no prompt yet to
+	// become ready for one. An agent that gets ready in time stays alive.
 	unpromptedGrace = 250 * time.Millisecond
 )
 
-// An agent is a process that speaks the Agent Client Protocol, and its
-// session. Three goroutines live as long as the process: one reads its output, one
-// reports what it tells between two turns, one ends its terminals when it has ended;
-// the driver waits for all.
+// An agent is a process that speaks the Agent Client Protocol, and its session. Three goroutines
+// live as long as the process: one reads its output, one reports updates between turns, one
+// closes its terminals after it exits. The driver waits for all of them.
 type agent struct {
 	driver *Driver
 	name   string
 	key    string // see launchKey
-	// startTimeout is how long it may take to answer initialize.
+	// startTimeout is how long the agent may take to answer initialize.
 	startTimeout time.Duration
 	proc         *process.Process
 	conn         *acp.Conn
@@ -53,15 +51,15 @@ type agent struct {
 	session  string      // written by the turn that opens it, before its prompt is sent
 	settings settingState
 
-	overdue   atomic.Pointer[string] // the method that it was killed for not answering
+	overdue   atomic.Pointer[string] // the unanswered method for which the agent was killed
 	current   atomic.Pointer[turn]
 	last      atomic.Pointer[lastTask]
-	modeSeen  atomic.Pointer[string] // the mode that warnUnasked has looked at last
-	changed   chan struct{}          // has one in it when what it told between two turns is to be reported
+	modeSeen  atomic.Pointer[string] // the mode that warnUnasked checked last
+	changed   chan struct{}          // buffer of 1: updates between two turns wait to be reported
 	spent     atomic.Uint64          // what its session has cost so far, in USD, as the bits of a float64
-	updates   atomic.Int64           // how many it has sent
+	updates   atomic.Int64           // number of updates received
 	loading   atomic.Bool            // updates are a replay of what the hub has
-	inputGone atomic.Bool            // it takes no input any more: it is ending, or has closed it
+	inputGone atomic.Bool            // the agent reads no input any more: it is exiting, or has closed its stdin
 	open      atomic.Int64
 	own       ownTurns
 
@@ -70,16 +68,16 @@ type agent struct {
 	subagents  subagents
 	steering   steering
 
-	notices map[catalog.Notice]bool // that it has sent, but for errors; only the goroutine that reads it uses them
+	notices map[catalog.Notice]bool // notices received, except errors; used only by the goroutine that reads the agent
 
-	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
+	asking    atomic.Int64 // open questions to the user: the agent's start-up timeouts do not run meanwhile
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
-	has       map[string]bool     // names of variables: which it has, keys among them
+	has       map[string]bool     // names of the agent's environment variables, keys included
 
 	mu        sync.Mutex // guards the fields below
 	terminals map[string]*agentTerminal
-	links     map[string]*link // addresses that people were asked to open, by the agent's id
+	links     map[string]*link // addresses that the user was asked to open, by the agent's id
 }
 
 // start starts an agent's process for its first turn.
@@ -110,7 +108,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a.conn = acp.NewConn((*agentInput)(a), a.handler())
 	d.work.Go(func() {
 		<-proc.Done()
-		cancel() // first: then no terminal is opened any more
+		cancel() // first, so that no terminal is opened any more
 		a.endTerminals()
 	})
 	d.work.Go(func() {
@@ -123,17 +121,16 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	return a, nil
 }
 
-// agentInput is the agent's stdin. It notices when a prompt is in, or an
-// answer.
+// agentInput is the agent's stdin. It notes when a prompt or an answer has been written.
 type agentInput agent
 
 func (in *agentInput) Write(p []byte) (int, error) {
 	t := in.current.Load()
-	if t != nil { // before: the agent may go on before we do
+	if t != nil { // before the write: the agent may react before Write returns
 		t.answers.written(p)
 	}
-	// The agent chooses the ids of its requests, which answers repeat: an id must not pass for
-	// a member of the message.
+	// The agent chooses its request ids, and answers repeat them. Parse the member, so that an id
+	// cannot pass for one.
 	isPrompt := t != nil && !t.hasPrompt() && string(frame.Member(p, "method")) == `"session/prompt"`
 	if isPrompt { // before the agent can answer it
 		id := string(frame.Member(p, "id"))
@@ -150,7 +147,7 @@ func (in *agentInput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// handler takes what the agent sends.
+// handler handles the agent's messages.
 func (a *agent) handler() acp.Handler {
 	return acp.Handler{
 		Update:   a.update,
@@ -171,8 +168,8 @@ func (a *agent) handler() acp.Handler {
 	}
 }
 
-// pausedReader reads an agent while the flow is not paused. An agent that is to
-// be stopped is read in any case: its answer is waited for.
+// pausedReader reads the agent's output while the flow is not paused. It always reads while the
+// agent is being stopped, because the driver waits for the answer.
 type pausedReader struct {
 	a  *agent
 	in io.Reader
@@ -239,10 +236,10 @@ func (a *agent) update(session, update []byte, repaired bool) {
 		}
 		t.update(kind, update, repaired)
 		if kind == "subagent_update" {
-			a.endHeld(t)
+			a.endIdle(t)
 		}
 		if a.own.isEnd(kind, update, status) {
-			a.tellsEnd(t)
+			a.handleEndSignal(t)
 		}
 	})
 	switch {
@@ -254,7 +251,8 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	}
 }
 
-// noteBetween reports a notice, a compaction or usage between two turns, as of the last one.
+// noteBetween reports a notice, a compaction or usage between two turns, as part of the last
+// turn.
 func (a *agent) noteBetween(kind string, update []byte) {
 	last := a.last.Load()
 	if last == nil || last.conversation == "" || a.loading.Load() {
@@ -271,11 +269,11 @@ func (a *agent) noteBetween(kind string, update []byte) {
 	}
 }
 
-// maxNotices limits the notices that are remembered of an agent.
+// maxNotices limits the notices remembered per agent.
 const maxNotices = 100
 
-// isRepeated reports whether an agent has sent a notice before that is no error: codex sends
-// some with each turn. Only the goroutine that reads the agent calls it.
+// isRepeated reports whether the agent has sent the same notice before; errors never count. codex
+// sends some notices with each turn. Only the goroutine that reads the agent calls it.
 func (a *agent) isRepeated(update []byte) bool {
 	n, ok := readNotice(update)
 	if !ok || n.Severity == "error" || a.loading.Load() {
@@ -291,8 +289,7 @@ func (a *agent) isRepeated(update []byte) bool {
 	return false
 }
 
-// responded notes that the agent has answered a call. With the answer to its prompt the
-// turn has ended.
+// responded notes that the agent has answered a call. The answer to its prompt ends the turn.
 func (a *agent) responded(id, result []byte) {
 	if t := a.current.Load(); t != nil {
 		t.silence.Sign()
@@ -311,8 +308,8 @@ func (a *agent) responded(id, result []byte) {
 	}
 }
 
-// admit counts a request that is to be served; serve counts it off. serve runs
-// beside the reading of updates: what a permission request asks is read here, in order.
+// admit counts a request before serve runs; serve counts it off. serve runs concurrently with the
+// reading of updates. Permission requests are read here, to keep them in order.
 func (a *agent) admit(method string, params []byte) bool {
 	if a.open.Add(1) > acp.MaxRequests {
 		a.open.Add(-1)
@@ -337,8 +334,8 @@ func call[R any](a *agent, method string, params any) (R, error) {
 	return acp.Call[R](context.Background(), a.conn, method, params)
 }
 
-// callWithin is call for an agent that is killed if it takes longer than d, people
-// not counted whom it asks something meanwhile.
+// callWithin is call with a timeout: an agent that takes longer than d is killed. Time in which
+// the agent waits for the user does not count.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
 	answered := make(chan struct{})
 	defer close(answered)
@@ -359,9 +356,8 @@ func callWithin[R any](a *agent, d time.Duration, method string, params any) (R,
 	return call[R](a, method, params)
 }
 
-// guard ends the agent's turn when the task is to be stopped: session/cancel if
-// the agent has the prompt, and the signals if that does not help or it has
-// none.
+// guard ends the agent's turn when the task is to stop. It sends session/cancel if the agent has
+// the prompt. It sends signals if that does not help, or if the agent has no prompt.
 func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	select {
 	case <-finished:
@@ -372,8 +368,8 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	defer grace.Stop()
 	unprompted := time.NewTimer(unpromptedGrace)
 	defer unprompted.Stop()
-	a.driver.work.Go(func() { // an agent that does not read would hold it up
-		defer close(t.told)
+	a.driver.work.Go(func() { // concurrently, because an agent that does not read would block it
+		defer close(t.cancelSent)
 		select {
 		case <-t.prompted:
 			_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: a.session})
@@ -391,7 +387,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 		}
 	case <-finished:
 		return
-	case <-unprompted.C: // it has no prompt, so there is nothing to cancel
+	case <-unprompted.C: // the agent has no prompt, so there is nothing to cancel
 	case <-a.driver.ctx.Done():
 	}
 	a.proc.Interrupt()
@@ -410,22 +406,22 @@ func (a *agent) begin(t *turn) {
 	t.Started(a.proc)
 }
 
-// finish makes t no turn any more. What the agent says from now on belongs to another one.
+// finish ends t as the current turn. Later output of the agent belongs to another turn.
 func (a *agent) finish(t *turn) {
 	t.taking.Lock()
 	t.ended = true
 	t.taking.Unlock()
 	if !t.Stopped() { // an interrupted agent does not continue its calls
 		open := t.silence.OpenCalls()
-		maps.DeleteFunc(open, func(id, _ string) bool { return !t.tools.isRunning(id) }) // such as those that were denied
+		maps.DeleteFunc(open, func(id, _ string) bool { return !t.tools.isRunning(id) }) // drops calls that never ran, such as denied ones
 		a.background.leaveOpen(open)
 	}
 	a.background.turnEnded(t.ID, t.tools.titles())
 	if t.Stopped() && a.own.foreground.Load() {
 		a.own.cut.Store(&lastTask{conversation: t.Params.SessionID, task: t.ID})
 	}
-	t.taking.Lock()    // what it takes now would not be reported
-	if t.hasPrompt() { // else the agent does not know of it
+	t.taking.Lock()    // updates taken from here on would not be reported
+	if t.hasPrompt() { // else the agent does not know of the turn
 		a.own.ended.Store(&endedTurn{t, time.Now(), t.Stopped()})
 	}
 	a.current.Store(nil)
@@ -433,8 +429,8 @@ func (a *agent) finish(t *turn) {
 	a.own.turnChanged()
 }
 
-// closeSession has the agent close its session, if it can, so that it may keep what it
-// has not kept yet. One that does not answer in time is not waited for.
+// closeSession asks the agent to close its session, if it can, so that it can save unsaved state.
+// It waits closeTime at most.
 func (a *agent) closeSession() {
 	if a.session == "" || !acp.Has(a.info.Session.Close) || a.inputGone.Load() || a.proc.Ended() {
 		return
@@ -442,7 +438,7 @@ func (a *agent) closeSession() {
 	ctx, cancel := context.WithTimeout(a.driver.ctx, closeTime)
 	defer cancel()
 	answered := make(chan struct{})
-	a.driver.work.Go(func() { // one that does not read would hold it up
+	a.driver.work.Go(func() { // concurrently, because an agent that does not read would block it
 		defer close(answered)
 		_, _ = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodSessionClose, acp.SessionParams{SessionID: a.session})
 	})
@@ -460,11 +456,10 @@ func (a *agent) retire() {
 	if !a.proc.Wait(exitGrace) {
 		a.proc.Terminate()
 	}
-	a.tellBackgroundNow(noTasks, true)
+	a.reportBackgroundNow(noTasks, true)
 }
 
-// gone reports whether the agent has ended, or has closed its output, which
-// is as good: then it is ended.
+// gone reports whether the agent has exited. It terminates an agent that has closed its output.
 func (a *agent) gone() bool {
 	select {
 	case <-a.conn.Done():
@@ -475,15 +470,15 @@ func (a *agent) gone() bool {
 	default:
 	}
 	if a.inputGone.Load() && !a.proc.Wait(answerTime) {
-		a.proc.Terminate() // nothing can be asked of it
+		a.proc.Terminate() // the agent can answer no call any more
 	}
 	if !a.proc.Ended() {
 		return false
 	}
 	select {
-	case <-a.conn.Done(): // what it printed last is still being reported
+	case <-a.conn.Done(): // its last output is still being reported
 		return true
-	case <-a.own.wanted: // it has said more than belongs to its turn
+	case <-a.own.wanted: // it has begun work after its turn
 		return false
 	}
 }
@@ -496,8 +491,8 @@ func (a *agent) endTerminals() {
 	}
 }
 
-// launchKey tells whether two prompts can share an agent. The environments of the clients that
-// launched them may differ.
+// launchKey identifies the launch of a turn. Prompts with the same key can share an agent, even
+// if the environments of their clients differ.
 func launchKey(t *turn) string {
 	launch := *t.Launch
 	launch.Environment, launch.Program = nil, ""

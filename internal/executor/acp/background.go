@@ -30,7 +30,7 @@ const (
 // terminals, and processes. The agent's own processes do not count: those from before its first
 // prompt, such as MCP servers, and those that run a file of the agent's installation.
 type backgroundWork struct {
-	telling sync.Mutex // held while the hub is told
+	reporting sync.Mutex // serializes reports to the hub
 
 	mu       sync.Mutex          // guards the fields below
 	calls    map[string]string   // open tool calls of ended turns: id to title
@@ -42,7 +42,7 @@ type backgroundWork struct {
 	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
 	commands []string            // commands started with run_in_background, the latest last
 	seen     map[int]time.Time   // when each process was first seen
-	told     []domain.BackgroundTask
+	reported []domain.BackgroundTask
 	watched  bool // watchBackground runs
 }
 
@@ -77,7 +77,7 @@ func installation(program string) string {
 	return program
 }
 
-// isOwn reports whether a process belongs to the agent itself; mu is held.
+// isOwn reports whether a process belongs to the agent itself. The caller holds mu.
 func (b *backgroundWork) isOwn(pid int) bool {
 	if b.own == nil || b.own[pid] {
 		return true
@@ -122,7 +122,7 @@ func (b *backgroundWork) turnEnded(task string, titles map[string]string) {
 	}
 }
 
-// listed records what the agent lists.
+// listed records the background work that the agent lists.
 func (b *backgroundWork) listed(items []backgroundItem) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,8 +203,8 @@ func (a *agent) cancelTask(id string) catalog.ReleaseSessionResult {
 	return catalog.ReleaseSessionResult{Reason: catalog.ReleaseCancelled}
 }
 
-// canCancel reports whether the agent stops background work when asked. The lock of background is
-// held.
+// canCancel reports whether the agent stops background work when asked. The caller holds
+// background.mu.
 func (a *agent) canCancel(item backgroundItem) bool {
 	switch item.Type {
 	case "terminal":
@@ -230,7 +230,8 @@ func (a *agent) cancelItem(ctx context.Context, item backgroundItem) (err error)
 	return err
 }
 
-// listedTasks are the tasks that the agent lists; isListed is false if it lists none ever.
+// listedTasks returns the tasks that the agent lists. isListed is false if the agent never lists
+// any.
 func (a *agent) listedTasks() (tasks []domain.BackgroundTask, isListed bool) {
 	b := &a.background
 	b.mu.Lock()
@@ -246,7 +247,7 @@ func (a *agent) listedTasks() (tasks []domain.BackgroundTask, isListed bool) {
 			}
 		case "tool_call":
 			tasks = append(tasks, domain.BackgroundTask{ID: item.ToolCallID, Kind: domain.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID), Stoppable: a.canCancel(item)})
-		default: // work all the same
+		default: // an unknown type is work, too
 			tasks = append(tasks, domain.BackgroundTask{ID: item.Type, Kind: domain.BackgroundToolCall, Title: cmp.Or(item.Type, "background work")})
 		}
 	}
@@ -282,8 +283,8 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	}
 	call.Terminal = a.shown.hubID(call.Terminal)
 	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
-	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn tells
-		a.tellBackgroundNow(a.backgroundTasks, false)
+	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn reports it
+		a.reportBackgroundNow(a.backgroundTasks, false)
 	}
 	return true
 }
@@ -361,8 +362,8 @@ func (a *agent) backgroundTasks() (tasks []domain.BackgroundTask, more bool) {
 	return tasks[:min(len(tasks), maxBackground)], more
 }
 
-// titleOf finds the tool's command in a process's command line, which agents wrap in a shell
-// line of their own. mu is held.
+// titleOf finds the tool's command in a process's command line; agents wrap the command in a
+// shell line of their own. The caller holds mu.
 func (b *backgroundWork) titleOf(line string) (title string, isCommand bool) {
 	for _, command := range slices.Backward(b.commands) {
 		if strings.Contains(line, command) {
@@ -372,14 +373,14 @@ func (b *backgroundWork) titleOf(line string) (title string, isCommand bool) {
 	return bounded(line), false
 }
 
-// tellBackground reports background work to the hub, and keeps the report up to date until
+// reportBackground reports background work to the hub, and keeps the report up to date until
 // there is none.
-func (a *agent) tellBackground() {
-	more := a.tellBackgroundNow(a.backgroundTasks, false)
+func (a *agent) reportBackground() {
+	more := a.reportBackgroundNow(a.backgroundTasks, false)
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.told) == 0 && !more || b.watched {
+	if len(b.reported) == 0 && !more || b.watched {
 		return
 	}
 	b.watched = true
@@ -396,13 +397,13 @@ func (a *agent) watchBackground() {
 			if a.current.Load() != nil { // reported again when the turn ends
 				continue
 			}
-			more = a.tellBackgroundNow(a.backgroundTasks, false)
+			more = a.reportBackgroundNow(a.backgroundTasks, false)
 		case <-a.life.Done():
-			a.tellBackgroundNow(noTasks, true)
+			a.reportBackgroundNow(noTasks, true)
 		}
 		b := &a.background
 		b.mu.Lock()
-		over := len(b.told) == 0 && !more
+		over := len(b.reported) == 0 && !more
 		b.watched = !over
 		b.mu.Unlock()
 		if over {
@@ -413,19 +414,19 @@ func (a *agent) watchBackground() {
 
 func noTasks() (tasks []domain.BackgroundTask, more bool) { return []domain.BackgroundTask{}, false }
 
-// tellBackgroundNow reports background work if it has changed. ended says that the agent has
-// ended. It returns what now says of more.
-func (a *agent) tellBackgroundNow(now func() (tasks []domain.BackgroundTask, more bool), ended bool) (more bool) {
+// reportBackgroundNow reports background work if it has changed. ended means that the agent has
+// ended. It returns the value of more from now.
+func (a *agent) reportBackgroundNow(now func() (tasks []domain.BackgroundTask, more bool), ended bool) (more bool) {
 	b := &a.background
-	b.telling.Lock()
-	defer b.telling.Unlock()
-	if !ended && a.own.isRetired() { // its work is cut short, even if the agent ends it in order
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	if !ended && a.own.isRetired() { // its work ends with it, even if the agent ends it in order
 		return false
 	}
 	tasks, more := now()
 	b.mu.Lock()
-	same := slices.Equal(b.told, tasks) // nil equals empty
-	b.told = tasks
+	same := slices.Equal(b.reported, tasks) // nil equals empty
+	b.reported = tasks
 	b.mu.Unlock()
 	if !same {
 		a.reportBetween(catalog.Session{Background: tasks, Ended: ended})
@@ -442,14 +443,16 @@ func (a *agent) tellBackgroundNow(now func() (tasks []domain.BackgroundTask, mor
 //     one, within lateTextWithin.
 //
 // In both cases the agent must not have started other work since, such as a tool call, a question
-// or another message. A turn that yields to a prompt has no late text: the agent works on. Once the next prompt is sent, all text belongs to the turn of that prompt:
+// or another message. A turn that yields to a prompt has no late text: the agent works on. Once
+// the next prompt is sent, all text belongs to the turn of that prompt: the ids of some agents
+// are unique in a turn only.
 // the ids of some agents are unique in a turn only.
 const (
 	lateMessageWithin = 10 * time.Second
 	lateTextWithin    = 2 * time.Second
 )
 
-// maxMessageIDs is how many ids of messages a turn remembers: those of its latest messages, since
+// maxMessageIDs limits the message ids that a turn remembers. It keeps the latest ones, since
 // sub-agents write at the same time.
 const maxMessageIDs = 16
 
@@ -457,7 +460,7 @@ const maxMessageIDs = 16
 type endedTurn struct {
 	*turn
 	at            time.Time
-	isInterrupted bool // Stopped is true of every task that is over
+	isInterrupted bool // needed because Stopped is true for every finished task
 }
 
 // noteMessage remembers the id of a message.
@@ -470,8 +473,8 @@ func (t *turn) noteMessage(id string) {
 	}
 }
 
-// owns reports whether text with a messageId, or "", is late text of the turn. byID says that
-// text without one is not.
+// owns reports whether text with a messageId, or "", is late text of the turn. With byID, text
+// without a messageId is not.
 func (e endedTurn) owns(id string, byID bool) bool {
 	since := time.Since(e.at)
 	if id != "" && slices.Contains(e.messageIDs, id) {
@@ -499,8 +502,8 @@ func (a *agent) lateTurn() (e *endedTurn, byID bool) {
 	return a.own.ended.Load(), true
 }
 
-// takeLateText reports late text to the hub. It returns false for all else. Only the goroutine
-// that reads the agent calls it.
+// takeLateText reports late text to the hub. It returns false for other updates. Only the
+// goroutine that reads the agent calls it.
 func (a *agent) takeLateText(kind string, update []byte, repaired bool) bool {
 	isWhole := kind == "agent_message" || kind == "agent_thought"
 	if !isWhole && kind != "agent_message_chunk" && kind != "agent_thought_chunk" || a.loading.Load() {
@@ -516,11 +519,11 @@ func (a *agent) takeLateText(kind string, update []byte, repaired bool) bool {
 	}
 	e.taking.Lock()
 	defer e.taking.Unlock()
-	if a.current.Load() == e.turn { // its reports are still taken
+	if a.current.Load() == e.turn { // it still accepts reports
 		e.update(kind, update, repaired)
 		return true
 	}
-	if d.Delta.Text == "" { // a whole message of which nothing is new
+	if d.Delta.Text == "" { // a whole message with nothing new
 		return true
 	}
 	event := catalog.EventContentDelta
@@ -554,6 +557,6 @@ func (t *turn) lateDelta(update []byte, isWhole bool) (d catalog.ContentDelta, o
 	return d, ok
 }
 
-// otherWork notes that the agent has started other work since the end of its turn: no late text
-// follows.
+// otherWork notes that the agent has started other work since the end of its turn, so no late
+// text follows.
 func (a *agent) otherWork() { a.own.ended.Store(nil) }

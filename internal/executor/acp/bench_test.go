@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// busyHub encodes what it is told, as a link would.
+// busyHub encodes its reports, like a link.
 type busyHub struct {
 	task.Hub
 	reports int
@@ -28,7 +28,7 @@ func (h *busyHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 	return err
 }
 
-// BenchmarkUpdates is an agent that streams text, and one that calls tools: the target is
+// BenchmarkUpdates runs an agent that streams text, and one that calls tools: the target is
 // 30,000 updates a second on one core.
 func BenchmarkUpdates(b *testing.B) {
 	for _, u := range []struct {

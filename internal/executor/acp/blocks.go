@@ -19,7 +19,7 @@ import (
 // Content blocks to and from an agent: images, sounds, resources, and links to them.
 // https://agentclientprotocol.com/protocol/content
 
-// The types of content blocks that are no text.
+// Types of content blocks other than text.
 const (
 	image     = "image"
 	audio     = "audio"
@@ -27,8 +27,8 @@ const (
 	linkBlock = "resource_link"
 )
 
-// readBlock is content of an agent's that is no text. Whether it is sound is for the hub
-// to say; ok is false for content of a type that nobody knows.
+// readBlock reads a content block that is not text. The hub validates it; ok is false for an
+// unknown type.
 func readBlock(raw json.RawMessage) (b catalog.ContentBlock, ok bool) {
 	if json.Unmarshal(raw, &b) != nil {
 		return b, false
@@ -40,8 +40,7 @@ func readBlock(raw json.RawMessage) (b catalog.ContentBlock, ok bool) {
 	return b, false
 }
 
-// addBlock adds content of a tool's that is no text to a list. known is false for content of
-// a type that nobody knows.
+// addBlock adds a tool's content that is not text to a list. known is false for an unknown type.
 func addBlock(list []catalog.ContentBlock, raw json.RawMessage) (_ []catalog.ContentBlock, known bool) {
 	b, ok := readBlock(raw)
 	if ok {
@@ -50,15 +49,15 @@ func addBlock(list []catalog.ContentBlock, raw json.RawMessage) (_ []catalog.Con
 	return list, ok || b.Type == "text"
 }
 
-// promptCapabilities say what an agent takes in prompts beside text and links.
+// promptCapabilities lists the content that an agent accepts in prompts beside text and links.
 type promptCapabilities struct {
 	Image           bool `json:"image"`
 	Audio           bool `json:"audio"`
 	EmbeddedContext bool `json:"embeddedContext"`
 }
 
-// ForPrompt is what goes with a prompt, as far as the agent takes it: links stand for
-// resources that it does not. What nothing can stand for is a failure.
+// ForPrompt returns the attachments of a prompt in a form that the agent accepts. A link replaces
+// a resource that the agent does not accept. It fails for content that a link cannot replace.
 func (c promptCapabilities) ForPrompt(agent string, list []catalog.ContentBlock) ([]catalog.ContentBlock, *task.Failure) {
 	taken := make([]catalog.ContentBlock, 0, len(list))
 	for _, b := range list {
@@ -73,7 +72,7 @@ func (c promptCapabilities) ForPrompt(agent string, list []catalog.ContentBlock)
 			if takes && !c.EmbeddedContext {
 				b = linkTo(b)
 			}
-			if b.Type == resource { // which has no name in the protocol
+			if b.Type == resource { // a resource has no name in the protocol
 				b.Name = ""
 			}
 		case linkBlock:
@@ -87,7 +86,7 @@ func (c promptCapabilities) ForPrompt(agent string, list []catalog.ContentBlock)
 	return taken, nil
 }
 
-// linkTo is a link to a resource. The protocol has every link have a name.
+// linkTo returns a link to a resource. The protocol requires a name for each link.
 func linkTo(b catalog.ContentBlock) catalog.ContentBlock {
 	name := b.Name
 	if name == "" {
@@ -96,16 +95,16 @@ func linkTo(b catalog.ContentBlock) catalog.ContentBlock {
 	return catalog.ContentBlock{Type: linkBlock, URI: b.Resource.URI, MIMEType: b.Resource.MIMEType, Name: name}
 }
 
-// Takes is the same in the hub's terms.
+// Takes converts the capabilities to the hub's type.
 func (c promptCapabilities) Takes() domain.PromptTakes {
 	return domain.PromptTakes{Image: c.Image, Audio: c.Audio, Resource: c.EmbeddedContext}
 }
 
-// String says in words what an agent takes in prompts.
+// String describes for the user what the agent accepts in prompts.
 func (c promptCapabilities) String() string { return domain.PromptTakes(c.Takes()).String() }
 
-// todos is the plan in the input of opencode's tool todowrite, by which alone it
-// tells of its plan; nil if there is none.
+// todos returns the plan in the input of opencode's todowrite tool, or nil. opencode reports its
+// plan in no other way.
 func todos(input json.RawMessage) *catalog.Plan {
 	var list struct {
 		Todos []domain.PlanEntry `json:"todos"`
@@ -116,7 +115,7 @@ func todos(input json.RawMessage) *catalog.Plan {
 	return &catalog.Plan{Entries: list.Todos}
 }
 
-// A promptBlocks is the parameters of session/prompt: texts, and what goes with them.
+// A promptBlocks is the parameters of session/prompt: texts and attachments.
 type promptBlocks struct {
 	Session string
 	Texts   []acp.Content
@@ -145,16 +144,16 @@ var (
 	dismissed = acp.ElicitationResponse{Action: "cancel"}
 )
 
-// A link is an address that people were asked to open.
+// A link is an address that the user was asked to open.
 type link struct {
-	done     chan struct{} // closed when the agent says that this is done
-	approval string        // the answer that a person gave; "" until then
+	done     chan struct{} // closed when the agent reports completion
+	approval string        // the id of the user's answer; "" before it
 }
 
-// errDone says that an agent does not need an answer any more.
+// errDone means that the agent no longer needs an answer.
 var errDone = errors.New("the agent says that it is done")
 
-// elicit asks the hub, and waits as requestPermission does.
+// elicit asks the hub, and waits for the answer like requestPermission.
 func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.ElicitationResponse, error) {
 	t := a.current.Load()
 	if err := checkElicitation(p); err != nil {
@@ -176,7 +175,7 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 	a.asking.Add(1)
 	defer a.asking.Add(-1)
 	call := p.ToolCallID
-	if call == "" { // what waits is known by its call
+	if call == "" { // a request without a call gets an id of its own
 		call = "elicitation-" + uuid.NewString()
 	}
 	t.delivered(t.answers.questionAsked(call))
@@ -202,7 +201,7 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 		a.forgetLink(p.ID)
 		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return dismissed, nil
-	case err != nil: // nobody has declined
+	case err != nil: // no answer is not a refusal by the user
 		a.forgetLink(p.ID)
 		why := fmt.Sprintf("the hub could not be asked (%s), so the agent was told that nobody answered: %v", p.Message, err)
 		t.Problem(task.CodePermission, why)
@@ -215,19 +214,19 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 		a.forgetLink(p.ID)
 		return declined, nil
 	}
-	told := acp.ElicitationResponse{Action: "accept", Content: answer.Content}
+	accepted := acp.ElicitationResponse{Action: "accept", Content: answer.Content}
 	if answer.ApprovalID != "" {
-		t.answers.answered(answer.ApprovalID, call, told)
+		t.answers.answered(answer.ApprovalID, call, accepted)
 		if asked != nil {
 			a.mu.Lock()
 			asked.approval = answer.ApprovalID
 			a.mu.Unlock()
 		}
 	}
-	return told, nil
+	return accepted, nil
 }
 
-// check reports what nobody can be asked.
+// checkElicitation returns an error for a request that cannot be shown to a user.
 func checkElicitation(p acp.ElicitationRequest) error {
 	switch p.Mode {
 	case "form":
@@ -242,10 +241,10 @@ func checkElicitation(p acp.ElicitationRequest) error {
 	return fmt.Errorf("there is no mode %q, only form and url", p.Mode)
 }
 
-// maxLinks bounds how many addresses of an agent are remembered.
+// maxLinks limits the remembered addresses of an agent.
 const maxLinks = 1000
 
-// linkOf remembers the address that people are asked to open. It is nil for a form.
+// linkOf remembers the address that the user is asked to open. It returns nil for a form.
 func (a *agent) linkOf(p acp.ElicitationRequest) *link {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -263,13 +262,13 @@ func (a *agent) forgetLink(id string) {
 	delete(a.links, id)
 }
 
-// elicited takes the agent's word that what was to be done at an address is done. One
-// that nobody knows is ignored, as the protocol has it.
+// elicited handles the agent's report that the task at an address is done. An unknown id is
+// ignored, as the protocol requires.
 func (a *agent) elicited(params []byte) {
 	var p struct {
 		ID string `json:"elicitationId"`
 	}
-	_ = json.Unmarshal(params, &p) // then it has no id
+	_ = json.Unmarshal(params, &p) // on failure the id stays empty
 	a.mu.Lock()
 	l := a.links[p.ID]
 	delete(a.links, p.ID)

@@ -15,8 +15,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
 )
 
-// serve answers a request of the agent. Each has a goroutine of its own; ctx
-// ends with the agent, or when the agent takes the request back.
+// serve answers a request of the agent in a goroutine of its own. ctx ends with the agent, or
+// when the agent cancels the request.
 func (a *agent) serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	defer a.open.Add(-1)
 	if t := a.current.Load(); t != nil {
@@ -27,9 +27,9 @@ func (a *agent) serve(ctx context.Context, method string, params json.RawMessage
 		}
 	}
 	switch method {
-	case acp.MethodSessionUpdate: // as a request; the filter has served it
+	case acp.MethodSessionUpdate: // sent as a request; the filter has handled it
 		return struct{}{}, nil
-	case acp.MethodRequestPermission: // the agent has its answer before the prompt that may follow
+	case acp.MethodRequestPermission: // the agent gets its answer before a prompt that may follow
 		answer, err := handle(ctx, params, a.requestPermission)
 		return acp.Reply{Result: answer, Then: a.own.questionAnswered}, err
 	case acp.MethodElicit:
@@ -71,18 +71,18 @@ type none struct{}
 func (a *agent) readTextFile(ctx context.Context, p acp.ReadTextFileParams) (acp.ReadTextFileResult, error) {
 	a.acted()
 	text, err := a.workspace.ReadText(p.Path, p.Line, p.Limit)
-	if err == nil || errors.Is(err, fs.ErrNotExist) { // else the agent may not read it, whoever has it
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // else the agent may not read it, whatever the editor has
 		if edited, has := a.inEditor(ctx, p.Path); has {
 			return acp.ReadTextFileResult{Content: workspace.Lines(edited, p.Line, p.Limit)}, nil
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) { // the protocol has a code for it, by which agents know a file that they may make
+	if errors.Is(err, fs.ErrNotExist) { // agents use the protocol's code for a missing file to create it
 		return acp.ReadTextFileResult{}, &acp.Error{Code: acp.CodeResourceNotFound, Message: "Resource not found: " + p.Path}
 	}
 	return acp.ReadTextFileResult{Content: text}, err
 }
 
-// inEditor is a file as the editor has it that began the turn, if one has.
+// inEditor returns the text of a file as the client's editor has it.
 func (a *agent) inEditor(ctx context.Context, path string) (text string, has bool) {
 	t, files := a.current.Load(), a.driver.opts.EditorFiles
 	if t == nil || files == nil {
@@ -108,7 +108,7 @@ func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileParams) (n
 	return none{}, err
 }
 
-// pairs are names and values, in the order of the names.
+// pairs returns the variables of m, sorted by name.
 func pairs(m map[string]string) []acp.Variable {
 	list := []acp.Variable{}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -117,15 +117,14 @@ func pairs(m map[string]string) []acp.Variable {
 	return list
 }
 
-// What is taken of an agent's answers. What is not known is passed over: an agent that is newer
-// has to work.
+// Results of the agent. Unknown members are ignored, so that newer agents work.
 type (
 	sessionResult struct {
 		SessionID string
 		offer
 	}
-	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the
-	// state_update that says so.
+	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the final
+	// state_update.
 	promptResult struct {
 		StopReason string          `json:"stopReason"`
 		Usage      json.RawMessage `json:"usage"`
@@ -139,20 +138,20 @@ type (
 	}
 )
 
-// usage is what the turn used, or nil if the agent does not say so in a way that is known. A
-// turn that has ended well does not fail for that.
+// usage returns the tokens that the turn used, or nil if the agent reports none or in an unknown
+// form. A successful turn does not fail for that.
 func (r promptResult) usage() *catalog.TokenUsage {
 	var u promptUsage
 	if present(r.Usage) == nil || json.Unmarshal(r.Usage, &u) != nil {
 		return nil
 	}
-	told := catalog.TokenUsage{
+	used := catalog.TokenUsage{
 		InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens), CacheReadTokens: int64(u.CachedReadTokens), CacheWriteTokens: int64(u.CachedWriteTokens),
 	}.Bounded()
-	return &told
+	return &used
 }
 
-// A figure is a whole number of an agent's. Anything else is 0, as if it was not there.
+// A figure is a whole number from an agent. Any other value counts as 0.
 type figure int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -165,15 +164,14 @@ func (f *figure) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler: what is not as it should be was not
-// said.
+// UnmarshalJSON implements json.Unmarshaler. A malformed member counts as absent.
 func (r *sessionResult) UnmarshalJSON(raw []byte) error {
 	json.Unmarshal(frame.Member(raw, "sessionId"), &r.SessionID)
 	r.offer = readOffer(raw)
 	return nil
 }
 
-// present is nil for null.
+// present returns raw, or nil for null.
 func present(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What shows that an agent goes on from an answer, and what does not.
-func TestWhatShowsThatAnAnswerIsTaken(t *testing.T) {
+// Events that prove that an agent goes on from an answer, and events that do not.
+func TestEventsThatProveDelivery(t *testing.T) {
 	yes := acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Selected, OptionID: "yes"}}
 	body, err := json.Marshal(yes)
 	assert.NoError(t, err)

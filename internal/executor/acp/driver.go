@@ -28,7 +28,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// A Hub is what agents need of the hub, beyond what a task does.
+// A Hub is the part of the hub's API that agents need beyond that of a task.
 type Hub interface {
 	RequestPermission(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
 	BeginTurn(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error)
@@ -41,7 +41,7 @@ type Hub interface {
 
 // Options configure a Driver. The zero value means the defaults.
 type Options struct {
-	// EditorFiles, if set, are asked for what an agent reads.
+	// EditorFiles, if set, provides unsaved files that the agent reads.
 	EditorFiles catalog.EditorFiles
 	// StartTimeout is how long an agent may take to answer initialize. Opening
 	// a session may take four times as long. Default 30 s.
@@ -49,18 +49,18 @@ type Options struct {
 	// CancelGrace is how long an agent may take to end its turn after
 	// session/cancel, before it gets signals. Default 3 s.
 	CancelGrace time.Duration
-	// SilentAfter is how long an agent may give no sign of life before that is
-	// told. Default 5 s.
+	// SilentAfter is how long an agent may show no activity before the driver reports silence.
+	// Default 5 s.
 	SilentAfter time.Duration
-	// SilentToolAfter is the same in the middle of a tool call. Default 30 s, and
-	// never less than SilentAfter.
+	// SilentToolAfter is the same limit during a tool call. Default 30 s, and never less than
+	// SilentAfter.
 	SilentToolAfter time.Duration
 }
 
-// A Driver runs prompts with agents, and keeps the agents for the prompts that
-// follow. Its methods may be called from any goroutine. It has to be closed.
+// A Driver runs prompts with agents and keeps the agents for later prompts. Its methods may be
+// called from any goroutine. The caller must close it.
 type Driver struct {
-	ctx       context.Context // when it ends, nothing is waited for any more
+	ctx       context.Context // when it ends, the driver waits for nothing any more
 	hub       Hub
 	processes *process.Runner
 	log       *slog.Logger
@@ -71,8 +71,7 @@ type Driver struct {
 	work          sync.WaitGroup
 }
 
-// New makes a Driver without agents. What it tells the hub waits as long as ctx
-// lasts.
+// New makes a Driver without agents. Its reports to the hub are retried until ctx ends.
 func New(ctx context.Context, hub Hub, processes *process.Runner, log *slog.Logger, opts Options) *Driver {
 	opts.StartTimeout = cmp.Or(opts.StartTimeout, 30*time.Second)
 	opts.CancelGrace = cmp.Or(opts.CancelGrace, 3*time.Second)
@@ -81,8 +80,7 @@ func New(ctx context.Context, hub Hub, processes *process.Runner, log *slog.Logg
 	return &Driver{ctx: ctx, hub: hub, processes: processes, log: log, opts: opts, conversations: make(map[string]*conversation)}
 }
 
-// Run runs a task to its end with the agent of its conversation, which is
-// started if it is not there.
+// Run runs a task to its end with the agent of its conversation, and starts the agent if needed.
 func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	t := newTurn(of, d.opts)
 	c := d.enter(t)
@@ -114,15 +112,15 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	watching.Wait()
 	c.working.Store(nil)
 	a.finish(t)
-	a.tellBackground()
-	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // one that starts anew finds who has signed in meanwhile
+	a.reportBackground()
+	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // a new agent process picks up a sign-in that happened meanwhile
 		c.dismiss()
 	}
 	return stopReason, failed
 }
 
-// ready makes the conversation's agent ready for a turn: it is started if it is not there,
-// or is another one.
+// ready makes the conversation's agent ready for a turn. It starts the agent if there is none, or
+// if the launch has changed.
 func (d *Driver) ready(t *turn, c *conversation) (failed *task.Failure) {
 	if t.Params.Unprompted {
 		if c.agent == nil {
@@ -145,8 +143,8 @@ func (d *Driver) ready(t *turn, c *conversation) (failed *task.Failure) {
 	return nil
 }
 
-// Close ends each agent when nobody uses it any more, and returns when none is
-// left. There are to be no prompts after it.
+// Close ends each agent once it is idle, and returns when all have ended. The caller must send no
+// prompt after it.
 func (d *Driver) Close() {
 	d.mu.Lock()
 	all := make([]*conversation, 0, len(d.conversations))
@@ -162,7 +160,8 @@ func (d *Driver) Close() {
 	d.work.Wait()
 }
 
-// sessionRequest is what opens a session for a turn: the session with that id, or a new one.
+// sessionRequest returns the request that opens a session for a turn: the session with that id,
+// or a new one.
 func (a *agent) sessionRequest(t *turn, id string) acp.OpenSessionRequest {
 	servers, err := json.Marshal(a.mcpServers(t))
 	if err != nil {
@@ -182,13 +181,12 @@ func (a *agent) directories(t *turn) []string {
 	return t.Conversation.AdditionalDirectories
 }
 
-// mcpServers are the servers that the agent can use, as it wants to hear of
-// them.
+// mcpServers returns the MCP servers that the agent can use, in the form that it expects.
 //
-// Those that it cannot use, and programs that are not there, are reported: agents
-// say nothing of servers that do not start.
+// It reports servers that the agent cannot use and programs that are missing, because agents do
+// not report servers that fail to start.
 func (a *agent) mcpServers(t *turn) []acp.MCPServer {
-	if t.servers != nil { // a session was tried with them, and is lost
+	if t.servers != nil { // an attempt with them lost the session
 		return t.servers
 	}
 	list := []acp.MCPServer{}
@@ -206,7 +204,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 			}
 			if a.info.IsVersion2() {
 				server.Type = "stdio"
-				if err == nil && filepath.IsAbs(path) { // as the protocol wants it
+				if err == nil && filepath.IsAbs(path) { // the protocol requires an absolute path
 					server.Command = path
 				}
 			}
@@ -219,7 +217,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 	return list
 }
 
-// notStarted says why a program cannot be started.
+// notStarted explains why a program cannot be started.
 func notStarted(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return "is no file that may be run"

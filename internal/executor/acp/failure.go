@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// failure says why a call of the agent failed.
+// failure explains why a call of the agent failed.
 func (a *agent) failure(err error) *task.Failure {
 	if a.gone() {
 		return a.exited()
@@ -25,7 +25,7 @@ func (a *agent) failure(err error) *task.Failure {
 	return a.failureOf(wire)
 }
 
-// failureOf is what an error of the agent comes to, with what to do about it.
+// failureOf converts an error of the agent into a failure with advice for the user.
 func (a *agent) failureOf(wire *acp.Error) *task.Failure {
 	text := errorText(wire)
 	switch {
@@ -56,12 +56,12 @@ func (a *agent) failureOf(wire *acp.Error) *task.Failure {
 	return &task.Failure{Code: code, Message: a.name + ": " + text}
 }
 
-// signInFirst says that somebody has to sign in, or give the agent its key.
+// signInFirst reports that the user has to sign in, or give the agent its key.
 func (a *agent) signInFirst(message string) *task.Failure {
 	return &task.Failure{Code: task.CodeAuthRequired, Message: message, SignIn: acp.Offers(a.info.AuthMethods)}
 }
 
-// exited says why the agent has ended.
+// exited explains why the agent has ended.
 func (a *agent) exited() *task.Failure {
 	if method := a.overdue.Load(); method != nil {
 		return a.silent(*method)
@@ -69,7 +69,7 @@ func (a *agent) exited() *task.Failure {
 	return &task.Failure{Code: task.CodeExited, Message: a.name + " " + a.proc.ExitText()}
 }
 
-// silent says that the agent did not answer a call.
+// silent reports that the agent did not answer a call.
 func (a *agent) silent(method string) *task.Failure {
 	message := fmt.Sprintf("%s did not answer %s in time: check that its command speaks the Agent Client Protocol on stdin and stdout, and run it in a terminal to see what it waits for", a.name, method)
 	if lines := a.proc.LastWords(); lines != "" {
@@ -78,7 +78,7 @@ func (a *agent) silent(method string) *task.Failure {
 	return &task.Failure{Code: task.CodeTimeout, Message: message}
 }
 
-// apiTrouble is what codex-acp 2.6 tells of requests to its model's API that fail. ACP v1 has no
+// apiTrouble records how codex-acp 2.6 reports failed requests to its model's API. ACP v1 has no
 // update for that: codex-acp puts it into the _meta of session_info_update, and answers the
 // prompt with end_turn, as if the turn had succeeded.
 type apiTrouble struct {
@@ -87,7 +87,7 @@ type apiTrouble struct {
 	said   string // its text since the session failed, up to maxTroubleText bytes
 }
 
-// maxTroubleText bounds the text that is kept of a failure.
+// maxTroubleText limits the text kept of a failure, in bytes.
 const maxTroubleText = 2000
 
 // codexStatus is the _meta of codex-acp's session_info_update.
@@ -102,7 +102,7 @@ type codexStatus struct {
 	}
 }
 
-// readCodexStatus reads the status that an update tells; the zero value if it tells none.
+// readCodexStatus reads the status in an update, or returns the zero value.
 func readCodexStatus(kind string, update []byte) (s codexStatus) {
 	if kind == "session_info_update" {
 		if meta := frame.Member(update, "_meta"); meta != nil {
@@ -112,7 +112,7 @@ func readCodexStatus(kind string, update []byte) (s codexStatus) {
 	return s
 }
 
-// retryNote describes a failed request that the agent tries again, or is "".
+// retryNote describes a failed request that the agent retries, or returns "".
 func (s codexStatus) retryNote() string {
 	e := s.Codex.Error
 	if !e.WillRetry {
@@ -125,7 +125,7 @@ func (s codexStatus) retryNote() string {
 	return bounded(note)
 }
 
-// took takes over what an update tells.
+// took merges the status of an update.
 func (p *apiTrouble) took(s codexStatus) {
 	switch s.Codex.ThreadStatus.Type {
 	case "systemError":
@@ -136,7 +136,7 @@ func (p *apiTrouble) took(s codexStatus) {
 	p.retry = cmp.Or(s.retryNote(), p.retry)
 }
 
-// text adds a text of the agent.
+// text adds text of the agent.
 func (p *apiTrouble) text(text string) {
 	if p.failed && len(p.said) < maxTroubleText {
 		p.said = bounded(p.said + text)
@@ -150,9 +150,9 @@ func bounded(text string) string {
 	return text
 }
 
-// troubled is the failure of a turn whose agent answered end_turn and told that it failed; nil
-// if it told nothing of that kind.
-func (a *agent) troubled(t *turn) *task.Failure {
+// codexFailure returns the failure of a turn that ended with end_turn although the agent reported a
+// failure, or nil.
+func (a *agent) codexFailure(t *turn) *task.Failure {
 	t.mu.Lock()
 	trouble := t.trouble
 	t.mu.Unlock()
@@ -163,13 +163,13 @@ func (a *agent) troubled(t *turn) *task.Failure {
 	return a.failureOf(&acp.Error{Code: -32603, Message: text})
 }
 
-// Agents' errors: some kinds are known only by their words.
+// Agents' errors. Some kinds can only be recognized by their text.
 
-// missingVariablePattern is how codex-acp says that its configuration names a variable
-// that it was not given.
+// missingVariablePattern matches the error by which codex-acp reports that its configuration
+// names an unset environment variable.
 var missingVariablePattern = lazyregexp.New("Missing environment variable: `?([A-Za-z_][A-Za-z0-9_]*)")
 
-// missingVariable is the environment variable that an error says is missing, or "".
+// missingVariable returns the name of the missing environment variable in an error, or "".
 func missingVariable(text string) string {
 	if found := missingVariablePattern().FindStringSubmatch(text); found != nil {
 		return found[1]
@@ -177,28 +177,27 @@ func missingVariable(text string) string {
 	return ""
 }
 
-// tooMany reports whether an error says that the model's API takes no more requests
-// for now.
+// tooMany reports whether an error means that the model's API limits requests for now.
 func tooMany(code int, text string) bool {
 	return code == 429 || strings.Contains(text, "429 Too Many Requests")
 }
 
-// overflow is how the APIs of models, and agents, say that a prompt does not fit.
+// overflow matches the errors of APIs and agents for a prompt that exceeds the context.
 var overflow = lazyregexp.New(`(?i)prompt is too long|context_length_exceeded|maximum context length|(exceeds?|ran out of room in) the (model's )?(context window|maximum number of tokens)|input token count .*exceeds`)
 
-// contextOverflow reports whether an error says that the prompt, with what was said
-// before, does not fit into the model's context.
+// contextOverflow reports whether an error means that the prompt with the conversation does not
+// fit into the model's context.
 func contextOverflow(text string) bool { return overflow().MatchString(text) }
 
-// refusesKey reports whether an error says that the model's API does not know who
-// asks: some agents pass the status of HTTP on as the code (Gemini CLI), others
-// have it in words (codex-acp).
+// refusesKey reports whether an error means that the model's API rejects the credentials. Some
+// agents pass the HTTP status on as the code (Gemini CLI), others write it into the text
+// (codex-acp).
 func refusesKey(code int, text string) bool {
 	return code == 401 || code == 403 || strings.Contains(text, "401 Unauthorized") || strings.Contains(text, "403 Forbidden")
 }
 
-// errorText is an agent's error with the detail that some put into data. Of an API's
-// answer in JSON it has the words alone.
+// errorText returns an agent's error with the detail that some put into data. Of an API's JSON
+// answer it keeps the message only.
 func errorText(e *acp.Error) string {
 	message, detail := words(e.Message, 3), words(detailOf(e), 3)
 	if detail == "" || strings.Contains(message, detail) {
@@ -207,9 +206,8 @@ func errorText(e *acp.Error) string {
 	return message + ": " + detail
 }
 
-// words is text with the message of a JSON object in its place, if it ends with an
-// object that has one: {"message":…} or {"error":{"message":…}}, which may be such a
-// text again.
+// words replaces a JSON object at the end of text with the object's message: {"message":…} or
+// {"error":{"message":…}}. The message may end with such an object again.
 func words(text string, depth int) string {
 	begin := strings.IndexByte(text, '{')
 	if begin < 0 || depth == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// Errors of real agents, as they came.
-func TestAnErrorOfAnAgentSaysWhatToDo(t *testing.T) {
+// Error texts of real agents.
+func TestAgentErrorsHaveAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  acp.Error
 		code string

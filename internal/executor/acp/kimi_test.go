@@ -12,9 +12,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// A question of Kimi Code has the tool and its input, so that rules hold for them: in a
-// prompted turn the arguments come before the question as text, piece by piece. In a turn of
-// its own the question comes alone, and has only the first 50 characters of the command.
+// A question of Kimi Code names the tool and its input, so that rules match them. In a prompted
+// turn the arguments come before the question as text, in pieces. In an agent-initiated turn the
+// question comes alone, with the first 50 characters of the command.
 func TestKimiQuestionsNameToolAndInput(t *testing.T) {
 	call := func(kind, text string) string {
 		raw, err := json.Marshal(map[string]any{

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// maxOwnTerminals limits the terminals of an agent that are remembered.
+	// maxOwnTerminals limits the remembered terminals of an agent.
 	maxOwnTerminals = 1000
-	// maxOwnOutput is how many bytes of the output of one are kept for the result of its tool call.
+	// maxOwnOutput is how many bytes of a terminal's output are kept for the result of its tool
+	// call.
 	maxOwnOutput = 256 << 10
 )
 
@@ -28,26 +29,26 @@ const (
 // terminal_update and terminal_output_chunk. The hub shows each as a terminal that can be
 // watched. The zero value has none.
 type ownTerminals struct {
-	mu   sync.Mutex // guards the fields below
-	byID map[string]*ownTerminal
-	held []func(*Driver) // reports, until another update has been reported; see release
+	mu      sync.Mutex // guards the fields below
+	byID    map[string]*ownTerminal
+	delayed []func(*Driver) // reports delayed until another update has been reported; see release
 }
 
 type ownTerminal struct {
-	id      string // of the hub
-	task    string
-	command string
-	cwd     string
-	output  []byte // the end of it
-	cut     bool   // output lacks its beginning
-	started bool   // the hub knows it
-	ended   bool
-	cancels bool // the agent stops it when asked
-	isHeld  bool // reports about it are held
-	text    process.TextDecoder
+	id        string // the hub's id
+	task      string
+	command   string
+	cwd       string
+	output    []byte // its end
+	cut       bool   // output lacks its beginning
+	started   bool   // the hub knows it
+	ended     bool
+	cancels   bool // the agent stops it when asked
+	isDelayed bool // reports about it are delayed
+	text      process.TextDecoder
 }
 
-// terminalUpdate has what is known of terminal_update and terminal_output_chunk. An absent
+// terminalUpdate has the known members of terminal_update and terminal_output_chunk. An absent
 // member means no change.
 type terminalUpdate struct {
 	TerminalID string
@@ -59,16 +60,16 @@ type terminalUpdate struct {
 		ExitCode *int
 		Signal   string
 	}
-	Capabilities json.RawMessage // null: none any more
+	Capabilities json.RawMessage // null: no capabilities any more
 }
 
-// isTerminal reports whether a kind of update is about a terminal of the agent's own.
+// isTerminal reports whether a kind of update is about a terminal that the agent runs itself.
 func isTerminal(kind string) bool {
 	return kind == "terminal_update" || kind == "terminal_output_chunk"
 }
 
-// update takes an update of a terminal; task is the one in which it comes, and d tells
-// the hub, unless it is nil. It returns false if the update cannot be read.
+// update handles an update of a terminal. task is the current task, and d reports to the hub
+// unless it is nil. It returns false if the update cannot be read.
 func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 	var u terminalUpdate
 	if json.Unmarshal(raw, &u) != nil || u.TerminalID == "" {
@@ -105,14 +106,14 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 	if d == nil {
 		return true
 	}
-	tell := func(report func(*Driver)) { report(d) }
-	if begins || o.isHeld(t) {
-		tell = func(report func(*Driver)) { o.hold(t, report) }
+	send := func(report func(*Driver)) { report(d) }
+	if begins || o.isDelayed(t) {
+		send = func(report func(*Driver)) { o.delay(t, report) }
 	}
 	if begins {
 		argv := wordsOf(bounded(t.command))
 		p := catalog.TerminalStartedParams{TerminalID: t.id, TaskID: t.task, Program: argv[0], Args: argv[1:], CWD: t.cwd}
-		tell(func(d *Driver) { _ = d.hub.TerminalStarted(d.ctx, p) })
+		send(func(d *Driver) { _ = d.hub.TerminalStarted(d.ctx, p) })
 	}
 	text := t.text.Decode(news)
 	if replaces {
@@ -123,14 +124,14 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 	}
 	if text != "" {
 		p := catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8}
-		tell(func(d *Driver) { _ = d.hub.TerminalOutput(d.ctx, p) })
+		send(func(d *Driver) { _ = d.hub.TerminalOutput(d.ctx, p) })
 	}
 	if ends {
 		e := catalog.TerminalExitParams{TerminalID: t.id, TaskID: t.task, Signal: u.ExitStatus.Signal}
 		if u.ExitStatus.ExitCode != nil {
 			e.ExitCode = *u.ExitStatus.ExitCode
 		}
-		tell(func(d *Driver) { _ = d.hub.TerminalExit(d.ctx, e) })
+		send(func(d *Driver) { _ = d.hub.TerminalExit(d.ctx, e) })
 	}
 	return true
 }
@@ -149,41 +150,41 @@ func (o *ownTerminals) canCancel(id string) bool {
 	return t != nil && t.cancels && !t.ended
 }
 
-// maxHeld limits the reports that are held.
-const maxHeld = 1000
+// maxDelayed limits the delayed reports.
+const maxDelayed = 1000
 
-// hold keeps a report about a terminal that has begun. Agents announce a terminal before the
-// tool call that runs in it, which is to be reported first.
-func (o *ownTerminals) hold(t *ownTerminal, report func(*Driver)) {
+// delay delays a report about a terminal that has begun. Agents announce a terminal before the
+// tool call that runs in it, and the call must be reported first.
+func (o *ownTerminals) delay(t *ownTerminal, report func(*Driver)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.isHeld = true
-	o.held = append(o.held, report)
+	t.isDelayed = true
+	o.delayed = append(o.delayed, report)
 }
 
-func (o *ownTerminals) isHeld(t *ownTerminal) bool {
+func (o *ownTerminals) isDelayed(t *ownTerminal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return t.isHeld && len(o.held) < maxHeld
+	return t.isDelayed && len(o.delayed) < maxDelayed
 }
 
-// release makes the reports that were held.
+// release makes the delayed reports.
 func (o *ownTerminals) release(d *Driver) {
 	o.mu.Lock()
-	held := o.held
-	o.held = nil
-	if len(held) > 0 {
+	delayed := o.delayed
+	o.delayed = nil
+	if len(delayed) > 0 {
 		for _, t := range o.byID {
-			t.isHeld = false
+			t.isDelayed = false
 		}
 	}
 	o.mu.Unlock()
-	for _, report := range held {
+	for _, report := range delayed {
 		report(d)
 	}
 }
 
-// end reports the end of the terminals that run when the agent ends.
+// end reports the end of the terminals that still run when the agent ends.
 func (o *ownTerminals) end(d *Driver) {
 	o.release(d)
 	o.mu.Lock()
@@ -200,8 +201,8 @@ func (o *ownTerminals) end(d *Driver) {
 	}
 }
 
-// wordsOf is the program that a command line runs, with its arguments: a shell, unless the line
-// is words alone.
+// wordsOf returns the program that a command line runs, with its arguments. It is a shell unless
+// the line consists of plain words.
 func wordsOf(line string) []string {
 	words := strings.Fields(line)
 	if len(words) == 0 || strings.ContainsAny(line, "\"'`\\$|&;<>()*?[]{}~#!=\n") {
@@ -210,11 +211,11 @@ func wordsOf(line string) []string {
 	return words
 }
 
-// clearScreen precedes output that replaces what was printed.
+// clearScreen precedes output that replaces earlier output.
 const clearScreen = "\x1bc"
 
-// since is what a snapshot of the output adds to what was printed, or all of it if it replaces
-// that.
+// since returns the part of a snapshot that is new. replaces means that the snapshot replaces
+// earlier output as a whole.
 func (t *ownTerminal) since(snapshot []byte) (news []byte, replaces bool) {
 	if !t.cut {
 		if more, isLonger := bytes.CutPrefix(snapshot, t.output); isLonger {
@@ -233,7 +234,8 @@ func (t *ownTerminal) keep(p []byte) {
 	}
 }
 
-// hubID is the hub's id of a terminal, or id itself for one that is not the agent's own.
+// hubID returns the hub's id of a terminal. For a terminal that the agent does not run itself it
+// returns id.
 func (o *ownTerminals) hubID(id string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -243,7 +245,7 @@ func (o *ownTerminals) hubID(id string) string {
 	return id
 }
 
-// printed is what a terminal has printed, by the hub's id: its end, if it is long.
+// printed returns the output of a terminal by the hub's id. Of long output it returns the end.
 func (o *ownTerminals) printed(hubID string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -259,7 +261,7 @@ func (o *ownTerminals) printed(hubID string) string {
 	return ""
 }
 
-// title is the command of a terminal by the agent's id, or "".
+// title returns the command of a terminal by the agent's id, or "".
 func (o *ownTerminals) title(id string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -270,23 +272,22 @@ func (o *ownTerminals) title(id string) string {
 }
 
 const (
-	terminalKeeps = 1 << 20 // of an agent's terminal, unless the agent says less
-	maxTerminals  = 256     // of an agent at once
+	terminalKeeps = 1 << 20 // default output limit of an agent's terminal, in bytes
+	maxTerminals  = 256     // per agent at once
 )
 
-// An agentTerminal is a program that an agent runs through us, so that people
-// can watch it.
+// An agentTerminal is a program that an agent runs through Duet, so that users can watch it.
 type agentTerminal struct {
 	id      string
-	command string // as people would write it
+	command string // as a user would type it
 	task    string
-	turn    *turn // that it was made in, or nil
+	turn    *turn // in which it was made, or nil
 	proc    *process.Process
-	done    chan struct{} // closed when it has ended and its output is in
+	done    chan struct{} // closed when it has ended and all its output was read
 
 	mu        sync.Mutex // guards the fields below
 	limit     int
-	output    []byte // at most twice the limit: it is cut when it is worth it
+	output    []byte // at most twice the limit: cut rarely, to copy less
 	truncated bool
 }
 
@@ -303,7 +304,7 @@ func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) 
 	argv := append([]string{p.Command}, p.Args...)
 	path, err := env.Find(p.Command, cwd)
 	if err != nil && len(p.Args) == 0 && strings.ContainsAny(p.Command, " \t;|&") {
-		// Some agents give the whole line as the command.
+		// Some agents send the whole command line as the command.
 		argv = []string{"/bin/sh", "-c", p.Command}
 		path, err = argv[0], nil
 	}
@@ -338,7 +339,7 @@ func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) 
 	return acp.TerminalParams{TerminalID: t.id}, nil
 }
 
-// follow keeps and reports what the terminal prints, and then its end.
+// follow stores and reports the terminal's output, and then its end.
 func (t *agentTerminal) follow(d *Driver) {
 	var text process.TextDecoder
 	t.proc.ReadOutput(d.ctx, func(p []byte) { t.print(d, text.Decode(p)) })
@@ -365,7 +366,7 @@ func (t *agentTerminal) print(d *Driver, text string) {
 	d.hub.TerminalOutput(d.ctx, catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8})
 }
 
-// cut drops the beginning of what is over the limit, up to a character's end.
+// cut drops the oldest output over the limit, on a character boundary.
 func (t *agentTerminal) cut() {
 	over := len(t.output) - t.limit
 	if over <= 0 {
@@ -377,7 +378,7 @@ func (t *agentTerminal) cut() {
 	t.output, t.truncated = append(t.output[:0], t.output[over:]...), true
 }
 
-// exit is how it ended, or nil while it runs.
+// exit returns how the program ended, or nil while it runs.
 func (t *agentTerminal) exit() *acp.ExitStatus {
 	select {
 	case <-t.done:
@@ -391,7 +392,7 @@ func (t *agentTerminal) exit() *acp.ExitStatus {
 	return &acp.ExitStatus{ExitCode: &code}
 }
 
-// hasPrograms reports whether a program runs in a terminal of the agent's.
+// hasPrograms reports whether a program runs in a terminal of the agent.
 func (a *agent) hasPrograms() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -417,7 +418,7 @@ func (a *agent) terminalOutput(_ context.Context, p acp.TerminalParams) (acp.Ter
 	if err != nil {
 		return acp.TerminalOutputResult{}, err
 	}
-	exit := t.exit() // first: then the output is whole
+	exit := t.exit() // before reading the output, so that the output is complete
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cut()

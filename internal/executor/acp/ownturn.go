@@ -43,8 +43,8 @@ type ownTurns struct {
 	questions atomic.Int64  // open permission and elicitation requests
 	signals   atomic.Bool   // the agent sends end signals
 
-	foreground atomic.Bool               // an agent of version 2 has said that it works, and not yet that it is idle
-	cut        atomic.Pointer[lastTask]  // the interrupted turn that ended before the agent said that it is idle
+	foreground atomic.Bool               // an agent of version 2 reported running and not yet idle
+	cut        atomic.Pointer[lastTask]  // the interrupted turn that ended before the agent reported idle
 	ended      atomic.Pointer[endedTurn] // the latest turn, until the agent starts other work
 	refused    *lastTask                 // begin_turn failed after this task; only the reading goroutine uses it
 }
@@ -85,7 +85,7 @@ func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, gi
 		t := a.current.Load()
 		if t != nil {
 			t.taking.Lock()
-			if a.current.Load() != t { // it takes no reports any more
+			if a.current.Load() != t { // it accepts no reports any more
 				t.taking.Unlock()
 				continue
 			}
@@ -160,7 +160,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 	if a.settings.Session().Mode != nil {
 		a.reportSettings(t)
 	}
-	stopping, told := t.Context().Done(), (<-chan struct{})(nil)
+	stopping, cancelSent := t.Context().Done(), (<-chan struct{})(nil)
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {
@@ -170,9 +170,9 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 		case <-a.own.answered:
 		case <-look.C:
 		case <-stopping:
-			stopping, told = nil, t.told
-		case <-told:
-			told, quiet = nil, cancelQuiet
+			stopping, cancelSent = nil, t.cancelSent
+		case <-cancelSent:
+			cancelSent, quiet = nil, cancelQuiet
 			t.silence.Sign()
 		case <-a.conn.Done():
 			a.gone()
@@ -187,11 +187,11 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 			return "cancelled", nil
 		}
 		t.delivered(t.answers.turnEnded())
-		if failed := a.troubled(t); failed != nil && signalled {
+		if failed := a.codexFailure(t); failed != nil && signalled {
 			return "", failed
 		}
 		select {
-		case r := <-t.idle: // of version 2
+		case r := <-t.idle: // in version 2
 			if err := r.failed(); err != nil {
 				return "", a.failure(err)
 			}
@@ -203,10 +203,11 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 }
 
 // YieldTurn ends an agent-initiated turn early, because a prompt waits. The agent works on, and
-// what it says then belongs to the turn of the prompt. Only version 2 of the protocol takes a
-// prompt at any time, and says when the agent has read it; agents of version 1 do not tell the
-// end of their own work from that of the prompt. A turn with an open question ends when that is
-// answered, since a prompt would withdraw it, and one with an open tool call when that has ended.
+// its later output belongs to the turn of the prompt. Only version 2 of the protocol accepts a
+// prompt at any time and reports when the agent has read it. Agents of version 1 do not
+// distinguish the end of their own work from that of the prompt. A turn with an open question
+// ends after the answer, since a prompt would withdraw the question. A turn with an open tool
+// call ends after the call.
 func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
 	a := d.workingOn(p.TaskID)
 	if a == nil {
@@ -224,13 +225,12 @@ func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
 	return catalog.YieldTurnResult{Outcome: catalog.YieldYielding}
 }
 
-// yieldAgain is when it is looked again whether the tool calls of a turn that is to yield have
-// ended.
+// yieldAgain is the interval at which a yielding turn checks whether its tool calls have ended.
 const yieldAgain = 50 * time.Millisecond
 
-// endQuiet ends an agent-initiated turn after an end signal, when a prompt waits that the agent
-// takes, or after a long enough silence with nothing open. Otherwise it returns when to check
-// again.
+// endQuiet ends an agent-initiated turn in three cases: after an end signal, when a prompt waits
+// that the agent accepts, or after a long enough silence with nothing open. Otherwise it returns
+// when to check again.
 func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, signalled bool) {
 	t.taking.Lock()
 	defer t.taking.Unlock()
@@ -310,12 +310,12 @@ func (a *agent) notice(method string, params []byte) {
 		return
 	}
 	a.own.signals.Store(true)
-	a.take(func() bool { return false }, nil, a.tellsEnd)
+	a.take(func() bool { return false }, nil, a.handleEndSignal)
 }
 
-// tellsEnd handles an end signal. An agent-initiated turn ends with it, unless a question is
-// still open; taking is held.
-func (a *agent) tellsEnd(t *turn) {
+// handleEndSignal handles an end signal. An agent-initiated turn ends with it, unless a question is
+// still open. The caller holds taking.
+func (a *agent) handleEndSignal(t *turn) {
 	t.ended = t.ended || t.Params.Unprompted && a.own.questions.Load() == 0
 	t.signal.Do(func() { close(t.signalled) })
 }

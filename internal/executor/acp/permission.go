@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// permissionRequest is the agent's question.
+// permissionRequest is the agent's permission request.
 type permissionRequest struct {
 	toolUpdate
 	options []catalog.PermissionOption
@@ -33,8 +33,8 @@ type permissionRequest struct {
 	meta json.RawMessage // of the request and of its tool call, an object; nil: none
 }
 
-// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does. In version 2 the tool call
-// stands in the subject, which may be a command instead, or absent.
+// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does. In version 2 the tool call is in
+// the subject, which may be a command instead, or absent.
 func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
 	m, err := toolinput.Members(raw)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// readSubject reads what version 2 asks about, from the members of the request.
+// readSubject reads the subject of a request of version 2, from the members of the request.
 func (p *permissionRequest) readSubject(request map[string]json.RawMessage) error {
 	if err := errors.Join(toolinput.Take(request, "title", &p.title), toolinput.Take(request, "description", &p.description)); err != nil {
 		return err
@@ -90,14 +90,14 @@ func (p *permissionRequest) readSubject(request map[string]json.RawMessage) erro
 		}
 	}
 	p.isAboutCall = p.ToolCallID != ""
-	if !p.isAboutCall { // the question is about nothing that the agent has shown
+	if !p.isAboutCall { // the question is about no tool call
 		p.ToolCallID = process.RandomID("permission_")
 	}
 	return nil
 }
 
-// joinedMeta is the _meta of a permission request together with that of its tool call, which
-// wins; nil if there is none, or more than is kept.
+// joinedMeta merges the _meta of a permission request with that of its tool call, which wins. It
+// returns nil if there is none, or if it is too long.
 func joinedMeta(request, call json.RawMessage) json.RawMessage {
 	request, call = boundedMeta(request), boundedMeta(call)
 	if request == nil {
@@ -114,15 +114,15 @@ func joinedMeta(request, call json.RawMessage) json.RawMessage {
 	return boundedMeta(joined)
 }
 
-// offers reports whether an answer of a kind is among those to choose from.
+// offers reports whether the request offers an option of a kind.
 func (p *permissionRequest) offers(kind string) bool {
 	return slices.ContainsFunc(p.options, func(o catalog.PermissionOption) bool { return o.Kind == kind })
 }
 
 var cancelledAnswer = acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Cancelled}}
 
-// requestPermission asks the hub, and waits until somebody has decided, the
-// turn is to be stopped or the agent has gone.
+// requestPermission asks the hub. It waits for a decision, the stop of the turn or the agent's
+// exit.
 func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp.PermissionResponse, error) {
 	t := a.current.Load()
 	if t == nil {
@@ -156,8 +156,8 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp
 		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return cancelledAnswer, nil
 	case err != nil:
-		// Not a denial: the agent would keep to it when it is resumed, and nobody
-		// has given one.
+		// Not a denial: the agent would remember a denial when it is resumed, and no user has
+		// denied anything.
 		why := fmt.Sprintf("the hub could not be asked for permission (%s), so the agent was told that nobody decided: %v", question.Title, err)
 		t.Problem(task.CodePermission, why)
 		t.Fail(task.CodePermission, why)
@@ -178,9 +178,9 @@ var (
 	errNoOptions = errors.New("the request has no options")
 )
 
-// decision asks the hub until it has decided about the tool call as it is then: where
-// the agent changes the call meanwhile, the question is asked again. A denial stands
-// whatever has changed. It returns the question that was decided.
+// decision asks the hub for a decision about the tool call in its current state. If the agent
+// changes the call meanwhile, it asks again. A denial stands whatever has changed. It returns the
+// question that was decided.
 func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (catalog.RequestPermissionResult, catalog.RequestPermissionParams, error) {
 	type reply struct {
 		result catalog.RequestPermissionResult
@@ -188,7 +188,7 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 	}
 	var q catalog.RequestPermissionParams
 	closed := func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-	earlier, latest := closed, closed // closed when the hub has answered the request before the latest one, and that
+	earlier, latest := closed, closed // closed when the hub has answered the request before the latest one, and the latest one
 	for revision := 0; ; revision++ {
 		// An agent may change its call as fast as it writes: two requests are open at most.
 		select {
@@ -201,7 +201,7 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 		switch {
 		case call.repaired:
 			return catalog.RequestPermissionResult{}, q, errNotUTF8
-		case len(q.Options) == 0: // no decision could be told
+		case len(q.Options) == 0: // no decision could be sent to the agent
 			return catalog.RequestPermissionResult{}, q, errNoOptions
 		}
 		if revision == 0 {
@@ -243,8 +243,8 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 	}
 }
 
-// reportMeta adds the _meta of a permission request to its tool call, which begins with it if the
-// agent asks before it reports the call.
+// reportMeta adds the _meta of a permission request to its tool call. If the agent asks before it
+// reports the call, this report begins the call.
 func (t *turn) reportMeta(open *openQuestion, q catalog.RequestPermissionParams) {
 	meta := open.request.meta
 	if meta == nil || bytes.Equal(meta, open.meta) || !open.known && q.IsQuestion || !open.request.isAboutCall {
@@ -257,9 +257,8 @@ func (t *turn) reportMeta(open *openQuestion, q catalog.RequestPermissionParams)
 	t.Event(catalog.EventToolUpdate, call)
 }
 
-// permissionArrived opens the question of a permission request, in the order of what the
-// agent prints: an update behind the request changes the question. One that cannot be
-// read is left to takePermission.
+// permissionArrived opens the question of a permission request, in the order of the agent's
+// output: a later update changes the question. takePermission reports an unreadable request.
 func (t *turn) permissionArrived(params []byte) {
 	open, err := t.openQuestion(params)
 	if err != nil {
@@ -273,7 +272,7 @@ func (t *turn) permissionArrived(params []byte) {
 	t.arrived[string(params)] = append(t.arrived[string(params)], open)
 }
 
-// takePermission is the question of a request that has arrived. Requests with the same
+// takePermission returns the question of a request that has arrived. Requests with the same
 // params are interchangeable.
 func (t *turn) takePermission(params []byte) (*openQuestion, error) {
 	t.mu.Lock()
@@ -285,7 +284,7 @@ func (t *turn) takePermission(params []byte) (*openQuestion, error) {
 		return waiting[0], nil
 	}
 	t.mu.Unlock()
-	return t.openQuestion(params) // it arrived in the turn before
+	return t.openQuestion(params) // it arrived in the previous turn
 }
 
 func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
@@ -302,8 +301,8 @@ func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
 	return open, nil
 }
 
-// question is what the hub is asked: the request, and what else is known of the tool
-// call.
+// question returns the request for the hub: the agent's request with everything known about the
+// tool call.
 func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.RequestPermissionParams {
 	u := &p.toolUpdate
 	q := catalog.RequestPermissionParams{
@@ -311,7 +310,7 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 		InputFixed: string(toolinput.At(a.info.CapabilityMeta, "duet", "updatedInput")) != "true",
 	}
-	for _, d := range known.diffs { // known from before, perhaps, and shown
+	for _, d := range known.diffs { // known from earlier updates and possibly shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
 	q.Options, q.Plan = p.options, known.asPlan().Plan()
@@ -329,14 +328,14 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	if string(toolinput.At(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
-	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == titleTeller {
+	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == geminiAgentName {
 		q.ToolInput = titledInput(titledCall{Kind: q.ToolKind, Title: q.Title, Text: p.text, Keeps: p.offers("allow_always")})
 	}
 	return q
 }
 
-// choose picks the option for a decision: the one that it names, or else the
-// one that goes least far.
+// choose picks the option for a decision: the named one, or else the one with the narrowest
+// effect.
 func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResult) acp.PermissionResponse {
 	kinds := []string{"reject_once", "reject_always"}
 	if d.Approved {
@@ -355,7 +354,7 @@ func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResul
 			}
 		}
 	}
-	if answer.Outcome.OptionID == "" && d.Approved { // a question without a choice: the words are the answer
+	if answer.Outcome.OptionID == "" && d.Approved { // a question without options: the text is the answer
 		for _, o := range options {
 			if !strings.HasPrefix(o.Kind, "reject_") {
 				answer.Outcome.OptionID = o.OptionID
@@ -366,24 +365,24 @@ func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResul
 	if answer.Outcome.OptionID == "" {
 		answer = cancelledAnswer
 	}
-	ours := map[string]any{}
+	duetMeta := map[string]any{}
 	if d.UpdatedInput != nil {
-		ours["updatedInput"] = d.UpdatedInput
+		duetMeta["updatedInput"] = d.UpdatedInput
 	}
 	if d.Comment != "" {
-		ours["comment"] = d.Comment
+		duetMeta["comment"] = d.Comment
 	}
-	if len(ours) > 0 {
-		answer.Meta = map[string]any{"duet": ours}
+	if len(duetMeta) > 0 {
+		answer.Meta = map[string]any{"duet": duetMeta}
 	}
 	return answer
 }
 
-// maxTitle bounds what a denial says of a command, in bytes.
+// maxTitle limits how much of a command a denial quotes, in bytes.
 const maxTitle = 200
 
-// allowed asks the hub whether the policy denies what the agent has us do: it
-// may not have asked for permission. An error is for the agent.
+// allowed asks the hub whether the policy denies a request of the agent, because the agent may
+// not have asked for permission. The error is for the agent.
 func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) error {
 	t := a.current.Load()
 	if t == nil {
@@ -408,8 +407,8 @@ func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) 
 	return nil
 }
 
-// writing is the question whether path may be written. What changes a file may
-// be an edit of it; what makes one is not.
+// writing returns the question whether path may be written. Changing an existing file may count
+// as an edit; creating a file does not.
 func (a *agent) writing(path string) catalog.RequestPermissionParams {
 	path = a.workspace.Absolute(path)
 	input, _ := task.JSON(map[string]string{"file_path": path})
@@ -420,7 +419,7 @@ func (a *agent) writing(path string) catalog.RequestPermissionParams {
 	return q
 }
 
-// running is the question whether a program may be run.
+// running returns the question whether a program may be run.
 func running(argv []string) catalog.RequestPermissionParams {
 	line := shellcommand.Line(argv)
 	input, _ := task.JSON(map[string]string{"command": line})
@@ -441,21 +440,20 @@ func running(argv []string) catalog.RequestPermissionParams {
 //     command can then be ambiguous: the command may contain brackets, and so may the description.
 //
 // The result has the form of other agents' input (internal/toolinput), with each possible
-// reading, so that rules and people look at one place.
+// reading, so that rules and users see the same commands.
 
-// titleTeller is what an agent calls itself whose titles are commands. Those of others
-// are words for people, which no rule is held against.
-const titleTeller = "gemini-cli"
+// geminiAgentName is the name of the agent whose titles are commands. Titles of other agents are text
+// for users, and rules never match them.
+const geminiAgentName = "gemini-cli"
 
-// A titledCall is what a question says of a tool call.
+// A titledCall is the part of a question that describes a tool call.
 type titledCall struct {
-	Kind  string // as of the Agent Client Protocol
+	Kind  string // of the Agent Client Protocol
 	Title string
-	Text  string // what it shows
-	// Keeps says that an answer which allows it for good is among those to choose
-	// from. There is none where the call wants leave for more than to run the command
-	// (to write or to connect where its sandbox does not let it), which the agent says
-	// nowhere else.
+	Text  string // the text of its content
+	// Keeps says that the options include one that allows the call permanently. That option is
+	// absent if the call needs more than to run the command (to write or connect outside of its
+	// sandbox). The agent reports this in no other way.
 	Keeps bool
 }
 
@@ -466,13 +464,13 @@ const (
 	background  = "[background]"
 )
 
-// mostReadings is how many ways to read a title are told at each end of their list,
-// besides the whole of it. Where there are more, nobody can say what the command is.
-const mostReadings = 100
+// maxReadings limits the readings of a title at each end of their list, in addition to the whole
+// title. With more, the command cannot be determined.
+const maxReadings = 100
 
-// titledInput is the input of a call that runs something: the command; if its title can be
-// read in several ways, the other ones; where it runs, unless that is the session's
-// directory; and whether it wants more. It is nil if the call runs nothing.
+// titledInput returns the input of a call that runs something: the command, other possible
+// readings of the title, the directory unless it is the session's, and whether the call needs
+// more access. It returns nil if the call runs nothing.
 func titledInput(c titledCall) json.RawMessage {
 	if c.Kind != "execute" || strings.TrimSpace(c.Title) == "" {
 		return nil
@@ -489,16 +487,16 @@ func titledInput(c titledCall) json.RawMessage {
 	}
 	raw, err := task.JSON(input)
 	if err != nil {
-		return nil // texts can be written
+		return nil // texts can always be encoded
 	}
 	return raw
 }
 
-// An object is an input as other agents spell it.
+// An object is a tool input in the form of other agents.
 type object struct {
 	Command     string   `json:"command"`
 	Readings    []string `json:"command_readings,omitempty"` // see toolinput.Input
-	Dir         any      `json:"cwd,omitempty"`              // a text, or a list of texts: one of them
+	Dir         any      `json:"cwd,omitempty"`              // a string, or a list of possible directories
 	Permissions string   `json:"additional_permissions,omitempty"`
 }
 
@@ -512,8 +510,8 @@ func (o *object) inDirectories(dirs []string) {
 	}
 }
 
-// readings are what the command may be if it is not the whole title: whatever stands
-// before something that could be behind it, the shortest first.
+// readings returns the possible commands that are shorter than the whole title: each prefix of a
+// possible suffix, the shortest first.
 func readings(title string) (list []string) {
 	rest, _ := strings.CutSuffix(title, " "+background)
 	if rest != title {
@@ -530,21 +528,21 @@ func readings(title string) (list []string) {
 	}
 	slices.SortStableFunc(list, func(a, b string) int { return len(a) - len(b) })
 	list = slices.Compact(list)
-	if len(list) > 2*mostReadings {
-		list = append(list[:mostReadings], list[len(list)-mostReadings:]...)
-		list = append(list, "") // which no rule allows
+	if len(list) > 2*maxReadings {
+		list = append(list[:maxReadings], list[len(list)-maxReadings:]...)
+		list = append(list, "") // no rule allows an empty command
 	}
 	return list
 }
 
-// directoriesIn are those that a title may name in any way to read it, and the
-// session's, if one may be named: that can be the command's own words.
+// directoriesIn returns the directories of all readings of a title. It includes the session's if
+// a directory is named, because that text may be part of the command.
 func directoriesIn(title string) (list []string) {
 	for at := range len(title) {
 		if rest, ok := strings.CutPrefix(title[at:], " "); ok && strings.HasPrefix(rest, inDirectory) {
 			list = append(list, directories(rest)...)
 		}
-		if len(list) > mostReadings { // one is too many already
+		if len(list) > maxReadings { // more than maxReadings is too many already
 			break
 		}
 	}
@@ -554,8 +552,8 @@ func directoriesIn(title string) (list []string) {
 	return append(list, ".")
 }
 
-// directories are those that a text may name which begins with one, and in which the
-// command may run for it. None: it names none, and the command runs in the session's.
+// directories returns the possible directories at the beginning of a text. None means that the
+// command runs in the session's directory.
 func directories(text string) (list []string) {
 	inside, ok := strings.CutPrefix(text, inDirectory)
 	if !ok {
@@ -566,11 +564,11 @@ func directories(text string) (list []string) {
 		if ends && (rest == "" || strings.HasPrefix(rest, " "+described) || strings.HasPrefix(rest, " "+background)) {
 			list = append(list, inside[:at])
 		}
-		if len(list) > mostReadings {
+		if len(list) > maxReadings {
 			break
 		}
 	}
-	if len(list) == 0 { // it is cut short
+	if len(list) == 0 { // the text is cut short
 		return []string{inside, text}
 	}
 	return list

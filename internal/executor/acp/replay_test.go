@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// What an agent thinks or says that is no text is content, and nothing that nobody knows.
+// A thought that is not text is reported as content, and a block of an unknown type is dropped.
 func TestContentOfThoughts(t *testing.T) {
 	var got []string
 	replay := NewReplay(func(r catalog.Retold) { got = append(got, r.EventType+" "+string(r.EventData)) })

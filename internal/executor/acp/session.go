@@ -25,7 +25,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	}
 	with, failed := promptCapabilities(a.info.Prompt).ForPrompt(a.name, t.Params.Content)
 	if failed != nil {
-		a.reportSettings(t) // what it takes is known now
+		a.reportSettings(t) // the agent's capabilities are known now
 		return "", failed
 	}
 	if failed := a.choose(t); failed != nil {
@@ -51,14 +51,14 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if u := t.usage(result.usage()); u != nil {
 		t.Usage(*u)
 	}
-	if failed := a.troubled(t); failed != nil && result.StopReason == "end_turn" && !t.Stopped() {
+	if failed := a.codexFailure(t); failed != nil && result.StopReason == "end_turn" && !t.Stopped() {
 		return "", failed
 	}
 	return result.StopReason, nil
 }
 
-// openSession makes sure that the agent has the conversation's session, and
-// returns what has to precede the prompt.
+// openSession makes sure that the agent has the conversation's session, and returns the content
+// that must precede the prompt.
 func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	if a.session == "" {
 		if failed := a.initialize(t.Launch); failed != nil {
@@ -73,13 +73,13 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	case wanted == "" && a.session == "" && a.fork(t):
 		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Forked: true})
 		return unanswered(t), nil
-	case a.gone(): // the attempt was its end
+	case a.gone(): // the agent exited during the attempt
 		return nil, a.exited()
 	}
 	request := a.sessionRequest(t, "")
 	takesSystemPrompt := request.SystemPrompt != nil
 	claude := a.info.Info != nil && strings.Contains(strings.ToLower(a.info.Info.Name), "claude")
-	if t.Conversation.SystemPrompt != "" && claude && !takesSystemPrompt { // its own way to be told
+	if t.Conversation.SystemPrompt != "" && claude && !takesSystemPrompt { // claude has a _meta member for it
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
 		takesSystemPrompt = true
 	}
@@ -108,7 +108,7 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	return opening, nil
 }
 
-// unanswered is what a session that was there before may not know.
+// unanswered returns the messages that a resumed session may not know.
 func unanswered(t *turn) []acp.Content {
 	text := task.Unanswered(t.Conversation.Messages, t.Params.Prompt)
 	if text == "" {
@@ -117,8 +117,8 @@ func unanswered(t *turn) []acp.Content {
 	return []acp.Content{acp.TextContent(text)}
 }
 
-// newSession opens a session. An agent that was given its key and does not use it
-// before it is told to (codex) is told so.
+// newSession opens a session. For an agent that has its key but uses it only after authenticate
+// (codex), it calls authenticate.
 func (a *agent) newSession(request acp.OpenSessionRequest) (sessionResult, error) {
 	patience := 4 * a.startTimeout
 	result, err := callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
@@ -131,15 +131,15 @@ func (a *agent) newSession(request acp.OpenSessionRequest) (sessionResult, error
 	return result, err
 }
 
-// initialize offers version 2 of the protocol. An agent that knows version 1 only answers with
-// that, or refuses the request and is asked again.
+// initialize offers version 2 of the protocol. An agent that knows only version 1 answers with
+// version 1, or refuses the request and gets one of version 1.
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	can := acp.ClientCapabilities{
 		FS:       acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
 		Terminal: true, Plan: acp.Supported,
 	}
 	can.Elicitation.Form, can.Elicitation.URL = acp.Supported, acp.Supported
-	// Else agents write notices and compactions as messages.
+	// Otherwise agents write notices and compactions as messages.
 	can.Session.ConfigOptions.Boolean, can.Session.Notices, can.Session.Compaction = acp.Supported, acp.Supported, acp.Supported
 	request := acp.Offer(can)
 	if launch.Protocol == acp.Version1 {
@@ -158,8 +158,7 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	return nil
 }
 
-// resume resumes the agent's own session, or loads it, and reports whether it
-// is there.
+// resume resumes or loads the agent's own session, and reports whether that succeeded.
 func (a *agent) resume(t *turn, id string) bool {
 	request := a.sessionRequest(t, id)
 	var result sessionResult
@@ -186,15 +185,14 @@ func (a *agent) resume(t *turn, id string) bool {
 	return true
 }
 
-// methodReplayed is no method of any agent's: its refusal tells that what was sent
-// before has come.
+// methodReplayed is a method that no agent has. Its refusal shows that everything sent before has
+// arrived.
 const methodReplayed = "_duet/replayed"
 
-// replayTime bounds how long an agent is waited for that does not refuse.
+// replayTime limits the wait for an agent that does not refuse.
 const replayTime = 2 * time.Second
 
-// replayed waits until the agent has told a history to its end: gemini answers before
-// that.
+// replayed waits until the agent has sent the whole history. gemini answers before that.
 func (a *agent) replayed() {
 	for before := int64(-1); before != a.updates.Load(); {
 		before = a.updates.Load()
@@ -208,14 +206,14 @@ func (a *agent) replayed() {
 	}
 }
 
-// fork makes the agent's session a fork of another one of its own, if the
-// conversation begins there and the agent can do that, and reports whether it is.
+// fork makes the agent's session a fork of another of its sessions, if the conversation begins
+// there and the agent can fork. It reports whether it did.
 func (a *agent) fork(t *turn) bool {
 	from := t.Conversation.ForkNativeSessionID
 	if from == "" || !acp.Has(a.info.Session.Fork) {
 		return false
 	}
-	a.loading.Store(true) // opencode tells the history again, which the hub has
+	a.loading.Store(true) // opencode sends the history again, which the hub already has
 	defer a.loading.Store(false)
 	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.MethodSessionFork, a.sessionRequest(t, from))
 	if err != nil || result.SessionID == "" || result.SessionID == from {
@@ -228,20 +226,19 @@ func (a *agent) fork(t *turn) bool {
 	return true
 }
 
-// A conversation keeps the agent of one session of the hub from prompt to
-// prompt.
+// A conversation keeps the agent of one hub session from prompt to prompt.
 type conversation struct {
-	busy  chan struct{} // holds a token while somebody uses it
-	agent *agent        // nil, or one that may have died; whoever holds the token has it
+	busy  chan struct{} // holds a token while the agent is in use
+	agent *agent        // nil, or an agent that may have died; only the token holder accesses it
 
-	working atomic.Pointer[agent] // while it has a turn
+	working atomic.Pointer[agent] // set while it has a turn
 }
 
-// enter waits until no other prompt of the conversation runs. It returns nil if
-// the task is to stop first.
+// enter waits until no other prompt of the conversation runs. It returns nil if the task is
+// stopped first.
 func (d *Driver) enter(t *turn) *conversation {
 	name := t.Params.SessionID
-	if name == "" { // nobody can come back to it
+	if name == "" { // without an id no later prompt can reuse the conversation
 		name = "task " + t.ID
 	}
 	for {
@@ -253,7 +250,7 @@ func (d *Driver) enter(t *turn) *conversation {
 		}
 		d.mu.Unlock()
 		stop := t.Context().Done()
-		if t.Params.Unprompted { // the agent is at work, and has to be told
+		if t.Params.Unprompted { // the agent is already working and must be stopped
 			stop = d.ctx.Done()
 		}
 		select {
@@ -267,12 +264,11 @@ func (d *Driver) enter(t *turn) *conversation {
 		if same {
 			return c
 		}
-		<-c.busy // it was released while we waited
+		<-c.busy // it was released during the wait
 	}
 }
 
-// leave lets the next prompt in. The agent stays, unless nobody can come back
-// to it.
+// leave lets the next prompt in. The agent stays, unless the conversation has no id.
 func (d *Driver) leave(t *turn, c *conversation) {
 	if t.Params.SessionID == "" {
 		c.dismiss()
@@ -287,9 +283,9 @@ func (d *Driver) forget(name string) {
 	delete(d.conversations, name)
 }
 
-// ReleaseSession ends the agent of a conversation, unless it has something to do: a prompt,
-// a program of its own in a terminal, or work in the background. With Force, an agent that can
-// stop its background work is asked to, and stays.
+// ReleaseSession ends the agent of a conversation, unless it is busy: with a prompt, a program in
+// a terminal, or background work. With Force, an agent that can cancel its background work is
+// asked to, and stays.
 func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
 	d.mu.Lock()
 	c := d.conversations[p.SessionID]
@@ -331,14 +327,14 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 	return catalog.ReleaseSessionResult{Released: true}
 }
 
-// end ends the agent when nobody uses it any more.
+// end ends the agent when no prompt uses it any more.
 func (c *conversation) end() {
 	c.busy <- struct{}{}
 	c.dismiss()
 	<-c.busy
 }
 
-// dismiss ends the agent, if there is one. Whoever calls it holds the token.
+// dismiss ends the agent, if there is one. The caller holds the token.
 func (c *conversation) dismiss() {
 	if c.agent != nil {
 		c.agent.retire()
@@ -351,7 +347,7 @@ func (c *conversation) dismiss() {
 // names the tool in its title.
 const kimiCode = "Kimi Code CLI"
 
-// takeArguments makes the arguments that Kimi Code shows the input of the tool call. Arguments
+// takeArguments uses the arguments that Kimi Code shows as the input of the tool call. Arguments
 // arrive in growing pieces. Only a whole JSON object is an input.
 func (u *toolUpdate) takeArguments() {
 	if u.RawInput != nil || u.hasStarted() || u.text == "" {

@@ -15,26 +15,26 @@ import (
 // The settings of an agent's session: mode, model, options, and its description of itself. Reports
 // of the agent go into a State; a Setter changes settings by calls of the Agent Client Protocol.
 
-// settingState is what an agent tells of its session: what it can be set to, and what
-// it is set to. Its methods may be called from any goroutine. What it gives out
-// is never changed. The zero value is that of an agent that has told nothing.
+// settingState is an agent's report of its session: the available settings and their current
+// values. Its methods may be called from any goroutine. Values that it returns are never changed.
+// The zero value is that of an agent that has reported nothing.
 //
-// An agent may tell its mode and its model twice: as modes and models, and as
-// options that choose them. What was told last counts for both.
+// An agent may report its mode and its model twice: as modes and models, and as options that
+// choose them. The latest report counts for both.
 // https://agentclientprotocol.com/protocol/v1/session-config-options
 type settingState struct {
-	reporting sync.Mutex // held while the hub is told, which so hears of changes in their order
+	reporting sync.Mutex // serializes reports to the hub, so that they arrive in order
 
-	mu       sync.Mutex // guards the fields below
-	now      catalog.Session
-	changed  catalog.Session // the parts of now that the hub was not told yet
-	began    string          // the mode in which the session began; "" if that was elsewhere
-	toldMode int             // how often the agent has told in which mode it is
-	toldAny  map[string]int  // how often it has told the value of an option
-	ignored  string          // the model that was last asked for in vain
+	mu            sync.Mutex // guards the fields below
+	now           catalog.Session
+	changed       catalog.Session // the parts of now that were not reported to the hub yet
+	began         string          // the mode in which the session began; "" if it was resumed
+	modeReports   int             // how often the agent has reported its current mode
+	optionReports map[string]int  // how often it has reported each option's value
+	ignored       string          // the last requested model that the agent could not take
 }
 
-// ignoresModel notes that a model was asked for in vain, and reports whether that is news.
+// ignoresModel notes that a requested model could not be set, and reports whether that is new.
 func (s *settingState) ignoresModel(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,15 +43,15 @@ func (s *settingState) ignoresModel(id string) bool {
 	return news
 }
 
-// Categories of options that are Duet's business, too. An option may have the name
-// as its id and no category.
+// Categories of options that Duet uses, too. An option without a category may have one of these
+// as its id.
 const (
 	categoryMode  = "mode"
 	categoryModel = "model"
 )
 
-// Opened takes over what the agent told when it opened a session. Of a session
-// that is new it has told everything; one that was there before may be as it was.
+// Opened merges what the agent reported when it opened a session. A new session is reported
+// completely; a resumed one may lack parts that are unchanged.
 func (s *settingState) Opened(o offer, isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +85,7 @@ func (s *settingState) Opened(o offer, isNew bool) {
 	}
 }
 
-// Introduced takes over which program the agent is, if it says so, and what it takes in
-// prompts.
+// Introduced stores the agent's program, if it reports one, and what it accepts in prompts.
 func (s *settingState) Introduced(info *domain.AgentInfo, takes domain.PromptTakes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +95,8 @@ func (s *settingState) Introduced(info *domain.AgentInfo, takes domain.PromptTak
 	s.now.Takes, s.changed.Takes = &takes, &takes
 }
 
-// Update takes over a session/update of that kind, and reports whether it is one that
-// is about settings, and can be read. It keeps nothing of raw.
+// Update merges a session/update of that kind. It reports whether the update is a readable one
+// about settings. It keeps nothing of raw.
 func (s *settingState) Update(kind string, raw []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,14 +106,14 @@ func (s *settingState) Update(kind string, raw []byte) bool {
 		if json.Unmarshal(frame.Member(raw, "currentModeId"), &mode) != nil || mode == "" {
 			return false
 		}
-		s.toldMode++
+		s.modeReports++
 		s.switchMode(mode)
 	case "config_option_update":
 		options, ok := optionsOf(frame.Member(raw, "configOptions"))
 		if !ok {
 			return false
 		}
-		s.toldOptions(options)
+		s.setReportedOptions(options)
 	case "available_commands_update":
 		commands, ok := commandsOf(frame.Member(raw, "availableCommands"))
 		if !ok {
@@ -130,16 +129,16 @@ func (s *settingState) Update(kind string, raw []byte) bool {
 	return true
 }
 
-// toldOptions takes over all options, as the agent has told them.
-func (s *settingState) toldOptions(options []catalog.Option) {
+// setReportedOptions merges the complete list of options that the agent reported.
+func (s *settingState) setReportedOptions(options []catalog.Option) {
 	for _, o := range options {
-		if s.toldAny == nil {
-			s.toldAny = make(map[string]int)
+		if s.optionReports == nil {
+			s.optionReports = make(map[string]int)
 		}
-		s.toldAny[o.ID]++
+		s.optionReports[o.ID]++
 	}
 	if option(options, categoryMode) != nil {
-		s.toldMode++
+		s.modeReports++
 	}
 	s.setOptions(options)
 }
@@ -157,7 +156,7 @@ func (s *settingState) setOptions(options []catalog.Option) {
 func (s *settingState) setMode(m *catalog.Selection)  { s.now.Mode, s.changed.Mode = m, m }
 func (s *settingState) setModel(m *catalog.Selection) { s.now.Model, s.changed.Model = m, m }
 
-// switchMode notes that the agent is in a mode, wherever it tells that.
+// switchMode stores the agent's current mode, both as a mode and as an option.
 func (s *settingState) switchMode(id string) {
 	s.setMode(switched(s.now.Mode, id))
 	if o := option(s.now.Options, categoryMode); o != nil {
@@ -172,7 +171,7 @@ func (s *settingState) switchModel(id string) {
 	}
 }
 
-// switchOption notes the value of an option.
+// switchOption stores the value of an option.
 func (s *settingState) switchOption(id, value string) {
 	options := slices.Clone(s.now.Options)
 	for i := range options {
@@ -190,58 +189,57 @@ func switched(m *catalog.Selection, current string) *catalog.Selection {
 	return &catalog.Selection{Current: current, Choices: m.Choices}
 }
 
-// beganMode is the mode in which the session began, or "".
+// beganMode returns the mode in which the session began, or "".
 func (s *settingState) beganMode() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.began
 }
 
-// modeCount is how often the agent has told in which mode it is.
+// modeCount returns how often the agent has reported its current mode.
 func (s *settingState) modeCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.toldMode
+	return s.modeReports
 }
 
-// modeTaken notes that the agent took a mode by a call, unless it has told since the
-// count in which it is.
+// modeTaken notes that a call set the mode. A mode that the agent reported after count wins.
 func (s *settingState) modeTaken(id string, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.toldMode == count {
+	if s.modeReports == count {
 		s.switchMode(id)
 	}
 }
 
-// modelTaken notes that the agent took a model by a call.
+// modelTaken notes that a call set the model.
 func (s *settingState) modelTaken(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.switchModel(id)
 }
 
-// optionCount is how often the agent has told the value of an option.
+// optionCount returns how often the agent has reported the value of an option.
 func (s *settingState) optionCount(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.toldAny[id]
+	return s.optionReports[id]
 }
 
-// optionTaken notes that the agent took a value by a call. Its answer counts, which is all
-// options. If it answers none, it has the value, unless it has told another since the count.
+// optionTaken notes that a call set an option. The answer, a list of all options, counts. Without
+// one, the option has the value, unless the agent reported another after count.
 func (s *settingState) optionTaken(id, value string, answer json.RawMessage, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if options, ok := optionsOf(answer); ok {
-		s.toldOptions(options)
-	} else if s.toldAny[id] == count {
+		s.setReportedOptions(options)
+	} else if s.optionReports[id] == count {
 		s.switchOption(id, value)
 	}
 }
 
-// Session is all that the agent has told. A plan mode that the agent has as an option is
-// among its modes.
+// Session returns everything that the agent has reported. A plan mode that the agent has as an
+// option is among its modes.
 func (s *settingState) Session() catalog.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,34 +248,34 @@ func (s *settingState) Session() catalog.Session {
 	return now
 }
 
-// planOption is the option by which the agent plans, as told last, and its value for
-// everything else; nil if the agent has no such option.
+// planOption returns the option that switches planning, as last reported, and its value for not
+// planning. It returns nil if the agent has no such option.
 func (s *settingState) planOption() (plan *catalog.Option, other string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return planOption(s.now.Options, s.now.Mode)
 }
 
-// Report hands over all that the agent has told, with which the hub is up to date.
-// Reports are made one after the other: tell must not ask for another.
-func (s *settingState) Report(tell func(now catalog.Session)) {
+// Report passes the complete state to report, and marks it as reported. Reports are serialized:
+// report must not make another.
+func (s *settingState) Report(report func(now catalog.Session)) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	s.takeChanged()
-	tell(s.Session())
+	report(s.Session())
 }
 
-// ReportChanged hands over the parts that the agent has told since the last report;
-// tell is not called if there are none, and must not ask for another report.
-func (s *settingState) ReportChanged(tell func(changed catalog.Session)) {
+// ReportChanged passes the parts that changed since the last report to report. It does not call
+// report if there are none. report must not make another report.
+func (s *settingState) ReportChanged(report func(changed catalog.Session)) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	if changed, some := s.takeChanged(); some {
-		tell(changed)
+		report(changed)
 	}
 }
 
-// takeChanged is what the hub was not told yet, and is told now.
+// takeChanged returns the unreported parts and marks them as reported.
 func (s *settingState) takeChanged() (c catalog.Session, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,8 +286,8 @@ func (s *settingState) takeChanged() (c catalog.Session, changed bool) {
 	return c, c.Agent != nil || c.Mode != nil || c.Model != nil || c.Options != nil || c.Commands != nil || c.Info != nil || c.Takes != nil
 }
 
-// option is the one that chooses the mode, or the model: the first of its
-// category, or else the one with that id.
+// option returns the option that chooses the mode, or the model: the first of its category, or
+// else the one with that id.
 func option(options []catalog.Option, category string) *catalog.Option {
 	for i := range options {
 		if o := &options[i]; o.Category == category && len(o.Choices) > 0 {
@@ -304,12 +302,12 @@ func option(options []catalog.Option, category string) *catalog.Option {
 	return nil
 }
 
-// has reports whether there is a choice.
+// has reports whether choices contain an id.
 func has(choices []domain.Choice, id string) bool {
 	return slices.ContainsFunc(choices, func(c domain.Choice) bool { return c.ID == id })
 }
 
-// settingIDs are the ids of choices, in their order.
+// settingIDs returns the ids of choices, in their order.
 func settingIDs(choices []domain.Choice) []string {
 	list := make([]string, len(choices))
 	for i, c := range choices {
@@ -318,22 +316,22 @@ func settingIDs(choices []domain.Choice) []string {
 	return list
 }
 
-// Each agent names its modes itself. Some agents begin in a mode in which a model decides what
-// to ask ("Auto review" of codex-acp 2.6, "auto" of claude-agent-acp 0.101 and qwen-code 0.24):
-// Duet's rules and questions do not hold there. This file records what the agents of November
-// 2026 do in each mode.
+// Each agent names its modes itself. Some agents begin in a mode in which a model decides what to
+// ask ("Auto review" of codex-acp 2.6, "auto" of claude-agent-acp 0.101 and qwen-code 0.24).
+// Duet's rules and questions do not apply there. This file records the behaviour of the agents of
+// November 2026 in each mode.
 
-// preferred are the modes that an agent is set to for Duet's default, the first that it has:
-// in each it asks before it changes or runs something.
+// preferred lists the modes for Duet's default, best first. In each of them an agent asks before
+// it changes or runs something.
 var preferred = []string{catalog.ModeDefault, "manual", "approve", "read-only", "agent"}
 
 // asks reports whether an agent is known to ask, in one of its modes, before it changes or runs
-// something. A mode of which nothing is known is none of those.
+// something. An unknown mode counts as one that does not ask.
 func asks(now catalog.Session, id string) bool {
 	switch name := catalog.ModeName(id); name {
 	case catalog.ModeDefault, "manual", "approve", catalog.ModePlan:
 		return true
-	case "ask": // of the protocol's own example; Cursor's changes nothing, so no agent is set to it
+	case "ask": // from the protocol's example; Cursor's mode of that name changes nothing, so no agent is set to it
 		return true
 	case "read-only": // codex; in workspace-write it changes the project's files without asking
 		return true
@@ -346,8 +344,8 @@ func asks(now catalog.Session, id string) bool {
 	return false
 }
 
-// unasked says for people why Duet's rules and questions do not hold in the mode that an agent
-// is in, or is "" where they hold, or where the agent has no modes.
+// unasked explains to the user why Duet's rules and questions do not apply in the agent's current
+// mode. It returns "" where they apply, or where the agent has no modes.
 func unasked(agent string, now catalog.Session) string {
 	if now.Mode == nil || len(now.Mode.Choices) == 0 || asks(now, now.Mode.Current) {
 		return ""
@@ -363,7 +361,7 @@ func unasked(agent string, now catalog.Session) string {
 	return fmt.Sprintf("%s is in its mode %s, in which it may act without asking: rules and questions hold only for what it asks about", agent, name)
 }
 
-// named is the choice that has the name of a mode, by its id or by the end of that.
+// named returns the choice whose id, or the end of whose id, is the name of a mode.
 func named(choices []domain.Choice, name string) (id string, ok bool) {
 	for _, of := range []func(string) string{func(id string) string { return id }, catalog.ModeName} {
 		for _, c := range choices {
@@ -375,8 +373,8 @@ func named(choices []domain.Choice, name string) (id string, ok bool) {
 	return "", false
 }
 
-// askAgain sets an agent that may act without asking to the mode in which it asks, if it is
-// known to have one.
+// askAgain sets an agent that may act without asking to the mode in which it asks, if it is known
+// to have one.
 func (s *setter) askAgain() error {
 	now := s.State.Session()
 	if unasked("", now) == "" {
@@ -390,8 +388,8 @@ func (s *setter) askAgain() error {
 	return nil
 }
 
-// planOption is the option by which an agent plans whose modes have no plan (codex), and its
-// value for everything else; nil if there is none.
+// planOption returns the option that switches planning for an agent without a plan mode (codex),
+// and its value for not planning. It returns nil if there is none.
 func planOption(options []catalog.Option, modes *catalog.Selection) (plan *catalog.Option, other string) {
 	if modes == nil {
 		return nil, ""
@@ -414,7 +412,7 @@ func planOption(options []catalog.Option, modes *catalog.Selection) (plan *catal
 	return nil, ""
 }
 
-// withPlan adds the mode plan to those of an agent that has it as an option.
+// withPlan adds the mode plan to the modes of an agent that has it as an option.
 func withPlan(modes *catalog.Selection, options []catalog.Option) *catalog.Selection {
 	plan, _ := planOption(options, modes)
 	if plan == nil {
@@ -432,8 +430,8 @@ func withPlan(modes *catalog.Selection, options []catalog.Option) *catalog.Selec
 	return all
 }
 
-// members are those of an object of an agent's. What was taken of them is there no
-// more; what is left is what nobody here knows, and is passed on.
+// members are the members of an agent's JSON object. Reading a member removes it; the unknown
+// rest is passed on.
 type members map[string]json.RawMessage
 
 func membersOf(raw json.RawMessage) members {
@@ -444,7 +442,7 @@ func membersOf(raw json.RawMessage) members {
 	return m
 }
 
-// text takes a member that is a text. Null is no text.
+// text removes and returns a string member. Null is no string.
 func (m members) text(name string) (text string) {
 	raw, there := m[name]
 	if there && json.Unmarshal(raw, &text) == nil {
@@ -453,7 +451,7 @@ func (m members) text(name string) (text string) {
 	return text
 }
 
-// list takes a member that is a list of objects.
+// list removes and returns a member that is a list of objects.
 func (m members) list(name string) (list []members, ok bool) {
 	raw, there := m[name]
 	if !there {
@@ -465,7 +463,7 @@ func (m members) list(name string) (list []members, ok bool) {
 	return list, ok
 }
 
-// rest is what was not taken.
+// rest returns the members that were not read.
 func (m members) rest() json.RawMessage {
 	for name, value := range m {
 		if string(value) == "null" {
@@ -479,7 +477,7 @@ func (m members) rest() json.RawMessage {
 	return raw
 }
 
-// listOf are the objects of a list. What is no object is left out.
+// listOf returns the objects of a JSON list. It skips other values.
 func listOf(raw json.RawMessage) (list []members, ok bool) {
 	var items []json.RawMessage
 	if json.Unmarshal(raw, &items) != nil || items == nil {
@@ -494,8 +492,8 @@ func listOf(raw json.RawMessage) (list []members, ok bool) {
 	return list, true
 }
 
-// choicesOf are choices whose ids are the members of a name; one without is left
-// out.
+// choicesOf converts a list of objects to choices; id names the member with the id. It skips an
+// object without one.
 func choicesOf(list []members, id, group string) []domain.Choice {
 	var choices []domain.Choice
 	for _, m := range list {
@@ -509,15 +507,15 @@ func choicesOf(list []members, id, group string) []domain.Choice {
 	return choices
 }
 
-// An offer is what an agent says of its settings when it opens a session.
+// An offer is the settings that an agent reports when it opens a session.
 type offer struct {
-	modes, models *catalog.Selection    // nil: it says nothing
-	options       []catalog.Option      // nil: it says nothing
-	commands      []domain.AgentCommand // nil: it says nothing
+	modes, models *catalog.Selection    // nil: not reported
+	options       []catalog.Option      // nil: not reported
+	commands      []domain.AgentCommand // nil: not reported
 }
 
-// readOffer reads the result of session/new, session/load or session/resume. What is
-// not as it should be was not said.
+// readOffer reads the result of session/new, session/load or session/resume. A malformed member
+// counts as absent.
 func readOffer(result json.RawMessage) offer {
 	m := membersOf(result)
 	options, _ := optionsOf(m["configOptions"])
@@ -530,8 +528,8 @@ func readOffer(result json.RawMessage) offer {
 	}
 }
 
-// selectionOf is what the members of session/new's result, modes and models, say;
-// nil if there is none.
+// selectionOf reads the modes or models in the result of session/new. It returns nil if there are
+// none.
 func selectionOf(raw json.RawMessage, current, available, id string) *catalog.Selection {
 	m := membersOf(raw)
 	if m == nil {
@@ -541,8 +539,8 @@ func selectionOf(raw json.RawMessage, current, available, id string) *catalog.Se
 	return &catalog.Selection{Current: m.text(current), Choices: choicesOf(list, id, "")}
 }
 
-// optionsOf are configuration options, those of unknown types included; not ok if
-// that is no list.
+// optionsOf reads configuration options, those of unknown types included. ok is false if raw is
+// no list.
 func optionsOf(raw json.RawMessage) (options []catalog.Option, ok bool) {
 	list, ok := listOf(raw)
 	if !ok {
@@ -573,7 +571,7 @@ func optionsOf(raw json.RawMessage) (options []catalog.Option, ok bool) {
 	return options, true
 }
 
-// valuesOf are the values of an option, also those in groups.
+// valuesOf returns the values of an option, also those in groups.
 func valuesOf(list []members) (choices []domain.Choice) {
 	for _, m := range list {
 		if grouped, ok := m.list("options"); ok {
@@ -589,7 +587,7 @@ func valuesOf(list []members) (choices []domain.Choice) {
 	return choices
 }
 
-// commandsOf are slash commands; not ok if that is no list.
+// commandsOf reads slash commands. ok is false if raw is no list.
 func commandsOf(raw json.RawMessage) (commands []domain.AgentCommand, ok bool) {
 	list, ok := listOf(raw)
 	if !ok {
@@ -613,8 +611,8 @@ func commandsOf(raw json.RawMessage) (commands []domain.AgentCommand, ok bool) {
 	return commands, true
 }
 
-// infoAfter is what a session is called after an update, of which an absent member
-// changes nothing and null takes away.
+// infoAfter returns a session's info after an update. An absent member changes nothing, and null
+// removes a value.
 func infoAfter(before *domain.SessionInfo, raw json.RawMessage) *domain.SessionInfo {
 	var info domain.SessionInfo
 	if before != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// The modes of agents as they told them in November 2026.
+// Modes of real agents, as of November 2026.
 const (
 	claude   = `{"modes":{"currentModeId":"auto","availableModes":[{"id":"default","name":"Manual"},{"id":"acceptEdits","name":"Accept edits"},{"id":"plan","name":"Plan"},{"id":"auto","name":"Auto"}]}}`
 	codex    = `{"modes":{"currentModeId":"agent","availableModes":[{"id":"read-only","name":"Read-only"},{"id":"workspace-write","name":"Workspace access"},{"id":"agent","name":"Auto review"},{"id":"agent-full-access","name":"Full access"}]},"configOptions":[{"id":"mode","category":"mode","type":"select","currentValue":"agent","options":[{"value":"read-only","name":"Read-only"},{"value":"workspace-write","name":"Workspace access"},{"value":"agent","name":"Auto review"},{"value":"agent-full-access","name":"Full access"}]},{"id":"collaboration_mode","category":"collaboration_mode","type":"select","currentValue":"default","options":[{"value":"default","name":"Default"},{"value":"plan","name":"Plan"}]}]}`
@@ -24,7 +24,8 @@ const (
 	unknown  = `{"modes":{"currentModeId":"swift","availableModes":[{"id":"swift","name":"Swift"},{"id":"careful"}]}}`
 )
 
-// agentWith is an agent that takes each mode and option, and tells nothing then.
+// agentWith returns a setter for an agent that accepts each mode and option, and reports nothing
+// afterwards.
 func agentWith(t *testing.T, offer string) *setter {
 	t.Helper()
 	const url = "https://agentclientprotocol.com/protocol/session-modes"
@@ -37,12 +38,12 @@ func agentWith(t *testing.T, offer string) *setter {
 
 // Duet sets an agent to a mode in which the agent asks. If it knows no such mode, it leaves
 // the agent in its own mode and warns the user.
-func TestDuetsModesAreModesThatAsk(t *testing.T) {
+func TestDuetSetsModesThatAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		offer  string
 		wanted string
 		is     string // the name of its mode
-		blind  bool   // rules and questions do not hold
+		blind  bool   // rules and questions do not apply
 	}{
 		"claude, no mode":             {claude, "", "default", false},
 		"claude, default":             {claude, "default", "default", false},
@@ -83,7 +84,7 @@ func TestDuetsModesAreModesThatAsk(t *testing.T) {
 			if c.wanted == "" || c.offer == `{}` {
 				return
 			}
-			s = agentWith(t, c.offer) // by session.set
+			s = agentWith(t, c.offer) // the same by session.set
 			require.NoError(t, s.Set(c.wanted, "", nil))
 			assert.Equal(t, c.is, catalog.ModeName(s.State.Session().Mode.Current))
 		})
@@ -125,7 +126,7 @@ func TestPlanIsAnOption(t *testing.T) {
 	assert.Equal(t, "agent", s.State.Session().Mode.Current)
 }
 
-// codexOptions is an update in which codex tells its options, with a collaboration mode.
+// codexOptions returns an update with codex's options, with a collaboration mode.
 func codexOptions(t *testing.T, collaboration string) string {
 	var offer map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(codex), &offer))

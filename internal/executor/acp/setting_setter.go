@@ -12,56 +12,56 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A setter sets an agent's session by calls that the agent answers. One may be used
-// from one goroutine at a time.
+// A setter changes an agent's session settings by calls to the agent. It must not be used
+// concurrently.
 type setter struct {
-	State   *settingState // what the agent has told of the session, and tells when it is set
+	State   *settingState // the agent's reports of the session; updated by each call
 	Session string
 	Agent   string // its name
 	// Version2 says that the agent speaks version 2 of the protocol.
 	Version2 bool
-	// Ignored is told of what the agent has no way to be set to, once in a session.
+	// Ignored receives a message about a setting that the agent has no way to change, once per
+	// session.
 	Ignored func(message string)
-	// Call calls a method of the agent and returns its result. How long that may take is
-	// for Call to decide: nothing here ends it.
+	// Call calls a method of the agent and returns its result. Call is responsible for timeouts.
 	Call func(method string, params any) (json.RawMessage, error)
 }
 
-// ours are the permission modes that Duet holds to without the agent: questions
-// that the agent asks are answered for the human. Plan is not among them: an
-// agent whose modes are others may change something without asking.
-var ours = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
+// duetModes are the permission modes that Duet implements without the agent: Duet answers the agent's
+// questions. Plan is not among them: an agent without a plan mode may change something without
+// asking.
+var duetModes = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
 
-// ChooseMode sets the mode to begin a prompt in: the agent's mode that the session was
-// last in, or else the one that people want; "" is none. It fails if the agent does not
-// have what is wanted, or does not take it. What it can begin without is a problem.
+// ChooseMode sets the mode in which a prompt begins: the session's last mode, or else wanted; ""
+// means none. It fails if the agent does not have or does not accept the wanted mode. It reports
+// anything less important to problem.
 func (s *setter) ChooseMode(last, wanted string, problem func(message string)) error {
 	now := s.State.Session()
-	told := now.Mode != nil && len(now.Mode.Choices) > 0
+	hasModes := now.Mode != nil && len(now.Mode.Choices) > 0
 	var id string
 	isNamed := false
-	if told {
+	if hasModes {
 		id, isNamed = named(now.Mode.Choices, wanted)
 	}
 	switch {
-	case last != "" && told && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
+	case last != "" && hasModes && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
 		if err := s.setMode(last); err != nil {
 			problem(fmt.Sprintf("the agent does not go on in the mode %q: %v", last, err))
 		}
 		return nil
-	case wanted == "": // as the default, but that an agent that plans stays in its own mode
+	case wanted == "": // like the default, except that an agent that plans stays in its own mode
 		if err := s.askAgain(); err != nil {
 			problem(err.Error())
 		}
 		return nil
-	case told && isNamed:
+	case hasModes && isNamed:
 		err := s.setMode(id)
-		if err != nil && wanted == catalog.ModeDefault { // the user need not have asked for it
+		if err != nil && wanted == catalog.ModeDefault { // the user may not have asked for the default
 			problem(err.Error())
 			return nil
 		}
 		return err
-	case slices.Contains(ours, wanted):
+	case slices.Contains(duetModes, wanted):
 		err := s.leavePlan(wanted)
 		if err != nil && wanted == catalog.ModeDefault {
 			problem(err.Error())
@@ -73,20 +73,20 @@ func (s *setter) ChooseMode(last, wanted string, problem func(message string)) e
 			}
 		}
 		return err
-	case !told && wanted == catalog.ModePlan:
+	case !hasModes && wanted == catalog.ModePlan:
 		return nil
-	case now.Mode == nil: // a session that was there before, of which it says nothing
+	case now.Mode == nil: // a resumed session that does not report its modes
 		return s.setMode(wanted)
 	}
 	return noMode(now, wanted)
 }
 
-// Set sets what a human wants of a session: its mode, its model and its options by their
-// ids; what is empty stays. A mode that is Duet's own and none of the agent's is no
-// business of the agent, but that it leaves its plan mode.
+// Set changes the settings that the user wants: the mode, the model, and the options by their
+// ids. Empty values change nothing. A mode of Duet that the agent does not have only makes the
+// agent leave its plan mode.
 //
-// It stops at the first that the agent does not have, or does not take; what was set
-// before stays set.
+// Set stops at the first setting that the agent does not have or does not accept. Earlier
+// settings stay changed.
 func (s *setter) Set(mode, model string, options map[string]string) error {
 	if mode != "" {
 		now := s.State.Session()
@@ -95,18 +95,18 @@ func (s *setter) Set(mode, model string, options map[string]string) error {
 			id, isNamed = named(now.Mode.Choices, mode)
 		}
 		switch {
-		case isNamed, now.Mode == nil && !slices.Contains(ours, mode) && mode != catalog.ModePlan:
+		case isNamed, now.Mode == nil && !slices.Contains(duetModes, mode) && mode != catalog.ModePlan:
 			if err := s.setMode(cmp.Or(id, mode)); err != nil {
 				return err
 			}
-		case slices.Contains(ours, mode):
+		case slices.Contains(duetModes, mode):
 			if err := s.leavePlan(mode); err != nil {
 				return err
 			}
 			if err := s.askAgain(); err != nil {
 				return err
 			}
-		case mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
+		case mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // plan mode of Duet itself
 		default:
 			return noMode(now, mode)
 		}
@@ -117,9 +117,9 @@ func (s *setter) Set(mode, model string, options map[string]string) error {
 	return s.setOptions(options)
 }
 
-// leavePlan takes an agent that plans out of its plan mode: people want a mode that it does
-// not have. One that plans when nobody has asked for it stays in that for the default, which is
-// to leave the agent in its own mode.
+// leavePlan takes an agent out of its plan mode, because the user wants a mode that the agent
+// does not have. For the default, an agent that plans although no user asked for it stays in that
+// mode: the default keeps the agent's own mode.
 func (s *setter) leavePlan(wanted string) error {
 	m := s.State.Session().Mode
 	if m == nil || catalog.ModeName(m.Current) != catalog.ModePlan {
@@ -145,15 +145,15 @@ func (s *setter) leavePlan(wanted string) error {
 	return fmt.Errorf("the agent stays in plan mode: %q is Duet's own, and nobody knows which of the agent's modes is meant: it has %s", wanted, listed(others))
 }
 
-// noMode says which modes there are.
+// noMode returns an error that lists the available modes.
 func noMode(now catalog.Session, wanted string) error {
 	if now.Mode == nil || len(now.Mode.Choices) == 0 {
-		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted, listed(append(slices.Clone(ours), catalog.ModePlan)))
+		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted, listed(append(slices.Clone(duetModes), catalog.ModePlan)))
 	}
-	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(settingIDs(now.Mode.Choices)), listed(ours))
+	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(settingIDs(now.Mode.Choices)), listed(duetModes))
 }
 
-// setMode sets one of the agent's modes. The agent must be in it then.
+// setMode sets one of the agent's modes, and checks that the agent reports it afterwards.
 func (s *setter) setMode(id string) error {
 	now := s.State.Session()
 	if now.Mode != nil && now.Mode.Current == id {
@@ -180,11 +180,11 @@ func (s *setter) setMode(id string) error {
 			return err
 		}
 	} else {
-		told := s.State.modeCount()
+		count := s.State.modeCount()
 		if _, err := s.Call(acp.MethodSessionSetMode, map[string]any{"sessionId": s.Session, "modeId": id}); err != nil {
 			return fmt.Errorf("the agent did not take the mode %q: %w", id, err)
 		}
-		s.State.modeTaken(id, told)
+		s.State.modeTaken(id, count)
 	}
 	if now = s.State.Session(); now.Mode != nil && now.Mode.Current != id {
 		return fmt.Errorf("the agent did not take the mode %q: it is in %q", id, now.Mode.Current)
@@ -192,14 +192,14 @@ func (s *setter) setMode(id string) error {
 	return nil
 }
 
-// setModel sets the model. An agent that does not say which it has is left alone, which
-// people are told.
+// setModel sets the model. If the agent does not report its models, it changes nothing and
+// reports that to Ignored.
 func (s *setter) setModel(id string) error {
 	now := s.State.Session()
 	switch {
 	case id == "", now.Model != nil && now.Model.Current == id:
 		return nil
-	case now.Model == nil: // a session that was there before, of which it says nothing
+	case now.Model == nil: // a resumed session that does not report its models
 		return nil
 	case len(now.Model.Choices) == 0:
 		if s.State.ignoresModel(id) {
@@ -257,10 +257,10 @@ func (s *setter) setOption(o catalog.Option, value string) error {
 	switch {
 	case o.Type == "boolean":
 		params["type"], params["value"] = o.Type, value == "true"
-	case s.Version2: // which requires a type
+	case s.Version2: // version 2 requires a type
 		params["type"] = "id"
 	}
-	told := s.State.optionCount(o.ID)
+	count := s.State.optionCount(o.ID)
 	result, err := s.Call(acp.MethodSessionSetValue, params)
 	if err != nil {
 		return fmt.Errorf("the agent did not take %q for its option %q: %w", value, o.ID, err)
@@ -269,11 +269,11 @@ func (s *setter) setOption(o catalog.Option, value string) error {
 		ConfigOptions json.RawMessage `json:"configOptions"`
 	}
 	json.Unmarshal(result, &r)
-	s.State.optionTaken(o.ID, value, r.ConfigOptions, told)
+	s.State.optionTaken(o.ID, value, r.ConfigOptions, count)
 	return nil
 }
 
-// listed are names for a human.
+// listed formats names for a message.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -281,14 +281,14 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// modeSpoken is how a message of Gemini CLI (0.61) begins in which it says, instead
-// of sending current_mode_update, that it is in another mode: when it was set to
-// that, and when it has left plan mode. Nothing else is in such a message.
+// modeSpoken is the prefix of the message by which Gemini CLI 0.61 reports a change of its mode,
+// in place of current_mode_update: after the mode was set, and after it has left plan mode. The
+// message has no other content.
 const modeSpoken = "[MODE_UPDATE] "
 
-// SpokenMode is the update of the mode that an update of Gemini CLI stands for;
-// nil if it stands for itself. A model may say the same: it gains nothing by that,
-// since no mode that an agent enters unasked lets more pass than "default".
+// SpokenMode converts such a message of Gemini CLI to a mode update. It returns nil for any other
+// update. A model may write the same text, but gains nothing: no mode that an agent enters by
+// itself allows more than "default".
 func (s *settingState) SpokenMode(kind string, raw []byte) []byte {
 	if kind != "agent_message_chunk" || !s.speaksOfModes() {
 		return nil
@@ -312,8 +312,8 @@ func (s *settingState) SpokenMode(kind string, raw []byte) []byte {
 	return update
 }
 
-// speaksOfModes reports whether the agent is Gemini CLI: the text of others, of which
-// there is much, is not looked at.
+// speaksOfModes reports whether the agent is Gemini CLI. Text of other agents, of which there is
+// much, is not parsed.
 func (s *settingState) speaksOfModes() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// setterOf sets an agent that takes each mode, and told of its modes when it opened the
-// session.
+// setterOf returns a setter for an agent that accepts each mode, and that reported its modes when
+// it opened the session.
 func setterOf(t *testing.T, isNew bool, current string, modes ...string) *setter {
 	t.Helper()
 	available := []any{}
@@ -30,16 +30,15 @@ func setterOf(t *testing.T, isNew bool, current string, modes ...string) *setter
 	}}
 }
 
-// An agent that plans, and has no mode of the name that people want then, goes back to the
-// mode in which it began, or to the only one that it has beside. Where neither is known it
-// is said that it still plans.
-func TestPlanModeIsLeft(t *testing.T) {
+// An agent in plan mode without a mode of the wanted name returns to its first mode, or to the
+// only other one. If neither is known, the error says that it still plans.
+func TestLeavePlanMode(t *testing.T) {
 	for name, c := range map[string]struct {
 		isNew  bool
 		began  string
 		modes  []string
 		wanted string
-		is     string // its mode then
+		is     string // its mode afterwards
 	}{
 		"to its default":                    {true, "code", []string{"code", "plan", "default"}, "default", "default"},
 		"to where it began":                 {true, "build", []string{"yolo", "build", "plan"}, "default", "build"},
@@ -70,9 +69,8 @@ func TestPlanModeIsLeft(t *testing.T) {
 	}
 }
 
-// An agent that plans when nobody has asked for it is left in that mode, as its user has
-// configured it.
-func TestPlanModeOfItsOwnStays(t *testing.T) {
+// An agent that plans by its user's configuration stays in that mode.
+func TestConfiguredPlanModeStays(t *testing.T) {
 	s := setterOf(t, true, "plan", "build", "plan")
 	require.NoError(t, s.ChooseMode("", catalog.ModeDefault, func(message string) { assert.Fail(t, message) }))
 	assert.Equal(t, catalog.ModePlan, s.State.Session().Mode.Current)

@@ -9,9 +9,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Gemini CLI says in a message in which mode it is now. Of other agents, and of modes
-// that it does not have, that is a message.
-func TestAModeThatIsSaid(t *testing.T) {
+// Gemini CLI reports its mode in a message. The same text of other agents, or with an unknown
+// mode, is an ordinary message.
+func TestSpokenMode(t *testing.T) {
 	const said = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] %s"}}`
 	for _, c := range []struct{ agent, mode, becomes string }{
 		{"gemini-cli", "default", "default"},

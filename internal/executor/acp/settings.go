@@ -11,12 +11,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// betweenReports is the least time between two reports of what an agent tells of its
-// session while no prompt runs. The first is made at once.
+// betweenReports is the minimum time between two reports of session changes while no prompt runs.
+// The first report is immediate.
 const betweenReports = 500 * time.Millisecond
 
-// reportSettings tells the hub all that the agent has told of its session, since a
-// report of a former turn may not have been taken. The mode is told at each prompt.
+// reportSettings reports the complete session to the hub, since an earlier turn's report may have
+// been lost. It reports the mode at each prompt.
 func (a *agent) reportSettings(t *turn) {
 	a.settings.Report(func(now catalog.Session) {
 		t.Event(catalog.EventSession, now)
@@ -27,8 +27,8 @@ func (a *agent) reportSettings(t *turn) {
 	a.warnUnasked(t)
 }
 
-// warnUnasked tells the user, once for each mode that the agent comes to be in, that Duet's
-// rules and questions do not hold there.
+// warnUnasked warns the user, once for each mode that the agent enters, that Duet's rules and
+// questions do not apply there.
 func (a *agent) warnUnasked(t *turn) {
 	now := a.settings.Session()
 	if now.Mode == nil {
@@ -42,11 +42,11 @@ func (a *agent) warnUnasked(t *turn) {
 	}
 }
 
-// reportChanged tells the hub what the agent has told since, and its mode if that
-// is another one: as a part of its turn if it has one.
+// reportChanged reports the changed settings to the hub, and the mode if it has changed: as a
+// part of the agent's turn if it has one.
 //
-// The turn is looked up while the report is made, so that one of the next turn
-// comes later (setting.State makes one report after the other).
+// The turn is looked up during the report, so that a report of the next turn comes later
+// (settingState serializes reports).
 func (a *agent) reportChanged() {
 	a.settings.ReportChanged(func(changed catalog.Session) {
 		t := a.current.Load()
@@ -61,16 +61,16 @@ func (a *agent) reportChanged() {
 	})
 }
 
-// A lastTask is the one of an agent's turn, or of the turn before.
+// A lastTask is the task of an agent's current or latest turn.
 type lastTask struct {
 	conversation, task string
 	spentBefore        float64 // what the session had cost before it, in USD
 }
 
-// reportBetween tells the hub what has changed since the agent's last turn.
+// reportBetween reports to the hub what has changed since the agent's last turn.
 func (a *agent) reportBetween(changed catalog.Session) {
 	last := a.last.Load()
-	if last == nil || last.conversation == "" { // nobody comes back to it
+	if last == nil || last.conversation == "" { // no later prompt can reuse it
 		return
 	}
 	err := a.driver.hub.ReportSession(a.driver.ctx, catalog.ReportSessionParams{SessionID: last.conversation, TaskID: last.task, Session: changed})
@@ -79,16 +79,16 @@ func (a *agent) reportBetween(changed catalog.Session) {
 	}
 }
 
-// changedBetween has what the agent told between two turns reported soon.
+// changedBetween schedules a report of changes between two turns.
 func (a *agent) changedBetween() {
 	select {
 	case a.changed <- struct{}{}:
-	default: // the report that is due anyway has it
+	default: // the report that is already due includes it
 	}
 }
 
-// reportBetweenTurns makes the reports that changedBetween asks for, until all is
-// read that the agent has printed.
+// reportBetweenTurns makes the scheduled reports, until the agent's output has been read to its
+// end.
 func (a *agent) reportBetweenTurns() {
 	for {
 		select {
@@ -109,15 +109,14 @@ func (a *agent) reportBetweenTurns() {
 	}
 }
 
-// setter sets the agent's session by calls, for a turn.
+// setter returns a setter for the agent's session in a turn.
 func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMessage, error)) *setter {
 	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
 	return &setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.IsVersion2(), Ignored: ignored}
 }
 
-// choose sets the agent to what the prompt asks for, and tells the hub what it is
-// set to then. What the agent does not have, or does not take, fails the prompt:
-// it would be another one.
+// choose applies the settings of the prompt, and reports the result to the hub. It fails if the
+// agent does not have or does not accept a setting: the prompt must not run with other settings.
 func (a *agent) choose(t *turn) *task.Failure {
 	s := a.setter(t, func(method string, params any) (json.RawMessage, error) {
 		return callWithin[json.RawMessage](a, a.startTimeout, method, params)
@@ -140,7 +139,7 @@ func (a *agent) choose(t *turn) *task.Failure {
 	return &task.Failure{Code: task.CodeSetting, Message: a.name + ": " + err.Error()}
 }
 
-// set is what a human wants of an agent that works on a prompt.
+// set applies the user's settings to an agent that works on a prompt.
 func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) error {
 	s := a.setter(t, func(method string, params any) (json.RawMessage, error) {
 		return acp.Call[json.RawMessage](ctx, a.conn, method, params)
@@ -149,8 +148,8 @@ func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) er
 	return s.Set(p.Mode, p.Model, p.Options)
 }
 
-// SetSession changes what the agent of a conversation is set to, while it works on
-// a prompt. It waits until the agent has that.
+// SetSession changes the settings of a conversation's agent while it works on a prompt. It waits
+// until the agent has applied them.
 func (d *Driver) SetSession(ctx context.Context, p catalog.SetSessionParams) catalog.SetSessionResult {
 	d.mu.Lock()
 	c := d.conversations[p.SessionID]

@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// reports collects what a hub is told.
+// reports records what the hub receives.
 type reports struct {
 	task.Hub
 	events []catalog.ReportMessageParams
@@ -33,9 +33,9 @@ func (r *reports) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 	return nil
 }
 
-// What an agent tells between two prompts, or while it replays its session, is
-// told with the next prompt.
-func TestSettingsThatNobodyWasTold(t *testing.T) {
+// Changes between two prompts, or during a replay of the session, are reported with the next
+// prompt.
+func TestUnreportedSettingsAreReportedLater(t *testing.T) {
 	hub := &reports{}
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer turn.Close()
@@ -57,8 +57,8 @@ func TestSettingsThatNobodyWasTold(t *testing.T) {
 	assert.Len(t, hub.events, 2, "it is told once")
 }
 
-// A message that stands for a change of the mode is not shown as one.
-func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
+// A message that stands for a change of the mode is not shown as a message.
+func TestModeMessageIsNotShown(t *testing.T) {
 	hub := &reports{}
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	a := &agent{}
@@ -77,7 +77,7 @@ func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
 	assert.Contains(t, text.String(), "a message")
 }
 
-// sessions collects what a hub is told between two turns, and when.
+// sessions records the reports between two turns, with their times.
 type sessions struct {
 	Hub
 	mu     sync.Mutex // guards the fields below
@@ -93,9 +93,9 @@ func (s *sessions) ReportSession(_ context.Context, p catalog.ReportSessionParam
 	return nil
 }
 
-// An agent that often changes its title between two turns is reported twice a second, the
-// first time at once, and the last title in any case.
-func TestReportsBetweenTurnsKeepAPace(t *testing.T) {
+// Title changes between two turns are reported at most twice a second: the first at once, and the
+// last in any case.
+func TestReportsBetweenTurnsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &sessions{}
 		here, there := net.Pipe()

@@ -9,73 +9,72 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Detection of a silent agent: no sign of life during a turn.
+// Detection of a silent agent: no activity during a turn.
 
 const (
-	// complaintLines is how many lines of an agent's stderr are told at once, and
-	// complaintLength how long each may be, in bytes.
+	// complaintLines limits the lines of an agent's stderr in one report, and complaintLength the
+	// bytes of each line.
 	complaintLines  = 3
 	complaintLength = 300
-	// complaintPause is how long it takes at least from one report of complaints
-	// to the next, and maxComplaints how many there are of one silence.
+	// complaintPause is the minimum time between two reports of complaints. maxComplaints limits
+	// the reports per silence.
 	complaintPause = 2 * time.Second
-	// together is how long before a sign of life a complaint still belongs to the
-	// silence that follows: the two come by different pipes, in any order.
+	// together is how long before the last activity a complaint still belongs to the silence
+	// after it: the two come by different pipes, in any order.
 	together      = time.Second
 	maxComplaints = 20
 )
 
-// A complainer is the stderr of an agent; see process.Process.
+// A complainer is an agent's stderr; see process.Process.
 type complainer interface {
 	Complaints(since int64, lines int) string
 	ComplaintBytes() int64
 	Complained() <-chan struct{}
 }
 
-// maxCalls is how many tool calls are known at once.
+// maxCalls limits the known tool calls.
 const maxCalls = 10_000
 
-// A silenceWatch notices that a turn's agent gives no sign of life: no update, no
-// request, no response. Agents try again by themselves when a model's API is down,
-// for minutes, and tell nobody but their stderr.
+// A silenceWatch notices that a turn's agent shows no activity: no update, no request, no
+// response. Agents retry for minutes when a model's API is down, and report that on stderr only.
 //
-// It does not count while the agent waits for us, for a permission above all. In
-// the middle of a tool call an agent may well be silent, so that counts only
-// after a longer time: the tool may hang. The report of its end comes before that
-// of what ended it. Its methods may be called from any goroutine, but for Begin.
+// Time in which the agent waits for Duet, for a permission above all, does not count. During a
+// tool call silence is normal, so a longer limit applies: the tool may hang. The end of a silence
+// is reported before the update that ended it. Except for Begin, its methods may be called from
+// any goroutine.
 type silenceWatch struct {
 	after, inTool time.Duration
 	stderr        complainer
 	starting      func() bool           // the agent does not have the prompt yet
 	heldUp        func() bool           // the agent is not being read
-	tell          func(catalog.Silence) // waits for the hub
-	wake          chan struct{}         // to look again when it is to be told
+	report        func(catalog.Silence) // reports to the hub; blocks
+	wake          chan struct{}         // makes Run look again
 
-	mu           sync.Mutex // guards the fields below, and keeps what is told in order
-	last         time.Time  // when the last sign of life was
-	heard        int64      // how much was on stderr a moment before that, in bytes
-	next         int64      // how much was there at nextAt: the next value of heard
+	mu           sync.Mutex // guards the fields below, and keeps the reports in order
+	last         time.Time  // time of the last activity
+	heard        int64      // bytes of stderr shortly before that
+	next         int64      // bytes of stderr at nextAt: the next value of heard
 	nextAt       time.Time
-	waiting      int        // requests that we have not answered
-	programs     int        // requests of it that wait for the end of a program
+	waiting      int        // the agent's requests without an answer yet
+	programs     int        // the agent's requests that wait for the end of a program
 	running      []openCall // the oldest first
 	reported     *catalog.Silence
-	reportedUpTo int64  // how much of stderr was told, in bytes
-	said         int    // how often complaints were told of this silence
-	retry        string // what the agent said over the protocol since the last sign of life; see Retries
+	reportedUpTo int64  // bytes of stderr that were reported
+	said         int    // number of complaint reports in this silence
+	retry        string // the agent's retry note since the last activity; see Retries
 }
 
 // An openCall is a tool call that has begun and not ended.
 type openCall struct{ id, title string }
 
-// newSilence makes a Watch that tells of silence after a time, or after another in the
-// middle of a tool call. tell waits for the hub.
-func newSilence(after, inTool time.Duration, tell func(catalog.Silence)) *silenceWatch {
-	return &silenceWatch{after: after, inTool: inTool, tell: tell, wake: make(chan struct{}, 1)}
+// newSilence makes a silenceWatch with a limit and another limit during a tool call. report reports
+// to the hub and may block.
+func newSilence(after, inTool time.Duration, report func(catalog.Silence)) *silenceWatch {
+	return &silenceWatch{after: after, inTool: inTool, report: report, wake: make(chan struct{}, 1)}
 }
 
-// Begin begins to watch an agent with this stderr. starting tells that it does not
-// have the prompt yet, heldUp that it is not being read. Signs before it are none.
+// Begin begins to watch an agent with this stderr. starting reports that the agent does not have
+// the prompt yet, heldUp that Duet does not read it. Activity before Begin does not count.
 func (s *silenceWatch) Begin(stderr complainer, starting, heldUp func() bool) {
 	s.stderr, s.starting, s.heldUp = stderr, starting, heldUp
 	s.heard = stderr.ComplaintBytes()
@@ -83,13 +82,13 @@ func (s *silenceWatch) Begin(stderr complainer, starting, heldUp func() bool) {
 	s.Sign()
 }
 
-// Run tells of silence until the turn has finished. It comes after Begin.
+// Run reports silences until the turn has finished. Call Begin first.
 func (s *silenceWatch) Run(finished <-chan struct{}) {
 	timer := time.NewTimer(s.after)
 	defer timer.Stop()
 	defer s.Sign()
 	for {
-		var complained <-chan struct{} // while that may be told
+		var complained <-chan struct{} // non-nil while a complaint may be reported
 		if s.isReported() {
 			complained = s.stderr.Complained()
 		}
@@ -99,7 +98,7 @@ func (s *silenceWatch) Run(finished <-chan struct{}) {
 		case <-s.wake:
 		case <-timer.C:
 		case <-complained:
-			select { // more of it may come
+			select { // more lines may follow
 			case <-finished:
 				return
 			case <-time.After(complaintPause):
@@ -118,8 +117,7 @@ func (s *silenceWatch) isReported() bool {
 	return s.reported != nil
 }
 
-// look tells what is to be told now, and returns when to look again; 0: when
-// something happens.
+// look makes the reports that are due, and returns when to look again; 0 means at the next event.
 func (s *silenceWatch) look() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +128,7 @@ func (s *silenceWatch) look() time.Duration {
 		s.complaint()
 		return 0
 	}
-	if s.heldUp() { // it may have said something
+	if s.heldUp() { // unread output may exist
 		s.last = time.Now()
 	}
 	within := s.after
@@ -152,12 +150,11 @@ func (s *silenceWatch) look() time.Duration {
 		reported.Note = strings.TrimSuffix(catalog.Starting+"\n"+reported.Note, "\n")
 	}
 	s.reported, s.said = &reported, 0
-	s.tell(reported)
+	s.report(reported)
 	return 0
 }
 
-// complaint tells what the agent has complained of since the silence was told; mu
-// is held.
+// complaint reports new lines on stderr since the silence was reported. The caller holds mu.
 func (s *silenceWatch) complaint() {
 	written := s.stderr.ComplaintBytes()
 	text := shortLines(s.stderr.Complaints(s.reportedUpTo, complaintLines))
@@ -165,29 +162,29 @@ func (s *silenceWatch) complaint() {
 		return
 	}
 	s.reportedUpTo = written
-	s.tellNote(text)
+	s.reportNote(text)
 }
 
-// tellNote tells a silence that was told before again, with another note; mu is held.
-func (s *silenceWatch) tellNote(note string) {
+// reportNote reports the current silence again, with another note. The caller holds mu.
+func (s *silenceWatch) reportNote(note string) {
 	s.said++
 	s.reported.Note = note
-	s.tell(*s.reported)
+	s.report(*s.reported)
 }
 
-// Retries notes that the agent told over the protocol that a request to its model's API failed
-// and that it tries again. That is no progress: the silence goes on, with that note.
+// Retries notes that the agent reported a failed request to its model's API that it retries. That
+// is no progress: the silence goes on, with that note.
 func (s *silenceWatch) Retries(note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.retry = shortLines(note)
 	if s.reported != nil && s.reported.Note != s.retry && s.said < maxComplaints {
-		s.tellNote(s.retry)
+		s.reportNote(s.retry)
 	}
 }
 
-// Sign notes a sign of life. It reports the end of a silence, so it comes before
-// what the agent said is reported.
+// Sign notes activity. It reports the end of a silence, so call it before the agent's output is
+// reported.
 func (s *silenceWatch) Sign() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +192,7 @@ func (s *silenceWatch) Sign() {
 }
 
 func (s *silenceWatch) signLocked() {
-	if s.stderr == nil { // it has not begun
+	if s.stderr == nil { // not begun
 		return
 	}
 	s.last, s.retry = time.Now(), ""
@@ -203,24 +200,24 @@ func (s *silenceWatch) signLocked() {
 		s.heard, s.next, s.nextAt = s.next, s.stderr.ComplaintBytes(), s.last
 	}
 	if s.reported == nil {
-		return // the timer finds out
+		return // the timer in Run does it
 	}
 	ended := *s.reported
 	ended.Ended = true
 	s.reported = nil
-	s.tell(ended)
+	s.report(ended)
 	s.lookAgain()
 }
 
-// Rest is how long the agent has given no sign of life, and whether it is in the middle of a
-// tool call, or waits for a program or for us.
+// Rest returns how long the agent has shown no activity. isOpen means that a tool call is open,
+// or that the agent waits for a program or for Duet.
 func (s *silenceWatch) Rest() (silent time.Duration, isOpen bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(s.last), len(s.running) > 0 || s.programs > 0 || s.waiting > 0
 }
 
-// OpenCalls are the titles of the tool calls that have begun and not ended, by their ids.
+// OpenCalls returns the titles of the open tool calls, by their ids.
 func (s *silenceWatch) OpenCalls() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +235,7 @@ func (s *silenceWatch) lookAgain() {
 	}
 }
 
-// Waits notes that the agent waits for us until done is called.
+// Waits notes that the agent waits for Duet until done is called.
 func (s *silenceWatch) Waits() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +267,7 @@ func (s *silenceWatch) WaitsForProgram() (done func()) {
 	}
 }
 
-// Tool notes what the agent tells of a tool call.
+// Tool notes an update of a tool call.
 func (s *silenceWatch) Tool(id, title string, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +288,7 @@ func (s *silenceWatch) Tool(id, title string, ended bool) {
 	}
 }
 
-// shortLines are lines of a bounded length.
+// shortLines cuts each line to complaintLength.
 func shortLines(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {

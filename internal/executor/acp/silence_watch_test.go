@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// complaints are what a process wrote to its stderr.
+// complaints is the stderr of a process.
 type complaints struct {
 	came chan struct{}
 	mu   sync.Mutex // guards text
@@ -40,8 +40,7 @@ func (c *complaints) say(text string) {
 	}
 }
 
-// watched is a turn that is watched for 5 s, or 30 s in a tool, and what was told
-// of its silence.
+// watched is a turn with a silence limit of 5 s, or 30 s in a tool, and the reported silences.
 type watched struct {
 	*silenceWatch
 	stderr   complaints
@@ -86,7 +85,7 @@ func pass(d time.Duration) {
 
 func (w *watched) at(d time.Duration) int64 { return w.began.Add(d).UnixMilli() }
 
-func TestSilenceIsToldOnceAndItsEnd(t *testing.T) {
+func TestSilenceIsReportedOnceWithItsEnd(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		pass(4900 * time.Millisecond)
 		w.Sign()
@@ -106,14 +105,14 @@ func TestSilenceIsToldOnceAndItsEnd(t *testing.T) {
 	})
 }
 
-func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
+func TestComplaintsDuringSilenceAreReported(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		w.stderr.say("long ago\n")
 		pass(together)
 		w.Sign()
 		pass(together)
 		w.stderr.say("API error 500\n")
-		w.Sign() // which was said before that, and came by another pipe
+		w.Sign() // written before the complaint, on another pipe
 		pass(5100 * time.Millisecond)
 		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(2 * together), Note: "API error 500\n"}}, w.told())
 		for range 10 {
@@ -132,7 +131,7 @@ func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
 	})
 }
 
-// A retry is no sign of life: its note is part of the silence.
+// A retry is no activity: its note is part of the silence.
 func TestRetriesDoNotEndASilence(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		pass(3 * time.Second)
@@ -152,7 +151,7 @@ func TestRetriesDoNotEndASilence(t *testing.T) {
 	})
 }
 
-func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
+func TestWaitingAgentIsNotSilent(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		answered := w.Waits()
 		pass(time.Hour)
@@ -176,7 +175,7 @@ func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
 	})
 }
 
-func TestASilentToolIsToldLater(t *testing.T) {
+func TestSilentToolIsReportedLater(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		w.Tool("outer", "Task", false)
 		w.Tool("inner", "", false)
@@ -208,7 +207,7 @@ func TestASilentToolIsToldLater(t *testing.T) {
 	})
 }
 
-func TestASilentStartIsSaidToBeOne(t *testing.T) {
+func TestSilentStartIsMarked(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		w.starting.Store(true)
 		pass(6 * time.Second)

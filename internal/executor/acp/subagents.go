@@ -13,39 +13,40 @@ import (
 )
 
 // In version 2 of the protocol a sub-agent is a session of its own. The session that owns it
-// announces it with subagent_update, and what the sub-agent says, does and asks comes as
-// updates and requests of its own session. For Duet it is a tool call, and all of that belongs to
-// that call.
+// announces it with subagent_update. The sub-agent's text, tool calls and questions come as
+// updates and requests of its own session. Duet shows a sub-agent as a tool call, and assigns all
+// of its updates to that call.
 // https://agentclientprotocol.com/rfds/subagents
 
 const (
-	// maxSubagents limits the sub-agents of an agent that are remembered.
+	// maxSubagents limits the remembered sub-agents of an agent.
 	maxSubagents = 1000
-	// maxSubagentText bounds the last message of a sub-agent, which is the result of its call.
+	// maxSubagentText limits the last message of a sub-agent, which is the result of its call, in
+	// bytes.
 	maxSubagentText = 64 << 10
 )
 
-// subagents are the sub-agents of an agent. The zero value has none. Only the goroutine that
+// subagents are the sub-agents of an agent. The zero value is empty. Only the goroutine that
 // reads the agent changes them.
 type subagents struct {
 	mu   sync.Mutex // guards the fields below
 	byID map[string]*subagent
 }
 
-// A subagent is a session that another one owns.
+// A subagent is a session that another session owns.
 type subagent struct {
 	id       string // of its session
 	parent   string // the tool call of the sub-agent that owns it, or ""
 	title    string
-	role     string // what kind of agent it is
+	role     string // its kind of agent
 	prompt   string
 	cancels  bool   // its work can be cancelled alone
 	isActive bool   // it works, or waits for an answer
-	calls    int    // how often it has been at work
-	call     string // the tool call that it is now, or was last
-	task     string // of that call
+	calls    int    // how often it has started to work
+	call     string // its current or latest tool call
+	task     string // the task of that call
 	message  string // the agent's id of its last message
-	said     []byte // the text of that
+	said     []byte // the text of that message
 }
 
 // of returns the sub-agent whose session an update names as raw JSON, or nil.
@@ -70,7 +71,7 @@ func (s *subagents) callOf(session []byte) string {
 	return c.call
 }
 
-// active are those that work.
+// active returns the sub-agents that work.
 func (s *subagents) active() (list []*subagent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +83,8 @@ func (s *subagents) active() (list []*subagent) {
 	return list
 }
 
-// describe returns the title of a sub-agent, or "", and whether it is at work. One that was not
-// announced is taken to be.
+// describe returns the title of a sub-agent, or "", and whether it works. An unannounced
+// sub-agent counts as working.
 func (s *subagents) describe(id string) (title string, isActive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *subagents) canCancel(id string) bool {
 	return c != nil && c.cancels
 }
 
-// subagentUpdate has what is known of subagent_update. An absent member means no change.
+// subagentUpdate has the known members of subagent_update. An absent member means no change.
 type subagentUpdate struct {
 	SessionID    string
 	Title        string
@@ -110,8 +111,8 @@ type subagentUpdate struct {
 	State        json.RawMessage
 }
 
-// announced takes a subagent_update of the session that owns the sub-agent: the main one, or
-// that of the sub-agent whose tool call parent is. It returns nil if it cannot be read.
+// announced merges a subagent_update from the session that owns the sub-agent: the main session,
+// or the sub-agent with the tool call parent. It returns nil for an unreadable update.
 func (s *subagents) announced(raw []byte, parent string) (c *subagent, state json.RawMessage) {
 	var u subagentUpdate
 	if json.Unmarshal(raw, &u) != nil || u.SessionID == "" {
@@ -133,13 +134,13 @@ func (s *subagents) announced(raw []byte, parent string) (c *subagent, state jso
 	return c, u.State
 }
 
-// input is the input of the tool call that a sub-agent is.
+// input returns the input of the sub-agent's tool call.
 func (c *subagent) input() json.RawMessage {
 	raw, _ := task.JSON(map[string]string{"description": c.title, "prompt": c.prompt, "subagent_type": c.role})
 	return raw
 }
 
-// subagentUpdate takes a subagent_update. taking is held.
+// subagentUpdate handles a subagent_update. The caller holds taking.
 func (t *turn) subagentUpdate(raw []byte, parent string) bool {
 	c, state := t.subagents.announced(raw, parent)
 	if c == nil {
@@ -177,7 +178,7 @@ func (t *turn) subagentState(c *subagent, s state) {
 	}
 }
 
-// ended is the end of the tool call that a sub-agent is.
+// ended returns the end of the sub-agent's tool call.
 func (c *subagent) ended(s state) catalog.ToolCall {
 	status := "completed"
 	if s.result.StopReason == stopError || s.result.StopReason == "cancelled" {
@@ -187,8 +188,8 @@ func (c *subagent) ended(s state) catalog.ToolCall {
 	return catalog.ToolCall{ToolID: c.call, Tool: "Task", Status: status, Result: result}
 }
 
-// sessionMessage takes a message from one session to another, of which the one to a sub-agent is
-// its prompt.
+// sessionMessage handles a message from one session to another. A message to a sub-agent is its
+// prompt.
 func (t *turn) sessionMessage(raw []byte) bool {
 	to, _ := frame.Text(frame.Member(raw, "recipientSessionId"))
 	t.subagents.mu.Lock()
@@ -204,7 +205,7 @@ func (t *turn) sessionMessage(raw []byte) bool {
 	return true
 }
 
-// says keeps the text of a sub-agent's last message.
+// says stores the text of a sub-agent's last message.
 func (c *subagent) says(raw []byte) {
 	chunk := readChunk(raw)
 	if !chunk.isText || len(chunk.text) == 0 {
@@ -218,8 +219,8 @@ func (c *subagent) says(raw []byte) {
 	}
 }
 
-// subagentSays takes an update of a sub-agent's session. Only the goroutine that reads the agent
-// calls it.
+// subagentSays handles an update of a sub-agent's session. Only the goroutine that reads the
+// agent calls it.
 func (a *agent) subagentSays(c *subagent, kind string, update []byte, repaired bool) {
 	if a.loading.Load() {
 		return
@@ -242,8 +243,8 @@ func (a *agent) subagentSays(c *subagent, kind string, update []byte, repaired b
 	a.take(func() bool { return isWork(kind, update, codexStatus{}) }, none, func(t *turn) { t.subagentSays(c, kind, update, repaired) })
 }
 
-// subagentSays reports an update of a sub-agent's session. What it says of its settings, its
-// usage and its plans is not the session's own.
+// subagentSays reports an update of a sub-agent's session. The sub-agent's settings, usage and
+// plans do not apply to the main session.
 func (t *turn) subagentSays(c *subagent, kind string, update []byte, repaired bool) {
 	switch kind {
 	case "config_option_update", "available_commands_update", "session_info_update", "usage_update",
@@ -260,14 +261,14 @@ func (t *turn) subagentSays(c *subagent, kind string, update []byte, repaired bo
 	}
 }
 
-// subagentState takes a state_update of a sub-agent's session. The end of the last one at work
-// may be the end of the turn.
+// subagentState handles a state_update of a sub-agent's session. The end of the last working
+// sub-agent may end the turn.
 func (a *agent) subagentState(c *subagent, s state) {
 	isActive := s.name == stateRunning || s.name == stateRequiresAction
 	none := func() *catalog.TurnTrigger { return nil }
 	taken := a.take(func() bool { return isActive }, none, func(t *turn) {
 		t.subagentState(c, s)
-		a.endHeld(t)
+		a.endIdle(t)
 	})
 	if taken || isActive || !c.isActive { // no turn is left, as after an interruption
 		return
@@ -280,20 +281,20 @@ func (a *agent) subagentState(c *subagent, s state) {
 	}
 }
 
-// endHeld ends a turn whose agent is idle, once none of its sub-agents is at work: what they do
-// belongs to the turn. taking is held.
-func (a *agent) endHeld(t *turn) {
-	if t.held == nil || !t.Stopped() && len(a.subagents.active()) > 0 {
+// endIdle ends a turn whose agent is idle, once none of its sub-agents works: their work belongs
+// to the turn. The caller holds taking.
+func (a *agent) endIdle(t *turn) {
+	if t.idleResult == nil || !t.Stopped() && len(a.subagents.active()) > 0 {
 		return
 	}
-	r := *t.held
-	t.held = nil
+	r := *t.idleResult
+	t.idleResult = nil
 	select {
 	case t.idle <- r:
 	default:
 	}
 	if t.Params.Unprompted {
-		a.tellsEnd(t)
+		a.handleEndSignal(t)
 	} else {
 		t.ended = true
 	}
@@ -308,8 +309,8 @@ func (a *agent) cancelSubagents(t *turn) {
 	}
 	t.taking.Lock()
 	defer t.taking.Unlock()
-	if t.held != nil {
-		t.held.StopReason = "cancelled"
-		a.endHeld(t)
+	if t.idleResult != nil {
+		t.idleResult.StopReason = "cancelled"
+		a.endIdle(t)
 	}
 }

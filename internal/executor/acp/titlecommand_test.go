@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestACommandIsReadOutOfATitle(t *testing.T) {
+func TestTitledInput(t *testing.T) {
 	const current = "[current working directory /p]"
 	for name, c := range map[string]struct {
 		call titledCall
-		want string // of the input; "": there is none
+		want string // of the input; "": no input
 	}{
 		"the title is the command": {titledCall{"execute", "touch made", current + " (Makes a file)", true}, `{"command":"touch made"}`},
 		"whatever it ends with":    {titledCall{"execute", "(touch made)", current, true}, `{"command":"(touch made)"}`},
@@ -43,7 +43,7 @@ func TestACommandIsReadOutOfATitle(t *testing.T) {
 	}
 }
 
-// What the model runs is among what is read, whatever it and its words look like.
+// The readings of a title contain the command, whatever the command and its text are.
 func FuzzTitle(f *testing.F) {
 	for _, command := range []string{
 		"touch made", "touch made (x)", "(touch made)", "touch x; rm y (z)", "rm y [in /p]", "rm y [current working directory /p] (x)", "rm y [background]", "a ( ( ( (", "touch x #(", "rm\ny (z)",
@@ -85,7 +85,7 @@ func FuzzTitle(f *testing.F) {
 			if !known && !cut {
 				t.Errorf("%q is read as %q, or %q", c.Title, in.Command, in.Readings)
 			}
-			// Where it runs is what is read, or it cannot be told.
+			// The directory is the real one, or it is ambiguous.
 			if one, ok := in.Dir.(string); ok && one != dir || in.Dir == nil && dir != "" {
 				t.Errorf("%q %q is run in %q, not %v", c.Title, c.Text, dir, in.Dir)
 			}

@@ -22,43 +22,42 @@ import (
 )
 
 const (
-	// maxToolCalls is how many tool calls of a turn are remembered.
+	// maxToolCalls limits the remembered tool calls of a turn.
 	maxToolCalls = 10_000
-	// maxDetails is the most bytes that are remembered of what a tool call shows before it
-	// runs. A permission request may show more.
+	// maxDetails limits the remembered content of a tool call before it runs, in bytes. A
+	// permission request may have more.
 	maxDetails = 64 << 10
-	// maxPieces is the most bytes of content that are kept of a tool call while they come in
-	// pieces.
+	// maxPieces limits the content of a tool call that arrives in pieces, in bytes.
 	maxPieces = 4 << 20
 )
 
-// A toolCall is what is known of a tool call so far.
+// A toolCall is everything known of a tool call so far.
 type toolCall struct {
-	named       string // what claude calls the tool in _meta
-	said        string // what the agent calls it in the protocol's own member
+	named       string // claude's name of the tool, from _meta
+	said        string // the tool's name in the protocol's own member
 	title, kind string
 	input       json.RawMessage
 	paths       []string
 	diffs       []domain.Diff
-	text        string            // what it shows until it runs: of a plan the plan, else what the agent says about the call
+	text        string            // its content before it runs: the plan of a plan, else the agent's description of the call
 	running     bool              // its last status is in_progress
 	todo        bool              // it is opencode's todowrite, by its first title: later ones count what is done
-	repaired    bool              // what the agent said of it was no UTF-8, so it is not what it runs
+	repaired    bool              // an update of it was not valid UTF-8, so the text differs from what runs
 	meta        json.RawMessage   // the latest _meta
-	terminal    string            // the hub's id of the terminal that it shows
-	pieces      []json.RawMessage // content that came in pieces, which replaces nothing
+	terminal    string            // the hub's id of its terminal
+	pieces      []json.RawMessage // content that came in pieces; each adds to the others
 	piecesSize  int               // of pieces, in bytes
 }
 
-// name is what the agent calls the tool, or else what tools of its kind are
-// called. The title is for people: rules are never held against it.
+// name returns the agent's name of the tool, or else the usual name of tools of its kind. It
+// never uses the title, which is text for users: rules do not match it.
 func (t *toolCall) name() string {
 	return cmp.Or(t.ownName(), catalog.ToolOfKind(t.kind))
 }
 
-// ownName is the agent's name of the tool, if rules know such names: those of Claude Code
-// begin with a capital, those of MCP with mcp__. Another one, such as codex's exec_command,
-// stands for a tool of its kind: rules for Bash hold for it.
+// ownName returns the agent's name of the tool, if rules know such names: those of Claude Code
+// begin with a capital, those of MCP with mcp__. Rules match any other name, such as codex's
+// exec_command, by the tool's kind: rules for Bash apply to it.
 func (t *toolCall) ownName() string {
 	first, _ := utf8.DecodeRuneInString(t.said)
 	switch {
@@ -70,13 +69,13 @@ func (t *toolCall) ownName() string {
 	return ""
 }
 
-// asPlan is the call as one that may ask whether a plan is carried out.
+// asPlan returns the call as one that may ask for approval of a plan.
 func (t *toolCall) asPlan() planCall {
 	return planCall{Tool: t.ownName(), Kind: t.kind, Title: t.title, Input: t.input, Text: t.text}
 }
 
-// details is what the agent says about the call beside its title and its input: all that is
-// known of it where the agent sends no input.
+// details returns the agent's text about the call beside its title and its input. It is all that
+// is known of a call without input.
 func (t *toolCall) details() string {
 	text := strings.TrimSpace(t.text)
 	if text == strings.TrimSpace(t.title) {
@@ -95,7 +94,7 @@ func (t *toolCall) details() string {
 	return text
 }
 
-// merge adds what an update says. Text over maxText bytes is not kept.
+// merge adds an update. Text over maxText bytes is dropped.
 func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if u.Title != "" {
 		t.title = u.Title
@@ -107,7 +106,7 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}
-	if call.Input != nil && !(toolinput.Empty(call.Input) && t.input != nil) { // it was said before
+	if call.Input != nil && !(toolinput.Empty(call.Input) && t.input != nil) { // an earlier update has the input
 		t.input = call.Input
 	}
 	if len(call.Paths) > 0 {
@@ -131,14 +130,13 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	switch started, isPlan := u.hasStarted(), t.asPlan().Asked(); {
 	case u.text != "" && (isPlan || !started && len(u.text) <= maxText):
 		t.text = u.text
-	case !isPlan && (started || u.text != ""): // what it shows once it runs is its result
+	case !isPlan && (started || u.text != ""): // the content of a running call is its result
 		t.text = ""
 	}
 	t.repaired = u.repaired || t.repaired && (call.Input == nil || toolinput.Empty(call.Input))
 }
 
-// toolCalls are the tool calls of a turn by the agent's own ids. The zero value
-// has none.
+// toolCalls are the tool calls of a turn by the agent's own ids. The zero value is empty.
 type toolCalls struct {
 	mu        sync.Mutex
 	calls     map[string]*toolCall
@@ -148,16 +146,16 @@ type toolCalls struct {
 
 // An openQuestion is a permission request that waits for a decision.
 type openQuestion struct {
-	id      string // no other question of the turn has it
+	id      string // unique in the turn
 	request permissionRequest
 	known   bool            // the agent had reported the tool call before
-	meta    json.RawMessage // the latest _meta of the call before
-	changed chan struct{}   // has room for one: the tool call has changed since
-	call    toolCall        // as it was asked about, with the updates since; guarded by toolCalls.mu
+	meta    json.RawMessage // the latest _meta of the call before the question
+	changed chan struct{}   // buffer of 1: the tool call has changed since
+	call    toolCall        // the call when it was asked about, with later updates; guarded by toolCalls.mu
 }
 
-// update adds an update to what is known of a tool call, and to the questions that are
-// open about it. It returns all that is known.
+// update merges an update into a tool call, and into the open questions about it. It returns the
+// whole call.
 func (c *toolCalls) update(u *toolUpdate, call catalog.ToolCall) toolCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +177,7 @@ func (c *toolCalls) update(u *toolUpdate, call catalog.ToolCall) toolCall {
 	return known
 }
 
-// has reports whether a tool call is one of the turn's.
+// has reports whether a tool call belongs to the turn.
 func (c *toolCalls) has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,8 +192,8 @@ func (c *toolCalls) isRunning(id string) bool {
 	return t != nil && t.running
 }
 
-// addPiece keeps an item of content that is added to a tool call's. It returns false if there
-// is no such call, or no room.
+// addPiece adds an item to the content of a tool call. It returns false if there is no such call,
+// or if the content is too long.
 func (c *toolCalls) addPiece(id string, item json.RawMessage) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,18 +205,18 @@ func (c *toolCalls) addPiece(id string, item json.RawMessage) bool {
 	return true
 }
 
-// addPieces adds to the last update of a tool call the content that came in pieces, unless it
-// has content of its own, which replaces that.
+// addPieces adds the content that came in pieces to the last update of a tool call. Content of
+// the update itself replaces the pieces.
 func (c *toolCalls) addPieces(u *toolUpdate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t := c.calls[u.ToolCallID]; t != nil && len(u.Content) == 0 && len(t.pieces) > 0 {
-		_ = u.takeContent(t.pieces) // one that cannot be read ends the list
+		_ = u.takeContent(t.pieces) // an unreadable item ends the list
 		t.pieces, t.piecesSize = nil, 0
 	}
 }
 
-// titles are those of the turn's tool calls, by id.
+// titles returns the titles of the turn's tool calls, by id.
 func (c *toolCalls) titles() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +227,7 @@ func (c *toolCalls) titles() map[string]string {
 	return titles
 }
 
-// note adds to what is known of a tool call, and returns all of it; mu is held.
+// note merges an update into a tool call, and returns the whole call. The caller holds mu.
 func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	t := c.calls[u.ToolCallID]
 	if t == nil {
@@ -245,8 +243,8 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	return *t
 }
 
-// ask opens the question of a permission request, which close ends, and returns all that
-// is known of its tool call.
+// ask opens the question of a permission request, and returns it with its tool call. close ends
+// the question.
 func (c *toolCalls) ask(p permissionRequest) (*openQuestion, toolCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,16 +274,15 @@ func (c *toolCalls) close(q *openQuestion) {
 	}
 }
 
-// state is the tool call that a question is about, as it is now.
+// state returns the current state of the tool call that a question is about.
 func (c *toolCalls) state(q *openQuestion) toolCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return q.call
 }
 
-// names are the names of tools of which what q asks about may be part: besides
-// q's own, those that the agent has given calls of its own, and of others that
-// do the same.
+// names returns the tool names under which rules are checked for q: q's own, q.Unasked, and the
+// agent's names of its calls of the same kind on the same paths.
 func (c *toolCalls) names(q catalog.RequestPermissionParams) []string {
 	names := append([]string{q.ToolName}, q.Unasked...)
 	c.mu.Lock()
@@ -302,12 +299,12 @@ func (c *toolCalls) names(q catalog.RequestPermissionParams) []string {
 	return names
 }
 
-// toolUpdate is a tool_call, a tool_call_update, or the toolCall of a
-// permission request. Names count as they are spelled: what people are asked
-// about is what the agent said, in whichever way that is read.
+// toolUpdate is a tool_call, a tool_call_update, or the toolCall of a permission request. Member
+// names are case-sensitive, so that the user is asked about the same call that any other parser
+// reads.
 type toolUpdate struct {
 	ToolCallID string
-	Name       string // what the agent calls the tool
+	Name       string // the agent's name of the tool
 	Title      string
 	Kind       string
 	Status     string
@@ -317,14 +314,14 @@ type toolUpdate struct {
 	RawOutput  json.RawMessage
 	Meta       json.RawMessage
 
-	text     string                 // what its content says, "" if there is no text in it
-	shown    []catalog.ContentBlock // its content that is no text
-	parent   string                 // the tool call of the sub-agent that it comes from, if that has a session of its own
-	repaired bool                   // it came as no UTF-8
-	strange  bool                   // it has content that nobody knows
+	text     string                 // the text in its content, or ""
+	shown    []catalog.ContentBlock // its content other than text
+	parent   string                 // the tool call of the sub-agent that sent it, if that has a session of its own
+	repaired bool                   // it was not valid UTF-8
+	strange  bool                   // it has content of an unknown type
 }
 
-// toolContent is what a tool call shows.
+// toolContent is an item of a tool call's content.
 type toolContent struct {
 	Type       string
 	Content    json.RawMessage
@@ -334,13 +331,13 @@ type toolContent struct {
 	TerminalID string
 }
 
-// touched is the type of content that names a file and shows nothing of it.
+// touched is the type of content that names a file without its text.
 const touched = "touched file"
 
-// UnmarshalJSON implements json.Unmarshaler. A message in which a name stands
-// twice, or in two cases, is an error.
+// UnmarshalJSON implements json.Unmarshaler. It fails for a message with a repeated member name,
+// also in another case.
 func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
-	m, err := toolinput.Members(bytes.Clone(raw)) // it is borrowed
+	m, err := toolinput.Members(bytes.Clone(raw)) // raw is borrowed
 	if err != nil {
 		return err
 	}
@@ -353,7 +350,7 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if u.Status == "cancelled" { // of version 2
+	if u.Status == "cancelled" { // in version 2
 		u.Status = "failed"
 	}
 	for _, item := range locations {
@@ -369,7 +366,7 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 	return u.takeContent(content)
 }
 
-// takeContent reads what the tool call shows.
+// takeContent reads the tool call's content.
 func (u *toolUpdate) takeContent(content []json.RawMessage) error {
 	u.Content = make([]toolContent, 0, len(content))
 	for _, item := range content {
@@ -398,7 +395,7 @@ func (u *toolUpdate) takeContent(content []json.RawMessage) error {
 	return nil
 }
 
-// readContent takes apart what the tool call shows.
+// readContent sorts the content into texts, diffs and other blocks.
 func (u *toolUpdate) readContent() {
 	var texts []string
 	for i := range u.Content {
@@ -419,7 +416,7 @@ func (u *toolUpdate) readContent() {
 	u.text = strings.Join(texts, "\n")
 }
 
-// call is the update in the hub's terms.
+// call converts the update to the hub's type.
 func (u *toolUpdate) call() catalog.ToolCall {
 	c := catalog.ToolCall{
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
@@ -443,26 +440,26 @@ func (u *toolUpdate) call() catalog.ToolCall {
 	return c
 }
 
-// hasStarted reports whether the update says that the tool runs, or ran.
+// hasStarted reports whether the update shows that the tool runs, or ran.
 func (u *toolUpdate) hasStarted() bool { return u.Status != "" && u.Status != "pending" }
 
-// result is the text of the tool's content, or else its raw output.
+// result returns the text of the tool's content, or else its raw output.
 func (u *toolUpdate) result() json.RawMessage {
 	if u.text != "" {
 		raw, _ := task.JSON(u.text)
 		return raw
 	}
-	if len(u.shown) > 0 { // the raw output would be its bytes again
+	if len(u.shown) > 0 { // the raw output would repeat its bytes
 		return nil
 	}
 	return present(u.RawOutput)
 }
 
-// parentOf is the tool call of the sub-agent that an update comes from, as claude
-// says it, or empty.
+// parentOf returns the tool call of the sub-agent that sent an update, as claude reports it, or
+// "".
 func parentOf(meta json.RawMessage) string { return metaString(meta, "claudeCode", "parentToolUseId") }
 
-// metaString is the string at meta.family.name, or empty.
+// metaString returns the string at meta.family.name, or "".
 func metaString(meta json.RawMessage, family, name string) string {
 	if len(meta) == 0 {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// The details of a question are what its tool call shows before it runs, as far as its title
-// and input do not say it. A text that is too long to remember is shown with its own request.
+// The details of a question are the content of its tool call before it runs, without its title
+// and input. Text that is too long to store is shown with its own request.
 func TestDetails(t *testing.T) {
 	long := strings.Repeat("x", maxDetails+1)
 	call := func(status, text string) string {

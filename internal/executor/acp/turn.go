@@ -17,14 +17,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// A turn is a task in the hands of an agent: what was asked and answered in it,
-// and which tools ran.
+// A turn is a task that an agent runs, with its open questions and tool calls.
 type turn struct {
 	*task.Task
-	prompted chan struct{} // closed when the agent has the prompt
-	sent     sync.Once     // closes prompted
-	told     chan struct{} // closed when the agent was told that the turn is to end, or the turn is over
-	answers  deliveries
+	prompted   chan struct{} // closed when the prompt was written to the agent
+	sent       sync.Once     // closes prompted
+	cancelSent chan struct{} // closed when the cancel was sent to the agent, or the turn is over
+	answers    deliveries
 
 	background *backgroundWork // of the agent; a replay has its own
 	terminals  *ownTerminals   // of the agent; a replay has its own
@@ -35,28 +34,27 @@ type turn struct {
 	mu      sync.Mutex                 // guards arrived and trouble
 	arrived map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
 	trouble apiTrouble
-	servers []acp.MCPServer // that the agent is told of; nil: not yet put together
+	servers []acp.MCPServer // the servers offered to the agent; nil: not prepared yet
 
-	// An agent tells what its session has cost; the turn's share is what was
-	// added to it.
+	// The agent reports the cost of its session so far. The turn's share is the difference.
 	spent       *atomic.Uint64
 	spentBefore float64
 
-	promptID atomic.Pointer[string] // the id of the request that has the prompt, as it is written
+	promptID atomic.Pointer[string] // the id of the prompt's request, as raw JSON
 
-	taking    sync.Mutex    // guards ended; held while the turn takes something that the agent says
-	ended     bool          // what the agent says from now on belongs to another turn
-	signalled chan struct{} // of a turn without a prompt: closed when the agent has told its end
+	taking    sync.Mutex    // guards ended; locked while the turn processes output of the agent
+	ended     bool          // later output belongs to another turn
+	signalled chan struct{} // of a turn without a prompt: closed at the agent's end signal
 	signal    sync.Once     // closes signalled
-	yielding  atomic.Bool   // of a turn without a prompt: it is to end because a prompt waits
+	yielding  atomic.Bool   // of a turn without a prompt: it must end because a prompt waits
 	yields    chan struct{} // buffer of 1: yielding became true
 
 	// Of an agent of version 2; taking guards accepted, active and earlier.
-	accepted bool               // the agent has taken the prompt
-	active   bool               // it has said that it works since it was sent the prompt
-	earlier  catalog.TokenUsage // of the agent's own work that went on when the turn began
-	held     *promptResult      // the agent is idle, but not its sub-agents; guarded by taking
-	idle     chan promptResult  // has the result once the turn has ended
+	accepted   bool               // the agent has taken the prompt
+	active     bool               // it has reported that it works since the prompt was sent
+	earlier    catalog.TokenUsage // of the agent's own work that was running when the turn began
+	idleResult *promptResult      // the agent is idle, but not its sub-agents; guarded by taking
+	idle       chan promptResult  // has the result once the turn has ended
 
 	isKimi   *atomic.Bool // the agent is Kimi Code
 	isReplay bool         // of a Replay: the hub has none of its terminals
@@ -67,20 +65,20 @@ type turn struct {
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), yields: make(chan struct{}, 1), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1), isKimi: new(atomic.Bool)}
+	t := &turn{Task: of, prompted: make(chan struct{}), cancelSent: make(chan struct{}), signalled: make(chan struct{}), yields: make(chan struct{}, 1), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1), isKimi: new(atomic.Bool)}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}
 	after := cmp.Or(time.Duration(of.Launch.SilentAfterMS)*time.Millisecond, o.SilentAfter)
 	inTool := cmp.Or(time.Duration(of.Launch.SilentToolAfterMS)*time.Millisecond, o.SilentToolAfter)
-	if of.Params.Unprompted { // its silence is its end, mostly
+	if of.Params.Unprompted { // its silence usually is its end
 		after = inTool
 	}
 	t.silence = newSilence(after, inTool, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
 }
 
-// hasPrompt reports whether the agent has the prompt.
+// hasPrompt reports whether the prompt was written to the agent.
 func (t *turn) hasPrompt() bool {
 	select {
 	case <-t.prompted:
@@ -90,7 +88,7 @@ func (t *turn) hasPrompt() bool {
 	}
 }
 
-// used adds what the agent's own work used before it read the prompt. taking is held.
+// used adds the usage of the agent's own work before it read the prompt. The caller holds taking.
 func (t *turn) used(u *catalog.TokenUsage) {
 	if u != nil {
 		t.earlier.InputTokens += u.InputTokens
@@ -100,7 +98,8 @@ func (t *turn) used(u *catalog.TokenUsage) {
 	}
 }
 
-// usage is what the turn used, with the work before it; u is nil if the agent has not told.
+// usage returns the turn's usage, with the work before it. u is nil if the agent has not reported
+// any.
 func (t *turn) usage(u *catalog.TokenUsage) *catalog.TokenUsage {
 	t.taking.Lock()
 	defer t.taking.Unlock()
@@ -112,17 +111,17 @@ func (t *turn) usage(u *catalog.TokenUsage) *catalog.TokenUsage {
 	return &sum
 }
 
-// delivered reports answers that the agent goes on from, before what shows it.
+// delivered reports the answers from which the agent went on. Call it before the update that
+// shows that is reported.
 func (t *turn) delivered(approvals []string) {
 	if len(approvals) > 0 {
 		t.Event(catalog.EventPermissionTaken, catalog.PermissionTaken{ApprovalIDs: approvals})
 	}
 }
 
-// awaitCancel waits until the agent was told that the turn is to end, before it is told
-// that nobody has answered it: it would go on without what it has asked for. isToEnd says
-// that the turn will be stopped, if it was not yet: soon, or that is not waited for. life
-// ends with the agent.
+// awaitCancel waits until the cancel was sent to the agent. A missing answer that arrives first
+// would make the agent go on without it. isToEnd means that the turn will be stopped within soon,
+// if it was not yet. life ends with the agent.
 func (t *turn) awaitCancel(life context.Context, isToEnd bool, soon time.Duration) {
 	if isToEnd && !t.Stopped() {
 		patience := time.NewTimer(soon)
@@ -137,7 +136,7 @@ func (t *turn) awaitCancel(life context.Context, isToEnd bool, soon time.Duratio
 		return
 	}
 	select {
-	case <-t.told:
+	case <-t.cancelSent:
 	case <-life.Done():
 	}
 }
@@ -146,10 +145,10 @@ func (t *turn) awaitCancel(life context.Context, isToEnd bool, soon time.Duratio
 // agent in the middle of its turn. _meta.steering.supported of initialize announces it.
 const methodSteering = "_session/steering"
 
-// steering is a message in flight to a working agent. The goroutine that reads the agent
-// records the message when it reads the answer, so it precedes the text that reacts to it.
+// steering is a message in flight to a working agent. The goroutine that reads the agent records
+// the message when it reads the answer, so it precedes the text that reacts to it.
 type steering struct {
-	one sync.Mutex // held from request to answer
+	one sync.Mutex // locked from request to answer
 
 	mu   sync.Mutex // guards the fields below
 	text string     // the message in flight, or ""
@@ -245,25 +244,24 @@ func (s *steering) answered(id, result []byte) string {
 	return s.text
 }
 
-// deliveries are the answers of humans that a turn's agent was given, until it
-// is seen to go on from them. The zero value has none.
+// deliveries are the user's answers that were sent to a turn's agent, until the agent visibly
+// goes on from them. The zero value is empty.
 //
-// That an answer is in the agent's pipe shows nothing: the agent may die before
-// it reads it. What shows that it went on, once the answer is on its way, is
+// A written answer proves nothing: the agent may die before it reads it. After the answer is
+// written, these events prove that the agent went on:
 //
-//   - what it tells of the very tool call that the answer is about, beyond that
-//     the call waits;
-//   - whatever else it says or wants, if it was silent while it waited and had
-//     nothing else open: then there was nothing else to go on from;
-//   - the end of its turn, of its own accord and without an error.
+//   - an update of the tool call that the answer is about, unless it says that the call waits;
+//   - any other update or request, if the agent was silent while it waited and had nothing else
+//     open;
+//   - the successful end of the turn that the agent itself reports.
 type deliveries struct {
 	mu      sync.Mutex          // guards the fields below
-	asking  int                 // questions that wait for their answers
-	calls   map[string]struct{} // that have begun and not ended
-	acted   int                 // how often the agent said or wanted something
-	asked   map[string]int      // acted as it was when each of them was asked, by call
+	asking  int                 // questions without an answer yet
+	calls   map[string]struct{} // open tool calls
+	acted   int                 // number of the agent's updates and requests
+	asked   map[string]int      // acted at the time of each question, by call
 	answers []delivery
-	denied  *string // the call that was denied last, if the agent has done nothing since; nil: none
+	denied  *string // the latest denied call, if the agent has done nothing since; nil: none
 }
 
 type delivery struct {
@@ -271,12 +269,12 @@ type delivery struct {
 	call     string
 	body     []byte // as it is written
 	written  bool
-	acted    int  // when it was asked
-	alone    bool // whatever the agent does next, it does because of this
+	acted    int  // acted at the time of the question
+	alone    bool // any next action of the agent proves the delivery
 }
 
-// questionAsked notes a question of a tool call, and returns the answers that
-// this shows to be taken.
+// questionAsked notes a question about a tool call. It returns the answers whose delivery this
+// proves.
 func (d *deliveries) questionAsked(call string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -289,7 +287,7 @@ func (d *deliveries) questionAsked(call string) []string {
 	return taken
 }
 
-// questionClosed notes that a question has its answer, or was given up.
+// questionClosed notes that a question was answered or withdrawn.
 func (d *deliveries) questionClosed(call string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -308,22 +306,22 @@ func (d *deliveries) answered(approval, call string, answer any) {
 	d.answers = append(d.answers, delivery{approval: approval, call: call, body: body, acted: d.asked[call]})
 }
 
-// refused notes that the agent is told that a call was denied.
+// refused notes that the agent receives a denial of a call.
 func (d *deliveries) refused(call string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.denied = &call
 }
 
-// endedByDenial reports whether the agent has done nothing since a call was denied,
-// but to tell that this has failed.
+// endedByDenial reports whether the agent has done nothing since a denial except to report the
+// denied call as failed.
 func (d *deliveries) endedByDenial() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.denied != nil
 }
 
-// written notes what is written to the agent: which answer it is, by its result.
+// written notes a message written to the agent, and recognizes an answer by its result.
 func (d *deliveries) written(message []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -346,8 +344,8 @@ func (d *deliveries) written(message []byte) {
 	}
 }
 
-// agentActed notes that the agent says or wants something, and returns the
-// answers that this shows to be taken.
+// agentActed notes an update or request of the agent. It returns the answers whose delivery this
+// proves.
 func (d *deliveries) agentActed() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -360,8 +358,8 @@ func (d *deliveries) actedLocked() []string {
 	return d.take(func(a delivery) bool { return a.alone })
 }
 
-// toolCallUpdated notes what the agent tells of a tool call, and returns the
-// answers that this shows to be taken.
+// toolCallUpdated notes an update of a tool call. It returns the answers whose delivery this
+// proves.
 func (d *deliveries) toolCallUpdated(id, status string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -372,9 +370,9 @@ func (d *deliveries) toolCallUpdated(id, status string) []string {
 	if !denied {
 		d.denied = nil
 	}
-	if !open { // it begins
+	if !open { // the call begins
 		taken = d.actedLocked()
-		if denied && status == "failed" { // of which the agent had not told before
+		if denied && status == "failed" { // the agent had not reported it before
 			d.denied = &id
 		}
 	}
@@ -393,16 +391,16 @@ func (d *deliveries) toolCallUpdated(id, status string) []string {
 	return taken
 }
 
-// turnEnded returns the answers that the end of the turn shows to be taken.
+// turnEnded returns the answers whose delivery the end of the turn proves.
 func (d *deliveries) turnEnded() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.take(func(delivery) bool { return true })
 }
 
-// take removes what was written and fits; mu is held.
+// take removes and returns the written answers that fit. The caller holds mu.
 func (d *deliveries) take(fits func(delivery) bool) (taken []string) {
-	if len(d.answers) == 0 { // nearly always
+	if len(d.answers) == 0 { // the usual case
 		return nil
 	}
 	d.answers = slices.DeleteFunc(d.answers, func(a delivery) bool {
@@ -415,7 +413,7 @@ func (d *deliveries) take(fits func(delivery) bool) (taken []string) {
 	return taken
 }
 
-// acted notes that the agent wants something of us.
+// acted notes a request of the agent.
 func (a *agent) acted() {
 	if t := a.current.Load(); t != nil {
 		t.delivered(t.answers.agentActed())

@@ -21,13 +21,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// update reports a session/update of the agent. What is not known, or does
-// not look as it should, goes on as it came; repaired tells that it came as no
-// UTF-8. So do those about settings, but for the mode, which have reports of their
-// own beside: clients read them from the time before there were any.
+// update reports a session/update of the agent. An unknown or malformed update is reported
+// unchanged; repaired means that it was not valid UTF-8. Updates about settings except the mode
+// are also reported unchanged, beside their own reports, for clients older than those reports.
 func (t *turn) update(kind string, raw []byte, repaired bool) { t.updateOf("", kind, raw, repaired) }
 
-// updateOf is update for a sub-agent, which is the tool call parent, or "".
+// updateOf is update for a sub-agent with the tool call parent, or "" for the agent itself.
 func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 	known := false
 	switch kind {
@@ -42,7 +41,7 @@ func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 		known = t.message(parent, raw, kind == "agent_thought")
 	case "user_message_chunk", "user_message":
 		t.accepts()
-		known = true // the hub has it
+		known = true // the hub already has it
 	case "tool_call", "tool_call_update":
 		var u toolUpdate
 		if known = u.UnmarshalJSON(raw) == nil && u.ToolCallID != ""; known {
@@ -69,7 +68,7 @@ func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 	case "compaction_update":
 		known = t.compaction(raw)
 	case "compaction_summary_chunk":
-		known = true // its compaction_update says when it has ended
+		known = true // its compaction_update reports the end
 	case "plan":
 		known = t.plan(raw)
 	case "current_mode_update":
@@ -83,18 +82,17 @@ func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 	}
 }
 
-// A chunk is the update of the kinds that end in _chunk. Its fields are parts of the
-// line that it came on.
+// A chunk is an update whose kind ends in _chunk. Its fields are parts of the received line.
 type chunk struct {
-	id      []byte // of the message; nil: it has none
+	id      []byte // of the message, or nil
 	meta    []byte
 	content []byte // raw
 	text    []byte
 	isText  bool
 }
 
-// readChunk reads a chunk by its bytes: agents send thousands of them a second, and
-// the line has been seen to be valid JSON.
+// readChunk reads a chunk without a full decoder, because agents send thousands of chunks a
+// second. The line was already checked to be valid JSON.
 func readChunk(raw []byte) (c chunk) {
 	for quoted, value := range frame.Members(raw) {
 		switch name, _ := frame.Text(quoted); string(name) {
@@ -125,8 +123,8 @@ func (t *turn) chunk(parent string, raw []byte, take func(catalog.ContentDelta))
 	return c.isText
 }
 
-// message reports a whole message, which replaces what its chunks have said. What goes on from
-// that is reported as more of it, and what differs as another message.
+// message reports a whole message, which replaces its chunks. A continuation of the chunks is
+// reported as more of the message, and any other text as a new message.
 func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	id, _ := frame.Text(frame.Member(raw, "messageId"))
 	content, known := contentOf(raw), true
@@ -162,7 +160,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	return known
 }
 
-// contentOf is the content of an update of version 2 that has a list of it.
+// contentOf returns the content list of an update of version 2.
 func contentOf(update []byte) (list []json.RawMessage) {
 	if raw := frame.Member(update, "content"); raw != nil {
 		_ = json.Unmarshal(raw, &list)
@@ -170,7 +168,7 @@ func contentOf(update []byte) (list []json.RawMessage) {
 	return list
 }
 
-// textOf is the text in a list of content.
+// textOf returns the text in a list of content.
 func textOf(content []json.RawMessage) string {
 	var b strings.Builder
 	for _, item := range content {
@@ -182,15 +180,14 @@ func textOf(content []json.RawMessage) string {
 	return b.String()
 }
 
-// saidText is the text of the message that the agent says, to be compared with a whole one.
-// The zero value is that of an agent that has said nothing.
+// saidText is the text of the agent's current message, for comparison with a whole one. The zero
+// value is empty.
 type saidText struct {
 	id   string
 	text []byte
 }
 
-// maxSaid is the most bytes of it that are kept. A whole message that is longer is reported
-// again.
+// maxSaid limits the stored text, in bytes. A longer whole message is reported again.
 const maxSaid = 8 << 20
 
 func (s *saidText) of(id string) string {
@@ -200,7 +197,7 @@ func (s *saidText) of(id string) string {
 	return string(s.text)
 }
 
-// add adds to the message with that id; isNew replaces what was said before.
+// add appends to the message with that id; isNew replaces the earlier text.
 func (s *saidText) add(id, text string, isNew bool) {
 	if isNew || s.id != id || len(s.text)+len(text) > maxSaid {
 		s.id, s.text = id, s.text[:0]
@@ -208,7 +205,7 @@ func (s *saidText) add(id, text string, isNew bool) {
 	s.text = append(s.text, text...)
 }
 
-// content reports a chunk that is no text.
+// content reports a chunk that is not text.
 func (t *turn) content(parent string, raw []byte, thought bool) bool {
 	block, ok := readBlock(frame.Member(raw, "content"))
 	if ok {
@@ -217,17 +214,17 @@ func (t *turn) content(parent string, raw []byte, thought bool) bool {
 	return ok
 }
 
-// maxPlans limits the plans that an agent has at once.
+// maxPlans limits the plans of an agent.
 const maxPlans = 100
 
-// A namedPlan is one of the plans of an agent, by its id; "" is that of an agent with one plan.
+// A namedPlan is one of an agent's plans, by its id; the id is "" for an agent with one plan.
 type namedPlan struct {
 	PlanID  string
 	Entries []domain.PlanEntry
 }
 
-// plan reports a plan: its entries, the lines of its Markdown, or the file that has it. For Duet
-// an agent has one plan: that of all its plans.
+// plan reports a plan: its entries, the lines of its Markdown, or the file that contains it. Duet
+// merges all plans of an agent into one.
 func (t *turn) plan(raw json.RawMessage) bool {
 	var said struct {
 		namedPlan
@@ -261,11 +258,11 @@ func (t *turn) plan(raw json.RawMessage) bool {
 // maxPlanLines limits the lines of a Markdown plan.
 const maxPlanLines = 1000
 
-// listMark is the mark of an item of a Markdown list, with its box if it is a task.
+// listMark matches the mark of an item of a Markdown list, with its box if it is a task.
 var listMark = lazyregexp.New(`^(?:[-*+]|\d+[.)])\s+(?:\[([ xX])\]\s+)?`)
 
-// markdownPlan returns the lines of a Markdown plan that are not empty, as entries. Those of a task
-// list have the status that their box says.
+// markdownPlan returns the non-empty lines of a Markdown plan as entries. Items of a task list
+// have the status of their box.
 func markdownPlan(text string) []domain.PlanEntry {
 	entries := []domain.PlanEntry{}
 	for line := range strings.Lines(text) {
@@ -339,7 +336,7 @@ func readCompaction(raw json.RawMessage) (c catalog.Compaction, ok bool) {
 	return catalog.Compaction{Status: said.Status, Summary: textOf(said.Summary), Error: said.Error}, ok
 }
 
-// text reports a text of the agent.
+// text reports text of the agent.
 func (t *turn) text(d catalog.ContentDelta) {
 	t.mu.Lock()
 	t.trouble.text(d.Delta.Text)
@@ -353,8 +350,8 @@ func (t *turn) thought(d catalog.ContentDelta) {
 	}
 }
 
-// boundedMeta returns the _meta of an update, or nil if there is none, if it is no object or if it
-// is longer than catalog.MaxMeta.
+// boundedMeta returns the _meta of an update. It returns nil if there is none, if it is not an
+// object or if it is longer than catalog.MaxMeta.
 func boundedMeta(meta json.RawMessage) json.RawMessage {
 	if len(meta) > catalog.MaxMeta || !bytes.HasPrefix(meta, []byte("{")) {
 		return nil
@@ -370,8 +367,8 @@ func (t *turn) contextUsage(raw []byte) bool {
 	return ok
 }
 
-// readUsage reads a usage_update. It updates spent, what the session has cost so far; the cost is
-// what was added to before.
+// readUsage reads a usage_update. It stores the session's cost so far in spent. The reported cost
+// is the increase since before.
 func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.Usage, ok bool) {
 	var u struct {
 		Used, Size *figure
@@ -397,8 +394,8 @@ func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.
 	return usage.Bounded(), true
 }
 
-// backgroundCommand is the command of a tool call that is to run in the background, as
-// claude and qwen say it, or "".
+// backgroundCommand returns the command of a tool call that is to run in the background, as
+// claude and qwen mark it, or "".
 func backgroundCommand(input json.RawMessage) string {
 	var in struct {
 		Command      string
@@ -411,8 +408,8 @@ func backgroundCommand(input json.RawMessage) string {
 	return in.Command
 }
 
-// toolContent adds to what a tool call shows. Text is reported when the call has ended, all
-// else at once.
+// toolContent adds content to a tool call. It reports text when the call has ended, and other
+// content at once.
 func (t *turn) toolContent(parent string, raw json.RawMessage, repaired bool) bool {
 	id, _ := frame.Text(frame.Member(raw, "toolCallId"))
 	item := bytes.Clone(frame.Member(raw, "content"))
@@ -480,15 +477,15 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 
 // A fileChange is one file of a diff of version 2 of the protocol.
 type fileChange struct {
-	Operation string // add, delete, modify, move, copy, or one that is not known
+	Operation string // add, delete, modify, move, copy, or an unknown one
 	Path      string
 	OldPath   string // of move and copy
 }
 
 const devNull = "/dev/null"
 
-// contentOfDiff is a diff of version 2 as version 1 has it: one item for each hunk, and one
-// without texts for a file of which the patch shows no text.
+// contentOfDiff converts a diff of version 2 to version 1: one item for each hunk, and one
+// without texts for a file without text in the patch.
 func contentOfDiff(changes []fileChange, patch string) (content []toolContent) {
 	hunks := make(map[string][]diff.Hunk)
 	for _, section := range strings.Split("\n"+patch, "\ndiff --git ") {
@@ -514,7 +511,7 @@ func contentOfDiff(changes []fileChange, patch string) (content []toolContent) {
 	return content
 }
 
-// patchedPath is the file of a section of a git patch, or "" if the section has no text.
+// patchedPath returns the file of a section of a git patch, or "" if the section has no text.
 func patchedPath(section string) string {
 	before, after := "", ""
 	for line := range strings.Lines(section) {
@@ -534,8 +531,8 @@ func patchedPath(section string) string {
 	return after
 }
 
-// unquoted is a path as git writes it: in quotes if it has unusual characters, and with a tab
-// behind it if it has spaces.
+// unquoted decodes a path in git's notation: quoted if it has unusual characters, and followed by
+// a tab if it has spaces.
 func unquoted(path string) string {
 	path = strings.TrimSuffix(strings.TrimRight(path, "\r\n"), "\t")
 	if plain, err := strconv.Unquote(path); err == nil && path[0] == '"' {
@@ -544,23 +541,23 @@ func unquoted(path string) string {
 	return path
 }
 
-// The plan of an agent that asks to carry it out. Agents of the Agent Client Protocol send it in
+// The plan for which an agent asks approval. Agents of the Agent Client Protocol send it in
 // different places.
 
-// inFile begins the title of gemini's question whether a plan is agreed to. The
-// name of the file with the plan follows; the question has no more.
+// inFile is the beginning of the title of gemini's question for approval of a plan. The name of
+// the file with the plan follows. The question has no other content.
 const inFile = "Requesting plan approval for: "
 
-// A planCall is what is known of a tool call.
+// A planCall is the part of a tool call that may contain a plan.
 type planCall struct {
-	Tool  string // as the agent names it; "": it does not
-	Kind  string // as of the Agent Client Protocol
+	Tool  string // the agent's name of the tool; "": none
+	Kind  string // of the Agent Client Protocol
 	Title string
 	Input json.RawMessage
-	Text  string // what the call shows
+	Text  string // the text of the call's content
 }
 
-// Asked reports whether a call asks for leave to carry a plan out.
+// Asked reports whether a call asks for approval of a plan.
 func (c planCall) Asked() bool {
 	switch c.Tool {
 	case "ExitPlanMode", "exit_plan_mode":
@@ -569,16 +566,15 @@ func (c planCall) Asked() bool {
 	return c.Kind == "switch_mode" || c.Kind == "other" && c.Tool == "" && strings.HasPrefix(c.Title, inFile)
 }
 
-// Plan is what the agent would do next, if the call asks for leave to carry a plan
-// out: its input says that, or what the call shows, or the file that its title names.
-// Where none does it is the title. "" is no plan.
+// Plan returns the plan for which the call asks approval: from its input, its content, or the
+// file that its title names. The fallback is the title. "" means no plan.
 func (c planCall) Plan() string {
 	if !c.Asked() {
 		return ""
 	}
 	var text string
 	if members, err := toolinput.Members(c.Input); err == nil {
-		_ = toolinput.Take(members, "plan", &text) // of another type it is not shown
+		_ = toolinput.Take(members, "plan", &text) // a plan of another type is not shown
 	}
 	if path, ok := strings.CutPrefix(c.Title, inFile); ok && text == "" && c.Text == "" {
 		text = read(path)
@@ -586,14 +582,13 @@ func (c planCall) Plan() string {
 	return cmp.Or(text, c.Text, c.Title, "a plan of which the agent says nothing")
 }
 
-// longest is how much of a file with a plan is read, in bytes.
-const longest = 256 << 10
+// maxPlanFile limits how much of a plan file is read, in bytes.
+const maxPlanFile = 256 << 10
 
-// read is what stands in a file with a plan, "" if it cannot be read. It is
-// shown to people alone.
+// read returns the content of a plan file, or "" if it cannot be read. Only users see it.
 func read(path string) string {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || filepath.Ext(path) != ".md" { // a pipe would keep us
+	if err != nil || !info.Mode().IsRegular() || filepath.Ext(path) != ".md" { // reading a pipe would block
 		return ""
 	}
 	file, err := os.Open(path)
@@ -601,12 +596,12 @@ func read(path string) string {
 		return ""
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, longest+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxPlanFile+1))
 	if err != nil {
 		return ""
 	}
-	if len(text) > longest {
-		text = append(text[:longest], "\n… the rest of the plan is in "+path...)
+	if len(text) > maxPlanFile {
+		text = append(text[:maxPlanFile], "\n… the rest of the plan is in "+path...)
 	}
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // In version 2 of the protocol the answer to a prompt means that the agent has taken it.
-// state_update says when the agent begins to work and when it is idle again, for a prompt or
+// state_update reports when the agent begins to work and when it is idle again, for a prompt or
 // without one (https://agentclientprotocol.com/protocol/v2/prompt-lifecycle).
 
 // States of state_update.
@@ -29,7 +29,7 @@ const (
 // stopError is the stop reason of work that failed.
 const stopError = "error"
 
-// A state is a state_update.
+// A state is the content of a state_update.
 type state struct {
 	name       string
 	result     promptResult     // of stateIdle
@@ -44,7 +44,7 @@ type backgroundItem struct {
 	SessionID  string // of a sub-agent
 }
 
-// id is the agent's id of it.
+// id returns the agent's id of the item.
 func (i backgroundItem) id() string { return cmp.Or(i.TerminalID, i.ToolCallID, i.SessionID) }
 
 // readState reads a state_update. A malformed member counts as absent.
@@ -68,7 +68,7 @@ func readState(update []byte) (s state) {
 	return s
 }
 
-// stateUpdate takes a state_update: work without a prompt begins a turn, and idle ends one.
+// stateUpdate handles a state_update: work without a prompt begins a turn, and idle ends one.
 // Only the goroutine that reads the agent calls it.
 func (a *agent) stateUpdate(update []byte) {
 	s := readState(update)
@@ -80,7 +80,7 @@ func (a *agent) stateUpdate(update []byte) {
 	if s.background != nil {
 		a.background.listed(s.background)
 	}
-	late := a.last.Load() // the run of usage that no turn takes
+	late := a.last.Load() // the task for usage that no turn takes
 	var cut *lastTask
 	if !isActive {
 		cut = a.own.cut.Swap(nil)
@@ -90,7 +90,7 @@ func (a *agent) stateUpdate(update []byte) {
 		t.silence.Sign()
 		switch {
 		case isActive:
-			t.active, t.held = t.active || t.isSent(), nil
+			t.active, t.idleResult = t.active || t.isSent(), nil
 		case !t.Params.Unprompted && !t.accepted: // the end of the agent's own work, before it reads the prompt
 			t.active = false
 			switch {
@@ -105,12 +105,12 @@ func (a *agent) stateUpdate(update []byte) {
 			if u := s.result.usage(); u != nil && t.Params.Unprompted {
 				t.Usage(*u)
 			}
-			if t.held == nil || s.result.StopReason != "" { // else it is repeated, with another list of background work
+			if t.idleResult == nil || s.result.StopReason != "" { // else it is a repetition with another list of background work
 				r := s.result // a copy: a cancel changes its stop reason while the state is still read
-				t.held = &r
+				t.idleResult = &r
 			}
-			a.endHeld(t)
-		case t.ended && t.Params.Unprompted: // it is being ended
+			a.endIdle(t)
+		case t.ended && t.Params.Unprompted: // the turn is already ending
 			if u := s.result.usage(); u != nil && wasActive {
 				t.Usage(*u)
 			}
@@ -126,20 +126,20 @@ func (a *agent) stateUpdate(update []byte) {
 		a.reportLate(*late, catalog.EventUsage, catalog.Usage{TokenUsage: *u})
 	}
 	if a.current.Load() == nil && s.background != nil { // else the end of the turn reports it
-		a.tellBackground()
+		a.reportBackground()
 	}
 }
 
-// isIdle reports whether an idle state ends the agent's own work in the turn. A state from
-// before the agent took the prompt belongs to earlier work; one without a stop reason where the
-// agent has not worked since is a repetition, such as one with another list of background work.
-// taking is held.
+// isIdle reports whether an idle state ends the agent's work in the turn. A state from before the
+// agent took the prompt belongs to earlier work. One without a stop reason, when the agent has
+// not worked since, is a repetition, such as one with another list of background work. The caller
+// holds taking.
 func (t *turn) isIdle(s state) bool {
 	return !t.ended && (t.Params.Unprompted || t.accepted && (t.active || s.result.StopReason != ""))
 }
 
-// accepts notes that the agent has taken the prompt: it has answered it, or sent its text
-// back. taking is held.
+// accepts notes that the agent has taken the prompt: it has answered it, or sent its text back.
+// The caller holds taking.
 func (t *turn) accepts() {
 	t.accepted = t.accepted || t.isSent()
 }
@@ -155,7 +155,7 @@ func (a *agent) awaitIdle(t *turn) (promptResult, error) {
 		return r, r.failed()
 	case <-a.conn.Done():
 	}
-	select { // what was read before the end has been taken
+	select { // everything read before the end has been processed
 	case r := <-t.idle:
 		return r, r.failed()
 	default:
@@ -163,7 +163,7 @@ func (a *agent) awaitIdle(t *turn) (promptResult, error) {
 	}
 }
 
-// failed is the error that ended the turn, or nil.
+// failed returns the error that ended the turn, or nil.
 func (r promptResult) failed() error {
 	switch {
 	case r.StopReason != stopError:
@@ -174,8 +174,8 @@ func (r promptResult) failed() error {
 	return r.Error
 }
 
-// terminalUpdate takes an update of a terminal of the agent's own. It returns false if that
-// cannot be read. Only the goroutine that reads the agent calls it.
+// terminalUpdate handles an update of a terminal that the agent runs itself. It returns false for
+// an unreadable update. Only the goroutine that reads the agent calls it.
 func (a *agent) terminalUpdate(update []byte) bool {
 	task := ""
 	if last := a.last.Load(); last != nil {
@@ -187,20 +187,19 @@ func (a *agent) terminalUpdate(update []byte) bool {
 	return a.loading.Load() || a.shown.update(update, task, a.driver)
 }
 
-// A Replay reads the updates with which an agent tells a session's history again,
-// while it loads the session: the same as in a turn, but for what the human said,
-// which the hub knows of a turn. Nothing is asked of the agent and no file is looked
-// at.
+// A Replay reads the history that an agent sends while it loads a session. It handles updates as
+// in a turn, but also the user's messages, which the hub knows in a turn. It sends nothing to the
+// agent and reads no files.
 type Replay struct {
 	turn *turn
 	take func(catalog.Retold)
 
-	said     *catalog.Retold // what the human said, as far as it was told
-	saidID   string          // the agent's id of it
-	saidText strings.Builder // its text
+	said     *catalog.Retold // the user's message so far
+	saidID   string          // the agent's id of that message
+	saidText strings.Builder // the text of that message
 }
 
-// NewReplay makes a Replay that gives what it reads to take, in order.
+// NewReplay makes a Replay that passes each event to take, in order.
 func NewReplay(take func(catalog.Retold)) *Replay {
 	r := &Replay{take: take}
 	ctx := context.Background()
@@ -212,8 +211,8 @@ func NewReplay(take func(catalog.Retold)) *Replay {
 	return r
 }
 
-// Update reads an update, which it does not keep. The title and the settings of the
-// session are left out.
+// Update reads an update, and does not keep it. It skips the title and the settings of the
+// session.
 func (r *Replay) Update(session, update []byte, repaired bool) {
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
@@ -236,7 +235,7 @@ func (r *Replay) Update(session, update []byte, repaired bool) {
 	r.turn.update(kind, update, repaired)
 }
 
-// Close passes on what is held back, and returns when the last was taken.
+// Close passes on delayed events, and returns when the last was taken.
 func (r *Replay) Close() {
 	r.endSaid()
 	r.turn.Close()
@@ -245,7 +244,7 @@ func (r *Replay) Close() {
 func (r *Replay) userSaid(raw []byte) {
 	c := readChunk(raw)
 	id := string(c.id)
-	if r.said != nil && (id != r.saidID || id == "" && c.isText) { // without ids each is a whole one
+	if r.said != nil && (id != r.saidID || id == "" && c.isText) { // without ids each update is a whole message
 		r.endSaid()
 	}
 	if r.said == nil {
@@ -261,7 +260,7 @@ func (r *Replay) userSaid(raw []byte) {
 	}
 }
 
-// userMessage takes a message as a whole, which replaces what was told of it.
+// userMessage handles a whole message, which replaces the earlier text.
 func (r *Replay) userMessage(raw []byte) {
 	content := frame.Member(raw, "content")
 	if content == nil {
@@ -295,16 +294,16 @@ func (r *Replay) endSaid() {
 	}
 }
 
-// replayHub is a hub that gives the reports of a Replay to who wants them.
+// replayHub is a hub that passes the reports of a Replay to its take function.
 type replayHub Replay
 
-// ReportMessage is as of [task.Hub].
+// ReportMessage implements [task.Hub].
 func (h *replayHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
 	h.take(catalog.Retold{EventType: p.EventType, EventData: bytes.Clone(p.EventData)})
 	return nil
 }
 
-// ReportError is as of [task.Hub].
+// ReportError implements [task.Hub].
 func (h *replayHub) ReportError(_ context.Context, p catalog.ReportErrorParams) error {
 	data, err := task.JSON(p.Error)
 	if err == nil {
@@ -313,7 +312,7 @@ func (h *replayHub) ReportError(_ context.Context, p catalog.ReportErrorParams) 
 	return err
 }
 
-// GetAPIKey is as of [task.Hub].
+// GetAPIKey implements [task.Hub].
 func (h *replayHub) GetAPIKey(context.Context, catalog.GetAPIKeyParams) (r catalog.GetAPIKeyResult, err error) {
 	return r, context.Canceled
 }

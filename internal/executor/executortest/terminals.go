@@ -8,17 +8,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Terminals is told what terminals print, and of their ends, as a hub is.
+// Terminals records the output and the ends of terminals, in place of a hub.
 type Terminals struct {
 	testkit.Witness
-	// OnOutput, if set, is called first with what is printed, without the lock.
+	// OnOutput, if set, is called first for each output, without the lock.
 	OnOutput func(catalog.TerminalOutputParams)
 
 	output map[string]string
 	exits  []catalog.TerminalExitParams
 }
 
-// TerminalOutput notes what was printed.
+// TerminalOutput records output.
 func (w *Terminals) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
 	if w.OnOutput != nil {
 		w.OnOutput(p)
@@ -32,20 +32,20 @@ func (w *Terminals) TerminalOutput(_ context.Context, p catalog.TerminalOutputPa
 	return nil
 }
 
-// TerminalExit notes an end.
+// TerminalExit records an end.
 func (w *Terminals) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
 	w.Note(func() { w.exits = append(w.exits, p) })
 	return nil
 }
 
-// Printed is what a terminal printed, each report behind its encoding and a colon.
+// Printed returns the output of a terminal, each report after its encoding and a colon.
 func (w *Terminals) Printed(id string) string {
 	w.Lock()
 	defer w.Unlock()
 	return w.output[id]
 }
 
-// Exit is how a terminal ended; nil while it has not.
+// Exit returns how a terminal ended, or nil while it runs.
 func (w *Terminals) Exit(id string) *catalog.TerminalExitParams {
 	for _, exit := range w.Exits() {
 		if exit.TerminalID == id {
@@ -55,7 +55,7 @@ func (w *Terminals) Exit(id string) *catalog.TerminalExitParams {
 	return nil
 }
 
-// Exits are the ends that there were.
+// Exits returns all recorded ends.
 func (w *Terminals) Exits() []catalog.TerminalExitParams {
 	w.Lock()
 	defer w.Unlock()

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// maxDescendants bounds how many processes are looked at.
+// maxDescendants limits the number of processes.
 const maxDescendants = 10_000
 
-// A Descendant is a process that another one has started, or a child of it has.
+// A Descendant is a process that another one, or a descendant of it, has started.
 type Descendant struct {
 	PID, Parent int
 	Command     string // its command line
 }
 
-// Descendants are the processes that a process has started, and theirs: parents come before
-// their children. Those that have ended are left out. Elsewhere than on Linux nothing is
-// known of them.
+// Descendants lists the running descendants of a process, parents before their children. It
+// returns nothing on systems other than Linux.
 func Descendants(pid int) (all []Descendant) {
 	queue := []int{pid}
 	for len(queue) > 0 && len(all) < maxDescendants {
@@ -37,11 +36,11 @@ func Descendants(pid int) (all []Descendant) {
 	return all
 }
 
-// children are the processes that a process has started and not waited for.
+// children returns the children of a process that it has not waited for.
 func children(pid int) (pids []int) {
 	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	for _, list := range lists {
-		text, _ := os.ReadFile(list) // it may have ended meanwhile
+		text, _ := os.ReadFile(list) // the process may have ended meanwhile
 		for field := range strings.FieldsSeq(string(text)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)
@@ -51,11 +50,11 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// interpreters run programs that are given to them as their first argument.
+// interpreters run a script that is their first argument.
 var interpreters = []string{"node", "bun", "deno", "python", "python3", "ruby", "sh", "bash", "dash"}
 
-// Program is the file that a process runs, with links resolved: of an interpreter the script.
-// It is "" where that is not known, as of a shell with a command line.
+// Program returns the file that a process runs, with links resolved: for an interpreter the
+// script. It returns "" if that is unknown, such as for a shell with a command line.
 func Program(pid int) string {
 	dir := "/proc/" + strconv.Itoa(pid)
 	program, err := os.Readlink(dir + "/exe")
@@ -67,7 +66,7 @@ func Program(pid int) string {
 	}
 	line, _ := os.ReadFile(dir + "/cmdline")
 	for _, argument := range bytes.Split(line, []byte{0})[1:] {
-		if bytes.HasPrefix(argument, []byte("-")) { // also -c, which no file follows
+		if bytes.HasPrefix(argument, []byte("-")) { // also -c, which is not followed by a file
 			if string(argument) == "-c" || string(argument) == "-e" {
 				return ""
 			}
@@ -86,10 +85,10 @@ func Program(pid int) string {
 	return ""
 }
 
-// execTime is how long a process that replaces its program may have no command line.
+// execTime is how long a process may have no command line while it replaces its program.
 const execTime = 10 * time.Millisecond
 
-// commandLine is the command line of a process, or its name if it has none. It is empty for
+// commandLine returns the command line of a process, or its name if it has none. It is empty for
 // a process that has ended.
 func commandLine(proc string) []byte {
 	for until := time.Now().Add(execTime); ; time.Sleep(time.Millisecond) {

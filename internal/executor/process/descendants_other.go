@@ -2,14 +2,14 @@
 
 package process
 
-// A Descendant is a process that another one has started, or a child of it has.
+// A Descendant is a process that another one, or a descendant of it, has started.
 type Descendant struct {
 	PID, Parent int
 	Command     string // its command line
 }
 
-// Descendants are not known on this system.
+// Descendants returns nothing on this system.
 func Descendants(int) []Descendant { return nil }
 
-// Program is not known on this system.
+// Program returns "" on this system.
 func Program(int) string { return "" }

@@ -25,21 +25,21 @@ const ReadSize = 32 << 10
 
 const (
 	stderrTail = 8 << 10
-	// DrainTime is how long output may still come after a process has ended:
-	// somebody it started may hold its pipes.
+	// DrainTime is how long output is still read after a process has ended: a descendant may keep
+	// its pipes open.
 	DrainTime = time.Second
-	// drainBytes is how much is read after that: more than a pipe can hold, so
-	// that what waits for a slow hub is not lost.
+	// drainBytes limits the output read after that. It is more than a pipe can buffer, so that
+	// output which waits for a slow hub is not lost.
 	drainBytes = 2 << 20
 	drainPause = 50 * time.Millisecond
-	// subreaperTime is how long a subreaper may take to kill all below it: one that was stopped
-	// would never end.
+	// subreaperTime is how long a subreaper may take to kill its descendants. A stopped (SIGSTOP)
+	// subreaper would never end.
 	subreaperTime = 5 * time.Second
 )
 
-// A Process is a child in a process group of its own. When the child has
-// ended, so has its group. Its methods may be called from any goroutine; what
-// reads its output may be called once.
+// A Process is a child in a process group of its own. When the child has ended, so has its group.
+// Its methods may be called from any goroutine; a method that reads the output may be called
+// once.
 type Process struct {
 	PID  int
 	Mark string // in its environment; "" if it has none
@@ -48,25 +48,24 @@ type Process struct {
 	cmd     *exec.Cmd
 	stdin   *os.File // nil if it has none
 	output  *os.File
-	reports *os.File // where a subreaper says how its program began and ended; nil without one
+	reports *os.File // reports of a subreaper on the start and the end of its program; nil without one
 	stderr  tailBuffer
-	speaks  chan struct{} // has one in it when it has complained since that was taken
+	speaks  chan struct{} // buffer of 1: stderr output has arrived
 	exit    exit          // set before done is closed
 	done    chan struct{} // closed when it has ended and its group is gone
 
-	mu     sync.Mutex     // guards reaped; held while a signal is sent
-	reaped bool           // PID may be somebody else's
-	pipes  sync.WaitGroup // who reads its stderr; counted before it starts
+	mu     sync.Mutex     // guards reaped; locked while a signal is sent
+	reaped bool           // PID may belong to another process by now
+	pipes  sync.WaitGroup // the reader of stderr; counted before it starts
 }
 
-// An exit is how a process has ended. The code of one that a signal ended is 128 more than
-// the signal's number.
+// An exit is how a process has ended. If a signal ended it, code is 128 plus the signal's number.
 type exit struct {
 	code   int
 	signal string // its name, such as SIGTERM
 }
 
-// readStderr keeps the end of what the process complains of.
+// readStderr stores the end of the process's stderr.
 func (p *Process) readStderr(f *os.File) {
 	defer f.Close()
 	in, stop := p.untilEnd(f)
@@ -91,8 +90,8 @@ func (p *Process) readStderr(f *os.File) {
 	}
 }
 
-// untilEnd is f with an end, even if somebody else than the process holds the
-// other side. Who reads calls stop when it is done.
+// untilEnd returns a reader of f that ends after the process, even if another process keeps the
+// other end open. The reader calls stop when it is done.
 func (p *Process) untilEnd(f *os.File) (r io.Reader, stop func()) {
 	read := make(chan struct{})
 	p.runner.work.Go(func() {
@@ -105,8 +104,8 @@ func (p *Process) untilEnd(f *os.File) (r io.Reader, stop func()) {
 	return Drain(f), func() { close(read) }
 }
 
-// Drain reads a file to its deadline, and then what was there already, but not
-// without bounds.
+// Drain returns a reader of f up to its deadline, and then of the buffered rest, up to
+// drainBytes.
 func Drain(f *os.File) io.Reader { return &drain{f: f, left: drainBytes} }
 
 type drain struct {
@@ -131,8 +130,8 @@ func (d *drain) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Output is what the process prints, with an end even if somebody that it
-// started still holds the other side. Who reads calls stop when it is done.
+// Output returns a reader of the process's output. It ends after the process, even if a
+// descendant keeps the other end open. The reader calls stop when it is done.
 func (p *Process) Output() (r io.Reader, stop func()) {
 	r, stopWatch := p.untilEnd(p.output)
 	return r, func() {
@@ -141,8 +140,8 @@ func (p *Process) Output() (r io.Reader, stop func()) {
 	}
 }
 
-// ReadOutput calls take with what the process prints, until it has ended, and
-// waits while the flow is paused, but not when hurry has ended.
+// ReadOutput passes the process's output to take, until the process has ended. It waits while the
+// flow is paused, unless hurry has ended.
 func (p *Process) ReadOutput(hurry context.Context, take func([]byte)) {
 	in, stop := p.Output()
 	defer stop()
@@ -159,9 +158,8 @@ func (p *Process) ReadOutput(hurry context.Context, take func([]byte)) {
 	}
 }
 
-// CloseOutput closes our side of the output when the process has ended, and no
-// earlier: a terminal that is closed hangs up, which may still hit a program
-// that has closed its side and is about to exit.
+// CloseOutput closes this side of the output after the process has ended. Earlier, closing a
+// terminal would send SIGHUP to a program that has closed its side and is about to exit.
 func (p *Process) CloseOutput() {
 	p.runner.work.Go(func() {
 		<-p.done
@@ -169,8 +167,8 @@ func (p *Process) CloseOutput() {
 	})
 }
 
-// Write writes to the input. It waits while the process does not read, and
-// fails when it has ended.
+// Write writes to the input. It blocks while the process does not read, and fails after the
+// process has ended.
 func (p *Process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
 // CloseInput ends the input, if the process has one.
@@ -193,8 +191,8 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Wait waits for the end of the process, no longer than d, and reports whether
-// it has come. It does not wait when the Runner has no time left.
+// Wait waits up to d for the end of the process, and reports whether the process has ended. It
+// does not wait after the Runner's context has ended.
 func (p *Process) Wait(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -203,7 +201,7 @@ func (p *Process) Wait(d time.Duration) bool {
 		return true
 	case <-timer.C:
 		return false
-	case <-p.runner.ctx.Done(): // no time is left for anybody
+	case <-p.runner.ctx.Done(): // the Runner is shutting down
 		return p.Ended()
 	}
 }
@@ -226,7 +224,8 @@ func (p *Process) Terminate() {
 	}
 }
 
-// Kill ends the process group at once, and what a subreaper watches. It does not wait for that.
+// Kill ends the process group at once, and all descendants of a subreaper. It does not wait for
+// the end.
 func (p *Process) Kill() {
 	if p.reports == nil {
 		p.signal(os.Kill)
@@ -245,12 +244,11 @@ func (p *Process) Kill() {
 // Succeeded reports whether a process that has ended exited with status 0.
 func (p *Process) Succeeded() bool { return p.exit == exit{} }
 
-// ExitStatus is the exit status of a process that has ended, and the name of
-// the signal that ended it, if one did.
+// ExitStatus returns the exit status of a process that has ended, and the name of the signal if a
+// signal ended it.
 func (p *Process) ExitStatus() (code int, signal string) { return p.exit.code, p.exit.signal }
 
-// ExitText says in words how the process ended, with the last that it
-// complained of. It waits for the end.
+// ExitText describes how the process ended, with the end of its stderr. It waits for the end.
 func (p *Process) ExitText() string {
 	<-p.done
 	text := fmt.Sprintf("exited with status %d", p.exit.code)
@@ -263,63 +261,64 @@ func (p *Process) ExitText() string {
 	return text
 }
 
-// LastWords are the last ten lines that the process wrote to its stderr. Of one that
-// has ended none is missing: LastWords waits until they were read, which takes no
-// longer than DrainTime and a bit, even if somebody else holds the pipe.
+// LastWords returns the last ten lines that the process wrote to its stderr. After the end of the
+// process it waits until all lines were read, which takes little longer than DrainTime even if
+// another process keeps the pipe open.
 func (p *Process) LastWords() string {
 	p.awaitStderr()
 	return p.stderr.lines(10)
 }
 
-// LastComplaint is the last line of LastWords that tells something, without colours.
-// It waits as LastWords does.
+// LastComplaint returns the last informative line of LastWords, without colours. It waits like
+// LastWords.
 func (p *Process) LastComplaint() string {
 	p.awaitStderr()
 	return p.stderr.linesSince(0, 1)
 }
 
-// awaitStderr waits until the stderr of a process that has ended was read. What was
-// written last may still be in the pipe when the end is known.
+// awaitStderr waits until the stderr of a process that has ended was read. The last output may
+// still be in the pipe when the process ends.
 func (p *Process) awaitStderr() {
 	if p.Ended() {
 		p.pipes.Wait()
 	}
 }
 
-// Complaints are the last n lines that tell something, of what the process wrote
-// to its stderr after the first since bytes, as far as it was read; without colours.
+// Complaints returns the last n informative lines of the process's stderr after the first since
+// bytes, as far as it was read; without colours.
 func (p *Process) Complaints(since int64, n int) string { return p.stderr.linesSince(since, n) }
 
-// ComplaintBytes is how many bytes the process has written to its stderr.
+// ComplaintBytes returns how many bytes the process has written to its stderr.
 func (p *Process) ComplaintBytes() int64 { return p.stderr.total() }
 
-// Complained has something in it when the process has written to its stderr
-// since that was taken out. One goroutine at a time is to wait for it.
+// Complained returns a channel that receives a value after new output on stderr. Only one
+// goroutine may wait for it.
 func (p *Process) Complained() <-chan struct{} { return p.speaks }
 
-// WaitHungUp waits for the end of a process after HangUp. It reports whether the process
-// has ended within its grace.
+// WaitHungUp waits for the end of a process after HangUp. It reports whether the process has
+// ended within its grace.
 func (p *Process) WaitHungUp() bool { return p.Wait(p.runner.grace.HangUp) }
 
-// inherited are the variables of the executor that a child may see. Nothing
-// else gets in unasked.
+// inherited lists the variables of the executor that a child gets. It gets no others by default.
 var inherited = append([]string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"}, statePlaces...)
 
-// statePlaces lead duet-rpc in a child to the sessions of the daemon.
+// statePlaces are the variables by which duet-rpc in a child finds the sessions of the daemon.
 var statePlaces = []string{"DUET_STATE_HOME", "XDG_STATE_HOME"}
 
-// An Environment is a child's environment while it is made.
+// An Environment is the environment of a child, by name.
 type Environment map[string]string
 
-// NewEnvironment is what every child gets, and more; the last one counts.
+// NewEnvironment returns the environment of every child, with more variables; the last value
+// wins.
 func NewEnvironment(more ...map[string]string) Environment { return own(inherited, more...) }
 
-// ClientEnvironment is the environment of a client for a child, and more; the last one counts.
+// ClientEnvironment returns a client's environment for a child, with more variables; the last
+// value wins.
 func ClientEnvironment(client map[string]string, more ...map[string]string) Environment {
 	return own(statePlaces, append([]map[string]string{client}, more...)...)
 }
 
-// own returns variables of this process, and more.
+// own returns variables of this process, with more variables.
 func own(names []string, more ...map[string]string) Environment {
 	e := make(Environment)
 	for _, name := range names {
@@ -341,21 +340,21 @@ func (e Environment) With(more map[string]string) Environment {
 	return with
 }
 
-// List is the environment as package exec wants it. Variables that the system
-// would refuse are left out.
+// List returns the environment in the form of package exec. It leaves out variables that the
+// system would refuse.
 func (e Environment) List() []string {
 	list := make([]string, 0, len(e))
 	for _, name := range slices.Sorted(maps.Keys(e)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(e[name], 0) {
-			continue // the system would refuse all of it
+			continue // the system would refuse the whole environment
 		}
 		list = append(list, name+"="+e[name])
 	}
 	return list
 }
 
-// Find is the file of a program: as the shell would find it with the PATH of
-// the child's own environment, relative to cwd if it has a slash.
+// Find returns the file of a program. It searches the PATH of the child's environment like a
+// shell, and resolves a name with a slash relative to cwd.
 func (e Environment) Find(program, cwd string) (string, error) {
 	if strings.ContainsRune(program, filepath.Separator) || strings.ContainsRune(program, '/') {
 		if !filepath.IsAbs(program) {
@@ -375,13 +374,11 @@ func (e Environment) Find(program, cwd string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// A TextDecoder makes text of bytes that come in pieces: a character that is
-// split between two pieces stays whole, and what is no UTF-8 becomes U+FFFD.
-// The zero value is ready.
+// A TextDecoder decodes text that arrives in pieces. A character that is split between two pieces
+// stays whole, and invalid UTF-8 becomes U+FFFD. The zero value is ready.
 type TextDecoder struct{ pending []byte }
 
-// Decode is the text of a piece and of what was pending, without a character
-// at its end that is not whole.
+// Decode returns the text of the pending bytes and p, without an incomplete character at the end.
 func (d *TextDecoder) Decode(p []byte) string {
 	b := append(d.pending, p...)
 	whole := len(b) - PartialRune(b)
@@ -390,15 +387,14 @@ func (d *TextDecoder) Decode(p []byte) string {
 	return text
 }
 
-// Flush is what is left at the end.
+// Flush returns the rest at the end.
 func (d *TextDecoder) Flush() string {
 	text := strings.ToValidUTF8(string(d.pending), "\uFFFD")
 	d.pending = nil
 	return text
 }
 
-// PartialRune is how many bytes at the end of b begin a character that is not
-// whole.
+// PartialRune returns how many bytes at the end of b begin an incomplete character.
 func PartialRune(b []byte) int {
 	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
 		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
@@ -411,11 +407,10 @@ func PartialRune(b []byte) int {
 	return 0
 }
 
-// A starterThread starts processes from one thread that lives as long as it
-// does: a child that is to die with its parent (Pdeathsig) dies with the thread
-// that started it.
+// A starterThread starts processes from one long-lived thread. A child that must die with its
+// parent (Pdeathsig) dies with the thread that started it.
 type starterThread struct {
-	mu     sync.RWMutex // guards closed, and so the sending on jobs
+	mu     sync.RWMutex // guards closed, and thereby sends on jobs
 	closed bool
 	jobs   chan func()
 	done   chan struct{}
@@ -447,7 +442,7 @@ func (t *starterThread) do(start func() error) error {
 	return <-result
 }
 
-// close ends the thread, and with it children that are still there.
+// close ends the thread, and with it all remaining children.
 func (t *starterThread) close() {
 	t.mu.Lock()
 	if !t.closed {

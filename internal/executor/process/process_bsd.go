@@ -10,8 +10,7 @@ func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tru
 // standard input.
 func TerminalAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Setctty: true} }
 
-// reapGroup waits for the end of the process and kills what is left of its
-// group.
+// reapGroup waits for the end of the process and kills the rest of its group.
 func (p *Process) reapGroup() {
 	p.cmd.Wait()
 	p.mu.Lock()

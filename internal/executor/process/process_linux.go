@@ -9,8 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
-// groupAttr makes a child the leader of a group, and lets it die with the
-// thread that started it, which lives as long as the Runner.
+// groupAttr makes a child the leader of a group, and lets it die with the thread that started it,
+// which lives as long as the Runner.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -21,8 +21,8 @@ func TerminalAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// reapGroup waits for the end of the process without reaping it, so that its
-// id, and its group's, stay taken while the group is killed.
+// reapGroup waits for the end of the process without reaping it, so that its id and its group's
+// id stay in use while the group is killed.
 func (p *Process) reapGroup() {
 	for unix.Waitid(unix.P_PID, p.PID, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}

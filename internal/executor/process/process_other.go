@@ -9,7 +9,7 @@ import (
 
 var terminateSignal = os.Kill
 
-// signal can only kill here: there are no process groups.
+// signal always kills: this system has no process groups.
 func (p *Process) signal(s os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -18,7 +18,7 @@ func (p *Process) signal(s os.Signal) {
 	}
 }
 
-// HangUp kills the process: there are no terminals here.
+// HangUp kills the process: this system has no terminals.
 func (p *Process) HangUp() { p.signal(os.Kill) }
 
 func (p *Process) reapGroup() {

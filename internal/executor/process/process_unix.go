@@ -11,7 +11,7 @@ import (
 
 var terminateSignal os.Signal = syscall.SIGTERM
 
-// signal signals the process group, if it is still there.
+// signal sends a signal to the process group, unless it has ended.
 func (p *Process) signal(s os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -20,12 +20,12 @@ func (p *Process) signal(s os.Signal) {
 	}
 }
 
-// HangUp tells the process group that its terminal has gone.
+// HangUp sends SIGHUP to the process group.
 func (p *Process) HangUp() { p.signal(syscall.SIGHUP) }
 
 func killGroup(p *Process) { syscall.Kill(-p.PID, syscall.SIGKILL) }
 
-// exitOf is how a process ended.
+// exitOf converts a wait status.
 func exitOf(status syscall.WaitStatus) exit {
 	if status.Signaled() {
 		return exit{128 + int(status.Signal()), unix.SignalName(status.Signal())}

@@ -17,22 +17,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// Grace is how long each step of ending a process may take before the next
-// harsher one: SIGINT, SIGTERM, and last SIGKILL to the group.
+// Grace sets how long each step of ending a process may take before the next, harsher one:
+// SIGINT, SIGTERM, and last SIGKILL to the group.
 type Grace struct {
 	Interrupt time.Duration // after SIGINT; default 2 s
 	Terminate time.Duration // after SIGTERM; default 2 s
 	HangUp    time.Duration // after SIGHUP, of a terminal's program; default 1 s
 }
 
-// A Runner starts processes and owns them, with the goroutines that read and
-// wait for them. Its methods may be called from any goroutine. It has to be
-// closed.
+// A Runner starts processes and owns them, with the goroutines that read and wait for them. Its
+// methods may be called from any goroutine. The caller must close it.
 type Runner struct {
-	// Flow holds up who reads the processes' output.
+	// Flow pauses the readers of the processes' output.
 	Flow Flow
 
-	ctx    context.Context // when it ends, nobody is given time any more
+	ctx    context.Context // after its end no process gets time to end by itself
 	log    *slog.Logger
 	grace  Grace
 	thread *starterThread
@@ -42,9 +41,8 @@ type Runner struct {
 	work     sync.WaitGroup
 }
 
-// NewRunner makes a Runner. When ctx ends, nobody who is being ended is waited
-// for any more; Kill has to follow. The logger gets what processes complain of,
-// at debug.
+// NewRunner makes a Runner. After the end of ctx it does not wait for ending processes any more;
+// the caller must then call Kill. The logger receives the processes' stderr, at debug level.
 func NewRunner(ctx context.Context, log *slog.Logger, grace Grace) *Runner {
 	grace.Interrupt = cmp.Or(grace.Interrupt, 2*time.Second)
 	grace.Terminate = cmp.Or(grace.Terminate, 2*time.Second)
@@ -52,8 +50,8 @@ func NewRunner(ctx context.Context, log *slog.Logger, grace Grace) *Runner {
 	return &Runner{ctx: ctx, log: log, grace: grace, thread: newStarterThread(), children: make(map[*Process]struct{})}
 }
 
-// Kill ends every process at once. One that is started later is killed too if
-// the Runner's context has ended.
+// Kill ends every process at once. A process that starts later is killed too if the Runner's
+// context has ended.
 func (r *Runner) Kill() {
 	r.mu.Lock()
 	children := make([]*Process, 0, len(r.children))
@@ -66,36 +64,37 @@ func (r *Runner) Kill() {
 	}
 }
 
-// Close waits until all processes have ended and their output has been read.
-// Whoever starts processes has to be done.
+// Close waits until all processes have ended and their output has been read. No process may be
+// started after it.
 func (r *Runner) Close() {
 	r.work.Wait()
 	r.thread.close()
 }
 
-// A Spec is what to start.
+// A Spec describes a process to start.
 type Spec struct {
 	Path  string // the program's file
 	Argv  []string
 	CWD   string
-	Env   Environment // which gets the mark
-	Stdin bool        // it gets a pipe, else nothing to read
-	Merge bool        // stderr goes where stdout goes
+	Env   Environment // the mark is added to it
+	Stdin bool        // a pipe for stdin, else empty input
+	Merge bool        // stderr goes to stdout
 	Mark  string      // the value of the mark; "" for a random one
-	// Subreaper is a command that starts the program and, when that has ended or is killed,
-	// kills all that it has started: also what has left the process group and dropped the mark.
-	// It calls [RunSubreaper] with the arguments that follow its own. Linux only; nil for none.
+	// Subreaper is a command that starts the program. When the program has ended or is killed,
+	// the subreaper kills all of its descendants, also those that have left the process group and
+	// dropped the mark. It calls [RunSubreaper] with the arguments after its own. Linux only; nil
+	// for none.
 	Subreaper []string
 }
 
-// Start starts a process with pipes. Its output has to be read to the end.
+// Start starts a process with pipes. The caller must read its output to the end.
 func (r *Runner) Start(s Spec) (*Process, error) {
 	p := &Process{runner: r, Mark: cmp.Or(s.Mark, RandomID("")), stderr: tailBuffer{limit: stderrTail}, speaks: make(chan struct{}, 1), done: make(chan struct{})}
 	s.Env[catalog.MarkVariable] = p.Mark
 	p.cmd = &exec.Cmd{Path: s.Path, Args: s.Argv, Dir: s.CWD, Env: s.Env.List(), SysProcAttr: groupAttr()}
-	var theirs []*os.File // the child's ends
+	var childEnds []*os.File // the child's ends
 	defer func() {
-		for _, f := range theirs {
+		for _, f := range childEnds {
 			f.Close()
 		}
 	}()
@@ -105,7 +104,7 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 			return nil, err
 		}
 		p.stdin, p.cmd.Stdin = w, in
-		theirs = append(theirs, in)
+		childEnds = append(childEnds, in)
 	}
 	out, w, err := os.Pipe()
 	if err != nil {
@@ -113,7 +112,7 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 		return nil, err
 	}
 	p.output, p.cmd.Stdout = out, w
-	theirs = append(theirs, w)
+	childEnds = append(childEnds, w)
 	var stderr *os.File
 	if s.Merge {
 		p.cmd.Stderr = w
@@ -125,15 +124,15 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 			return nil, err
 		}
 		stderr, p.cmd.Stderr = out, w
-		theirs = append(theirs, w)
-		p.pipes.Add(1) // here: once it is launched, its end may be waited for
+		childEnds = append(childEnds, w)
+		p.pipes.Add(1) // here, because a waiter for the end may come right after the launch
 	}
 	if len(s.Subreaper) > 0 {
-		// Without the mark: whatever kills by marks is to leave the one that kills the rest.
+		// Without the mark, so that killing by mark spares the subreaper, which kills the rest.
 		delete(s.Env, catalog.MarkVariable)
 		p.cmd.Env = s.Env.List()
 		p.reports, err = p.startBelow(s.Subreaper)
-		theirs = append(theirs, p.cmd.ExtraFiles...)
+		childEnds = append(childEnds, p.cmd.ExtraFiles...)
 	}
 	if err == nil {
 		err = r.launch(p, p.cmd.Start)
@@ -157,9 +156,8 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// StartWith starts a process that has no pipes and no mark: start starts cmd,
-// on a thread that lives as long as the Runner, and returns what the process
-// prints to.
+// StartWith starts a process without pipes and mark: start starts cmd, on a thread that lives as
+// long as the Runner, and returns the file of the process's output.
 func (r *Runner) StartWith(cmd *exec.Cmd, start func() (*os.File, error)) (*Process, error) {
 	p := &Process{runner: r, cmd: cmd, done: make(chan struct{})}
 	err := r.launch(p, func() (err error) {
@@ -172,8 +170,7 @@ func (r *Runner) StartWith(cmd *exec.Cmd, start func() (*os.File, error)) (*Proc
 	return p, nil
 }
 
-// launch starts p with start, counts it and waits for its end in the
-// background.
+// launch starts p with start, registers it and waits for its end in the background.
 func (r *Runner) launch(p *Process, start func() error) error {
 	if err := r.thread.do(start); err != nil {
 		return err
@@ -190,7 +187,7 @@ func (r *Runner) launch(p *Process, start func() error) error {
 	late := r.ctx.Err() != nil
 	r.mu.Unlock()
 	r.work.Go(p.reap)
-	if late { // Kill has been here already
+	if late { // Kill has already run
 		p.Kill()
 	}
 	return nil
@@ -202,26 +199,25 @@ func (r *Runner) forget(p *Process) {
 	delete(r.children, p)
 }
 
-// RandomID is prefix and 128 random bits.
+// RandomID returns prefix and 128 random bits.
 func RandomID(prefix string) string {
 	var b [16]byte
 	rand.Read(b[:])
 	return prefix + hex.EncodeToString(b[:])
 }
 
-// reap waits for the end of the process, ends what is left of its group, and
-// forgets it.
+// reap waits for the end of the process, ends the rest of its group, and forgets the process.
 func (p *Process) reap() {
 	p.reapGroup()
 	p.exit = exitOf(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
-	left := p.Mark != "" // something may be left of it
+	left := p.Mark != "" // descendants may be left
 	if p.reports != nil {
-		left = !p.cmd.ProcessState.Success() // the subreaper has not done its work
+		left = !p.cmd.ProcessState.Success() // the subreaper has not finished its work
 		if e, ok := p.readEnd(); ok {
 			p.exit = e
 		}
 	}
-	p.CloseInput() // a write to it returns
+	p.CloseInput() // unblocks a write to it
 	if left {
 		killMarked(p.Mark)
 	}
@@ -230,13 +226,13 @@ func (p *Process) reap() {
 	p.pipes.Wait()
 }
 
-// A tailBuffer keeps the last bytes that were written to it.
+// A tailBuffer stores the last bytes written to it.
 type tailBuffer struct {
 	limit int
 
 	mu      sync.Mutex // guards the fields below
 	kept    []byte
-	written int64 // bytes in all
+	written int64 // total bytes
 }
 
 func (t *tailBuffer) Write(p []byte) (int, error) {
@@ -250,7 +246,7 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines are the last n lines that are not blank, mended to valid UTF-8.
+// lines returns the last n lines that are not blank, as valid UTF-8.
 func (t *tailBuffer) lines(n int) string {
 	t.mu.Lock()
 	text := string(t.kept)
@@ -258,16 +254,15 @@ func (t *tailBuffer) lines(n int) string {
 	return lastLines(text, n, func(line string) bool { return line != "" })
 }
 
-// linesSince are the last n lines that tell something, of what was written after
-// the first since bytes.
+// linesSince returns the last n informative lines after the first since bytes.
 func (t *tailBuffer) linesSince(since int64, n int) string {
 	t.mu.Lock()
 	text := string(t.kept[len(t.kept)-int(min(t.written-since, int64(len(t.kept)))):])
 	t.mu.Unlock()
-	return lastLines(controlSequence().ReplaceAllString(text, ""), n, tells)
+	return lastLines(controlSequence().ReplaceAllString(text, ""), n, isInformative)
 }
 
-// total is how many bytes were written.
+// total returns how many bytes were written.
 func (t *tailBuffer) total() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -284,24 +279,24 @@ func lastLines(text string, n int, wanted func(line string) bool) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// controlSequence is one of ECMA-48: colours, mostly.
+// controlSequence matches a control sequence of ECMA-48, such as a colour.
 var controlSequence = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
-// tells reports whether a line of a complaint is more than the frame of a stack
-// (as JavaScript prints it) or the brackets around others.
-func tells(line string) bool {
+// isInformative reports whether a line of stderr is informative: not a stack frame of JavaScript and not
+// only brackets.
+func isInformative(line string) bool {
 	return !strings.HasPrefix(line, "at ") && strings.Trim(line, "{}[]();, .") != ""
 }
 
-// A Flow says whether the output of processes is to be read: while it is
-// paused they fill their pipes, and wait. The zero value is not paused. Its
-// methods may be called from any goroutine.
+// A Flow controls whether the output of processes is read. While it is paused, processes fill
+// their pipes and block. The zero value is not paused. Its methods may be called from any
+// goroutine.
 type Flow struct {
 	mu      sync.Mutex
-	resumed chan struct{} // closed when it goes on; nil while it is not paused
+	resumed chan struct{} // closed by Resume; nil while not paused
 }
 
-// Pause makes Wait wait.
+// Pause makes Wait block.
 func (f *Flow) Pause() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -310,7 +305,7 @@ func (f *Flow) Pause() {
 	}
 }
 
-// Resume wakes whoever waits.
+// Resume wakes the goroutines in Wait.
 func (f *Flow) Resume() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
-// A slowReader is a log that holds up the reader of a process's stderr until ended is
+// A slowReader is a log handler that blocks the reader of a process's stderr until ended is
 // closed.
 type slowReader struct {
 	slog.Handler
@@ -31,7 +31,7 @@ func (s *slowReader) Handle(context.Context, slog.Record) error {
 
 // The last words of a process are complete once it has ended, even while some are still in
 // the pipe: the call waits for the reader.
-func TestTheLastWordsOfAProcessAreWhole(t *testing.T) {
+func TestLastWordsAreComplete(t *testing.T) {
 	for what, words := range map[string]func(*process.Process) string{
 		"LastWords":     (*process.Process).LastWords,
 		"LastComplaint": (*process.Process).LastComplaint,
@@ -55,7 +55,7 @@ func TestTheLastWordsOfAProcessAreWhole(t *testing.T) {
 			<-p.Done()
 			got := make(chan string, 1)
 			go func() { got <- words(p) }()
-			for range 1000 { // time enough for the call, if it did not wait
+			for range 1000 { // long enough for a call that does not wait
 				runtime.Gosched()
 			}
 			assert.Empty(t, got, "the call waits")

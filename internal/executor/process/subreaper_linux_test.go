@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// below starts a program below a subreaper, which is killed when the test ends.
+// below starts a program under a subreaper, which is killed when the test ends.
 func below(t *testing.T, argv ...string) (*process.Process, error) {
 	t.Helper()
 	runner := process.NewRunner(t.Context(), slog.New(slog.DiscardHandler), process.Grace{Interrupt: time.Millisecond, Terminate: time.Millisecond})
@@ -43,7 +43,7 @@ func below(t *testing.T, argv ...string) (*process.Process, error) {
 	})
 }
 
-// output reads what a process prints to its end, and waits for that.
+// output reads a process's output to its end, and waits for the end of the process.
 func output(t *testing.T, p *process.Process) string {
 	t.Helper()
 	var text []byte
@@ -52,7 +52,7 @@ func output(t *testing.T, p *process.Process) string {
 	return string(text)
 }
 
-func TestAProgramBelowASubreaperEndsAsItWouldWithout(t *testing.T) {
+func TestSubreaperReportsExit(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3":              "3",
 		"exit 200":            "200",
@@ -72,7 +72,7 @@ func TestAProgramBelowASubreaperEndsAsItWouldWithout(t *testing.T) {
 	}
 }
 
-func TestAProgramBelowASubreaperThatCannotBeStarted(t *testing.T) {
+func TestSubreaperReportsFailedStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "no-program")
 	testkit.Program(t, file, "words\n")
 	_, err := below(t, file)
@@ -81,9 +81,9 @@ func TestAProgramBelowASubreaperThatCannotBeStarted(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOENT)
 }
 
-// Of what a program starts nothing is left when it has ended, not even a process that has left
-// its group, its session and its environment.
-func TestASubreaperLeavesNothingBehind(t *testing.T) {
+// After the end of a program no descendant is left, not even one that has left its group, its
+// session and its environment.
+func TestSubreaperKillsDescendants(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, p *process.Process, fifo string){
 		"its program has ended": func(t *testing.T, _ *process.Process, fifo string) {
 			require.NoError(t, os.WriteFile(fifo, []byte("\n"), 0))

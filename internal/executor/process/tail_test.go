@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestTheLinesOfAComplaintThatTellSomething(t *testing.T) {
+func TestInformativeLinesOfStderr(t *testing.T) {
 	b := tailBuffer{limit: 200}
 	b.Write([]byte("before\n"))
 	since := b.total()

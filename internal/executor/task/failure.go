@@ -11,35 +11,35 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Error codes of results and reports that are the executor's own.
+// Error codes of results and reports that only the executor creates.
 const (
-	CodeExecutor        = "EXECUTOR_ERROR"         // the hub did not give what the prompt needs, or the parameters are wrong
-	CodeNoKey           = "NO_API_KEY"             // a key that the agent needs could not be had
-	CodeNotFound        = "AGENT_NOT_FOUND"        // the agent's program is not there
-	CodeStart           = "AGENT_START_FAILED"     // the program is there and could not be started
+	CodeExecutor        = "EXECUTOR_ERROR"         // the hub did not provide what the prompt needs, or the parameters are wrong
+	CodeNoKey           = "NO_API_KEY"             // a key that the agent needs is not available
+	CodeNotFound        = "AGENT_NOT_FOUND"        // the agent's program does not exist
+	CodeStart           = "AGENT_START_FAILED"     // the agent's program exists but could not be started
 	CodeTimeout         = "AGENT_TIMEOUT"          // the agent does not answer
-	CodeExited          = "AGENT_EXITED"           // the agent ended in mid-run
+	CodeExited          = "AGENT_EXITED"           // the agent exited during the run
 	CodeAgent           = "AGENT_ERROR"            // the agent answered with an error
 	CodeContextOverflow = "AGENT_CONTEXT_OVERFLOW" // the prompt does not fit into the model's context
-	CodeAuthRequired    = "AGENT_AUTH_REQUIRED"    // somebody has to log in
-	CodeSetting         = "SETTING_REFUSED"        // the agent has no such mode, model or option, or did not take it
-	CodeUnasked         = "RULES_NOT_ASKED"        // report_error: the agent may act without asking in the mode that it is in
-	CodeIgnored         = "SETTING_IGNORED"        // report_error: the agent has no way to be set to what was asked for
-	CodeMCPServer       = "MCP_SERVER_FAILED"      // report_error: an MCP server will not be there
-	CodeContent         = "CONTENT_REFUSED"        // the agent takes no such content in prompts
+	CodeAuthRequired    = "AGENT_AUTH_REQUIRED"    // the user has to log in
+	CodeSetting         = "SETTING_REFUSED"        // the agent does not have or did not accept the mode, model or option
+	CodeUnasked         = "RULES_NOT_ASKED"        // report_error: the agent may act without asking in its current mode
+	CodeIgnored         = "SETTING_IGNORED"        // report_error: the agent has no such setting
+	CodeMCPServer       = "MCP_SERVER_FAILED"      // report_error: an MCP server will not be available
+	CodeContent         = "CONTENT_REFUSED"        // the agent does not accept such content in prompts
 	CodePermission      = "PERMISSION_FAILED"      // the hub could not be asked for permission
-	CodeOutput          = "OUTPUT_MISSING"         // the hub did not take what the agent said
+	CodeOutput          = "OUTPUT_MISSING"         // the hub did not accept the agent's output
 	CodeLineTooLong     = "AGENT_LINE_TOO_LONG"    // report_error: a line was dropped
-	CodeGarbage         = "AGENT_GARBAGE"          // report_error: lines that were no protocol
+	CodeGarbage         = "AGENT_GARBAGE"          // report_error: lines that are not protocol messages
 )
 
-// A Failure is why a task failed: a code, and words for people.
+// A Failure is why a task failed: a code, and a message for the user.
 type Failure struct {
 	Code, Message string
 	SignIn        []domain.AuthMethod // of [CodeAuthRequired]: the ways that the agent offers
 }
 
-// StartFailure says why an agent's program could not be started.
+// StartFailure explains why an agent's program could not be started.
 func StartFailure(l *catalog.AgentLaunch, cwd string, err error) *Failure {
 	agent, program := l.Name, l.Command[0]
 	switch {

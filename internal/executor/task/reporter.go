@@ -14,42 +14,40 @@ import (
 )
 
 const (
-	// maxEvent bounds what one report carries, in bytes, so that it fits the
-	// link.
+	// maxEvent limits the size of a report, in bytes, so that it fits the link.
 	maxEvent = 48 << 20
-	// garbageReports is how many lines that are no protocol are shown of a task.
+	// garbageReports limits the reported lines per task that are not protocol messages.
 	garbageReports = 5
 	garbageShown   = 200 // bytes of each
 )
 
-// A Reporter sends what becomes of a task to the hub, one report after the
-// other, and waits for the hub with each. Its methods may be called from any
-// goroutine.
+// A Reporter sends the events of a task to the hub, one report after the other, and waits for the
+// hub each time. Its methods may be called from any goroutine.
 type Reporter struct {
-	life  context.Context // reports wait as long as it lasts
+	life  context.Context // reports are retried as long as it lasts
 	hub   Hub
 	log   *slog.Logger
 	token string
 	task  string
 
 	mu       sync.Mutex // guards the fields below, and keeps reports in order
-	closed   bool       // the result is out: nothing more is reported
+	closed   bool       // the result was sent: no more reports
 	sequence int64
 	messages int
-	lastID   string // of the message that is open
+	lastID   string // of the open message
 	parent   string // of that message
 	open     bool
 	garbage  int
 	usage    *catalog.TokenUsage
-	failure  *Failure // why it has not completed, whatever the agent says; the first counts
+	failure  *Failure // why the task failed, whatever the agent reports; the first one counts
 }
 
 func newReporter(life context.Context, hub Hub, log *slog.Logger, token, task string) *Reporter {
 	return &Reporter{life: life, hub: hub, log: log, token: token, task: task}
 }
 
-// Event reports one event, whose payload is what the catalog says of its type. It
-// returns false if the result is out, after which nothing is reported.
+// Event reports one event with the payload that the catalog defines for its type. It returns
+// false, and reports nothing, after the result was sent.
 func (r *Reporter) Event(kind string, payload any) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,8 +83,7 @@ func (r *Reporter) event(kind string, payload any) {
 	}
 }
 
-// Fail notes why the task will not have completed, whatever the agent says. The
-// first reason counts.
+// Fail makes the task fail, whatever the agent reports. The first reason counts.
 func (r *Reporter) Fail(code, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +116,8 @@ func (r *Reporter) problem(code, message string) {
 	}
 }
 
-// Text reports a piece of a message: that of a sub-agent has the tool call of that as
-// its parent. An empty piece is nothing.
+// Text reports a piece of a message. parent is the tool call of the sub-agent that wrote it, or
+// "". An empty piece is ignored.
 func (r *Reporter) Text(id, parent, text string) {
 	r.Delta(catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
 }
@@ -140,8 +137,8 @@ func (r *Reporter) Delta(d catalog.ContentDelta) {
 	r.event(catalog.EventContentDelta, d)
 }
 
-// Content reports a part of what the agent says, or thinks, that is no text: that of a
-// sub-agent has the tool call of that as its parent.
+// Content reports a part of the agent's message or thought that is not text. For a sub-agent, its
+// parent is the sub-agent's tool call.
 func (r *Reporter) Content(c catalog.MessageContent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,14 +149,14 @@ func (r *Reporter) Content(c catalog.MessageContent) {
 	r.event(catalog.EventContent, c)
 }
 
-// EndMessage notes that what comes next is another message.
+// EndMessage makes the next text a new message.
 func (r *Reporter) EndMessage() {
 	r.mu.Lock()
 	r.open = false
 	r.mu.Unlock()
 }
 
-// Usage reports what the task cost as a whole, which its result says too.
+// Usage reports the total cost of the task, which its result contains, too.
 func (r *Reporter) Usage(usage catalog.TokenUsage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +164,7 @@ func (r *Reporter) Usage(usage catalog.TokenUsage) {
 	r.usage = &usage
 }
 
-// Garbage reports a line that is no protocol, unless there were too many.
+// Garbage reports a line that is not a protocol message, unless there were too many.
 func (r *Reporter) Garbage(line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +175,7 @@ func (r *Reporter) Garbage(line []byte) {
 	}
 }
 
-// finish reports how much garbage there was, and returns what the result says.
+// finish reports the number of such lines, and returns the contents of the result.
 func (r *Reporter) finish() (messages int, usage *catalog.TokenUsage, failure *Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,8 +191,7 @@ func (r *Reporter) close() {
 	r.closed = true
 }
 
-// JSON is a value as it goes to the hub: as short as it was, with nothing
-// escaped that need not be.
+// JSON encodes a value for the hub, without escapes that JSON does not require.
 func JSON(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -20,37 +20,36 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
 )
 
-// A Hub is what a task needs of the hub.
+// A Hub is the part of the hub's API that a task needs.
 type Hub interface {
 	GetAPIKey(context.Context, catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error)
 	ReportMessage(context.Context, catalog.ReportMessageParams) error
 	ReportError(context.Context, catalog.ReportErrorParams) error
 }
 
-// A Task is one prompt on its way through an agent. Its methods may be called
-// from any goroutine, but for Prepare.
+// A Task is one prompt that an agent runs. Except for Prepare, its methods may be called from any
+// goroutine.
 type Task struct {
 	*Reporter
 	ID     string
 	Params catalog.ExecutePromptParams // its CWD is absolute
 	Launch *catalog.AgentLaunch
-	// Conversation is what the prompt stands on. It is there once the task is
-	// prepared.
+	// Conversation is the context of the prompt. Prepare sets it.
 	Conversation catalog.GetExecutionContextResult
 	Workspace    *workspace.Workspace
 	Files        *workspace.Changes
 
 	hub    Hub
-	ctx    context.Context // ends when the task is to be stopped
+	ctx    context.Context // ends when the task must stop
 	cancel context.CancelFunc
 	unhook func() bool
 }
 
-// New makes a task, which is to be stopped when ctx ends. Reports wait for the
-// hub as long as life lasts. It has to be closed.
+// New makes a task that stops when ctx ends. Reports are retried as long as life lasts. The
+// caller must close it.
 func New(ctx, life context.Context, hub Hub, log *slog.Logger, p catalog.ExecutePromptParams) *Task {
 	p.CWD = cmp.Or(p.CWD, p.Launch.Root)
-	if abs, err := filepath.Abs(p.CWD); err == nil { // agents insist on it
+	if abs, err := filepath.Abs(p.CWD); err == nil { // agents require it
 		p.CWD = abs
 	}
 	t := &Task{
@@ -64,30 +63,30 @@ func New(ctx, life context.Context, hub Hub, log *slog.Logger, p catalog.Execute
 	return t
 }
 
-// Prepare gives the task what it stands on. It comes before everything else.
+// Prepare sets the context of the task. Call it first.
 func (t *Task) Prepare(conversation catalog.GetExecutionContextResult) {
 	t.Conversation = conversation
 	t.Workspace.Add(conversation.AdditionalDirectories...)
 }
 
-// Context ends when the task is to be stopped.
+// Context ends when the task must stop.
 func (t *Task) Context() context.Context { return t.ctx }
 
-// Stop begins to end the task.
+// Stop starts to end the task.
 func (t *Task) Stop() { t.cancel() }
 
-// Stopped reports whether the task is to end.
+// Stopped reports whether the task must stop.
 func (t *Task) Stopped() bool { return t.ctx.Err() != nil }
 
-// Close is called when the result is out: nothing more is reported.
+// Close ends the reports. Call it after the result was sent.
 func (t *Task) Close() {
 	t.unhook()
 	t.cancel()
 	t.Reporter.close()
 }
 
-// Result is how the task ended: with the agent's own reason, or because of a
-// failure. What is left to be reported is reported before.
+// Result returns how the task ended: with the agent's own reason, or with a failure. It sends the
+// remaining reports first.
 func (t *Task) Result(stopReason string, failed *Failure) catalog.ExecutePromptResult {
 	t.Files.Settle()
 	messages, usage, failure := t.finish()
@@ -99,7 +98,7 @@ func (t *Task) Result(stopReason string, failed *Failure) catalog.ExecutePromptR
 		failed = failure
 	}
 	switch {
-	case failed != nil && !t.Stopped(): // also where the agent took it for a wish to stop
+	case failed != nil && !t.Stopped(): // also if the agent took it for a cancellation
 		result.Status = catalog.StatusFailed
 		result.Error = &catalog.ExecutionError{Code: failed.Code, Message: strings.ToValidUTF8(failed.Message, "\uFFFD"), AuthMethods: failed.SignIn}
 	case t.Stopped(), stopReason == "cancelled":
@@ -117,8 +116,7 @@ func LaunchEnvironment(l *catalog.AgentLaunch) process.Environment {
 	return process.ClientEnvironment(l.Environment, l.Env)
 }
 
-// Environment is the agent's environment. Keys are fetched for it now and are
-// kept nowhere else.
+// Environment returns the agent's environment. It fetches the keys now; nothing else stores them.
 func (t *Task) Environment() (process.Environment, *Failure) {
 	env := LaunchEnvironment(t.Launch)
 	for _, name := range slices.Sorted(maps.Keys(t.Launch.Keys)) {
@@ -127,7 +125,7 @@ func (t *Task) Environment() (process.Environment, *Failure) {
 		if err != nil {
 			reason := err.Error()
 			if wire := (*jsonrpc2.Error)(nil); errors.As(err, &wire) {
-				reason = strings.TrimPrefix(wire.Message, "Internal error: ") // which says nothing of this one
+				reason = strings.TrimPrefix(wire.Message, "Internal error: ") // a prefix without information
 			}
 			return nil, &Failure{Code: CodeNoKey, Message: fmt.Sprintf("%s needs the key of %s (%s): %s", t.Launch.Name, service, name, reason)}
 		}
@@ -136,7 +134,7 @@ func (t *Task) Environment() (process.Environment, *Failure) {
 	return env, nil
 }
 
-// Started tells the hub what to kill if this process dies.
+// Started reports the process to the hub, which kills it if this process dies.
 func (t *Task) Started(p *process.Process) {
 	t.Event(catalog.EventProcess, catalog.Process{PID: p.PID, Mark: p.Mark})
 }

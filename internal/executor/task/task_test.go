@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// A witness is a hub that keeps what it is told.
+// A witness is a hub that records reports.
 type witness struct {
 	task.Hub
 	reports []catalog.ReportMessageParams
@@ -42,7 +42,7 @@ func newTask(t *testing.T, w *witness) *task.Task {
 	return of
 }
 
-func TestReportsAreNumberedAndTheTasksOwn(t *testing.T) {
+func TestReportsCarryNumberAndTask(t *testing.T) {
 	w := &witness{}
 	of := newTask(t, w)
 	of.Text("m1", "", "one")
@@ -69,7 +69,7 @@ func TestReportsAreNumberedAndTheTasksOwn(t *testing.T) {
 	assert.Empty(t, w.errors)
 }
 
-func TestWhyATaskHasNotCompleted(t *testing.T) {
+func TestFailureOfATask(t *testing.T) {
 	failed := &task.Failure{Code: task.CodeAgent, Message: "no credit \xff left"}
 	for name, c := range map[string]struct {
 		before  func(*task.Task, *witness)
@@ -113,7 +113,7 @@ func TestWhyATaskHasNotCompleted(t *testing.T) {
 	}
 }
 
-func TestWhatIsDroppedIsTold(t *testing.T) {
+func TestDroppedLinesAreReported(t *testing.T) {
 	w := &witness{}
 	of := newTask(t, w)
 	for range 7 {

@@ -7,22 +7,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// The transcript of a conversation in words, for an agent that does not know the conversation.
+// The transcript of a conversation as text, for an agent that does not know the conversation.
 
-// maxTranscript bounds what an agent is told of a conversation, in bytes; the
-// oldest messages are left out first.
+// maxTranscript limits the transcript, in bytes; the oldest messages are left out first.
 const maxTranscript = 512 << 10
 
-// Before is the conversation before prompt in a readable form; empty if
-// there was none.
+// Before returns the conversation before prompt as text; "" if there was none.
 func Before(messages []catalog.Message, prompt string) string {
 	return readable("This is the conversation so far. Go on from it; do not repeat it.", without(messages, prompt))
 }
 
-// Unanswered is what the user wrote before prompt without a sign of life from the
-// agent since, in a readable form; empty if there was none. An agent that has the
-// conversation's session may never have had it: it can have been ended between the
-// opening of the session and the prompt.
+// Unanswered returns the user's messages before prompt without any later activity of the agent,
+// as text; "" if there are none. An agent that has the conversation's session may lack them: it
+// can have ended between the opening of the session and the prompt.
 func Unanswered(messages []catalog.Message, prompt string) string {
 	messages = without(messages, prompt)
 	first := len(messages)
@@ -32,8 +29,8 @@ func Unanswered(messages []catalog.Message, prompt string) string {
 	return readable("The user wrote this before. You were cut short then, and may not have seen it.", messages[first:])
 }
 
-// without is the conversation without prompt itself, which may have been given
-// several times before the agent took it: nobody was signed in, perhaps.
+// without returns the conversation without prompt itself. The prompt may have been sent several
+// times before the agent took it, for example when a sign-in was missing.
 func without(messages []catalog.Message, prompt string) []catalog.Message {
 	last := len(messages)
 	for last > 0 && messages[last-1].Role == "user" && messages[last-1].Content == prompt {
@@ -42,8 +39,7 @@ func without(messages []catalog.Message, prompt string) []catalog.Message {
 	return messages[:last]
 }
 
-// readable is messages as a text for an agent, behind what is said of them;
-// empty if there are none.
+// readable returns messages as text for an agent, after an introduction; "" if there are none.
 func readable(introduction string, messages []catalog.Message) string {
 	var parts []string
 	size, left := 0, len(messages)

@@ -17,13 +17,12 @@ import (
 
 const (
 	maxFileKept  = 1 << 20  // longer files count as binary
-	maxFilesKept = 64 << 20 // of all files of a prompt together
-	maxFiles     = 2000     // of a prompt that are followed
+	maxFilesKept = 64 << 20 // total of all files of a prompt
+	maxFiles     = 2000     // tracked files per prompt
 )
 
-// Changes follows the files that a prompt touches: what each was before, and
-// what was last reported of it. Its methods may be called from any goroutine. A nil
-// *Changes follows nothing.
+// Changes tracks the files that a prompt touches: the content before, and the last reported
+// content. Its methods may be called from any goroutine. A nil *Changes tracks nothing.
 type Changes struct {
 	workspace *Workspace
 	report    func(catalog.FileChange)
@@ -40,8 +39,8 @@ type trackedFile struct {
 	before, reported content
 }
 
-// content is what a file holds. A file that is not text, or too long, is
-// known by its print alone.
+// content is the content of a file. Of a file that is binary or too long, it has the size and the
+// modification time only.
 type content struct {
 	exists, binary bool
 	text           string
@@ -55,8 +54,7 @@ func (c content) pointer() *string {
 	return &c.text
 }
 
-// NewChanges begins to follow files, of which each change is given to report,
-// one after the other.
+// NewChanges makes a Changes that passes each change to report, one after the other.
 func NewChanges(w *Workspace, log *slog.Logger, report func(catalog.FileChange)) *Changes {
 	return &Changes{workspace: w, report: report, log: log, began: time.Now(), files: make(map[string]*trackedFile)}
 }
@@ -80,9 +78,8 @@ func (c *Changes) Mention(kind, status string, paths []string, diffs []domain.Di
 	}
 }
 
-// Track remembers what the file holds, unless it is known. If the tool is done
-// already, or was faster than this, what was there before is derived from what
-// it says it did.
+// Track stores the content of a file, unless it is known. If the tool has already changed the
+// file, it derives the earlier content from the tool's diffs.
 func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 	path = c.workspace.Absolute(path)
 	c.mu.Lock()
@@ -96,7 +93,7 @@ func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 		return
 	}
 	before := now
-	for i := len(diffs) - 1; i >= 0; i-- { // the last edit is undone first
+	for i := len(diffs) - 1; i >= 0; i-- { // undo the last edit first
 		before = undo(before, diffs[i], done || modified.After(c.began))
 	}
 	if c.kept += len(before.text); c.kept > maxFilesKept {
@@ -107,14 +104,14 @@ func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 	c.order = append(c.order, path)
 }
 
-// undo is the content before the edit, if after has it. done tells that the
-// edit has surely been made.
+// undo returns the content before the edit, if after contains the edit. done means that the edit
+// was certainly made.
 func undo(after content, d domain.Diff, done bool) content {
 	switch {
 	case after.binary:
 		return after
 	case d.OldText == nil:
-		// Of a new file that is being written there may be the beginning alone.
+		// A new file that is still being written may have the beginning only.
 		if done && after.exists && strings.HasPrefix(d.NewText, after.text) {
 			return content{}
 		}
@@ -127,8 +124,8 @@ func undo(after content, d domain.Diff, done bool) content {
 	return after
 }
 
-// Settle reports which of these files, or of all if none is named, are not
-// what was last reported of them.
+// Settle reports the files whose content differs from the last report. It checks the named files,
+// or all if none is named.
 func (c *Changes) Settle(paths ...string) {
 	if c == nil {
 		return
@@ -157,8 +154,7 @@ func (c *Changes) Settle(paths ...string) {
 	}
 }
 
-// read reads a file inside the workspace; one that does not exist is no
-// error.
+// read reads a file inside the workspace. A missing file is not an error.
 func (c *Changes) read(path string) (content, time.Time, error) {
 	f, info, err := c.workspace.open(path)
 	if os.IsNotExist(err) {

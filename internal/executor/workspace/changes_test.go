@@ -21,7 +21,7 @@ func TestFileChanges(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name          string
-		there         *string // before the tool is heard of
+		there         *string // before the tool call is known
 		status        string
 		diffs         []domain.Diff
 		then          func(path string) error
@@ -62,7 +62,7 @@ func TestFileChanges(t *testing.T) {
 				require.NoError(t, c.then(path))
 			}
 			changes.Settle()
-			changes.Settle() // nothing is told twice
+			changes.Settle() // no change is reported twice
 			if c.none {
 				assert.Empty(t, reported)
 				return

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// A File is what a path of a workspace has, byte for byte.
+// A File is the exact content of a file in a workspace.
 type File struct {
 	Exists bool
 	Text   string
@@ -19,7 +19,7 @@ type File struct {
 	info   fs.FileInfo
 }
 
-// ReadExact reads a file as it is; that there is none is no error.
+// ReadExact reads a file byte for byte. A missing file is not an error.
 func (w *Workspace) ReadExact(path string) (File, error) {
 	f, info, err := w.open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,14 +36,14 @@ func (w *Workspace) ReadExact(path string) (File, error) {
 	return File{true, string(data), info.Mode().Perm(), info}, err
 }
 
-// ErrChanged says that a file is not what it was when it was read.
+// ErrChanged means that a file has changed since it was read.
 var ErrChanged = errors.New("the file has been changed in this moment")
 
-// Replace makes text what a file has in it that was read before, or deletes it where text is
-// nil; readers see the old content or the new one, whole. A file keeps its mode; one that
-// is new gets mode, or what is usual where that is 0. A file that may not be written is
-// not replaced, either. The error is ErrChanged if the file is not what it was any more.
-// With an error nothing has changed.
+// Replace replaces the content of a file that was read before, or deletes the file if text is
+// nil. Readers see the old content or the new one, whole. A file keeps its mode. A new file gets
+// mode, or the default mode if mode is 0. Replace fails for a file without write permission. It
+// returns ErrChanged if the file has changed since was was read. An error means that nothing was
+// changed.
 func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMode) error {
 	root, name, err := w.locate(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMod
 	}
 	_, err = f.WriteString(*text)
 	if err == nil && mode != 0 {
-		err = f.Chmod(mode) // whatever the umask is
+		err = f.Chmod(mode) // regardless of the umask
 	}
 	err = cmp.Or(err, f.Sync())
 	err = cmp.Or(err, f.Close())
@@ -89,10 +89,10 @@ func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMod
 	return err
 }
 
-// writable tells whether a file may be written: to put another into its place takes no
-// leave of its own.
+// writable checks that a file may be written, because replacing a file needs no permission on the
+// file itself.
 func writable(root *os.Root, name string, info fs.FileInfo) error {
-	if info.Mode().Perm()&0o222 == 0 { // whoever may write it nevertheless
+	if info.Mode().Perm()&0o222 == 0 { // also for a user who could write it anyway, such as root
 		return &fs.PathError{Op: "write", Path: name, Err: fs.ErrPermission}
 	}
 	f, err := root.OpenFile(name, os.O_WRONLY, 0)
@@ -102,10 +102,10 @@ func writable(root *os.Root, name string, info fs.FileInfo) error {
 	if err == nil {
 		return f.Close()
 	}
-	return nil // it says so when it is replaced
+	return nil // replacing it reports the error
 }
 
-// unchanged tells whether a file is what was read.
+// unchanged returns an error if a file differs from the one that was read.
 func unchanged(root *os.Root, name string, was File) error {
 	now, err := root.Stat(name)
 	switch {

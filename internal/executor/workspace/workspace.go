@@ -1,5 +1,5 @@
-// Package workspace is the files that an agent may access: its directories, reads and writes that
-// cannot leave them, and the changes of a prompt.
+// Package workspace is the files that an agent may access: its directories, reads and writes
+// confined to them, and the changes of a prompt.
 package workspace
 
 import (
@@ -15,27 +15,26 @@ import (
 	"strings"
 )
 
-// maxTextFile bounds the files that are read or written for an agent.
+// maxTextFile limits the files that are read or written for an agent.
 const maxTextFile = 10 << 20
 
-// A Workspace is the directories inside which files are read and written for
-// an agent: all of them but what the hub keeps there for itself. Its methods
-// may be called from any goroutine, but for Add.
+// A Workspace is the directories in which an agent may read and write files, except for the hub's
+// own directory. Except for Add, its methods may be called from any goroutine.
 type Workspace struct {
 	CWD   string
-	dirs  []string // resolved
+	dirs  []string // with links resolved
 	state string   // the hub's own directory; "" if it has none
 }
 
-// New makes a workspace of two directories. state is the hub's own directory,
-// which is none of it wherever it lies; "" if there is none.
+// New makes a workspace of two directories. It excludes state, the hub's own directory, wherever
+// it is; "" means none.
 func New(root, cwd, state string) *Workspace {
 	w := &Workspace{CWD: cwd, state: state}
 	w.Add(root, cwd)
 	return w
 }
 
-// Add adds directories that exist; they may be relative to the cwd.
+// Add adds existing directories; they may be relative to the cwd.
 func (w *Workspace) Add(dirs ...string) {
 	for _, dir := range dirs {
 		if dir == "" {
@@ -49,7 +48,7 @@ func (w *Workspace) Add(dirs ...string) {
 	}
 }
 
-// Absolute is path, which may be relative to the working directory.
+// Absolute returns path as an absolute path; a relative one starts at the cwd.
 func (w *Workspace) Absolute(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.CWD, path)
@@ -57,9 +56,9 @@ func (w *Workspace) Absolute(path string) string {
 	return filepath.Clean(path)
 }
 
-// locate resolves path, of which the end need not exist, and returns the
-// directory of the workspace that it is in, open, and its name in there. A link
-// that is changed meanwhile cannot lead out: the directory is an os.Root.
+// locate resolves path, whose end need not exist. It returns the workspace directory that
+// contains it, open, and its name in there. A link that changes meanwhile cannot lead out: the
+// directory is an os.Root.
 func (w *Workspace) locate(path string) (*os.Root, string, error) {
 	path = w.Absolute(path)
 	resolved, err := resolve(path)
@@ -83,15 +82,15 @@ func (w *Workspace) locate(path string) (*os.Root, string, error) {
 	return nil, "", fmt.Errorf("%s is %w %s", path, ErrOutside, strings.Join(w.dirs, ", "))
 }
 
-// ErrOutside is part of the error of a path that leads out of a workspace.
+// ErrOutside is part of the error for a path outside of a workspace.
 var ErrOutside = errors.New("outside of")
 
-// ErrState is part of the error of a path that leads to the hub's own files.
+// ErrState is part of the error for a path to the hub's own files.
 var ErrState = errors.New("duet keeps its own state there, which agents neither read nor write")
 
-// isState reports whether a resolved path, of which the end need not exist,
-// is the hub's directory or in it, or another name of a file in there. Names
-// are not compared: file systems differ in which of them are the same.
+// isState reports whether a resolved path, whose end need not exist, is the hub's directory or in
+// it, or a hard link to a file in there. It does not compare names, because file systems differ
+// in which names are equal.
 func (w *Workspace) isState(resolved string) bool {
 	if w.state == "" {
 		return false
@@ -113,8 +112,8 @@ func (w *Workspace) isState(resolved string) bool {
 	}
 }
 
-// isStateFile reports whether a file is one of the hub's, which may have
-// another name outside of its directory.
+// isStateFile reports whether a file is one of the hub's, possibly a hard link outside of its
+// directory.
 func (w *Workspace) isStateFile(info fs.FileInfo) bool {
 	entries, _ := os.ReadDir(w.state)
 	for _, e := range entries {
@@ -125,8 +124,8 @@ func (w *Workspace) isStateFile(info fs.FileInfo) bool {
 	return false
 }
 
-// resolve follows the links of path as far as it exists. A link that leads
-// nowhere is an error: it could lead anywhere.
+// resolve follows the links of path as far as it exists. A dangling link is an error: its target
+// could be anywhere.
 func resolve(path string) (string, error) {
 	rest := ""
 	for dir := path; ; {
@@ -149,7 +148,7 @@ func resolve(path string) (string, error) {
 	}
 }
 
-// Has reports whether there is a file of the workspace at path.
+// Has reports whether the workspace has a file at path.
 func (w *Workspace) Has(path string) bool {
 	root, name, err := w.locate(path)
 	if err != nil {
@@ -167,7 +166,7 @@ func (w *Workspace) open(path string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer root.Close()
-	info, err := root.Stat(name) // before it is opened: opening a pipe waits
+	info, err := root.Stat(name) // before opening: opening a pipe would block
 	if err != nil {
 		return nil, nil, err
 	}
@@ -178,7 +177,7 @@ func (w *Workspace) open(path string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// A link may have been changed meanwhile.
+	// A link may have changed meanwhile.
 	if now, err := f.Stat(); err != nil || w.state != "" && w.isStateFile(now) {
 		f.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, cmp.Or(err, ErrState))
@@ -186,7 +185,7 @@ func (w *Workspace) open(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// ReadText reads a text file, or limit lines of it from line, counted from 1.
+// ReadText reads a text file, or limit lines of it from line on, counted from 1.
 func (w *Workspace) ReadText(path string, line, limit *int) (string, error) {
 	f, info, err := w.open(path)
 	if err != nil {
@@ -203,8 +202,7 @@ func (w *Workspace) ReadText(path string, line, limit *int) (string, error) {
 	return Lines(strings.ToValidUTF8(string(data), "\uFFFD"), line, limit), nil
 }
 
-// Lines are those of a text from a line on, which is counted from 1, and no more than
-// limit; nil means all.
+// Lines returns at most limit lines of a text, starting at line, counted from 1; nil means all.
 func Lines(text string, line, limit *int) string {
 	if line != nil {
 		for n := 1; n < *line && text != ""; n++ {
@@ -226,8 +224,8 @@ func Lines(text string, line, limit *int) string {
 	return text
 }
 
-// WriteText replaces a file, or makes it and its directories. Readers see the
-// old content or the new one, whole.
+// WriteText replaces a file, or creates it with its directories. Readers see the old content or
+// the new one, whole.
 func (w *Workspace) WriteText(path, text string) error {
 	if len(text) > maxTextFile {
 		return fmt.Errorf("%s would have %d bytes, more than the limit of %d", path, len(text), maxTextFile)
@@ -237,7 +235,7 @@ func (w *Workspace) WriteText(path, text string) error {
 		return err
 	}
 	defer root.Close()
-	mode := fs.FileMode(0o666) // as the umask has it
+	mode := fs.FileMode(0o666) // before the umask
 	info, err := root.Stat(name)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
@@ -258,7 +256,7 @@ func (w *Workspace) WriteText(path, text string) error {
 	}
 	_, err = f.WriteString(text)
 	if err == nil && info != nil {
-		err = f.Chmod(mode) // the umask does not apply to a file that was there
+		err = f.Chmod(mode) // an existing file keeps its mode, regardless of the umask
 	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr

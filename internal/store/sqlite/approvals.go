@@ -92,7 +92,7 @@ func (t *Tx) TakeAnswer(id string, run int64) error {
 }
 
 func (t *Tx) InsertApproval(a *domain.Approval) error {
-	a.CallID = a.ToolUseID() // should the transaction be tried again
+	a.CallID = a.ToolUseID() // if the transaction is retried
 	taken, err := first[bool](context.Background(), t.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
 	if err != nil {
 		return err

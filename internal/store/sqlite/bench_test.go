@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// filled returns a store with runs in as many threads, each with a message.
+// filled returns a store with a number of runs, each in its own thread and with a message.
 func filled(t testing.TB, runs int) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "duet.db"), store.Options{})
@@ -51,8 +51,8 @@ func filled(t testing.TB, runs int) *sqlite.Store {
 	return s
 }
 
-func TestSessionsAreTheNewestThatAreAskedFor(t *testing.T) {
-	s := filled(t, 200) // of which 40 have failed and 40 were interrupted; 20 are archived
+func TestSessionsAreTheNewestMatches(t *testing.T) {
+	s := filled(t, 200) // 40 of them failed, 40 were interrupted, 20 are archived
 	yes, no := true, false
 	for _, c := range []struct {
 		name   string
@@ -86,7 +86,7 @@ func TestSessionsAreTheNewestThatAreAskedFor(t *testing.T) {
 	assert.Len(t, list, 200, "without a limit")
 }
 
-func TestASearchRanksUnlessTooMuchIsFound(t *testing.T) {
+func TestSearchRanksUpToALimit(t *testing.T) {
 	s := filled(t, 1001)
 	hits, err := s.Search(t.Context(), "fla", 2, 0) // 1001 items
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestASearchRanksUnlessTooMuchIsFound(t *testing.T) {
 }
 
 // The write-ahead log is copied into the database in the background, and then starts again.
-func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
+func TestWriteAheadLogIsReused(t *testing.T) {
 	s := filled(t, 1)
 	wal := s.Path() + "-wal"
 	write := func() {

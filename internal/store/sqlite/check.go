@@ -38,8 +38,8 @@ func Check(ctx context.Context, path string) error {
 	return nil
 }
 
-// openToRead opens the user's own database at path beside other processes, and changes nothing. It
-// is nil, without an error, if there is none.
+// openToRead opens the user's own database at path, concurrently with other processes, and
+// changes nothing. It returns nil, without an error, if there is none.
 func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err error) {
 	if err := checkHeader(path); err != nil {
 		return nil, 0, err
@@ -96,7 +96,7 @@ func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAcces
 	return list, nil
 }
 
-// checkRows reads the log and all conversations as clients would.
+// checkRows reads the log and all conversations like a client.
 func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 	q := queries{newStatements(db, func(err error) { damage = err }, nil)}
 	defer q.s.close()
@@ -133,17 +133,17 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 	}
 }
 
-// The files of a database, without SQLite: can they be opened, are they still the same, which
-// process has a lock, how much room is left.
+// Files of a database, without SQLite: whether they can be opened, whether they are the same,
+// which process has a lock, and the free space.
 
-// damagedError says why a file is not an intact database.
+// damagedError reports why a file is not an intact database.
 type damagedError struct{ Problem string }
 
 func (e *damagedError) Error() string { return e.Problem }
 
-// fileVersion returns the user_version of the database at path, without changing the file as SQLite
-// would. It is 0 if the file does not exist or nothing was ever committed. A file that is no
-// database, or truncated, is a *damagedError.
+// fileVersion returns the user_version of the database at path. Unlike SQLite it does not change
+// the file. It returns 0 if the file does not exist or nothing was ever committed, and a
+// *damagedError if the file is truncated or not a database.
 // https://sqlite.org/fileformat2.html#user_version_number
 func fileVersion(path string) (int, error) {
 	f, err := os.Open(path)
@@ -197,7 +197,7 @@ func checkSize(f *os.File, head []byte) error {
 // closes the database, and before that at most truncates them.
 var walFiles = []string{"-wal", "-shm"}
 
-// fileIdentity identifies the files of an opened database. It may be used by any goroutine.
+// fileIdentity identifies the files of an opened database. Any goroutine may use it.
 type fileIdentity struct {
 	database file
 	wal      []file
@@ -231,7 +231,7 @@ func lookAt(path string) (file, error) {
 }
 
 // CheckDatabase returns an error if the database was removed or replaced. It is cheap. It returns
-// nil if the system does not say.
+// nil if the system does not report that.
 func (i *fileIdentity) CheckDatabase() error { return i.database.check() }
 
 // CheckLog is CheckDatabase for the write-ahead log and its index.

@@ -13,18 +13,19 @@ const (
 	checkpointPause = 3 * time.Second
 	// pageSize is SQLite's page size, in bytes (https://sqlite.org/pragma.html#pragma_page_size).
 	pageSize = 4096
-	// walMost is the length of the write-ahead log, in pages, from which the writer itself makes a
-	// pass. walAgain is when it retries if readers were in the way.
+	// walMost is the length of the write-ahead log, in pages, from which the writer itself makes
+	// a pass. walAgain is the pause before a retry if readers were active.
 	walMost  = 4 << 10
 	walAgain = 100 * time.Millisecond
 	// restAfter is the pause after which the memory of the work is freed.
 	restAfter = time.Second
 )
 
-// A checkpointer copies commits from SQLite's write-ahead log into the database, beside the writer.
-// SQLite would do it in a commit, which would take ten times as long while every client waits.
-// Only the writer can restart the log, after all of it is in the database and no reader uses it. A
-// writer without a pause has to be asked for that each time the log has grown to walMost (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+// A checkpointer copies commits from SQLite's write-ahead log into the database, concurrently
+// with the writer. SQLite would do it in a commit, which would take ten times as long while every
+// client waits. Only the writer can restart the log, after all of it is in the database and no
+// reader uses it. The checkpointer requests that each time the log has grown to walMost
+// (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
 type checkpointer struct {
 	db     *sql.DB
 	writer *writer
@@ -44,8 +45,8 @@ func (c *checkpointer) loop() {
 	defer c.db.Close()
 	due := c.writer.checkpointDue
 	var pause, rest <-chan time.Time
-	var commits int64  // when rest began
-	var last time.Time // when the log was too long
+	var commits int64  // at the beginning of the pause
+	var last time.Time // the last time the log was too long
 	for {
 		select {
 		case <-due:
@@ -73,8 +74,7 @@ func (c *checkpointer) loop() {
 	}
 }
 
-// bring brings what is due into the database, and returns when to do so again at
-// the earliest.
+// bring copies pending commits into the database, and returns the minimum time to the next call.
 func (c *checkpointer) bring() time.Duration {
 	if c.pass() <= walMost {
 		return checkpointPause
@@ -84,8 +84,8 @@ func (c *checkpointer) bring() time.Duration {
 	return walAgain
 }
 
-// pass copies into the database as much as it can without waiting, and returns the length of the
-// log. The rest is left to a later pass, or to the next opening.
+// pass copies as much as possible into the database without waiting, and returns the length of
+// the log. The rest is left to a later pass, or to the next opening.
 func (c *checkpointer) pass() (frames int) {
 	var busy, done int
 	if err := c.db.QueryRowContext(context.Background(), passive).Scan(&busy, &frames, &done); err != nil {
@@ -96,7 +96,7 @@ func (c *checkpointer) pass() (frames int) {
 
 const (
 	passive = "PRAGMA wal_checkpoint(PASSIVE)"
-	// Readers are waited for, but not so long that anybody notices who writes.
+	// The writer waits for readers, but not noticeably long.
 	restart  = "PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(RESTART); PRAGMA busy_timeout = 5000;"
 	truncate = "PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000;"
 	shrink   = "PRAGMA shrink_memory"

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However much is written without a pause, and read meanwhile, the write-ahead log
-// stays short, and in a silence it is given back.
+// During continuous writes and reads the write-ahead log stays short, and in a pause its space is
+// freed.
 func TestWriteAheadLogStaysShort(t *testing.T) {
 	s := openNew(t)
 	th := storetest.NewThread(t, s, "")

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Once others write and read no more, the write-ahead log is short again, however long it has
-// become. The tag soak tests how long it becomes.
+// After the writes and reads have stopped, the write-ahead log is short again, however long it
+// was. The test with the tag soak checks its length meanwhile.
 func TestWriteAheadLogIsCutShort(t *testing.T) {
 	s := openNew(t)
 	th := storetest.NewThread(t, s, "")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The fields of a struct name their columns in a tag: `db:"name"`, with these options:
+// A column is a field of a struct. The field's tag names it, `db:"name"`, with these options:
 //
 //	key    UPDATE finds the row by it
 //	auto   a key that SQLite chooses: INSERT leaves it out
@@ -28,18 +28,18 @@ type column struct {
 	key, auto, fixed, read bool
 }
 
-// A conversion says how a field is written as a column.
+// A conversion is how a field is written as a column.
 type conversion int
 
 const (
 	asIs conversion = iota // a number, a text, a truth value, bytes, or a pointer to one
 	asTime
-	asRaw  // JSON that stays as it is
+	asRaw  // JSON that stays unchanged
 	asJSON // any other type
 )
 
-// A layout is how a type is kept: its columns in the order of its fields, those that are only
-// read behind the others; none for a type that has no tags.
+// A layout describes the columns of a type, in the order of its fields, with read-only ones last.
+// A type without tags has none.
 type layout struct {
 	columns  []column
 	inserted []column // by INSERT
@@ -51,7 +51,7 @@ type layout struct {
 	names  sync.Map // from a table or its alias to the columns of a SELECT
 }
 
-// layouts has a *layout for each type that was kept, by its reflect.Type.
+// layouts has the *layout of each stored type, by its reflect.Type.
 var layouts sync.Map
 
 func layoutOf(t reflect.Type) *layout {
@@ -134,8 +134,8 @@ func conversionOf(t reflect.Type) conversion {
 	return asIs
 }
 
-// columnNames lists the columns of T for a SELECT, as those of a table or its alias. What is
-// only read has to follow.
+// columnNames lists the columns of T for a SELECT, as columns of a table or its alias. The
+// read-only columns must follow.
 func columnNames[T any](table string) string {
 	l := layoutOf(reflect.TypeFor[T]())
 	if known, ok := l.names.Load(table); ok {
@@ -152,7 +152,7 @@ func columnNames[T any](table string) string {
 	return list
 }
 
-// values returns the arguments of a statement that writes columns of a row, with room for one
+// values returns the arguments of a statement that writes columns of a row, with capacity for one
 // more.
 func values(list []column, row reflect.Value) []any {
 	args := make([]any, len(list), len(list)+2)
@@ -174,8 +174,8 @@ func assignments[T any](row *T) (set string, args []any) {
 	return l.set, values(l.changed, reflect.ValueOf(row).Elem())
 }
 
-// change returns the statement that writes everything of a row that can change, and its
-// arguments. T has a key.
+// change returns the statement that writes the changeable columns of a row, and its arguments. T
+// has a key.
 func change[T any](table string, row *T) (query string, args []any) {
 	l := layoutOf(reflect.TypeFor[T]())
 	set, args := assignments(row)
@@ -210,7 +210,7 @@ func (c column) value(row reflect.Value) any {
 	return f.Interface()
 }
 
-// target returns what a row is scanned into for the column.
+// target returns the destination in a row of the column's scan.
 func (c column) target(row reflect.Value) any {
 	f := c.field(row)
 	switch c.convert {
@@ -224,7 +224,7 @@ func (c column) target(row reflect.Value) any {
 	return f.Addr().Interface()
 }
 
-// targets returns what a row is scanned into: structs that have columns become theirs.
+// targets expands structs with columns to the destinations of their columns.
 func targets(into []any) []any {
 	var list []any
 	for i, one := range into {
@@ -251,7 +251,7 @@ func targets(into []any) []any {
 
 type timeTarget time.Time
 
-// Scan takes a number of nanoseconds.
+// Scan accepts a number of nanoseconds.
 func (t *timeTarget) Scan(from any) error {
 	var n sql.NullInt64
 	if err := n.Scan(from); err != nil {
@@ -263,7 +263,7 @@ func (t *timeTarget) Scan(from any) error {
 
 type rawTarget json.RawMessage
 
-// Scan takes a text.
+// Scan accepts a text.
 func (t *rawTarget) Scan(from any) error {
 	text, err := scanText(from)
 	*t = nil
@@ -273,13 +273,13 @@ func (t *rawTarget) Scan(from any) error {
 	return err
 }
 
-// A jsonTarget keeps a text until its row has been checked.
+// A jsonTarget stores a text until its row has been checked.
 type jsonTarget struct {
 	text string
 	into reflect.Value // a pointer
 }
 
-// Scan takes a text.
+// Scan accepts a text.
 func (t *jsonTarget) Scan(from any) (err error) {
 	t.text, err = scanText(from)
 	return err
@@ -291,7 +291,7 @@ func scanText(from any) (string, error) {
 	return s.String, err
 }
 
-// nano is a time as a column has it: nanoseconds since 1970, 0 for none.
+// nano returns a time in the form of a column: nanoseconds since 1970, 0 for none.
 func nano(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -307,7 +307,7 @@ func fromNano(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// A plainEncoder writes < and > as they are.
+// A plainEncoder does not escape < and >.
 type plainEncoder struct {
 	buffer  bytes.Buffer
 	encoder *json.Encoder
@@ -320,13 +320,13 @@ var plainEncoders = sync.Pool{New: func() any {
 	return e
 }}
 
-// encode returns a value as JSON. Raw JSON in it stays as it is, byte for byte, apart from
-// white space.
+// encode returns a value as JSON. Raw JSON in it stays unchanged, byte for byte, apart from white
+// space.
 func encode(v any) (string, error) {
 	const maxKept = 64 << 10 // bytes of a buffer
 	e := plainEncoders.Get().(*plainEncoder)
 	if err := e.encoder.Encode(v); err != nil {
-		return "", err // the encoder is not used again
+		return "", err // the encoder is not reused
 	}
 	text := string(bytes.TrimSuffix(e.buffer.Bytes(), []byte("\n")))
 	if e.buffer.Cap() <= maxKept {

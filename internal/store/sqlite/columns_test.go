@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// roundTrip inserts a row, and changes it, and reads it back both times. missing are columns of
-// the table that T does not have.
+// roundTrip inserts a row, changes it, and reads it back both times. missing are columns of the
+// table that T does not have.
 func roundTrip[T any](t *testing.T, table string, updates bool, missing ...string) {
 	t.Run(table, func(t *testing.T) {
 		s := openNew(t)
@@ -44,7 +44,7 @@ func roundTrip[T any](t *testing.T, table string, updates bool, missing ...strin
 			}, "SELECT "+columnNames[T](table)+" FROM "+table))
 			return got
 		}
-		if table == "runs" { // they belong to a thread
+		if table == "runs" { // a run needs a thread
 			write(func(tx *Tx) error {
 				th := domain.Thread{UUID: "t"}
 				if err := tx.InsertThread(&th); err != nil {

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// blocker is 0: this system does not say who has a lock.
+// blocker returns 0: this system does not report lock holders.
 func blocker(string) int { return 0 }

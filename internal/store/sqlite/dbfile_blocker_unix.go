@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// blocker is the process that keeps others from writing a database, 0 if that is
-// not known. It must not be called while this process has the database open: with
-// a file all locks on it are closed (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
+// blocker returns the process that holds a write lock on a database, 0 if that is unknown. This
+// process must not have the database open: closing a file releases all of the process's locks on
+// it
+// (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
 func blocker(path string) int {
 	for _, lock := range []struct {
 		file        string

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// freeBytes is -1: it is not known on this system.
+// freeBytes returns -1: the free space is unknown on this system.
 func freeBytes(string) int64 { return -1 }

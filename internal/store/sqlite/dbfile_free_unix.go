@@ -4,8 +4,8 @@ package sqlite
 
 import "golang.org/x/sys/unix"
 
-// freeBytes is how much can still be written to the disk that dir is on, or a
-// negative number if that is not known.
+// freeBytes returns the free space of the disk with dir in bytes, or a negative number if that is
+// unknown.
 func freeBytes(dir string) int64 {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// header begins a file with pages of 4096 bytes, as SQLite would.
+// header returns the beginning of a file with pages of 4096 bytes, like SQLite's.
 func header(pages, version byte) []byte {
 	head := make([]byte, 100)
 	copy(head, "SQLite format 3\x00")
@@ -17,7 +17,7 @@ func header(pages, version byte) []byte {
 	return head
 }
 
-func TestTheVersionOfAFile(t *testing.T) {
+func TestFileVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		content []byte
 		log     string
@@ -55,7 +55,7 @@ func TestTheVersionOfAFile(t *testing.T) {
 	assert.Error(t, err, "a directory")
 }
 
-func TestADatabaseIsKnownAgain(t *testing.T) {
+func TestFileIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	_, err := identifyFile(path)
 	require.ErrorIs(t, err, os.ErrNotExist)

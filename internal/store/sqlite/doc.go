@@ -1,5 +1,5 @@
-// Package sqlite keeps conversations, runs, approvals and the log in an SQLite database. It
-// does not judge changes: which change of a run is allowed is decided in package hub.
+// Package sqlite stores conversations, runs, approvals and the log in an SQLite database. It does
+// not validate changes: package hub decides which change of a run is allowed.
 //
 // A value's columns are named by the tags of its fields in package domain (columns.go).
 // schema.sql is the schema.

@@ -9,9 +9,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An eventRow is an entry of the log as the table has it. type has the kind of its payload,
-// and data the payload as JSON, with the run. A delta has columns of its own instead, key and
-// text; its data, which is rare, is a deltaData.
+// An eventRow is a row of the log. type is the kind of the payload, and data the payload as JSON,
+// with the run. A delta has its own columns instead, key and text; its data, which is rare, is a
+// deltaData.
 type eventRow struct {
 	Seq    int64           `db:"seq"`
 	At     time.Time       `db:"at"`
@@ -23,7 +23,7 @@ type eventRow struct {
 	Data   json.RawMessage `db:"data"`
 }
 
-// eventData is what the column data has of a payload.
+// eventData is the content of the column data.
 type eventData[P domain.Payload] struct {
 	Run     domain.RunRef `json:"run,omitzero"`
 	Payload P             `json:"payload"`
@@ -34,7 +34,7 @@ type deltaData struct {
 	Meta     json.RawMessage `json:"_meta,omitempty"`
 }
 
-// payloads read the data of the kinds that the log keeps, apart from deltas.
+// payloads decode the data of the stored kinds, apart from deltas.
 var payloads = map[domain.EventKind]func([]byte) (domain.RunRef, domain.Payload, error){
 	domain.EventRunState:          payload[domain.RunStateChanged],
 	domain.EventMessage:           payload[domain.MessageAdded],
@@ -71,7 +71,7 @@ func payload[P domain.Payload](data []byte) (domain.RunRef, domain.Payload, erro
 	return d.Run, d.Payload, err
 }
 
-// rowOfEvent fails for payloads that the log does not keep.
+// rowOfEvent fails for payloads that the log does not store.
 func rowOfEvent(e domain.Event) (eventRow, error) {
 	r := eventRow{Seq: e.Seq, At: e.Time, Type: string(e.Payload.Kind()), Thread: e.Thread, Run: e.Run}
 	var data any
@@ -124,10 +124,10 @@ func deref(p *string) string {
 	return *p
 }
 
-// log lists the events that a query chooses. It decodes payloads after all rows have been
-// read: a read that is under way keeps SQLite from beginning its write-ahead log anew
-// (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files). A damaged payload
-// becomes domain.Unreadable.
+// log lists the events of a query. It decodes payloads after all rows have been read, because an
+// open read keeps SQLite from restarting its write-ahead log
+// (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files). A damaged payload becomes
+// domain.Unreadable.
 func (q queries) log(ctx context.Context, which string, args ...any) ([]domain.Event, error) {
 	rows, err := all[eventRow](ctx, q.s, "SELECT "+columnNames[eventRow]("events")+" FROM events"+which, args...)
 	if len(rows) == 0 {
@@ -199,8 +199,8 @@ func (r usageRow) value() domain.Usage {
 	}
 }
 
-// The time of a run does not include waiting for people. Cached tokens are counted beside the
-// others, as agents report them.
+// sums are the columns of a usageRow. The duration of a run excludes waiting for users. Cached tokens are counted separately, as
+// agents report them.
 const sums = `count(*),
 	coalesce(sum(used ->> '$.input'), 0), coalesce(sum(used ->> '$.output'), 0),
 	coalesce(sum(used ->> '$.cache_read'), 0), coalesce(sum(used ->> '$.cache_write'), 0),
@@ -211,7 +211,8 @@ const sums = `count(*),
 const runs = ` FROM (SELECT *, CASE WHEN json_valid(tokens) THEN tokens ELSE '{}' END AS used FROM runs) r JOIN threads t ON t.id = r.thread
 	WHERE r.state NOT IN ('draft', 'discarded')`
 
-// chosen are the runs of a filter, and the arguments of [sums] and of that.
+// chosen returns the FROM clause for the runs of a filter, and the arguments of [sums] and of the
+// clause.
 func chosen(f domain.UsageFilter, now time.Time) (from string, arguments []any) {
 	from, arguments = runs, []any{now.UnixNano(), now.UnixNano()}
 	only := func(condition string, value int64) {

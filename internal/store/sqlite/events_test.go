@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
-func TestARowOfTheLogThatNobodyCanHaveWrittenIsUnreadable(t *testing.T) {
+func TestInvalidLogRowIsUnreadable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, openAt(t, path).Close())
 	db, err := sql.Open("sqlite", path)
@@ -48,7 +48,7 @@ func TestARowOfTheLogThatNobodyCanHaveWrittenIsUnreadable(t *testing.T) {
 	assert.Equal(t, last, noted, "each is noted")
 }
 
-func TestWhatIsNotKeptCannotBeAppended(t *testing.T) {
+func TestUnstoredPayloadsCannotBeAppended(t *testing.T) {
 	s := openNew(t)
 	err := s.Write(ctx, func(tx store.Tx) error {
 		_, err := tx.Append(domain.Event{Payload: domain.Lagged{From: 1, To: 2}})

@@ -50,7 +50,7 @@ func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
 	return t.joinGateLoop(*l)
 }
 
-// joinGateLoop makes the run of a loop one of it.
+// joinGateLoop adds the loop's run to the loop.
 func (t *Tx) joinGateLoop(l domain.GateLoop) error {
 	_, err := t.exec("INSERT INTO gate_runs (run, loop) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET loop = ?2", l.Run, l.ID)
 	return err
@@ -102,7 +102,7 @@ func (q queries) TriggerExecutions(ctx context.Context, trigger string, limit in
 	return all[domain.TriggerExecution](ctx, q.s, "SELECT "+columnNames[domain.TriggerExecution]("e")+" FROM trigger_executions e WHERE ?1 = '' OR name = ?1 ORDER BY id DESC LIMIT ?2", trigger, limit)
 }
 
-// open is the condition of an index; the order of what is in it matters not.
+// open is the condition of a partial index; the order of the values does not matter.
 const open = "status IN ('" + domain.TriggerWaiting + "', '" + domain.TriggerSending + "')"
 
 func (q queries) OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error) {
@@ -131,7 +131,7 @@ func (t *Tx) InsertTriggerExecution(e *domain.TriggerExecution) (err error) {
 }
 
 func (t *Tx) UpdateTriggerExecution(e domain.TriggerExecution) error {
-	query, args := change("trigger_executions", &e) // old ones may be gone
+	query, args := change("trigger_executions", &e) // old rows may have been deleted
 	_, err := t.exec(query, args...)
 	return err
 }

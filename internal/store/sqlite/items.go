@@ -12,14 +12,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// An itemRow is an item as the table has it.
+// An itemRow is a row of an item.
 type itemRow struct {
 	domain.Item
 	Data    json.RawMessage `db:"data"`
 	Indexed int             `db:"indexed,fixed"` // see indexState
 }
 
-// value returns the item, with the data that belongs to its kind.
+// value returns the item, with the data of its kind.
 func (r itemRow) value() domain.Item {
 	i := r.Item
 	if len(r.Data) == 0 || r.Data[0] != '{' || string(r.Data) == damagedJSON {
@@ -42,13 +42,13 @@ func (r itemRow) value() domain.Item {
 	return i
 }
 
-// fromJSON reads JSON that is valid. Members of another type are left out.
+// fromJSON decodes valid JSON. It drops members of another type.
 func fromJSON[T any](data []byte) (v T) {
 	_ = json.Unmarshal(data, &v)
 	return v
 }
 
-// rowOf returns the row of an item that is written now.
+// rowOf returns the row for a new version of an item.
 func (t *Tx) rowOf(i domain.Item) (r itemRow, err error) {
 	r = itemRow{Item: i, Indexed: t.indexState(i)}
 	if i.Data != nil {
@@ -59,7 +59,7 @@ func (t *Tx) rowOf(i domain.Item) (r itemRow, err error) {
 	return r, err
 }
 
-// items lists the items that a query chooses, with what is behind FROM items i.
+// items lists the items of a query; which follows FROM items i.
 func (q queries) items(ctx context.Context, which string, args ...any) ([]domain.Item, error) {
 	rows, err := all[itemRow](ctx, q.s, "SELECT "+columnNames[itemRow]("i")+" FROM items i "+which, args...)
 	items := make([]domain.Item, len(rows))
@@ -69,7 +69,7 @@ func (q queries) items(ctx context.Context, which string, args ...any) ([]domain
 	return items, err
 }
 
-// item is the first of the items that a query chooses, or store.ErrNotFound.
+// item returns the first item of a query, or store.ErrNotFound.
 func (q queries) item(ctx context.Context, which string, args ...any) (domain.Item, error) {
 	items, err := q.items(ctx, which+" LIMIT 1", args...)
 	if err != nil {
@@ -115,8 +115,8 @@ func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
 	return len(some) > 0, err
 }
 
-// A message's item is made with its number, and keeps it: the last has the
-// highest.
+// openDeltas selects the deltas after a run's last message. A message's item is inserted with its
+// number, and keeps it: the last item has the highest number.
 const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
 	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
@@ -145,19 +145,18 @@ func (t *Tx) UpdateItem(i domain.Item) error {
 	return t.changeOne("an item", "UPDATE items SET "+set+", indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?", append(args, row.Indexed, i.ID)...)
 }
 
-// noNotes is the condition that an item is none.
+// noNotes is the condition that an item is not a note.
 const noNotes = " AND i.kind NOT IN ('plan', 'diff', 'approval')"
 
-// ItemsFrom lists items of a run, with notes or without, from the one on in
-// which the event is that has so many before it, until they are limit events, or
-// one more. before is how many events of the first are before that one. It looks
-// at few other items, wherever that is.
+// ItemsFrom lists items of a run, with notes or without, that contain up to limit events from
+// position offset, or one more. before is the number of the first item's events before offset. It
+// scans few other items, whatever the offset.
 func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []domain.Item, before int, err error) {
 	p, err := s.placesOf(ctx, run)
 	if err != nil {
 		return nil, 0, err
 	}
-	var at place // the last that is not behind offset
+	var at place // the last mark at or before offset
 	if n := sort.Search(len(p.marks), func(n int) bool { return p.marks[n].count(notes) > offset }); n > 0 {
 		at = p.marks[n-1]
 	}
@@ -193,13 +192,12 @@ func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, li
 	return items, skip, err
 }
 
-// rankedAtMost is how many items a search ranks. To rank is to look at each of
-// them, and words that are in more of them tell little.
+// rankedAtMost limits the items that a search ranks. Ranking scans each of them, and more
+// frequent words have little significance.
 const rankedAtMost = 1000
 
-// search finds items by words: all of them must be there, the last may be the
-// beginning of one. The best come first, or, where more than rankedAtMost are
-// found, the newest.
+// search finds items that contain all words; the last one may be a prefix. It returns the best
+// first, or the newest if there are more than rankedAtMost.
 func (q queries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	match := matchQuery(words)
 	if match == "" {
@@ -240,9 +238,8 @@ func matchQuery(words string) string {
 	return strings.Join(terms, " ") + "*"
 }
 
-// Search finds items by words: all of them must be there, the last may be the
-// beginning of one. The best come first; where there are very many, the
-// newest, with rank 0.
+// Search finds items that contain all words; the last one may be a prefix. It returns the best
+// first. With very many hits it returns the newest, with rank 0.
 func (s *Store) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	for {
 		waiting, err := s.unindexed(ctx, everything)
@@ -258,25 +255,25 @@ func (s *Store) Search(ctx context.Context, words string, limit, offset int) ([]
 	}
 }
 
-// Values of items.indexed. The index of words is brought up to date beside
-// everything else: an index that grows with each commit makes commits wait
+// Values of items.indexed. The text index is updated outside of the transactions that change
+// items, because updating it in each commit slows commits down
 // (https://sqlite.org/fts5.html#the_automerge_configuration_option).
 const (
-	toIndex = 0 // its words are to be put into the index
-	indexed = 1 // they are there
-	unready = 2 // it still changes
+	toIndex = 0 // not indexed yet
+	indexed = 1 // in the index
+	unready = 2 // still changing
 )
 
 const (
-	// indexAtOnce is how many items are indexed in one go: it takes about a
-	// millisecond. A caller that waits for all gets more in one go.
+	// indexAtOnce is the number of items indexed in one operation, which takes about a
+	// millisecond. For a caller that waits for all items it is indexWaiting.
 	indexAtOnce  = 32
 	indexWaiting = 512
-	// indexAfter is the silence after which the indexer goes to work, and
-	// indexPause is between its goes.
+	// indexAfter is the pause in writing after which the indexer starts, and indexPause the time
+	// between its operations.
 	indexAfter = 300 * time.Millisecond
 	indexPause = 5 * time.Millisecond
-	// indexPatience is for how long it waits for silence.
+	// indexPatience limits its wait for a pause.
 	indexPatience = 10 * time.Second
 )
 
@@ -289,7 +286,7 @@ func (t *Tx) indexState(i domain.Item) int {
 	return toIndex
 }
 
-// dropFromIndex takes an item's old words out of the index if it gets others.
+// dropFromIndex removes an item's old words from the index if they change.
 func (t *Tx) dropFromIndex(i domain.Item) error {
 	const changed = " FROM items WHERE id = ? AND indexed = 1 AND (content IS NOT ? OR title IS NOT ? OR result IS NOT ?)"
 	result, err := t.exec("INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, result"+changed,
@@ -304,8 +301,7 @@ func (t *Tx) dropFromIndex(i domain.Item) error {
 	return err
 }
 
-// indexSome puts some items into the index, those that still change only if
-// all are wanted.
+// indexSome indexes some items. It includes items that still change only if want asks for all.
 func (t *Tx) indexSome(want string) error {
 	most := indexAtOnce
 	if want == everything {
@@ -319,24 +315,24 @@ func (t *Tx) indexSome(want string) error {
 	return err
 }
 
-// What is to be indexed, as the partial index knows it.
+// Conditions of items to index, as in the partial index.
 const (
 	everything = "indexed != 1"
 	readyItems = "indexed != 1 AND indexed = 0"
 )
 
-// unindexed reports whether something is to be indexed.
+// unindexed reports whether any item needs indexing.
 func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
 	some, err := all[int64](ctx, s.s, "SELECT id FROM items WHERE "+want+" LIMIT 1")
 	return len(some) > 0, err
 }
 
-// index puts some items into the index, and waits for it.
+// index indexes some items, and waits for it.
 func (s *Store) index(ctx context.Context, want string) error {
 	return s.await(ctx, &operation{change: func(t store.Tx) error { return t.(*Tx).indexSome(want) }})
 }
 
-// indexLoop keeps the index up to date while nothing else is written.
+// indexLoop keeps the index up to date during pauses in writing.
 func (s *Store) indexLoop() {
 	ctx, cancel := context.WithCancel(background)
 	var watching sync.WaitGroup
@@ -354,7 +350,7 @@ func (s *Store) indexLoop() {
 		s.awaitSilence(ctx)
 		for ctx.Err() == nil {
 			waiting, err := s.unindexed(ctx, readyItems)
-			// What room is left on a full disk is for what matters more.
+			// On a nearly full disk the remaining space is for more important data.
 			if err != nil || !waiting || s.writer.failing.Load() || s.index(ctx, readyItems) != nil {
 				break
 			}
@@ -364,15 +360,15 @@ func (s *Store) indexLoop() {
 }
 
 // indexRest indexes the remaining items before the database is closed, so that a reader without a
-// hub finds all of them in one order. Very many items, or all if the disk is full, are left to that
-// reader.
+// hub finds all of them in one order. It leaves very many items, or all if the disk is full, to
+// that reader.
 func (s *Store) indexRest() {
 	if waiting, err := s.unindexed(background, everything); err == nil && waiting && !s.writer.failing.Load() {
-		_ = s.index(background, everything) // what is not indexed is found all the same
+		_ = s.index(background, everything) // search finds unindexed items, too
 	}
 }
 
-// awaitSilence waits until nothing is written for a while, but not for ever.
+// awaitSilence waits for a pause in writing, for indexPatience at most.
 func (s *Store) awaitSilence(ctx context.Context) {
 	began := time.Now()
 	for before := int64(-1); ctx.Err() == nil && time.Since(began) < indexPatience; {

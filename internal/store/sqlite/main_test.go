@@ -29,7 +29,7 @@ func openAt(t *testing.T, path string, committed ...func([]domain.Event, store.R
 	}
 	s, err := Open(ctx, path, opts)
 	require.NoError(t, err)
-	t.Cleanup(func() { s.Close() }) // a second Close is no harm to a test
+	t.Cleanup(func() { s.Close() }) // a second Close is harmless in a test
 	return s
 }
 
@@ -38,4 +38,4 @@ func openNew(t *testing.T, committed ...func([]domain.Event, store.Reader)) *Sto
 	return openAt(t, filepath.Join(t.TempDir(), "duet.db"), committed...)
 }
 
-// withTimes is a with the times of b, where they are the same moments.
+// withTimes returns a with the times of b that are the same moments.

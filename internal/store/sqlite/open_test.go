@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// database makes a file with a few rows in it and returns its bytes.
+// database makes a file with a few rows and returns its bytes.
 func database(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "duet.db")
@@ -29,7 +29,7 @@ func database(t *testing.T) (path string, content []byte) {
 	return path, content
 }
 
-func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
+func TestFailedOpenChangesNothing(t *testing.T) {
 	_, good := database(t)
 	newer := append([]byte{}, good...)
 	binary.BigEndian.PutUint32(newer[60:], uint32(format+1))
@@ -70,7 +70,7 @@ func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
+func TestOpenEmptyFileAndKnownVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	s := openAt(t, path)
@@ -95,14 +95,14 @@ func userVersion(t *testing.T, path string) (v int) {
 	return v
 }
 
-// A process that is killed leaves a log; the file alone is not all of it.
-func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
+// A killed process leaves a log; the file alone is incomplete.
+func TestDatabaseWithLogIsNotTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
 	for range 50 {
 		storetest.Write(t, s, storetest.AppendEvent("e"))
 	}
-	for _, suffix := range []string{"", "-wal"} { // as a kill would leave them
+	for _, suffix := range []string{"", "-wal"} { // the state after a kill
 		content, err := os.ReadFile(path + suffix)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path+".copy"+suffix, content, 0o600))
@@ -110,7 +110,7 @@ func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
 	storetest.RequireGapless(t, storetest.AllEvents(t, openAt(t, path+".copy")), 50)
 }
 
-func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+func TestOldDatabaseIsRefused(t *testing.T) {
 	path, _ := database(t)
 	execute(t, path, "PRAGMA user_version = 25")
 	content, err := os.ReadFile(path)
@@ -125,7 +125,7 @@ func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	assert.Equal(t, content, now, "byte for byte")
 }
 
-func TestADirectoryThatIsNotThereIsAnOpenError(t *testing.T) {
+func TestMissingDirectoryIsAnOpenError(t *testing.T) {
 	_, err := Open(ctx, filepath.Join(t.TempDir(), "no", "duet.db"), store.Options{})
 	var failed *OpenError
 	require.ErrorAs(t, err, &failed)

@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// What is asked at every change of a run looks at no run that has ended.
-func TestEndedRunsAreNotLookedAt(t *testing.T) {
+// Queries at each change of a run scan no ended runs.
+func TestEndedRunsAreNotScanned(t *testing.T) {
 	s := openNew(t)
 	_, err := s.HasUnfinished(ctx, 1, 2)
 	require.NoError(t, err)
@@ -26,8 +26,8 @@ func TestEndedRunsAreNotLookedAt(t *testing.T) {
 	}
 }
 
-// What failed before a run is not looked at.
-func TestOlderFailuresAreNotLookedAt(t *testing.T) {
+// The query for later failures scans no failures before a run.
+func TestOlderFailuresAreNotScanned(t *testing.T) {
 	s := openNew(t)
 	_, err := s.RunsFailedWith(ctx, domain.CodeStoreFull, 7)
 	require.NoError(t, err)
@@ -38,8 +38,8 @@ func TestOlderFailuresAreNotLookedAt(t *testing.T) {
 	assert.NotContains(t, plan, "TEMP B-TREE", "they come in order")
 }
 
-// What is asked of a thread's questions looks at none that waits elsewhere.
-func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
+// Queries for a thread's open questions scan no questions of other threads.
+func TestQuestionsOfOtherThreadsAreNotScanned(t *testing.T) {
 	s := openNew(t)
 	_, err := s.PendingInThread(ctx, 1)
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
 	}
 }
 
-// planOf is how SQLite answers a query.
+// planOf returns SQLite's plan for a query.
 func planOf(t *testing.T, s *Store, query string) string {
 	t.Helper()
 	var plan []string

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
+func TestTaskNumbersAreNotReused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
 	th := storetest.NewThread(t, s, "")
@@ -41,9 +41,8 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 	assert.Equal(t, "task-12345", domain.TaskName(12345))
 }
 
-// Rows as earlier programs wrote them, who kept what executors and clients sent
-// without reading it.
-func TestValuesThatEarlierProgramsWroteAreRead(t *testing.T) {
+// Rows of earlier programs, which stored data of executors and clients without parsing it.
+func TestValuesOfEarlierProgramsAreRead(t *testing.T) {
 	s := openNew(t)
 	th := storetest.NewThread(t, s, "")
 	r := storetest.AddRun(t, s, th.ID, domain.Running)

@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// sessionColumns returns what all[domain.Session] scans.
+// sessionColumns returns the columns for all[domain.Session].
 func sessionColumns() string {
 	return columnNames[domain.Run]("r") + ", " + columnNames[domain.Thread]("t") +
 		", coalesce(p.session_id, ''), (SELECT substr(o.prompt, 1, 400) FROM runs o WHERE o.thread = r.thread ORDER BY o.place LIMIT 1)"
@@ -39,7 +39,7 @@ func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 	return id, err
 }
 
-// lastRun is the last run of the conversation that was gone on with last, and its thread.
+// lastRun returns the last run of a conversation that was continued with last, and its thread.
 func lastRun(ctx context.Context, s *statements) (run, thread int64, err error) {
 	type ids struct {
 		Run    int64 `db:"id"`
@@ -81,14 +81,14 @@ func (q queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Ses
 	}
 	ids, args := chosenRuns(f)
 	list, err := all[domain.Session](ctx, q.s, "SELECT "+sessionColumns()+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
-	// They come like that, but SQL does not promise it.
+	// The rows come in this order, but SQL does not guarantee it.
 	slices.SortFunc(list, func(a, b domain.Session) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
 	return list, err
 }
 
-// chosenRuns chooses the ids alone, state by state: each of these lists is in order
-// in an index, and SQLite merges them until there are enough. So it looks at
-// no more runs than it must, however many there are.
+// chosenRuns selects the ids alone, state by state: each list is in the order of an index, and
+// SQLite merges them until there are enough. So it scans no more runs than necessary, however
+// many exist.
 func chosenRuns(f domain.RunFilter) (query string, args []any) {
 	states := f.States
 	if len(states) == 0 {
@@ -131,7 +131,7 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 	return strings.Join(parts, " UNION ALL ") + " ORDER BY id DESC LIMIT ?", append(args, f.Limit)
 }
 
-// upToRun chooses runs up to the place of one, or all if that is 0.
+// upToRun selects runs up to the place of one, or all if that is 0.
 const upToRun = "(? = 0 OR r.place <= (SELECT place FROM runs WHERE id = ?))"
 
 func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
@@ -162,8 +162,8 @@ func (q queries) RunsFailedWith(ctx context.Context, code string, first int64) (
 	return all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
 }
 
-// unfinished is the condition of the index runs_unfinished: a query that has it,
-// word for word, looks at no run that has ended, however many a thread has.
+// unfinished is the condition of the partial index runs_unfinished. A query that contains it
+// literally scans no ended runs, however many a thread has.
 // https://sqlite.org/partialindex.html#queries_using_partial_indexes
 const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting')"
 

@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// format is the number of the schema, which SQLite keeps in user_version. Databases of
-// smaller numbers were made before the first release.
+// format is the number of the schema, which SQLite stores in user_version. Databases with smaller
+// numbers are older than the first release.
 const format = 100
 
-// schema.sql makes a new database, and each database is compared with it before it is used.
-// Each object has a heading, "-- TYPE NAME TABLE", and its SQL. SQLite makes those with the
-// word "implicit" itself, together with another object; TestSchema writes the headings.
+// schema is the SQL of a new database. Each database is compared with it before use. Each object
+// has a heading, "-- TYPE NAME TABLE", and its SQL. SQLite itself creates the objects with the
+// word "implicit", together with another object; TestSchema checks the headings.
 //
 //go:embed schema.sql
 var schema string
@@ -26,8 +26,8 @@ const (
 	implicit = "implicit "
 )
 
-// createSchema makes the tables of an empty database, all or none. conn must be the only
-// connection that writes.
+// createSchema makes the tables of an empty database, all or none. conn must be the only writing
+// connection.
 func createSchema(ctx context.Context, conn *sql.Conn) error {
 	var statements strings.Builder
 	for part := range strings.SplitSeq("\n"+schema, "\n"+heading) {
@@ -44,8 +44,8 @@ func createSchema(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// schemaObjects returns the objects of schema.sql, parsed once since an opening asks several
-// times.
+// schemaObjects returns the objects of schema.sql. It parses them once, since an opening needs
+// them several times.
 var schemaObjects = sync.OnceValue(func() []Object { return normal(parseSchema(schema)) })
 
 // parseSchema returns the objects of a text in the form of schema.sql.
@@ -61,8 +61,8 @@ func parseSchema(text string) (list []Object) {
 	return list
 }
 
-// defensive are the settings of every connection: a schema cannot call functions or tables
-// of a program, and no statement writes to SQLite's own tables.
+// defensive are the settings of every connection: a schema cannot call functions or virtual
+// tables of a program, and no statement writes to SQLite's own tables.
 // https://sqlite.org/security.html
 const defensive = "_defensive=1&_pragma=trusted_schema(0)"
 
@@ -74,10 +74,10 @@ type Object struct {
 
 func (o Object) String() string { return fmt.Sprintf("%s %q", o.Type, o.Name) }
 
-// An AlteredError says that the schema of a database is not the one that this program makes.
-// It could run statements that are not ours.
+// An AlteredError reports that the schema of a database differs from this program's. Such a
+// schema could run foreign statements.
 type AlteredError struct {
-	Strange []Object // not ours, or different from ours
+	Strange []Object // foreign, or different from this program's
 	Missing []Object
 }
 
@@ -109,8 +109,8 @@ type querier interface {
 }
 
 // checkSchema compares the schema of a database of a format with schema.sql, object by object,
-// and returns an *AlteredError where they differ. A database of format 0 is empty. It reads
-// nothing but the schema.
+// and returns an *AlteredError if they differ. A database of format 0 is empty. It reads only the
+// schema.
 func checkSchema(ctx context.Context, db querier, version int) error {
 	found, err := objects(ctx, db)
 	if err != nil {
@@ -157,7 +157,7 @@ func objects(ctx context.Context, db querier) ([]Object, error) {
 	return list, rows.Err()
 }
 
-// normal gives the SQL of objects a single space between words.
+// normal reduces white space in the SQL of objects to single spaces.
 func normal(list []Object) []Object {
 	for i := range list {
 		list[i].sql = strings.Join(strings.Fields(list[i].sql), " ")

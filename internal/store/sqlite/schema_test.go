@@ -26,7 +26,7 @@ func execute(t *testing.T, path, statements string) {
 	require.NoError(t, err)
 }
 
-// The headings of schema.sql name every object that SQLite makes of it.
+// The headings of schema.sql name every object that SQLite creates from it.
 func TestSchema(t *testing.T) {
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "duet.db"))
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestSchema(t *testing.T) {
 }
 
 // A foreign or missing schema element is detected before any table is read.
-func TestASchemaThatIsNotOurs(t *testing.T) {
+func TestForeignSchema(t *testing.T) {
 	for name, c := range map[string]struct{ change, says string }{
 		"a trigger":               {"CREATE TRIGGER x AFTER INSERT ON runs BEGIN DELETE FROM threads; END", `trigger "x"`},
 		"a view":                  {"CREATE VIEW x AS SELECT 1", `view "x"`},
@@ -89,7 +89,7 @@ func TestASchemaThatIsNotOurs(t *testing.T) {
 }
 
 // A log beside a database can change its schema, too.
-func TestASchemaInALog(t *testing.T) {
+func TestSchemaInLog(t *testing.T) {
 	path, _ := database(t)
 	db, err := sql.Open("sqlite", "file:"+path)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestASchemaInALog(t *testing.T) {
 	require.NoError(t, err)
 	left := filepath.Join(t.TempDir(), "duet.db")
 	before := make(map[string][]byte)
-	for _, suffix := range []string{"", "-wal"} { // as a kill leaves them
+	for _, suffix := range []string{"", "-wal"} { // the state after a kill
 		before[suffix], err = os.ReadFile(path + suffix)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(left+suffix, before[suffix], 0o600))
@@ -130,7 +130,7 @@ func TestDirectoriesMove(t *testing.T) {
 	}
 }
 
-func TestFilesThatWereChangedMoveWithTheirProject(t *testing.T) {
+func TestChangedFilesMoveWithTheirProject(t *testing.T) {
 	s := openNew(t)
 	const run = 7
 	storetest.Write(t, s, func(tx store.Tx) error {

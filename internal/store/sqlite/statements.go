@@ -24,9 +24,9 @@ type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// statements prepares each statement once, checks what is read (a text is UTF-8, JSON is
-// JSON), and makes SQLite's errors those of package store. Its methods may be called from any
-// goroutine.
+// statements prepares each statement once, checks the values that are read (text is UTF-8, JSON
+// is valid), and converts SQLite's errors to those of package store. Its methods may be called
+// from any goroutine.
 type statements struct {
 	on      preparer
 	damaged func(error)
@@ -36,10 +36,9 @@ type statements struct {
 	ready map[string]*sql.Stmt
 }
 
-// newStatements makes statements for a connection or a pool of them. damaged, which may be
-// nil, is called with the error of each read that failed because of damage, or found a value
-// that cannot have been written. gate, which may be nil, is passed by each read. Close frees
-// the statements.
+// newStatements makes statements for a connection or a pool. damaged, which may be nil, receives
+// the error of each read that failed because of damage, or that found an invalid value. Each read
+// waits for gate, which may be nil. Call close to free the statements.
 func newStatements(on preparer, damaged func(error), g *gate) *statements {
 	if damaged == nil {
 		damaged = func(error) {}
@@ -63,7 +62,7 @@ func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, failed(closed(err))
 }
 
-// closed gives the errors of a closed database their name: database/sql has none for them.
+// closed converts the errors of a closed database, which have no type in database/sql.
 func closed(err error) error {
 	if err != nil && (err.Error() == "sql: database is closed" || err.Error() == "sql: statement is closed") {
 		return store.ErrClosed
@@ -71,15 +70,15 @@ func closed(err error) error {
 	return err
 }
 
-// queryTexts are the texts of the statements that were prepared.
+// queryTexts returns the texts of the prepared statements.
 func (s *statements) queryTexts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.ready))
 }
 
-// close frees the statements. SQLite keeps a connection with statements open when it is
-// closed, and so the write-ahead log beside the database.
+// close frees the statements. With open statements SQLite would keep the connection open, and
+// with it the write-ahead log.
 func (s *statements) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +110,8 @@ func (s *statements) exec(ctx context.Context, query string, args ...any) (sql.R
 	return result, err
 }
 
-// all lists the rows of a query: T is a struct whose fields have tags (see [column]), or the
-// type of the only column. With an error it returns the rows before it.
+// all lists the rows of a query. T is a struct whose fields have tags (see [column]), or the type
+// of the only column. With an error it also returns the rows before it.
 func all[T any](ctx context.Context, s *statements, query string, args ...any) (list []T, err error) {
 	err = s.each(ctx, func(r row) error {
 		var one T
@@ -156,7 +155,7 @@ func (s *statements) scanEach(ctx context.Context, scan func(row) error, query s
 	one := row{rows, s.damaged}
 	for rows.Next() {
 		if err := scan(one); err != nil {
-			if ctx.Err() != nil { // nothing is wrong with the row
+			if ctx.Err() != nil { // the row itself is valid
 				return ctx.Err()
 			}
 			return err
@@ -165,14 +164,14 @@ func (s *statements) scanEach(ctx context.Context, scan func(row) error, query s
 	return failed(closed(rows.Err()))
 }
 
-// A row is checked while it is scanned: SQLite notices damage of its pages, not of their
-// values. Characters that are not UTF-8 become U+FFFD.
+// A row checks its values while they are scanned: SQLite detects damaged pages, not damaged
+// values. Invalid UTF-8 becomes U+FFFD.
 type row struct {
 	rows    *sql.Rows
-	damaged func(error) // is called with each damage
+	damaged func(error) // called for each damaged value
 }
 
-// damagedJSON takes the place of JSON that cannot be read.
+// damagedJSON replaces unreadable JSON.
 const damagedJSON = `{"damaged":true}`
 
 var (
@@ -180,7 +179,8 @@ var (
 	errNoJSON = &damagedValueError{errors.New("a value is not JSON")}
 )
 
-// Scan copies the columns of the row. A struct whose fields have tags takes as many as it has.
+// Scan copies the columns of the row. A struct whose fields have tags takes as many columns as it
+// has.
 func (r row) Scan(into ...any) error {
 	into = targets(into)
 	if err := r.rows.Scan(into...); err != nil {
@@ -200,7 +200,7 @@ func (r row) Scan(into ...any) error {
 			}
 		case *jsonTarget:
 			if text := r.mendJSON(target.text); text != "" && text != damagedJSON {
-				_ = json.Unmarshal([]byte(text), target.into.Interface()) // members of another type are left out
+				_ = json.Unmarshal([]byte(text), target.into.Interface()) // members of another type are dropped
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (r row) mendJSON(text string) string {
 	return text
 }
 
-// A damagedValueError says that a value cannot be one that this program wrote. It is a
+// A damagedValueError reports a value that this program cannot have written. It is a
 // [store.ErrDamaged].
 type damagedValueError struct{ Err error }
 
@@ -232,7 +232,8 @@ func (e *damagedValueError) Error() string { return e.Err.Error() }
 // Unwrap returns store.ErrDamaged and the cause.
 func (e *damagedValueError) Unwrap() []error { return []error{store.ErrDamaged, e.Err} }
 
-// reason sorts an error of SQLite by its remedy: full, corrupt, locked, altered or unreadable.
+// reason classifies an error of SQLite by its remedy: full, corrupt, locked, altered or
+// unreadable.
 func reason(err error) string {
 	var damaged *damagedValueError
 	var altered *AlteredError
@@ -251,7 +252,7 @@ func reason(err error) string {
 		return "corrupt"
 	}
 	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR: // a full disk shows as either
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR: // a full disk causes either
 		return "full"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return "corrupt"
@@ -268,7 +269,7 @@ func (f failure) Error() string { return f.err.Error() }
 
 func (f failure) Unwrap() []error { return []error{f.kind, f.err} }
 
-// failed makes an error of SQLite one that callers can act on.
+// failed converts an error of SQLite to one that callers can check.
 func failed(err error) error {
 	if err == nil {
 		return nil
@@ -288,13 +289,12 @@ func failed(err error) error {
 	return err
 }
 
-// A gate is shut while a commit can be read already but memory has not followed it, and its
-// events were not announced. Readers pass it after they have read, so their next question
-// gets an answer that fits. They wait only while a commit is under way. The zero value is
-// open.
+// A gate is shut between a commit and the announcement of its events, while the state in memory
+// is older than the database. Readers wait for the gate after each read, so that their next call
+// returns a matching state. They wait only while a commit is running. The zero value is open.
 type gate struct{ closed atomic.Pointer[chan struct{}] }
 
-// shut shuts the gate. Only the writer calls it, and open.
+// shut shuts the gate. Only the writer calls shut and open.
 func (g *gate) shut() {
 	opened := make(chan struct{})
 	g.closed.Store(&opened)

@@ -24,7 +24,7 @@ type Store struct {
 	writers *sql.DB
 	writer  *writer
 	places  *places
-	gate    gate // readers pass it
+	gate    gate // readers wait for it
 	ended   sync.WaitGroup
 }
 
@@ -51,7 +51,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	}
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
-	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
+	s.readers.SetConnMaxIdleTime(restAfter) // each connection has a cache
 	s.queries = queries{newStatements(s.readers, opts.Damaged, &s.gate)}
 	if s.writer, err = newWriter(ctx, s.writers, &s.gate, opts); err == nil {
 		s.places = s.writer.tx.places
@@ -71,7 +71,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.ended.Go(s.writer.loop)
 	s.ended.Go(checkpoints.loop)
 	s.ended.Go(s.indexLoop)
-	s.writer.indexDue <- struct{}{} // what was left
+	s.writer.indexDue <- struct{}{} // items that the last process left
 	return s, nil
 }
 
@@ -101,7 +101,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := checkVersion(s.path, version); err != nil {
 		return err
 	}
-	// Before anything else: with what a log adds to the file.
+	// First of all, with the changes that a log makes to the file.
 	if err := checkSchema(ctx, conn, version); err != nil {
 		return fail(err)
 	}
@@ -120,10 +120,10 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Path is where the database is.
+// Path returns the path of the database.
 func (s *Store) Path() string { return s.path }
 
-// Close commits what is queued, and closes the database.
+// Close commits queued changes, and closes the database.
 func (s *Store) Close() error {
 	s.indexRest()
 	s.writer.stop()
@@ -132,11 +132,11 @@ func (s *Store) Close() error {
 	return errors.Join(s.readers.Close(), s.writers.Close())
 }
 
-// FreeBytes is about how much can still be written to the disk the database is on,
-// or a negative number if that is not known.
+// FreeBytes returns the free space of the database's disk in bytes, or a negative number if that
+// is unknown.
 func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }
 
-// An OpenError says why a database cannot be used. The file was not changed.
+// An OpenError reports why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
 	Reason string // corrupt, newer, older, altered (then Err is an *AlteredError), locked, full, or unreadable
@@ -163,7 +163,7 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
 }
 
-// dsn is how the driver opens the database at path, for whatever purpose.
+// dsn returns the driver's name for the database at path, with query parameters.
 func dsn(path, query string) string {
 	if query != "" {
 		query = "&" + query
@@ -171,9 +171,8 @@ func dsn(path, query string) string {
 	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + defensive + query
 }
 
-// checkHeader looks at the file before SQLite does, so that a file that is
-// not ours, or a newer version's, is not touched at all. There being none is no
-// error.
+// checkHeader checks the file before SQLite opens it, so that a foreign file or one of a newer
+// version is not touched at all. A missing file is no error.
 func checkHeader(path string) error {
 	version, err := fileVersion(path)
 	var damaged *damagedError
@@ -196,7 +195,7 @@ func checkVersion(path string, version int) error {
 	return nil
 }
 
-// identify notes which files the database is. A connection has to be open.
+// identify records the identity of the database files. A connection must be open.
 func (w *writer) identify(path string, valid func() error) error {
 	files, err := identifyFile(path)
 	if err != nil {
@@ -239,8 +238,8 @@ func (w *writer) rescue() bool {
 // Valid returns a [*store.LostError] if writes are lost. It is cheap.
 func (s *Store) Valid() error { return s.writer.valid() }
 
-// Locked is err with the process that has the database, where that is why. This
-// process must have closed it.
+// Locked adds the process that has locked the database to err, if err is about a lock. This
+// process must have closed the database.
 func Locked(path string, err error) error {
 	if !store.IsLocked(err) {
 		return err
@@ -255,9 +254,8 @@ func Locked(path string, err error) error {
 	return &OpenError{path, "locked", err}
 }
 
-// inspect looks whether the database at path could be opened, as far as can be seen
-// without reading all of it, and changes nothing. There being none is no error. Its
-// errors are those of [Open].
+// inspect checks whether the database at path can be opened, without reading all of it, and
+// changes nothing. A missing database is no error. Its errors are those of [Open].
 func inspect(ctx context.Context, path string) error {
 	if err := checkHeader(path); err != nil {
 		return err
@@ -265,18 +263,17 @@ func inspect(ctx context.Context, path string) error {
 	return probe(ctx, path)
 }
 
-// probe reads the first rows of every table, so that a database that is
-// damaged there is found before it is opened for writing, and is left as it
-// is. It is quick, however large the database is, and finds no damage that
-// lies deeper: a read that meets that has an error of store.IsDamaged.
+// probe reads the first rows of every table, to find damage before the database is opened for
+// writing. It changes nothing, and is fast for a database of any size. It does not find deeper
+// damage: a later read of damaged data returns an error of store.IsDamaged.
 func probe(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-		return nil // there is none yet
+		return nil // no database yet
 	}
 	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
-		return nil // a killed process left it; the file alone says little
+		return nil // left by a killed process; the file without the log says little
 	}
-	// immutable: nothing is made or locked beside the file.
+	// immutable: SQLite creates and locks no files.
 	db, err := sql.Open("sqlite", dsn(path, "mode=ro&immutable=1"))
 	if err != nil {
 		return &OpenError{path, "unreadable", err}
@@ -285,7 +282,7 @@ func probe(ctx context.Context, path string) error {
 	return look(ctx, db, path)
 }
 
-// look reads the first rows of every table of the database that was at path.
+// look reads the first rows of every table of the database at path.
 func look(ctx context.Context, db *sql.DB, path string) error {
 	fail := func(err error) error { return &OpenError{path, reason(err), err} }
 	var version int

@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
-func TestAStoreOfThisKind(t *testing.T) {
+func TestStore(t *testing.T) {
 	storetest.Run(t, func(ctx context.Context, dir string, opts store.Options) (store.Store, error) {
 		return Opener(filepath.Join(dir, "duet.db"))(ctx, opts)
 	})

@@ -34,12 +34,12 @@ func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
 func (t *Tx) MoveDirectories(from, to string) error {
 	sep := string(filepath.Separator)
 	from, to = strings.TrimSuffix(from, sep), strings.TrimSuffix(to, sep)
-	// Not LIKE: a path may have what is special there.
+	// Not LIKE: a path may contain its special characters.
 	_, err := t.exec("UPDATE threads SET cwd = ?1 || substr(cwd, length(?2) + 1) WHERE cwd = ?2 OR substr(cwd, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
 	if err != nil {
 		return err
 	}
-	// A run that goes on after a move may have changed a file in both places.
+	// A run that goes on after a move may have changed a file under both paths.
 	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
 	return err
 }
@@ -56,7 +56,7 @@ func (q queries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionS
 	return all[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+` FROM agent_sessions s WHERE session LIKE '%"background":[{%' ORDER BY thread`)
 }
 
-// orZero is the zero value for what is not there.
+// orZero returns the zero value instead of an error for a missing session.
 func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.AgentSessionSeen{}, nil
@@ -68,11 +68,10 @@ func (q queries) ForkedUpTo(ctx context.Context, thread int64) (int64, error) {
 	return first[int64](ctx, q.s, "SELECT coalesce((SELECT t.fork_run FROM threads t JOIN runs r ON r.id = t.fork_run WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", thread)
 }
 
-// goneRuns are the runs that are to be deleted: ?1 is their thread, ?2 the run that they
-// come after.
+// goneRuns selects the runs to delete: ?1 is their thread, ?2 the run before them.
 const goneRuns = "(SELECT id FROM runs WHERE thread = ?1 AND place > coalesce((SELECT place FROM runs WHERE id = ?2), 0))"
 
-// eraseEvents leaves of events no more than their numbers and their time.
+// eraseEvents reduces events to their numbers and times.
 const eraseEvents = "UPDATE events SET type = '" + string(domain.EventErased) + "', thread = 0, run = 0, key = NULL, text = NULL, data = '{}' WHERE "
 
 func (t *Tx) DeleteRuns(thread, after int64) error {
@@ -116,11 +115,10 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 	return nil
 }
 
-// attachmentRef is how rows name an attachment; see domain.Block.
+// attachmentRef matches an attachment's id in a row; see domain.Block.
 var attachmentRef = lazyregexp.New(`"attachment_id":"([^"]+)"`)
 
-// attachedOnlyTo are the ids of the attachments that no other runs have than those that
-// are to be deleted.
+// attachedOnlyTo returns the ids of the attachments that only the runs to delete use.
 func (t *Tx) attachedOnlyTo(thread, after int64) (map[string]bool, error) {
 	ids := make(map[string]bool)
 	for _, of := range []struct {

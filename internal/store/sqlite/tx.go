@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A Tx is a transaction under way. It belongs to the change that it was given
-// to, and sees what that changed.
+// A Tx is a running transaction. It is valid during the call of its change function, and sees
+// that function's changes.
 type Tx struct {
 	queries
 	now      time.Time // of this change
@@ -22,21 +22,21 @@ type Tx struct {
 	seq      int64
 	events   []domain.Event
 	after    []func()
-	indexDue bool // items were written whose words are to be indexed
-	changed  int  // statements since the checkpointer was woken
+	indexDue bool // new items wait for the text index
+	changed  int  // changed statements since the checkpointer was woken
 }
 
 func (t *Tx) Now() time.Time { return t.now }
 
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
-// queries answer what a store can be asked, over the readers' connections or inside of a
+// queries are the read methods of a store, over the readers' connections or inside of a
 // transaction.
 type queries struct{ s *statements }
 
 var background = context.Background()
 
-// exec runs a statement that changes something.
+// exec runs a statement that changes data.
 func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
 	t.changed++
 	return t.s.exec(background, query, args...)
@@ -54,7 +54,7 @@ func (t *Tx) changeOne(what, query string, args ...any) error {
 	return nil
 }
 
-// update writes everything of a row that can change.
+// update writes the changeable columns of a row.
 func update[T any](t *Tx, what, table string, row *T) error {
 	query, args := change(table, row)
 	return t.changeOne(what, query, args...)
@@ -87,35 +87,35 @@ func (t *Tx) SetMeta(key, value string) error {
 const itemEvents = "CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END"
 
 const (
-	// markEvery is how many items are between two marks.
+	// markEvery is the number of items between two marks.
 	markEvery = 64
-	// runsPlaced is of how many runs places are kept at most: of each about
-	// 100 bytes, and 32 for each markEvery items.
+	// runsPlaced limits the runs with cached places: about 100 bytes each, and 32 for each
+	// markEvery items.
 	runsPlaced = 8192
 )
 
-// places is an index of a conversation's items, for entry at any position. It is built once per run
-// from an index, and kept in memory until the run changes. Any goroutine may use it.
+// places is an index of a conversation's items, for entry at any position. It is built once per
+// run from an SQL index, and kept in memory until the run changes. Any goroutine may use it.
 type places struct {
 	mu   sync.Mutex // guards all of runs
 	runs map[int64]*runPlaces
 }
 
 type runPlaces struct {
-	marks   []place // behind each markEvery items
-	end     place   // behind all
-	whole   bool    // marks and end are true
-	changes int     // counts what has changed
+	marks   []place // after each markEvery items
+	end     place   // after all items
+	whole   bool    // marks and end are valid
+	changes int     // number of changes
 }
 
-// A place is behind an item: how many events are before it.
+// A place is the position after an item: the number of events before it.
 type place struct {
 	item   int64
 	events int
 	notes  int // of events
 }
 
-// count is how many events are before a place, with notes or without.
+// count returns the number of events before a place, with notes or without.
 func (p place) count(notes bool) int {
 	if notes {
 		return p.events
@@ -133,8 +133,8 @@ func (p *place) add(item int64, kind string, events int) {
 
 func newPlaces() *places { return &places{runs: make(map[int64]*runPlaces)} }
 
-// of is a copy of what is known of a run, and how often it has changed. From now
-// on changes are counted.
+// of returns a copy of a run's known places. From now on, changes of the run are counted in
+// entry.
 func (p *places) of(run int64) (known runPlaces, entry *runPlaces) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,7 @@ func (p *places) of(run int64) (known runPlaces, entry *runPlaces) {
 	return *entry, entry
 }
 
-// put keeps what was counted, unless the run has changed since.
+// put stores counted places, unless the run has changed since.
 func (p *places) put(entry *runPlaces, counted runPlaces) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *places) put(entry *runPlaces, counted runPlaces) {
 }
 
 // willChange records a transaction's changes: a new item follows all others, and an old one may
-// have another number of events.
+// get another number of events.
 func (p *places) willChange(t *Tx, i domain.Item, old bool) {
 	if old && i.Kind != "tool_call" {
 		return
@@ -180,7 +180,7 @@ func (p *places) willChange(t *Tx, i domain.Item, old bool) {
 	})
 }
 
-// placesOf are the places of a run.
+// placesOf returns the places of a run.
 func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 	all := s.places
 	known, entry := all.of(run)
@@ -191,7 +191,7 @@ func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 	if n := len(known.marks); n > 0 {
 		at = known.marks[n-1]
 	}
-	known.marks = slices.Clip(known.marks) // others read them
+	known.marks = slices.Clip(known.marks) // other goroutines read them
 	count := 0
 	err := s.s.each(ctx, func(r row) error {
 		var item int64
@@ -212,7 +212,7 @@ func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 	return known, nil
 }
 
-// Length is how many events the items of a run are, with notes or without.
+// Length returns the number of events in the items of a run, with notes or without.
 func (s *Store) Length(ctx context.Context, run int64, notes bool) (int, error) {
 	p, err := s.placesOf(ctx, run)
 	return p.end.count(notes), err

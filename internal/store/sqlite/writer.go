@@ -14,14 +14,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// maxBatch is how many operations share a transaction at most, so that one
-// that waits for its commit does not wait for too many others.
+// maxBatch limits the operations in a transaction, which limits the time to their commit.
 const maxBatch = 512
 
 // An operation is a part of a transaction.
 type operation struct {
 	change  func(store.Tx) error
-	durable bool        // its commit survives a power cut
+	durable bool        // the commit survives a power cut
 	done    func(error) // after the commit, or instead of it
 
 	events []domain.Event
@@ -34,28 +33,28 @@ type writer struct {
 	conn       *sql.Conn
 	tx         *Tx
 	announce   func([]domain.Event, store.Reader)
-	gate       *gate // shut while a commit is not announced yet
+	gate       *gate // shut between a commit and its announcement
 	rolledBack func()
-	log        string // where SQLite's write-ahead log is
+	log        string // path of SQLite's write-ahead log
 
 	valid         func() error // returns an error if writes are lost
 	databaseValid func() error // the same of the database alone, without its log
 
-	last      time.Time // when a commit ended
-	full      bool      // synchronous is FULL just now
+	last      time.Time // end of the last commit
+	full      bool      // synchronous is currently FULL
 	committed int64     // the last seq in the log
 
 	mu      sync.Mutex // guards the fields below
 	wake    sync.Cond
 	queue   []*operation
 	stopped bool
-	pragma  string // what the checkpointer wants to be run outside of a transaction
+	pragma  string // statements of the checkpointer to run outside of a transaction
 
 	commits atomic.Int64
-	failing atomic.Bool // the last transaction was rolled back: the disk is full, mostly
+	failing atomic.Bool // the last transaction was rolled back, usually because the disk is full
 
 	checkpointDue chan struct{} // wakes the checkpointer: there is work
-	logTooLong    chan struct{} // wakes it: the log has become too long
+	logTooLong    chan struct{} // wakes the checkpointer: the log is too long
 	indexDue      chan struct{} // wakes the indexer: there is work
 	ended         chan struct{} // closed at the end
 }
@@ -97,7 +96,7 @@ func (s *Store) Write(ctx context.Context, change func(store.Tx) error) error {
 	return s.await(ctx, &operation{change: change, durable: true})
 }
 
-// await has the writer do something, and waits for that as long as ctx lasts.
+// await passes an operation to the writer, and waits for its end or that of ctx.
 func (s *Store) await(ctx context.Context, op *operation) error {
 	done := make(chan error, 1)
 	op.done = func(err error) { done <- err }
@@ -161,8 +160,8 @@ func (w *writer) next() []*operation {
 // whatever its size, so changes share one. The first commit after a pause is immediate.
 const gatherFor = 1500 * time.Microsecond
 
-// gather waits for more changes after a recent commit, unless a caller waits for the next one. mu is
-// held, and released meanwhile.
+// gather waits for more changes after a recent commit, unless a caller waits for the next one.
+// The caller holds mu, which gather releases meanwhile.
 func (w *writer) gather() {
 	left := gatherFor - time.Since(w.last)
 	if left <= 0 || w.stopped || len(w.queue) >= maxBatch {
@@ -196,15 +195,15 @@ func (w *writer) loop() {
 		w.maintain()
 	}
 	if w.valid() != nil {
-		w.rescue() // else it would go with the log that this process alone still has
+		w.rescue() // else the data would be lost with the log, which only this process still has open
 	}
 	close(w.ended)
 	w.tx.s.close()
 	w.conn.Close()
 }
 
-// follow updates the state in memory after a commit, and announces it. err is the commit's, and so
-// that of each operation.
+// follow updates the state in memory after a commit, and announces its events. err is the error
+// of the commit, and thereby of each operation.
 func (w *writer) follow(batch []*operation, err error) {
 	var events []domain.Event
 	for _, op := range batch {
@@ -224,8 +223,8 @@ func (w *writer) follow(batch []*operation, err error) {
 	}
 }
 
-// requestPragma has the writer run statements outside of a transaction, before its
-// next one. Of several requests that wait the last counts.
+// requestPragma makes the writer run statements outside of a transaction, before its next one. A
+// later request replaces a waiting one.
 func (w *writer) requestPragma(pragma string) {
 	w.mu.Lock()
 	w.pragma = pragma
@@ -241,7 +240,7 @@ func (w *writer) maintain() {
 	w.pragma = ""
 	w.mu.Unlock()
 	if pragma != "" {
-		_, _ = w.conn.ExecContext(background, pragma) // what fails is done later
+		_, _ = w.conn.ExecContext(background, pragma) // after a failure it is done later
 	}
 	if w.tx.indexDue {
 		select {
@@ -266,9 +265,9 @@ func (w *writer) maintain() {
 	}
 }
 
-// commit runs the operations in one transaction. An operation that fails is
-// undone alone. An error of commit means that nothing was changed, or, a *store.LostError, that the
-// changes are in removed files. The gate may be shut afterwards.
+// commit runs the operations in one transaction. A failing operation is undone alone. An error of
+// commit means that nothing was changed, or, a *store.LostError, that the changes are in removed
+// files. The gate may be shut afterwards.
 func (w *writer) commit(batch []*operation) (err error) {
 	ctx := context.Background()
 	if err := w.valid(); err != nil {
@@ -315,8 +314,8 @@ func (w *writer) commit(batch []*operation) (err error) {
 	return nil
 }
 
-// apply runs one operation inside a savepoint. It stores the operation's own error in op; an error
-// that it returns ends the transaction.
+// apply runs one operation inside a savepoint. It stores the operation's own error in op; an
+// error that it returns ends the transaction.
 func (w *writer) apply(ctx context.Context, op *operation) error {
 	t := w.tx
 	t.now = time.Now()
@@ -330,7 +329,7 @@ func (w *writer) apply(ctx context.Context, op *operation) error {
 	t.events, t.after = nil, nil
 	if op.err != nil {
 		t.seq = seq
-		if store.IsFull(op.err) { // SQLite may have rolled everything back already
+		if store.IsFull(op.err) { // SQLite may already have rolled everything back
 			return op.err
 		}
 		if _, err := t.s.exec(ctx, "ROLLBACK TO operation"); err != nil {
@@ -342,7 +341,7 @@ func (w *writer) apply(ctx context.Context, op *operation) error {
 	return err
 }
 
-// run calls change and turns a panic into an error, so that the writer lives.
+// run calls change and converts a panic to an error, so that the writer lives.
 func run(t *Tx, change func(store.Tx) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

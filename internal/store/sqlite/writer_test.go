@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFullDiskChangesNothing(t *testing.T) {
+func TestFullDiskChangesNothing(t *testing.T) {
 	s := openNew(t)
 	storetest.Write(t, s, storetest.AppendEvent("before"))
 	storetest.Write(t, s, func(store.Tx) error { // on the writer's own connection
-		_, err := s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1") // what there is stays the least
+		_, err := s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1") // no more pages than now
 		return err
 	})
 	big := make([]byte, 1<<20)

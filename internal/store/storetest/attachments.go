@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testAttachmentsAreKeptOnce(t *testing.T, k kind) {
+func testAttachmentsAreStoredOnce(t *testing.T, k kind) {
 	s := k.openNew(t)
 	data := []byte("\x89PNG\x00\xff 123")
 	kept := domain.Attachment{ID: domain.AttachmentID(data), MIMEType: "image/png", Data: data}

@@ -10,9 +10,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Two conversations have the same picture; the first has one of its own, too, and a
-// fork that begins with its first run.
-func testWhatIsDeletedLeavesWhatOthersShare(t *testing.T, k kind) {
+// Two conversations share a picture. The first also has one of its own, and a fork that begins
+// with its first run.
+func testDeletionKeepsSharedData(t *testing.T, k kind) {
 	s := k.openNew(t)
 	picture := func(text string) domain.Attachment {
 		return domain.Attachment{ID: domain.AttachmentID([]byte(text)), MIMEType: "image/png", Data: []byte(text)}
@@ -103,7 +103,7 @@ func testWhatIsDeletedLeavesWhatOthersShare(t *testing.T, k kind) {
 		assert.Len(t, changes, want)
 	}
 
-	// The log has its numbers still, and nothing else of what is gone.
+	// The log keeps the numbers of deleted events, and nothing else.
 	events := AllEvents(t, s)
 	require.Len(t, events, 6)
 	for i, e := range events {

@@ -12,8 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// payloads have one of each kind that is kept, with every field set, and some
-// with none.
+// payloads returns one of each stored kind with every field set, and some with none.
 func payloads() []domain.Payload {
 	text, yes := "a <b> & \u2028", true
 	raw := json.RawMessage(`{"a":1.50,"a":"<b>","c":"\ud800"}`)
@@ -71,7 +70,7 @@ func payloads() []domain.Payload {
 	}
 }
 
-// agentSession is what an agent can tell of its session, with every field set.
+// agentSession returns everything that an agent can report of its session, with every field set.
 func agentSession() domain.AgentSession {
 	raw := json.RawMessage(`{"_meta":{"a":1.50}}`)
 	choices := []domain.Choice{{ID: "a", Name: "A <b>", Description: "d", Group: "g", Extra: raw}, {ID: "b"}}
@@ -83,7 +82,7 @@ func agentSession() domain.AgentSession {
 	}
 }
 
-func testAnEventIsReadAsItWasAppended(t *testing.T, k kind) {
+func testEventRoundTrip(t *testing.T, k kind) {
 	s := k.openNew(t)
 	var appended []domain.Event
 	for _, p := range payloads() {
@@ -107,7 +106,7 @@ func testAnEventIsReadAsItWasAppended(t *testing.T, k kind) {
 	}
 }
 
-// blocks are content of two kinds, one with every field set.
+// blocks returns content of two kinds, one with every field set.
 func blocks() []domain.Block {
 	raw := json.RawMessage(`{"a":1.50}`)
 	return []domain.Block{{

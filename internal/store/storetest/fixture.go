@@ -12,13 +12,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Write makes a change, which has to succeed.
+// Write makes a change that must succeed.
 func Write(t *testing.T, s store.Store, change func(store.Tx) error) {
 	t.Helper()
 	require.NoError(t, s.Write(ctx, change))
 }
 
-// NewThread adds a thread, found by alias too unless that is "".
+// NewThread adds a thread, with an alias unless that is "".
 func NewThread(t *testing.T, s store.Store, alias string) domain.Thread {
 	t.Helper()
 	th := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
@@ -36,7 +36,7 @@ func NewThread(t *testing.T, s store.Store, alias string) domain.Thread {
 	return th
 }
 
-// NewRun is a run of a thread, as change makes it. It is in no store yet.
+// NewRun returns a run of a thread, modified by change. It is not stored yet.
 func NewRun(thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
 	r := domain.Run{
 		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, Prompt: "p", Agent: "a",
@@ -56,7 +56,7 @@ func AddRun(t *testing.T, s store.Store, thread int64, state domain.State, chang
 	return r
 }
 
-// AllEvents is the whole log.
+// AllEvents returns the whole log.
 func AllEvents(t *testing.T, s store.Store) []domain.Event {
 	t.Helper()
 	list, err := s.Events(ctx, 0, 1_000_000)
@@ -64,8 +64,8 @@ func AllEvents(t *testing.T, s store.Store) []domain.Event {
 	return list
 }
 
-// Held is a change that keeps the writer busy until it is let go: begun is closed
-// when it has begun.
+// Held queues a change that blocks the writer until release is called. begun is closed when the
+// change has started.
 func Held(s store.Store) (begun <-chan struct{}, release func()) {
 	in, out := make(chan struct{}), make(chan struct{})
 	s.Enqueue(func(store.Tx) error {

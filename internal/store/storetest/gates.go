@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testALoopIsFoundByEachOfItsRuns(t *testing.T, k kind) {
+func testGateLoopOfEachRun(t *testing.T, k kind) {
 	s := k.openNew(t)
 	thread := NewThread(t, s, "")
 	first, second, other := AddRun(t, s, thread.ID, domain.Completed), AddRun(t, s, thread.ID, domain.Running), AddRun(t, s, thread.ID, domain.Queued)
@@ -39,7 +39,7 @@ func testALoopIsFoundByEachOfItsRuns(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Equal(t, []domain.GateLoop{l}, checked)
 
-	// With their conversation they are gone.
+	// Deleting the conversation deletes its loops.
 	Write(t, s, func(tx store.Tx) error { return tx.DeleteRuns(thread.ID, 0) })
 	_, err = s.GateLoop(ctx, first.ID)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -49,7 +49,7 @@ func testALoopIsFoundByEachOfItsRuns(t *testing.T, k kind) {
 }
 
 // No run begins in a conversation while its gates are checked.
-func testNothingStartsWhileGatesAreChecked(t *testing.T, k kind) {
+func testNoRunStartsDuringGates(t *testing.T, k kind) {
 	s := k.openNew(t)
 	thread, elsewhere := NewThread(t, s, ""), NewThread(t, s, "")
 	done := AddRun(t, s, thread.ID, domain.Completed)
@@ -70,7 +70,7 @@ func testNothingStartsWhileGatesAreChecked(t *testing.T, k kind) {
 	assert.Equal(t, []int64{waits.ID, free.ID}, startable())
 }
 
-func testADenialByAPersonIsFound(t *testing.T, k kind) {
+func testHasDenied(t *testing.T, k kind) {
 	s := k.openNew(t)
 	run := AddRun(t, s, NewThread(t, s, "").ID, domain.Running)
 	for i, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A kind is what the stores under test are.
+// A kind is the kind of the stores under test.
 type kind struct{ open Opener }
 
 var ctx = context.Background()
@@ -24,7 +24,7 @@ func (k kind) openAt(t *testing.T, dir string, committed ...func([]domain.Event,
 	}
 	s, err := k.open(ctx, dir, opts)
 	require.NoError(t, err)
-	t.Cleanup(func() { s.Close() }) // a second Close is no harm to a test
+	t.Cleanup(func() { s.Close() }) // a second Close is harmless in a test
 	return s
 }
 

@@ -26,7 +26,7 @@ func toolDetails() domain.ToolDetails {
 	return domain.ToolDetails{Paths: []string{"/p"}, Diffs: []domain.Diff{{Path: "/p", OldText: &text, NewText: text}, {Path: "/new"}}, Terminal: "t", RefusedBy: "mode=plan", Refusal: "r <b>"}
 }
 
-func testAnApprovalIsReadAsItWasAsked(t *testing.T, k kind) {
+func testApprovalRoundTrip(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for _, a := range []domain.Approval{
 		{ID: "none"},
@@ -45,7 +45,7 @@ func testAnApprovalIsReadAsItWasAsked(t *testing.T, k kind) {
 	}
 }
 
-func testAnItemIsReadAsItWasWritten(t *testing.T, k kind) {
+func testItemRoundTrip(t *testing.T, k kind) {
 	s := k.openNew(t)
 	r := AddRun(t, s, NewThread(t, s, "").ID, domain.Running)
 	kinds := map[string][]domain.ItemData{

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testWhatPagesSayIsKeptForAWhile(t *testing.T, k kind) {
+func testPageMessagesAreLimited(t *testing.T, k kind) {
 	s := k.openNew(t)
 	thread := NewThread(t, s, "")
 	run := AddRun(t, s, thread.ID, domain.Completed)

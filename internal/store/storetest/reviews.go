@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testWhatWasDecidedAboutChangesIsKept(t *testing.T, k kind) {
+func testChangeDecisions(t *testing.T, k kind) {
 	s := k.openNew(t)
 	thread := NewThread(t, s, "")
 	run, other := AddRun(t, s, thread.ID, domain.Completed), AddRun(t, s, thread.ID, domain.Completed)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testEveryAliasFindsItsRun(t *testing.T, k kind) {
+func testAliasesFindRuns(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "conversation")
 	first := AddRun(t, s, th.ID, domain.Completed, func(r *domain.Run) { r.CallerID = "mine" })
@@ -35,14 +35,14 @@ func testEveryAliasFindsItsRun(t *testing.T, k kind) {
 	}
 }
 
-func testAThreadWithoutRunsNamesNone(t *testing.T, k kind) {
+func testThreadWithoutRuns(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "")
 	_, err := s.Find(ctx, th.UUID)
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func testStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T, k kind) {
+func testStartableOrder(t *testing.T, k kind) {
 	s := k.openNew(t)
 	priority := func(n int) func(*domain.Run) { return func(r *domain.Run) { r.Priority = n } }
 	threads := make([]domain.Thread, 6)
@@ -50,10 +50,10 @@ func testStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T, k kind) {
 		threads[i] = NewThread(t, s, "")
 	}
 	old := AddRun(t, s, threads[0].ID, domain.Queued)
-	AddRun(t, s, threads[0].ID, domain.Queued) // behind old
+	AddRun(t, s, threads[0].ID, domain.Queued) // after the old one
 	high := AddRun(t, s, threads[1].ID, domain.Queued, priority(5))
 	AddRun(t, s, threads[2].ID, domain.Queued)
-	urgent := AddRun(t, s, threads[2].ID, domain.Queued, priority(1)) // overtakes in its own thread too
+	urgent := AddRun(t, s, threads[2].ID, domain.Queued, priority(1)) // goes first in its own thread, too
 	low := AddRun(t, s, threads[3].ID, domain.Queued, priority(-1))
 	for i, busy := range []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting} {
 		th := NewThread(t, s, fmt.Sprint("busy", i))
@@ -170,7 +170,7 @@ func testRunsOfAThread(t *testing.T, k kind) {
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
+func testSearchAcceptsAnyText(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "")
 	r := AddRun(t, s, th.ID, domain.Running)
@@ -188,7 +188,7 @@ func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
 		"Grüße": 1, "grusse": 0, "gruße": 1, "KOLN": 1, "köl": 1, "ln": 0, "author köln": 1, "köln nothing": 0,
 		`"quoted phrase"`: 1, `"quoted`: 1, `quoted"`: 1, `"`: 0, `""`: 0, "file_name": 1, "go:12": 1,
 		"list": 1, "alpha": 1, "alpha.txt": 1, "C++": 1, "compiler's": 1,
-		// FTS5 syntax that is only text here.
+		// FTS5 syntax has no meaning here.
 		"quoted AND": 1, "NOT": 0, "quoted OR nothing": 0, "content:quoted": 0, "quo*": 1, "(quoted": 1, "NEAR(quoted phrase)": 0, "^quoted": 1, "-quoted": 1, "{title}: list": 0,
 		"": 0, "   \t\n": 0, "*": 0, "'; DROP TABLE items; --": 0, "\x00": 0,
 	} {
@@ -223,7 +223,7 @@ func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
 	assert.Len(t, seen, 5)
 }
 
-func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
+func testApprovalByCallID(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for i, status := range []string{domain.ApprovalPending, domain.ApprovalDenied} {
 		Write(t, s, func(tx store.Tx) error {
@@ -244,7 +244,7 @@ func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
 	other, err = s.Approval(ctx, "call.a1")
 	require.NoError(t, err)
 	assert.Equal(t, "a1", other.ID)
-	for i, taken := range []string{"a0", "call.a1"} { // an id of another one, of either kind
+	for i, taken := range []string{"a0", "call.a1"} { // an id of another approval, of either kind
 		id := fmt.Sprint("b", i)
 		Write(t, s, func(tx store.Tx) error {
 			return tx.InsertApproval(&domain.Approval{ID: id, CallID: taken, Status: domain.ApprovalDenied})
@@ -267,7 +267,7 @@ func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
 	assert.ErrorIs(t, s.Write(ctx, func(tx store.Tx) error { return tx.UpdateApproval(domain.Approval{ID: "none"}) }), store.ErrNotFound)
 }
 
-func testAChangeKeepsWhatTheFileWasAtFirst(t *testing.T, k kind) {
+func testChangeKeepsFirstContent(t *testing.T, k kind) {
 	s := k.openNew(t)
 	text := func(s string) *string { return &s }
 	put := func(c domain.Change) { Write(t, s, func(tx store.Tx) error { return tx.PutChange(c) }) }
@@ -285,7 +285,7 @@ func testAChangeKeepsWhatTheFileWasAtFirst(t *testing.T, k kind) {
 
 func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	s := k.openNew(t)
-	for range 2 { // the same rule once
+	for range 2 { // the same rule counts once
 		Write(t, s, func(tx store.Tx) error {
 			return errors.Join(tx.PutRule(domain.Rule{Thread: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
 		})
@@ -338,7 +338,7 @@ func testProcessesAndPaths(t *testing.T, k kind) {
 	assert.Equal(t, domain.RecentPath{Path: "/p", LastUsed: time.Unix(1, 0).UTC(), Count: 2}, paths[0])
 }
 
-func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
+func testOpenDeltas(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewThread(t, s, "")
 	r := AddRun(t, s, th.ID, domain.Running)
@@ -375,7 +375,7 @@ func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
 	assert.Equal(t, domain.MessageDelta{Key: "2", Text: "b"}, open[0].Payload)
 }
 
-func testWhatAnAgentTellsOfItsSessionIsKept(t *testing.T, k kind) {
+func testAgentSessions(t *testing.T, k kind) {
 	s := k.openNew(t)
 	one, two := NewThread(t, s, ""), NewThread(t, s, "")
 	seen := func(thread int64) domain.AgentSessionSeen {

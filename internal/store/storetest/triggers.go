@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testAnEventIsExecutedOnce(t *testing.T, k kind) {
+func testTriggerExecutions(t *testing.T, k kind) {
 	s := k.openNew(t)
 	whole := domain.TriggerExecution{
 		Trigger: "t", Key: "seq:1", EventType: "run.failed", EventSource: "run", Event: json.RawMessage(`{"a":1}`), Time: time.Unix(5, 7).UTC(), Status: domain.TriggerWaiting,

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testUsageIsSummedUp(t *testing.T, k kind) {
+func testUsage(t *testing.T, k kind) {
 	s := k.openNew(t)
 	one, other := NewThread(t, s, ""), NewThread(t, s, "")
 	day := time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)

@@ -24,7 +24,7 @@ func nameOf(e domain.Event) string {
 	return m.Key
 }
 
-// AppendEvent is a change that appends an event with that name.
+// AppendEvent returns a change that appends an event with that name.
 func AppendEvent(name string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		_, err := tx.Append(named(name))
@@ -32,7 +32,7 @@ func AppendEvent(name string) func(store.Tx) error {
 	}
 }
 
-// RequireGapless requires as many events, with the numbers from 1 on.
+// RequireGapless requires a number of events, numbered from 1 without gaps.
 func RequireGapless(t *testing.T, events []domain.Event, want int) {
 	t.Helper()
 	require.Len(t, events, want)
@@ -41,7 +41,7 @@ func RequireGapless(t *testing.T, events []domain.Event, want int) {
 	}
 }
 
-func testAStoreKeepsWhatItWasGiven(t *testing.T, k kind) {
+func testStoreSurvivesReopening(t *testing.T, k kind) {
 	path := filepath.Join(t.TempDir(), "with space & ünïcode?")
 	require.NoError(t, os.Mkdir(path, 0o700))
 	s := k.openAt(t, path)
@@ -85,7 +85,7 @@ func withTimes(a, b domain.Run) domain.Run {
 	return a
 }
 
-func testMetaIsEmptyUntilItIsSet(t *testing.T, k kind) {
+func testMeta(t *testing.T, k kind) {
 	s := k.openNew(t)
 	v, err := s.Meta(ctx, "k")
 	require.NoError(t, err)

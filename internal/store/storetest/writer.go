@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
+func testConcurrentWritersLeaveNoGaps(t *testing.T, k kind) {
 	var announced []domain.Event // by the writer's goroutine
 	path := t.TempDir()
 	s := k.openAt(t, path, func(events []domain.Event, _ store.Reader) { announced = append(announced, events...) })
@@ -67,9 +67,8 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	assert.EqualValues(t, kept+1, last)
 }
 
-// Operations of one batch: what fails takes nothing with it, and leaves
-// nothing.
-func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
+// In a batch, a failing operation affects no other, and leaves no changes.
+func testFailingChangeIsUndoneAlone(t *testing.T, k kind) {
 	s := k.openNew(t)
 	begun, release := Held(s)
 	<-begun
@@ -115,7 +114,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 }
 
 // Caches are informed of a rollback before the next transaction begins.
-func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
+func testRollbackReachesCachesFirst(t *testing.T, k kind) {
 	var order []string // by the writer's goroutine
 	s, err := k.open(ctx, t.TempDir(), store.Options{RolledBack: func() { order = append(order, "rolled back") }})
 	require.NoError(t, err)
@@ -143,7 +142,7 @@ func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 	assert.Equal(t, []string{"rolled back"}, order)
 }
 
-func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
+func testEventsAreAnnouncedBeforeWriteReturns(t *testing.T, k kind) {
 	var order []string
 	s := k.openNew(t, func(events []domain.Event, _ store.Reader) { order = append(order, "announced "+nameOf(events[0])) })
 	Write(t, s, func(tx store.Tx) error {
@@ -157,13 +156,13 @@ func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 	assert.Len(t, order, 3, "a change without events announces nothing")
 }
 
-// A change is in the database before anything else knows of it: who reads it so early
-// goes on when all do, or at the end of the context.
-func testWhoReadsAChangeGoesOnWhenAllIsTold(t *testing.T, k kind) {
+// A commit is readable before it is announced. A reader that sees it so early waits for the
+// announcement, or for the end of its context.
+func testReadsWaitForAnnouncement(t *testing.T, k kind) {
 	var s store.Store
 	order := make(chan string, 10)
 	read := make(chan struct{})
-	moment := func() { // long enough for a read that waits for nothing
+	moment := func() { // long enough for a read that does not wait
 		select {
 		case <-read:
 		case <-time.After(50 * time.Millisecond):
@@ -212,10 +211,10 @@ func testWriteReturnsWhenItsContextEnds(t *testing.T, k kind) {
 	require.ErrorIs(t, s.Write(ended, AppendEvent("late")), context.Canceled)
 	release()
 	Write(t, s, AppendEvent("next"))
-	RequireGapless(t, AllEvents(t, s), 2) // it was made nevertheless, as documented
+	RequireGapless(t, AllEvents(t, s), 2) // the change was committed, as documented
 }
 
-func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
+func testCloseCommitsQueuedChanges(t *testing.T, k kind) {
 	path := t.TempDir()
 	s := k.openAt(t, path)
 	begun, release := Held(s)
