@@ -151,11 +151,11 @@ func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
 			t.Parallel()
 			p := run(t, "--test-methods")
 			p.requireServing()
-			p.send(framed(`{"jsonrpc":"2.0","id":"short","method":"test.sleep","params":{"ms":300}}`))
+			p.send(framed(`{"jsonrpc":"2.0","id":"short","method":"test.sleep","params":{"ms":100}}`))
 			p.requireServing()
 			watch := startStopwatch(t)
 			e.end(p)
-			assert.Contains(t, p.rest(), `{"jsonrpc":"2.0","id":"short","result":{"slept_ms":300}}`)
+			assert.Contains(t, p.rest(), `{"jsonrpc":"2.0","id":"short","result":{"slept_ms":100}}`)
 			p.requireGoneWithin(goneAfter, watch)
 		})
 	}
