@@ -62,7 +62,6 @@ var frameModes = []struct {
 // in another way reads the same (frame.TestGoldenInputsInPieces). `make soak` plays each
 // case in each mode.
 func TestGoldenFrames(t *testing.T) {
-	t.Parallel()
 	for i, c := range frameCases(t) {
 		for j, mode := range frameModes {
 			if !soak && i%len(frameModes) != j {

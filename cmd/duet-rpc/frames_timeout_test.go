@@ -21,7 +21,6 @@ func (p *process) requireTimeouts(n int) {
 // number of times, and so is the rest when it comes too late. The next good
 // frame is served.
 func TestAFrameThatStopsArrivingIsDropped(t *testing.T) {
-	t.Parallel()
 	launches := map[string]launch{
 		"by flag":        {args: []string{"--read-timeout", "50ms"}},
 		"by environment": {env: []string{"DUET_RPC_READ_TIMEOUT=0.05"}},

@@ -54,7 +54,6 @@ var endings = []ending{
 // Whatever ends it and whatever it is doing, the process is gone in time, with
 // status 0 and with the right words.
 func TestEndings(t *testing.T) {
-	t.Parallel()
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +144,6 @@ func TestAClosedOutputEndsIt(t *testing.T) {
 
 // A reply that is under way when the end comes still arrives.
 func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
-	t.Parallel()
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +161,6 @@ func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
 
 // Somebody who presses ^C twice means it.
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
-	t.Parallel()
 	for _, signals := range [][2]syscall.Signal{
 		{syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGINT, syscall.SIGINT}, {syscall.SIGHUP, syscall.SIGTERM},
 	} {
@@ -183,7 +180,6 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 // A shutdown with a timeout waits for running work for as long, but an editor
 // that goes away meanwhile, or loses patience, ends it in 2 s all the same.
 func TestEndingsWhileShutdownWaits(t *testing.T) {
-	t.Parallel()
 	for _, e := range endings {
 		switch e.name {
 		case "shutdown request", "shutdown notification":
