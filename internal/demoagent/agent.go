@@ -196,6 +196,17 @@ func (a *agent) capabilities() acp.ClientCapabilities {
 	return a.client
 }
 
+// askClient sends a request to the client. If the client has gone, it returns when the turn has
+// been ended: else the turn would take that for an answer, and go on.
+func askClient[R any](ctx context.Context, a *agent, method string, params any) (R, error) {
+	result, err := acp.Call[R](ctx, a.conn, method, params)
+	if errors.Is(err, acp.ErrClosed) {
+		<-ctx.Done() // Serve ends it
+		err = ctx.Err()
+	}
+	return result, err
+}
+
 // send sends an update of a session to the client, in the client's version of the protocol. If
 // the client has disconnected, the reader notices that.
 func (a *agent) send(session string, update any) {

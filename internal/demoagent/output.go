@@ -123,7 +123,7 @@ func (t *turn) link(ctx context.Context, _ argument) error {
 func (t *turn) elicit(ctx context.Context, request acp.ElicitationRequest) error {
 	request.SessionID = t.id
 	goesOn := t.asks(ctx)
-	answer, err := acp.Call[acp.ElicitationResponse](ctx, t.conn, acp.MethodElicit, request)
+	answer, err := askClient[acp.ElicitationResponse](ctx, t.agent, acp.MethodElicit, request)
 	goesOn()
 	switch {
 	case ctx.Err() != nil:
@@ -231,7 +231,7 @@ func (t *turn) requestPermission(ctx context.Context, options []acp.PermissionOp
 		params = acp.PermissionRequest{SessionID: t.id, ToolCall: call, Options: options}
 	}
 	defer t.asks(ctx)()
-	return acp.Call[acp.PermissionResponse](ctx, t.conn, acp.MethodRequestPermission, params)
+	return askClient[acp.PermissionResponse](ctx, t.agent, acp.MethodRequestPermission, params)
 }
 
 // end reports how a tool call ended, and records it. It also reports it in a cancelled turn, so
@@ -392,7 +392,7 @@ func (t *turn) appended(old *string) string {
 // file.
 func (t *turn) read(ctx context.Context, path string) (*string, error) {
 	if t.capabilities().FS.ReadTextFile {
-		resp, err := acp.Call[acp.ReadTextFileResult](ctx, t.conn, acp.MethodReadTextFile, acp.ReadTextFileParams{SessionID: t.id, Path: path})
+		resp, err := askClient[acp.ReadTextFileResult](ctx, t.agent, acp.MethodReadTextFile, acp.ReadTextFileParams{SessionID: t.id, Path: path})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -420,7 +420,7 @@ func editable(text string) (*string, error) {
 
 func (t *turn) write(ctx context.Context, input *editInput) error {
 	if t.capabilities().FS.WriteTextFile {
-		_, err := acp.Call[acp.Empty](ctx, t.conn, acp.MethodWriteTextFile, acp.WriteTextFileParams{SessionID: t.id, Path: input.FilePath, Content: input.Content})
+		_, err := askClient[acp.Empty](ctx, t.agent, acp.MethodWriteTextFile, acp.WriteTextFileParams{SessionID: t.id, Path: input.FilePath, Content: input.Content})
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", demoFile, err)
 		}

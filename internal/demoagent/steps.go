@@ -92,26 +92,26 @@ func (t *turn) terminalHost() terminalHost {
 	if t.isVersion2() {
 		return &t.terminals
 	}
-	return clientTerminals{t.conn}
+	return clientTerminals{t.agent}
 }
 
 // clientTerminals runs programs in terminals of the client.
-type clientTerminals struct{ conn *acp.Conn }
+type clientTerminals struct{ agent *agent }
 
 func (c clientTerminals) create(ctx context.Context, p acp.TerminalCreateParams) (acp.TerminalParams, error) {
-	return acp.Call[acp.TerminalParams](ctx, c.conn, acp.MethodTerminalCreate, p)
+	return askClient[acp.TerminalParams](ctx, c.agent, acp.MethodTerminalCreate, p)
 }
 
 func (c clientTerminals) wait(ctx context.Context, p acp.TerminalParams) (acp.ExitStatus, error) {
-	return acp.Call[acp.ExitStatus](ctx, c.conn, acp.MethodTerminalWait, p)
+	return askClient[acp.ExitStatus](ctx, c.agent, acp.MethodTerminalWait, p)
 }
 
 func (c clientTerminals) output(ctx context.Context, p acp.TerminalParams) (acp.TerminalOutputResult, error) {
-	return acp.Call[acp.TerminalOutputResult](ctx, c.conn, acp.MethodTerminalOutput, p)
+	return askClient[acp.TerminalOutputResult](ctx, c.agent, acp.MethodTerminalOutput, p)
 }
 
 func (c clientTerminals) release(ctx context.Context, p acp.TerminalParams) error {
-	_, err := acp.Call[acp.Empty](ctx, c.conn, acp.MethodTerminalRelease, p)
+	_, err := acp.Call[acp.Empty](ctx, c.agent.conn, acp.MethodTerminalRelease, p)
 	return err
 }
 
