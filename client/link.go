@@ -304,7 +304,7 @@ func (l *link) response(_ *server.Conn, m *frame.Message) {
 	case string(m.JSONRPC) != `"2.0"`:
 		logger.Debug("message ignored: it is not JSON-RPC 2.0")
 	case hasID && !l.calls.Deliver(m):
-		logger.Debug("response ignored: nobody waits for it")
+		logger.Debug("response ignored: no request waits for it")
 	case hasID:
 	case m.Result != nil:
 		l.receivedAny.Store(true)

@@ -58,7 +58,7 @@ type CannotError struct{ Text string }
 func (e *CannotError) Error() string { return e.Text }
 
 // errSignedOut reports that an agent requires a sign-in first.
-var errSignedOut = errors.New("nobody is signed in")
+var errSignedOut = errors.New("you are not signed in")
 
 // withRemedy adds the remedy to an error of an agent.
 func withRemedy(name string, err error) error {

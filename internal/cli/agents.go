@@ -546,7 +546,7 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 		notes().Checked(launch.Name, launch.Command, report)
 	}
 	if report.SignedIn == domain.SignedOut {
-		return fmt.Errorf("%s still says that nobody is signed in: %s", launch.Name, report.Account)
+		return fmt.Errorf("%s still reports that you are not signed in: %s", launch.Name, report.Account)
 	}
 	_, err = fmt.Fprintln(out, strings.TrimSpace(term.Line(fmt.Sprintf("You are signed in to %s. %s", launch.Name, report.Account))))
 	return err

@@ -90,7 +90,7 @@ func (t *tools) requestPermission(ctx context.Context, r *mcp.CallToolRequest) (
 	case errors.As(err, &refused):
 		return verdictResult(verdict{Behavior: "deny", Message: refused.Message})
 	}
-	return verdictResult(verdict{Behavior: "deny", Message: "nobody could be asked: " + err.Error()})
+	return verdictResult(verdict{Behavior: "deny", Message: "the user cannot be asked: " + err.Error()})
 }
 
 func verdictResult(v verdict) (*mcp.CallToolResult, error) {

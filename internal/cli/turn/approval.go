@@ -234,7 +234,6 @@ func AsksAgain(a wire.Approval) string {
 type InboxOptions struct {
 	Session string // by any of its ids; "": all sessions
 	Once    bool   // only the questions that are open now
-	Others  int    // the number of questions elsewhere that follow these
 
 	Signals <-chan os.Signal // each ends the inbox
 }
@@ -279,7 +278,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		return false, wire.OrGone(ctx, err)
 	}
 	for i, approval := range open {
-		a.coming = len(open) - i - 1 + o.Others
+		a.coming = len(open) - i - 1
 		a.ask(ctx, approval)
 	}
 	emptyNoted := false // the user knows that no question is open
