@@ -444,6 +444,13 @@ one that was stopped stays so."
        (duet-connection--lose connection (error-message-string err)
                               (file-remote-p (duet-connection-root connection)))))))
 
+(defun duet-connection--start-again (connection)
+  "Start the server of CONNECTION, once Emacs does not wait for its machine."
+  (if (duet-remote-busy-p (duet-connection-root connection))
+      (setf (duet-connection-timer connection)
+            (run-at-time 0.1 nil #'duet-connection--start-again connection))
+    (duet-connection--start connection)))
+
 (defun duet-connection--greet (connection)
   "Introduce ourselves to the server of CONNECTION, and subscribe to its events."
   (duet-connection-request
@@ -559,7 +566,7 @@ while it tries, and ask for a password out of nowhere."
     (setf (duet-connection-next connection) (and (not unreachable) (+ (float-time) delay))
           (duet-connection-timer connection)
           (and (not unreachable)
-               (run-at-time delay nil #'duet-connection--start connection)))
+               (run-at-time delay nil #'duet-connection--start-again connection)))
     ;; Said once, not with each of many attempts.
     (cond (unreachable
            (message "Duet: %s; g in the list of sessions tries again" reason))

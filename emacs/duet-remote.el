@@ -61,6 +61,18 @@ machine is not asked."
   "Return NAME as `abbreviate-file-name' does; another machine is not asked."
   (if (or (length> name 5000) (file-remote-p name)) name (abbreviate-file-name name)))
 
+(declare-function tramp-dissect-file-name "tramp")
+(declare-function tramp-get-connection-process "tramp")
+(declare-function tramp-get-connection-property "tramp-cache")
+
+(defun duet-remote-busy-p (name)
+  "Return non-nil if Emacs waits for what the machine of NAME answers.
+A timer runs meanwhile.  It must not ask that machine: before TRAMP 2.6 both
+would read one answer, and Emacs might wait for the other without end."
+  (and (file-remote-p name)
+       (when-let ((process (tramp-get-connection-process (tramp-dissect-file-name name))))
+         (tramp-get-connection-property process "locked" nil))))
+
 
 ;;; Programs
 

@@ -86,10 +86,15 @@ A value of `revert-buffer-insert-file-contents-function'."
   (if (active-minibuffer-window)
       (add-hook 'minibuffer-exit-hook #'duet-revert--soon)
     (let ((paths duet-revert--paths))
-      (setq duet-revert--paths nil)
-      (dolist (path paths)
+      (setq duet-revert--paths (seq-filter #'duet-revert--busy-p paths))
+      (dolist (path (seq-difference paths duet-revert--paths))
         (duet-log-guard (concat "Buffer that visits " path)
-          (duet-revert--follow path))))))
+          (duet-revert--follow path)))
+      (when duet-revert--paths (duet-revert--soon)))))
+
+(defun duet-revert--busy-p (path)
+  "Return non-nil if the buffer that visits PATH has to wait for its machine."
+  (and (file-remote-p path) (get-file-buffer path) (duet-remote-busy-p path)))
 
 (defun duet-revert--visiting (path)
   "Return the buffer that visits PATH, or nil.

@@ -218,6 +218,35 @@
                                 thereis (eql ancestor shell))))
                 (list-system-processes))))
 
+(ert-deftest duet-remote-test-busy ()
+  "A timer asks nothing of a machine that Emacs waits for, and does later what it is for."
+  (duet-remote-test-with-project connection
+    (let* ((root (duet-connection-root connection))
+           (file (concat root "f.txt"))
+           (tramp (tramp-get-connection-process (tramp-dissect-file-name root)))
+           (duet-revert--paths '())
+           (asked '()))
+      (write-region "old" nil file nil 'quiet)
+      (with-current-buffer (find-file-noselect file)
+        (write-region "new" nil (duet-remote-local file) nil 'quiet)
+        (signal-process (duet-remote-test-server connection) 'SIGKILL)
+        (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
+        (tramp-set-connection-property tramp "locked" t)
+        (cl-letf* ((handle (symbol-function 'tramp-file-name-handler))
+                   ((symbol-function 'tramp-file-name-handler)
+                    (lambda (&rest arguments)
+                      (when (memq (car arguments) '(make-process insert-file-contents file-attributes))
+                        (push (car arguments) asked))
+                      (apply handle arguments))))
+          (duet-revert--observe (duet-connection-model connection) 'file nil (duet-remote-local file) nil)
+          (let ((end (+ (float-time) 0.3)))
+            (while (< (float-time) end) (accept-process-output nil 0.02)))
+          (should-not asked)
+          (should (eq (duet-connection-state connection) 'lost)))
+        (tramp-flush-connection-property tramp "locked")
+        (duet-test-wait-for (equal (buffer-string) "new"))
+        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))))))
+
 (ert-deftest duet-remote-test-restart ()
   "A server that dies there is started again; a machine that is gone is not asked."
   (duet-remote-test-with-project connection

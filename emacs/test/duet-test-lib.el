@@ -23,6 +23,16 @@
 (defconst duet-test-deadline 60
   "How many seconds anything may take; only a broken server takes them.")
 
+(define-advice tramp-wait-for-regexp (:around (wait &rest arguments) duet-test-deadline)
+  "Call WAIT with ARGUMENTS and a deadline: TRAMP may wait for what never comes."
+  (let ((end (+ (float-time) duet-test-deadline))
+        (accept (symbol-function 'tramp-accept-process-output)))
+    (cl-letf (((symbol-function 'tramp-accept-process-output)
+               (lambda (process &rest _)
+                 (when (> (float-time) end) (error "TRAMP waits for %S" arguments))
+                 (funcall accept process 0.1))))
+      (apply wait arguments))))
+
 (defun duet-test-server ()
   "Return the command that starts the server."
   (let ((program (getenv "DUET_RPC_BIN")))
@@ -70,7 +80,7 @@ All that was started is gone afterwards, and so are the buffers."
             (duet-test-end connection)))
       ;; No server is started again where the project is gone.
       (dolist (timer timer-list)
-        (when (and (eq (timer--function timer) #'duet-connection--start)
+        (when (and (eq (timer--function timer) #'duet-connection--start-again)
                    (equal (duet-connection-root (car (timer--args timer))) root))
           (cancel-timer timer)))
       (maphash (lambda (_ connection) (duet-test-end connection)) duet-connections)

@@ -284,6 +284,17 @@ class Terminal:
             return False
         wait_for(pressed, f"{pattern!r} on the screen", deadline, self._framed)
 
+    def quit_menu(self):
+        """Presses C-g until the menu is gone: one that comes while Emacs draws may be lost, see quit."""
+        menu, end = r"i +Interrupt", time.monotonic() + DEADLINE
+        while self.shows(menu):
+            self.press("C-g")
+            again = time.monotonic() + DEADLINE / 12
+            while self.shows(menu) and time.monotonic() < again:
+                time.sleep(POLL)
+            if time.monotonic() > end:
+                self.see_no(menu, 0)
+
     def quit(self):
         """Presses C-g until that is said, or what is asked for in the minibuffer is gone.
 

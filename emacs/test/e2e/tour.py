@@ -4,7 +4,6 @@ import os
 import sys
 
 from showcase import OLD
-from terminal import DEADLINE, Failure
 
 PROMPT = "A row that ends with a comma is lost. Find out why, and mend it."
 
@@ -47,18 +46,6 @@ def configure(home):
     home.write("src/rows.py", OLD)
     home.write("check.log", "checking src\nsrc/rows.py:4:5: error: a row is lost\n"
                "src/rows.py:6: warning: not covered\n")
-
-
-def close_menu(emacs):
-    """Presses C-g until the menu has gone: one that comes while Emacs draws is lost, see Terminal.quit."""
-    for _ in range(12):
-        emacs.press("C-g")
-        try:
-            emacs.see_no(r"i +Interrupt", DEADLINE / 12)
-            return
-        except Failure:
-            pass
-    emacs.see_no(r"i +Interrupt", 0)
 
 
 def tour(emacs, shot, pages):
@@ -115,7 +102,7 @@ def tour(emacs, shot, pages):
     emacs.press("?")
     emacs.see(r"i +Interrupt")
     shot("menu")
-    close_menu(emacs)
+    emacs.quit_menu()
     emacs.press("=")
     emacs.see(r"^\+.*Empty fields count")
     shot("diff")
@@ -128,4 +115,4 @@ def tour(emacs, shot, pages):
     emacs.press("?")
     emacs.see(r"i +Interrupt")
     shot("menu-sessions")
-    close_menu(emacs)
+    emacs.quit_menu()
