@@ -259,7 +259,7 @@ func TestAttachToMuchOutput(t *testing.T) {
 	}
 	c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}}, &spawned)
 	c.until("the last line", func() bool {
-		return len(c.lines) > 0 && strings.Contains(strings.Join(c.lines[max(0, len(c.lines)-5):], ""), "line 20000")
+		return strings.HasSuffix(printedIn(c.events[max(0, len(c.events)-5):]), "line 20000\r\n\x1b[c")
 	})
 	w := s.window(80, 24, "attach", spawned.ID)
 	w.shows("line 20000\r\n")

@@ -66,10 +66,13 @@ func (c *fileClient) exitOf(id string) (code int) {
 	return code
 }
 
-// printed is what events told of a terminal's output.
-func (c *lineClient) printed() string {
+// printed returns the output of a terminal, from the client's events.
+func (c *lineClient) printed() string { return printedIn(c.events) }
+
+// printedIn returns the output of a terminal in events. An event may end within a line.
+func printedIn(events []event) string {
 	var b strings.Builder
-	for _, e := range c.events {
+	for _, e := range events {
 		var d struct{ Data string }
 		if e.Type == "terminal_output" && json.Unmarshal(e.Raw, &d) == nil {
 			b.WriteString(d.Data)

@@ -31,13 +31,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			c.completes(l)
 			assert.Contains(t, c.conversation(l.SessionID), "The command is done. ")
 			assert.Contains(t, c.toolResults(l.SessionID), "total ", "what ls has printed")
-			printed := ""
-			for _, e := range c.seen() {
-				if e.Type == "terminal_output" {
-					printed += string(e.Raw)
-				}
-			}
-			assert.Contains(t, printed, "total ")
+			assert.Contains(t, printedIn(c.seen()), "total ")
 
 			l = c.next(l, "ask")
 			question := c.awaitQuestion(l.SessionID)
