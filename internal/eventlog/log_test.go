@@ -169,11 +169,18 @@ func (h *heard) take() []string {
 
 func (w *world) subscribe(t *testing.T, want Subscribing) *heard {
 	t.Helper()
+	h, s := w.subscription(t, want)
+	s.Start()
+	return h
+}
+
+// subscription returns a subscription that reads nothing before it starts.
+func (w *world) subscription(t *testing.T, want Subscribing) (*heard, *Subscription) {
+	t.Helper()
 	h := &heard{began: time.Now()}
 	s, err := w.log.Subscribe(t.Context(), want, h.deliver)
 	require.NoError(t, err)
-	s.Start()
-	return h
+	return h, s
 }
 
 // A subscriber gets the first delta of a message at once, and later ones at its pace.
@@ -520,12 +527,13 @@ func TestWhoFallsBehindMissesDeltasAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
-		h := w.subscribe(t, Subscribing{Since: -1})
-		narrow := w.subscribe(t, Subscribing{Since: -1, Run: "run 2"})
-		synctest.Wait()
+		h, all := w.subscription(t, Subscribing{Since: -1})
+		narrow, one := w.subscription(t, Subscribing{Since: -1, Run: "run 2"})
 		w.damaged = func(seq int64) bool { return seq == 8 }
 		w.commit(delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), delta(2, "m3", "c"), delta(1, "m2", "d"), whole(1, "m2"), delta(1, "m4", "e"), whole(1, "m4"), delta(2, "m5", "f"))
-		w.log.Forget() // before the subscribers have read them
+		w.log.Forget() // before the subscribers read them
+		all.Start()
+		one.Start()
 		synctest.Wait()
 		assert.Equal(t, []string{
 			"0s lagged from 1 to 1", "0s m1 is whole", "0s lagged from 3 to 5", "0s m2 is whole", "0s lagged from 7 to 7", "0s damaged from 8 to 8", "0s lagged from 9 to 9",
@@ -808,14 +816,11 @@ func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
 	history := []domain.Event{delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), whole(1, "x"), whole(1, "m2"), delta(1, "m3", "c")}
 	for name, c := range map[string]struct {
 		since int64
-		after func(w *world) // run after the subscription has begun
+		after func(w *world) // run after the subscription has started
 		most  int            // limit of deliveries
 	}{
-		"as it falls behind": {-1, func(w *world) {
-			w.commit(history...)
-			w.log.Forget()
-		}, 7},
-		"in a replay": {0, func(*world) {}, 7},
+		"as it falls behind": {-1, func(*world) {}, 7},
+		"in a replay":        {0, func(*world) {}, 7},
 		"as it happens": {-1, func(w *world) {
 			w.commit(history...)
 			time.Sleep(time.Second)
@@ -847,6 +852,10 @@ func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
 					return nil
 				})
 				require.NoError(t, err)
+				if name == "as it falls behind" {
+					w.commit(history...)
+					w.log.Forget()
+				}
 				s.Start()
 				synctest.Wait()
 				c.after(w)
