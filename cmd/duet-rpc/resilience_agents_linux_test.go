@@ -180,7 +180,9 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 			c.call("interruptSession", object{"session_id": told.SessionID}, nil)
 			end := c.awaitEnd(told.SessionID)
 			assert.Equal(t, "interrupted", end.Data.State, "%s", end.Raw)
-			require.Eventually(t, func() bool { return len(s.running()) <= 3 }, time.Minute, pollEvery, "what the agent started is left")
+			if !assert.Eventually(t, func() bool { return len(s.running()) <= 3 }, time.Minute, pollEvery, "a process of the agent is left") {
+				t.Fatalf("%q", s.processes())
+			}
 			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State, "the next run")
 			c.leave()
 			s.requireNobody("after the end")

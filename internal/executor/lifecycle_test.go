@@ -4,7 +4,9 @@ package executor_test
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +72,24 @@ func endedWithoutThePrompt(t *testing.T, kind string) {
 	case <-time.After(time.Minute):
 		require.FailNow(t, "it gets the hour of an agent that has the prompt")
 	}
+}
+
+// A task is stopped while its agent starts. The agent may hang, so it is ended too.
+func TestAgentOfATaskStoppedAtItsStartIsEnded(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	h.key = func(string) (string, error) {
+		x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+		return "k", nil
+	}
+	p := prompt(t, "silent", "turn")
+	p.Launch.Keys = map[string]string{"A_KEY": "service"}
+	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
+	started := h.data(catalog.EventProcess)
+	require.Len(t, started, 1, "the agent's process")
+	var agent catalog.Process
+	require.NoError(t, json.Unmarshal([]byte(started[0]), &agent))
+	assert.ErrorIs(t, syscall.Kill(agent.PID, 0), syscall.ESRCH)
 }
 
 func TestInvalidPrompts(t *testing.T) {

@@ -95,6 +95,10 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	if t.Stopped() && !t.Params.Unprompted { // else the agent works, and guard stops it
 		if a != nil {
 			a.finish(t)
+			if a.session == "" { // this turn has started it; it may hang
+				a.proc.Interrupt()
+				c.dismiss()
+			}
 		}
 		return "", nil
 	}
