@@ -29,12 +29,12 @@ import (
 // session.
 func registerSignIn(reg *server.Registry, d Domain) {
 	m := signIn{d}
-	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the agents that are configured or known, how to get those that are not installed, their versions, and who was signed in when they told that last. Nothing is started."))
+	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the configured and known agents, their versions, their last known sign-in state, and how to install missing ones. Starts nothing."))
 	server.Handle(reg, "agent.check", m.check, server.LongRunning(),
-		server.Doc("Starts an agent in an empty directory, and tells its version, the ways to sign in that it offers, and whether somebody is signed in, as far as it says. It gets no prompt, and is ended within about a minute."))
+		server.Doc("Starts an agent in an empty directory, and returns its version, its sign-in methods and whether the user is signed in, if it reports that. The agent gets no prompt, and ends within about a minute."))
 	server.Handle(reg, "agent.authenticate", m.authenticate, server.LongRunning(),
-		server.Doc("Signs in to an agent: it does that itself, mostly in the user's browser, within ten minutes. A way of type terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. So is one of type env_var whose variables are missing (`no_api_key`)."))
-	server.Handle(reg, "agent.logout", m.logout, server.LongRunning(), server.Doc("Signs out of an agent, if agent.check says that it can be told to."))
+		server.Doc("Signs in to an agent within ten minutes; the agent does it itself, usually in the user's browser. A method of type terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. A method of type env_var is refused if variables are missing (`no_api_key`)."))
+	server.Handle(reg, "agent.logout", m.logout, server.LongRunning(), server.Doc("Signs out of an agent, if agent.check reports that it can (logout)."))
 }
 
 type signIn struct{ Domain }
@@ -138,9 +138,9 @@ func signInError(ctx context.Context, err error) error {
 // registerAgents registers the methods that describe and configure agents.
 func registerAgents(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "session.set", setAgent, server.LongRunning(),
-		server.Doc("Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt. With agent, another agent goes on with the conversation: it is told what was said, begins in default or plan, with a model of its own, and nothing that the one before might do unasked; what that one asked and nobody has answered is closed. While a session of the conversation runs, or waits to, that is refused."))
+		server.Doc("Sets the mode, model or options of the agent of a session's conversation. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the conversation: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a session of the conversation runs or is queued."))
 	handle(reg, d, sessionFamily, "agent.describe", describeAgent,
-		server.Doc("Tells which modes can be asked of an agent, and what it has told of its session last, in any conversation: its modes, models, options and slash commands."))
+		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any conversation: its modes, models, options and slash commands."))
 }
 
 func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
@@ -225,11 +225,11 @@ func describeSession(s *protocol.Session, known threadsettings.Known) {
 func registerNativeSessions(reg *server.Registry, d Domain) {
 	m := nativeSessions{signIn{d}}
 	handle(reg, d, sessionFamily, "agent.sessions", m.list, server.LongRunning(),
-		server.Doc("Lists the sessions that an agent keeps itself, however they were begun, in the agent's order, mostly the newest first. The agent is started for that, and ended. One that does not offer it is refused (`not_offered`)."))
+		server.Doc("Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`)."))
 	handle(reg, d, sessionFamily, "agent.adopt", m.adopt, server.LongRunning(),
-		server.Doc("Makes a session of one that an agent keeps itself: a conversation with all that was said and done in it, which has completed. continueSession goes on with the agent's own session. One that has a conversation here already is left as it is, which `adopted` tells. An agent that can go on with its session and not tell its history is adopted without (`history`); one that can do neither is refused (`not_offered`)."))
+		server.Doc("Imports one of the agent's own sessions as a completed session with its conversation. continueSession continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the conversation has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
 	handle(reg, d, sessionFamily, "agent.deleteSession", m.remove, server.LongRunning(),
-		server.Doc("Has an agent delete a session that it keeps itself, for good. While a conversation here works in it that is refused (`bad_state`), as it is where the agent does not offer it (`not_offered`). A conversation here stays; to continue it begins another session of the agent's, which is told what was said."))
+		server.Doc("Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript."))
 }
 
 type nativeSessions struct{ signIn }
@@ -375,11 +375,11 @@ func nativeError(ctx context.Context, err error) error {
 func registerMCP(reg *server.Registry, d Domain) {
 	f := boundaryFamily
 	handle(reg, d, f, "mcp.listServers", listServers,
-		server.Doc("Lists the MCP servers that an agent gets, by the configuration and by its conversation. None is started."))
+		server.Doc("Lists the MCP servers of an agent: those of the configuration and those of the conversation. Starts none."))
 	handle(reg, d, f, "mcp.listTools", listTools, server.LongRunning(),
-		server.Doc("Lists the tools of an MCP server, which is started or connected to where it is not, and kept for a minute after its last use."))
+		server.Doc("Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use."))
 	handle(reg, d, f, "mcp.callTool", callTool, server.LongRunning(),
-		server.Doc("Calls a tool of an MCP server. Rules and modes are asked first and then a human, as by requestPermission, for the tool mcp__SERVER__TOOL. Cancelling the request cancels the call, and the question. What the server answers in the place of a result is the error -32007."))
+		server.Doc("Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32007."))
 }
 
 // findServer is the server that is named.

@@ -18,11 +18,11 @@ import (
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "createApproval", createApproval,
-		server.Doc("Asks a human whether a tool may run, or something else; the answer comes as the event approval_resolved, or by getApproval."))
+		server.Doc("Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval."))
 	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.Doc("Lists what waits for a human's answer, the oldest first."))
-	handle(reg, d, f, "getApproval", getApproval, server.Doc("Tells everything about an approval."))
+	handle(reg, d, f, "getApproval", getApproval, server.Doc("Returns an approval."))
 	handle(reg, d, f, "sendDecision", sendDecision,
-		server.Doc("Answers an approval. The first answer counts: for a later one success is false, and error says what was decided."))
+		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
 }
 
 const (
@@ -247,9 +247,9 @@ func approvalDiff(cwd string, diffs []domain.Diff) string {
 // registerRules registers a look at what sendDecision has settled with a scope.
 func registerRules(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "getRules", getRules,
-		server.Doc("Lists what was decided for good, by sendDecision with a scope, the oldest first."))
+		server.Doc("Lists the rules that sendDecision has made with a scope, the oldest first."))
 	handle(reg, d, sessionFamily, "deleteRule", deleteRule,
-		server.Doc("Takes back what was decided for good: from now on it is asked again."))
+		server.Doc("Deletes a rule that sendDecision has made. Later calls need approval again."))
 }
 
 func getRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error) {

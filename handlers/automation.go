@@ -14,11 +14,11 @@ import (
 
 // registerAutomation registers automation.* (AIWG): what AIWG calls a rule is a trigger.
 func registerAutomation(reg *server.Registry, d Domain) {
-	handle(reg, d, taskFamily, "automation.status", automationStatusOf, server.Doc("Tells the triggers of the configuration, which begin sessions and tell people by themselves, and what they have done last. See docs/automation.md."))
-	handle(reg, d, taskFamily, "automation.enable", switchAutomation(true), server.Doc("Switches triggers on: one, or all as a whole. That holds until it is switched again."))
-	handle(reg, d, taskFamily, "automation.disable", switchAutomation(false), server.Doc("Switches triggers off: one, or all as a whole. That holds until it is switched again."))
-	handle(reg, d, taskFamily, "automation.log", automationLog, server.Doc("Tells what triggers have done, the newest first. The last 500 are kept."))
-	handle(reg, d, taskFamily, "automation.test", automationTest, server.Doc("Tells what each trigger would do for an event, and does none of it. Whether one is switched on, its cooldown and its limits do not count."))
+	handle(reg, d, taskFamily, "automation.status", automationStatusOf, server.Doc("Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md."))
+	handle(reg, d, taskFamily, "automation.enable", switchAutomation(true), server.Doc("Enables one trigger, or all as a whole. That holds until it is changed again."))
+	handle(reg, d, taskFamily, "automation.disable", switchAutomation(false), server.Doc("Disables one trigger, or all as a whole. That holds until it is changed again."))
+	handle(reg, d, taskFamily, "automation.log", automationLog, server.Doc("Lists executions of triggers, the newest first. The last 500 are kept."))
+	handle(reg, d, taskFamily, "automation.test", automationTest, server.Doc("Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits."))
 }
 
 // recentExecutions is AIWG's number.

@@ -19,14 +19,14 @@ func registerBoundary(reg *server.Registry, d Domain) {
 	b := boundary{executor{d}}
 	f := boundaryFamily
 	handle(reg, d, f, "askUser", b.askUser, server.LongRunning(),
-		server.Doc("Asks a human something, and waits for the answer. Cancelling the request takes the question back, and so does the end of the connection, unless keep is set."))
+		server.Doc("Asks the user a question and waits for the answer. Cancelling the request withdraws the question, and so does the end of the connection unless keep is set."))
 	handle(reg, d, f, "requestPermission", b.requestPermission, server.LongRunning(),
-		server.Doc("Asks whether a tool may run, by rules and modes first and then a human, and waits for the answer; a denial is the error -32003. Its end is as that of askUser."))
+		server.Doc("Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error -32003. The question is withdrawn as with askUser."))
 	handle(reg, d, f, "sendTask", b.sendTask, server.LongRunning(),
-		server.Doc("Starts a task and waits until the work on it has ended. One that somebody else ends is the error -32004, one whose gates still fail is -32002. Cancelling the request ends the task; at the end of the connection it goes on. "+
-			"Notifications tell the caller meanwhile: progress {taskId, session_id, state, gate?}, whose state is one of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and "+
-			"gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and at last complete {taskId, session_id, state, gates?}."))
-	handle(reg, d, f, "cancelTask", b.cancelTask, server.Doc("Cancels a queued task, or begins to end a running one. One that has ended is no error."))
+		server.Doc("Starts a task and waits for the end of its work. If another client ends the task, the error is -32004; if its gates still fail, -32002. Cancelling the request ends the task. The end of the connection does not. "+
+			"Meanwhile the caller gets notifications: progress {taskId, session_id, state, gate?}, whose state is that of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and "+
+			"gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and finally complete {taskId, session_id, state, gates?}."))
+	handle(reg, d, f, "cancelTask", b.cancelTask, server.Doc("Cancels a queued task, or begins to stop a running one. A task that has ended is no error."))
 }
 
 type boundary struct{ executor }

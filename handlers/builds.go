@@ -16,14 +16,14 @@ import (
 // them.
 func registerBuilds(reg *server.Registry, d Domain) {
 	m := builds{d}
-	const how = " Notifications tell the caller meanwhile: buildProgress {build_id, name, stage, ...}, whose stage is waiting (another build of that name has to end first), started (with command and directory) " +
-		"output (with output, whole lines), and at last succeeded or failed; and buildWarning, a diagnostic with build_id and name, whatever its severity. The error -32001 says that it has failed; its data has diagnostics, and what belongs to them. " +
-		"$/cancelRequest, and the end of the connection, end the build with everything that it has started."
+	const how = " Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), " +
+		"output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32001, whose data has the diagnostics and details. " +
+		"$/cancelRequest or the end of the connection ends the build and all processes that it started."
 	handle(reg, d, sessionFamily, "build", m.build, server.LongRunning(),
-		server.Doc("Builds the project, with the command that [[builds]] of the configuration has for that, or that its files suggest, and waits for the end."+how))
+		server.Doc("Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest."+how))
 	handle(reg, d, sessionFamily, "buildBackend", m.buildBackend, server.LongRunning(),
-		server.Doc("The same for what is the backend: the first of [[builds]] with backend = true, or what is found beside a package.json or tsconfig.json."))
-	handle(reg, d, sessionFamily, "listBuilds", m.list, server.Doc("Lists what build can build; the first one is built where no name is given. Of a project whose configuration waits for trust nothing is."))
+		server.Doc("Like build, for the backend: the first of [[builds]] with backend = true, or a build found in a project that also has a package.json or tsconfig.json."))
+	handle(reg, d, sessionFamily, "listBuilds", m.list, server.Doc("Lists the builds of the project; build runs the first one by default. build runs nothing in a project whose configuration waits for trust."))
 }
 
 type builds struct{ Domain }
@@ -114,10 +114,9 @@ func (l buildListener) Ended(ctx context.Context, id string, t build.Target, sta
 // registerGates registers what people ask of gates apart from any work.
 func registerGates(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "listGates", listGates,
-		server.Doc("Lists the gates of the configuration ([[gates]]), which launchSession takes by their names, and the names of those that wait for trust."))
+		server.Doc("Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust."))
 	handle(reg, d, sessionFamily, "checkGate", checkGate, server.LongRunning(),
-		server.Doc("Runs a gate in the project's directory and waits for its end, whatever agents do meanwhile. The notification gateProgress {gate, output} tells the caller what it prints, in whole lines. "+
-			"One that does not pass is a result. $/cancelRequest, and the end of the connection, end the gate with everything that it has started."))
+		server.Doc("Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started."))
 }
 
 func listGates(ctx context.Context, h *hub.Hub, _ none) (protocol.GateList, error) {

@@ -22,13 +22,13 @@ import (
 // registerConversation registers what was said and changed in sessions (HumanLayer), and a search of ours.
 func registerConversation(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "getConversation", getConversation,
-		server.Doc("Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so."))
+		server.Doc("Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so."))
 	handle(reg, d, sessionFamily, "getSessionSnapshots", getSessionSnapshots,
-		server.Doc("Tells which files a session changed, and how, and what was decided about each change."))
+		server.Doc("Returns the files that a session changed, their diffs, and the decision about each change."))
 	handle(reg, d, sessionFamily, "session.decideChange", decideChange, server.LongRunning(),
-		server.Doc("Accepts or reverts a change of a session, a hunk or all of a file, or takes that back; everybody is told by the event change_decided. It is done by what stands in the file: where the lines of a hunk are not there any more, or several times so that it is not clear which are meant, nothing is changed (`changed_since`). What somebody else has changed elsewhere in the file stays. Others of data.kind: `change_not_found`, `bad_state` (a hunk that is reverted is to be accepted), `not_kept` (of a binary file, which can only be accepted), `outside_workspace`, `not_writable`."))
+		server.Doc("Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`."))
 	handle(reg, d, sessionFamily, "searchConversations", searchConversations, server.LongRunning(),
-		server.Doc("Finds what was said in any conversation by words; the last may be the beginning of one. The best come first."))
+		server.Doc("Searches all conversations for words; the last word may be a prefix. The best hits come first."))
 }
 
 func getConversation(ctx context.Context, h *hub.Hub, p protocol.ConversationParams) (protocol.ConversationResult, error) {
@@ -332,7 +332,7 @@ func encodeText(text string) []byte {
 // registerAttachments registers what has the bytes of content. Ours.
 func registerAttachments(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "getAttachment", getAttachment,
-		server.Doc("Has the bytes of an image, a sound or a resource that an event or a conversation names by its attachment_id. If not all fits, next_offset says how to go on."))
+		server.Doc("Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more."))
 }
 
 func getAttachment(ctx context.Context, h *hub.Hub, p protocol.AttachmentParams) (protocol.AttachmentResult, error) {

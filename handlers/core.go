@@ -38,23 +38,18 @@ type Core struct {
 // (docs/protocol.md, "Methods").
 func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "initialize", core.initialize(reg),
-		server.Doc("Says who is here. No handshake is needed; a caller that sends its capabilities is told ours."))
-	server.Handle(reg, "ping", core.ping, server.Doc("Answers at once, with the time."))
-	server.Handle(reg, "health", core.health, server.Doc("Says whether everything works."))
-	server.HandleRaw(reg, "echo", echo, server.Doc("Returns its params untouched, whatever they are; null if there are none."))
-	server.Handle(reg, "version", core.version, server.Doc("Tells the version of duet-rpc."))
+		server.Doc("Returns the server's name and version. No handshake is needed. A client that sends its capabilities gets those of duet-rpc."))
+	server.Handle(reg, "ping", core.ping, server.Doc("Returns the current time."))
+	server.Handle(reg, "health", core.health, server.Doc("Returns whether everything works."))
+	server.HandleRaw(reg, "echo", echo, server.Doc("Returns its params unchanged; null if there are none."))
+	server.Handle(reg, "version", core.version, server.Doc("Returns the version of duet-rpc."))
 	server.Handle(reg, "listMethods", listMethods(reg), server.Doc("Lists the methods."))
-	server.Handle(reg, "describeMethods", describeMethods(reg), server.Doc("Lists the methods with their parameters and results, in words."))
-	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document, with JSON Schemas."))
-	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets how much is logged, until the process ends."))
-	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc(
-		"Ends the connection, and the process that an editor started for it: what arrives later is dropped, running requests are given time. "+
-			"With reason or timeout_ms it first waits for them, and says how that went. The project's daemon, and what runs there, goes on."))
-	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc(
-		"Gives the environment of the client to the agents, builds, gates and terminals that it starts on this connection, until it gives another one. The hub keeps it in memory alone. "+
-			"Those of a client that gives none get the hub's own."))
-	server.Handle(reg, "client.build", core.clientBuild, server.Doc(
-		"Gives the daemon the build of a client that could start a daemon itself. A daemon of another build ends if it has nothing to do and no client of its own build; else it goes on until then, and health says so."))
+	server.Handle(reg, "describeMethods", describeMethods(reg), server.Doc("Lists the methods with their parameters and results as text."))
+	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document with JSON Schemas."))
+	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets the log level until the process ends."))
+	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc("Ends the connection, and the process that an editor started for it. Later input is dropped, and running requests get time to end. With reason or timeout_ms, it waits for them first and reports the outcome. The project's daemon and its work continue."))
+	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc("Sets the client's environment for the agents, builds, gates and terminals that it starts on this connection. Another call replaces it. The hub keeps it only in memory. Without it, they get the hub's environment."))
+	server.Handle(reg, "client.build", core.clientBuild, server.Doc("Sends the build of a client that could start a daemon itself. A daemon of another build ends if it is idle and has no client of its own build. Otherwise it continues until then, and health reports it."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }
 
@@ -186,10 +181,10 @@ func (c Core) clientEnvironment(ctx context.Context, p protocol.ClientEnvironmen
 
 // A DaemonBuild is the answer to client.build.
 type DaemonBuild struct {
-	Version  string `json:"version" doc:"Of the daemon."`
-	Protocol int    `json:"protocol" doc:"The version of the protocol between clients and the daemon. A client of another build uses the daemon only if it has the same one."`
+	Version  string `json:"version" doc:"The daemon's version."`
+	Protocol int    `json:"protocol" doc:"Version of the protocol between clients and the daemon. A client of another build uses the daemon only if the versions are equal."`
 	Notice   string `json:"notice,omitempty" doc:"With notices: as in the result of Subscribe."`
-	Ends     bool   `json:"ends" doc:"True: the daemon closes the connection and ends, so that the client can start another one."`
+	Ends     bool   `json:"ends" doc:"true: the daemon closes the connection and ends, so that the client can start another one."`
 }
 
 func (c Core) clientBuild(ctx context.Context, p protocol.ClientBuildParams) (DaemonBuild, error) {

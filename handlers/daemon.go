@@ -13,9 +13,9 @@ import (
 // registerDaemon registers daemon.* (AIWG).
 func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{d}
-	handle(reg, d, taskFamily, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
+	handle(reg, d, taskFamily, "daemon.status", m.status, server.Doc("Returns the state of the daemon and its problems."))
 	server.Handle(reg, "daemon.stop", m.stop,
-		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for."))
+		server.Doc("Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait."))
 }
 
 type daemon struct{ Domain }

@@ -24,11 +24,11 @@ func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
 	f := executorFamily
 	handle(reg, d, f, "execute_prompt", e.execute, server.LongRunning(),
-		server.Doc("Runs a prompt to its end. An agent that fails is a result with status failed. Cancelling the request ends the run."))
-	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to end a task. One that is not known, or has ended, is no error."))
-	handle(reg, d, f, "cancel_task", e.stop, server.Doc("Does what stop_task does; mostly sent as a notification."))
-	handle(reg, d, f, "create_message", e.createMessage, server.Doc("Puts a message into a task's conversation."))
-	handle(reg, d, f, "secret.provide", e.provide, server.Doc("Answers the event secret_requested. The secret is passed on, never kept and never logged."))
+		server.Doc("Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run."))
+	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to stop a task. An unknown task, or one that has ended, is no error."))
+	handle(reg, d, f, "cancel_task", e.stop, server.Doc("Same as stop_task; usually sent as a notification."))
+	handle(reg, d, f, "create_message", e.createMessage, server.Doc("Adds a message to a task's conversation."))
+	handle(reg, d, f, "secret.provide", e.provide, server.Doc("Answers the event secret_requested. The hub passes the secret on, and never stores or logs it."))
 }
 
 type executor struct{ Domain }

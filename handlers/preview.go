@@ -20,18 +20,18 @@ import (
 func registerPreview(reg *server.Registry, d Domain) {
 	p := &previews{watchers: make(map[*server.Conn]*preview.Watcher)}
 	f := boundaryFamily
-	const within = " An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006."
+	const within = " An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006."
 	handle(reg, d, f, "fetch", p.fetch, server.LongRunning(),
-		server.Doc("Reads what an address of the preview has: a file of the directory of [preview], the index.html of a directory in it, or the first index.html for an address without extension that no file has."+
-			" What is not there has the status 404; where nothing can be shown, the error is -32005."+within+" Whoever calls it shows the preview, and is told where to go: notifications navigate {url} and refresh {}."))
+		server.Doc("Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html."+
+			" A missing file has the status 404. If there is nothing to show, the error is -32005."+within+" The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}."))
 	handle(reg, d, f, "navigate", p.navigate, server.LongRunning(),
-		server.Doc("Has all clients that show the preview go to an address, once it is known that there is something."+within))
-	handle(reg, d, f, "refresh", p.refresh, server.Doc("Has all clients that show the preview load it again."))
-	const kept = " It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were."
-	handle(reg, d, f, "console", p.console, server.Doc("Tells what a page has written to its console; a notification or a request."+kept))
-	handle(reg, d, f, "error", p.pageError, server.Doc("Tells what has gone wrong in a page; a notification or a request."+kept))
-	handle(reg, d, f, "updateNavigationState", p.navigated, server.Doc("Tells where a page is now; a notification or a request. Whoever calls it shows the preview, as with fetch."+kept))
-	handle(reg, d, f, "listPageMessages", p.list, server.Doc("Lists what pages of the preview have said, the oldest first."))
+		server.Doc("Sends all clients that show the preview to an address, if the address exists."+within))
+	handle(reg, d, f, "refresh", p.refresh, server.Doc("Makes all clients that show the preview reload it."))
+	const kept = " Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others."
+	handle(reg, d, f, "console", p.console, server.Doc("Reports a console message of a page; a notification or a request."+kept))
+	handle(reg, d, f, "error", p.pageError, server.Doc("Reports an error in a page; a notification or a request."+kept))
+	handle(reg, d, f, "updateNavigationState", p.navigated, server.Doc("Reports the current address of a page; a notification or a request. As with fetch, the caller then counts as showing the preview."+kept))
+	handle(reg, d, f, "listPageMessages", p.list, server.Doc("Lists messages of the preview's pages, the oldest first."))
 }
 
 // previews are the connections that watch previews.

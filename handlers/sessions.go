@@ -24,23 +24,23 @@ func registerSessions(reg *server.Registry, d Domain) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}}
 	f := sessionFamily
 	handle(reg, d, f, "launchSession", s.launch,
-		server.Doc("Starts a session: an agent works on a query in a new conversation."))
+		server.Doc("Starts a session: an agent runs a prompt in a new conversation."))
 	handle(reg, d, f, "listSessions", s.list,
-		server.Doc("Lists sessions, the newest first. If not all fit, next_before says how to go on."))
-	handle(reg, d, f, "getSessionState", s.state, server.Doc("Tells everything about a session but its conversation."))
+		server.Doc("Lists sessions, the newest first. If not all fit, pass next_before as before to get more."))
+	handle(reg, d, f, "getSessionState", s.state, server.Doc("Returns a session without its conversation."))
 	handle(reg, d, f, "getSessionLeaves", s.leaves, server.Doc("Lists the last session of each conversation, the newest first."))
 	handle(reg, d, f, "continueSession", s.continues,
-		server.Doc("Continues a session's conversation with another query. If the session is the last one there, or has not ended, the query waits its turn in the same conversation; else, or with fork, it begins a new one, which shares all up to that session. A draft is launched: it keeps its ids, and what is given here replaces what it had. The new session may do what the one before might, but a fork never keeps a mode in which tools run unasked."))
+		server.Doc("Continues a session's conversation with another prompt. From the last session of the conversation, or one that has not ended, the prompt waits its turn there. From an earlier session, or with fork, it starts a new conversation that shares the history up to that session. A draft is launched: it keeps its ids, and the parameters replace its own. The new session has the permissions of the session before, but a fork never keeps a mode in which tools run without approval."))
 	handle(reg, d, f, "interruptSession", s.interrupt,
-		server.Doc("Begins to end a session, also while it waits for input. It can be continued. Of a session that has ended it ends what its agent does in the background; with background, that task alone, whether or not the session has ended."))
+		server.Doc("Interrupts a session, also while it waits for input. It can be continued. For a session that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the session has ended."))
 	handle(reg, d, f, "updateSessionSettings", s.update,
-		server.Doc("Changes settings of a session's conversation. An agent that works on it is told its mode, its model and its options beside; what it does not take is told by the event task_error. session.set waits for it."))
-	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Gives a session's conversation a title."))
-	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Puts a session's conversation away, or takes it back. To continue one takes it back, too."))
-	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Puts many sessions' conversations away, or takes them back."))
+		server.Doc("Changes settings of a session's conversation. A working agent gets a new mode, model or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead."))
+	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Sets the title of a session's conversation."))
+	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Continuing a session also restores it."))
+	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Archives the conversations of several sessions, or restores them."))
 	handle(reg, d, f, "session.delete", s.delete,
-		server.Doc("Deletes a session's conversation with all that only it has, for good; everybody is told by the event session_deleted. It is refused while something of it runs. What others were forked from stays, in the archive. The log keeps its numbers: those of events that are no more are left out."))
-	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists directories in which sessions worked, the last used first."))
+		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The log keeps its numbers, without the deleted events."))
+	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists working directories of sessions, the last used first."))
 }
 
 type sessions struct {
@@ -515,19 +515,19 @@ func registerQueue(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "session.queue", func(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.QueueResult, error) {
 		return queueOf(ctx, h, p.SessionID)
-	}, server.Doc("Lists the prompts that wait for their turn in a session's conversation, the next one first."))
+	}, server.Doc("Lists the queued prompts of a session's conversation, the next one first."))
 	handle(reg, d, f, "session.editQueued", func(ctx context.Context, h *hub.Hub, p protocol.EditQueuedParams) (protocol.QueueResult, error) {
 		if err := h.EditQueued(ctx, p.SessionID, p.Query); err != nil {
 			return protocol.QueueResult{}, err
 		}
 		return queueOf(ctx, h, p.SessionID)
-	}, server.Doc("Changes the text of a prompt that waits for its turn; what goes with it stays. One that has begun is refused (`bad_state`). All clients get the event queue_changed."))
+	}, server.Doc("Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
 	handle(reg, d, f, "session.moveQueued", func(ctx context.Context, h *hub.Hub, p protocol.MoveQueuedParams) (protocol.QueueResult, error) {
 		if err := h.MoveQueued(ctx, p.SessionID, p.Before); err != nil {
 			return protocol.QueueResult{}, err
 		}
 		return queueOf(ctx, h, p.SessionID)
-	}, server.Doc("Moves a prompt that waits for its turn to another place in the queue of its conversation. One that has begun is refused (`bad_state`). All clients get the event queue_changed."))
+	}, server.Doc("Moves a queued prompt within the queue of its conversation. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
 }
 
 func queueOf(ctx context.Context, h *hub.Hub, id string) (protocol.QueueResult, error) {

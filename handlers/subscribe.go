@@ -28,9 +28,9 @@ const heartbeatEvery = 30 * time.Second
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
 	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
-		server.Doc("Sends events from now on, and first those after since, if that is given. "+
+		server.Doc("Sends events to this connection. With since, it first replays the stored events after that seq. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
-			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most."))
+			"Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions."))
 	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 	return s
 }

@@ -20,20 +20,19 @@ import (
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
 	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
-		server.Doc("Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it."))
+		server.Doc("Starts a task, or queues it if no slot is free. The notifications event.task… report its progress."))
 	handle(reg, d, taskFamily, "task.cancel", joined(t, t.cancel),
-		server.Doc("Cancels a queued task, or begins to end a running one."))
+		server.Doc("Cancels a queued task, or begins to stop a running one."))
 	handle(reg, d, taskFamily, "task.list", joined(t, t.list),
 		server.Doc("Lists tasks, the newest first."))
 	handle(reg, d, taskFamily, "task.get", joined(t, t.get),
-		server.Doc("Tells everything about a task, with its output so far."))
+		server.Doc("Returns a task with its output so far."))
 	handle(reg, d, taskFamily, "task.stats", t.stats,
-		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
+		server.Doc("Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed."))
 	handle(reg, d, taskFamily, "task.usage", t.usage,
-		server.Doc("Tells what tasks have used, as far as their agents say: tokens, cost and time."))
+		server.Doc("Returns the tokens, cost and time that tasks used, as their agents report them."))
 	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
-		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
-			"the chat goes on with it in a new conversation, and it is told what was said."))
+		server.Doc("Sends a message to the project's chat, a conversation that continues from task to task. It uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the transcript."))
 	return t.broadcasts
 }
 

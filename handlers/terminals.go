@@ -25,15 +25,15 @@ func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
 	f := executorFamily
 	handle(reg, d, f, "spawn_terminal", t.spawn, server.LongRunning(),
-		server.Doc("Starts a program in a terminal, which lives on when this connection has gone. What it prints comes as events terminal_output, its end as terminal_exit, to this connection without a subscription."))
-	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the terminals that run, the oldest first; those of agents, too."))
+		server.Doc("Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit."))
+	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the running terminals, also those of agents, the oldest first."))
 	handle(reg, d, f, "terminal.attach", t.attach, server.LongRunning(),
-		server.Doc("Watches a terminal: what it printed lately, what it prints and its end come as events to this connection, as to who started it. Any number of connections may watch one. An agent's terminal can be watched, and no more."))
+		server.Doc("Watches a terminal: this connection gets its recent output, further output and its end as events. Any number of connections can watch a terminal. An agent's terminal can only be watched."))
 	handle(reg, d, f, "terminal.detach", t.detach, server.LongRunning(),
-		server.Doc("Ends what spawn_terminal or terminal.attach began for this connection; the program goes on. A descriptor is given back: it must not be read any more when this is called."))
-	handle(reg, d, f, "terminal.write", t.write, server.Doc("Types into a terminal; one need not watch it."))
-	handle(reg, d, f, "terminal.resize", t.resize, server.Doc("Changes a terminal's size, for all who watch it."))
-	handle(reg, d, f, "terminal.close", t.close, server.Doc("Closes a terminal and ends what runs in it."))
+		server.Doc("Ends the watch that spawn_terminal or terminal.attach started for this connection. The program continues. If the client has the descriptor, it must stop reading it before this call."))
+	handle(reg, d, f, "terminal.write", t.write, server.Doc("Sends input to a terminal. The connection need not watch it."))
+	handle(reg, d, f, "terminal.resize", t.resize, server.Doc("Changes a terminal's size for all connections that watch it."))
+	handle(reg, d, f, "terminal.close", t.close, server.Doc("Closes a terminal and ends its program."))
 }
 
 type terminals struct {

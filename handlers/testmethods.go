@@ -14,13 +14,13 @@ func RegisterTestMethods(reg *server.Registry) {
 	server.Handle(reg, "test.sleep", testSleep, server.LongRunning(),
 		server.Doc("Sleeps, then answers (with --test-methods)."))
 	server.Handle(reg, "test.fail", testFail, server.LongRunning(),
-		server.Doc("Fails with an error that only the log may know (with --test-methods)."))
+		server.Doc("Fails with an error whose text goes only to the log (with --test-methods)."))
 	server.Handle(reg, "test.panic", testPanic, server.LongRunning(),
 		server.Doc("Panics (with --test-methods)."))
 }
 
 type testSleepParams struct {
-	MS uint `json:"ms" doc:"How long, in milliseconds."`
+	MS uint `json:"ms" doc:"Duration in milliseconds."`
 }
 
 type testSleepResult struct {

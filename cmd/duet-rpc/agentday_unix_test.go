@@ -88,7 +88,7 @@ func dayAgents() []dayAgent {
 		{
 			name: "Codex", folder: "codex-acp", packaged: "@agentclientprotocol/codex-acp", site: newCodexSite, telling: true, mutters: true,
 			leaves: []string{"Yes, implement this plan", "No, and tell Codex what to do differently"}, model: "gpt-5.5", denialEnds: true, unsigned: "Authentication required",
-			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
+			command: "review", commandless: "the user's own are not reported", prompt: "/review say: looks good", says: "looks good",
 			sub: "it does not pass the question on, and does not wait", subSays: "task_name",
 			todoless: "it offers its model no tool for that",
 			start:    []string{"codex-acp"}, forks: true,
@@ -97,7 +97,7 @@ func dayAgents() []dayAgent {
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, unsigned: "Gemini API key is missing",
-			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
+			command: "about", commandless: "the project's own are not reported", prompt: "/about", says: "0.61.0",
 			todoless: "it offers its model no tool for that", withholds: true,
 			start: []string{"gemini", "--experimental-acp"}, unlisted: true, deletes: true,
 			foreground: "not tried", goalless: "not tried",
@@ -114,13 +114,13 @@ func dayAgents() []dayAgent {
 		{
 			name: "Qwen Code", folder: "qwen-code", packaged: "@qwen-code/qwen-code", site: newQwenSite, briefly: true, model: "gpt-4o",
 			leaves: []string{"Yes, restore previous mode (auto)", "Yes, and auto-accept edits", "Yes, and manually approve edits", "No, keep planning (esc)"}, telling: true, absolute: true, denialEnds: true,
-			command: "status", commandless: "the user's own are not told", prompt: "/status", says: "0.24.4", unsigned: "Authentication required",
+			command: "status", commandless: "the user's own are not reported", prompt: "/status", says: "0.24.4", unsigned: "Authentication required",
 			todoless: "it offers its model no tool for that",
 			start:    []string{"qwen", "--acp"}, untried: []string{subAgentScenario}, goalless: "not tried",
 		},
 		{
 			name: "Kimi Code", folder: "kimi-code", packaged: "@moonshot-ai/kimi-code", site: newKimiSite, briefly: true, model: "__kimi_env_model__",
-			command: "compact", commandless: "the project's own are not told", prompt: "/help", says: "compact", unsigned: "Authentication required",
+			command: "compact", commandless: "the project's own are not reported", prompt: "/help", says: "compact", unsigned: "Authentication required",
 			start: []string{"kimi", "acp"}, forks: true, goalless: "not tried", mute: true, subFlat: true,
 			untried: []string{planScenario, adoptedScenario},
 		},
@@ -252,37 +252,36 @@ func dayTable(t testing.TB, agents []dayAgent, told map[string]string) []byte {
 	var b strings.Builder
 	b.WriteString(`# Agents that are tested
 
-Each of these agents, as its package registry has it, is taken through a day by ` + "`TestAgentDay`" + ` (cmd/duet-rpc), with a model
-on a loopback address that does what its prompts say. ` + "`DUET_UPDATE_GOLDEN=1 make agents`" + ` writes this page; the test fails when the page is
-not true any more. ` + "`make test-clients`" + ` plays a few of the scenarios, and with Claude Code 0.49, Qwen Code, Kimi Code and GitHub Copilot
-only these: a rule that denies, a command in the background, and that with the hub killed. "no" is what the agent itself does not do; the test requires that, too, so that a newer
-version which does is noticed.
+` + "`TestAgentDay`" + ` (cmd/duet-rpc) runs each of these agents, as its package registry has it, through the scenarios below. The model is on a
+loopback address and follows its prompts. ` + "`DUET_UPDATE_GOLDEN=1 make agents`" + ` writes this page, and the test fails if the page is out of
+date. ` + "`make test-clients`" + ` runs a few of the scenarios. With Claude Code 0.49, Qwen Code, Kimi Code and GitHub Copilot it runs only these: a
+rule that denies, a command in the background, and that with the hub killed. "no" means that the agent itself cannot do it. The test checks
+that, too, to notice a newer version that can.
 
-Claude Code 0.101, Qwen Code and Kimi Code need Node 22. Claude Code 0.49 is what npm installs where Node is older.
+Claude Code 0.101, Qwen Code and Kimi Code need Node 22. npm installs Claude Code 0.49 with an older Node.
 
 Kimi Code (2.1) sends the input of a tool call only when the tool runs. In a prompted turn Duet reads it from the arguments that Kimi Code
-shows as text. In a turn of its own Kimi Code sends the question alone, with the first 50 characters of the command: no rule can allow
+shows as text. In an agent-initiated turn Kimi Code sends only the question, with the first 50 characters of the command. No rule can allow
 such a call, and neither the text nor the tool call of that turn reaches Duet.
 
-Gemini CLI keeps what it would write to its standard error until it ends (its program holds all output back while it speaks the
-protocol). Duet cannot show its notices of retries while it works, only that it is silent.
+Gemini CLI holds back its stderr until it ends, because its program holds all output back while it speaks the protocol. While it works, Duet
+cannot show its notices of retries, only that it is silent.
 
-Gemini CLI (0.61) does not list its sessions over the protocol; one is adopted by its id (` + "`duet-rpc session adopt ID --agent gemini`" + `), which
-the first line of each of its files in ~/.gemini/tmp has, and in the directory in which it was begun (` + "`--dir`" + `).
+Gemini CLI (0.61) does not list its sessions over the protocol. Adopt one by its id (` + "`duet-rpc session adopt ID --agent gemini`" + `), in the
+directory in which it was started (` + "`--dir`" + `). The id is in the first line of each of its files in ~/.gemini/tmp.
 
-A session of Gemini CLI (0.61) does not outlive being loaded, whoever loads it. It keeps a session in a file that is named after the minute
-and the first eight characters of the session's id (chats/session-MINUTE-ID.jsonl). For session/load it begins a session of the same id
-before it reads the one that is wanted:
+A session of Gemini CLI (0.61) does not survive being loaded, by any client. Its file is named after the minute and the first eight
+characters of the session's id (chats/session-MINUTE-ID.jsonl). For session/load, Gemini CLI starts a session of the same id before it reads
+the requested one:
 
-- Within the minute in which that was begun both have one file. All that was said is lost at once, and the session is refused.
-- Later an empty file stays beside it. When Gemini CLI is started the next time in that directory, it takes the empty file for
-  a damaged one, and deletes it with all other files of that id, unless its cleanup is turned off (general.sessionRetention.enabled
-  false in its settings).
+- Within the minute of its start both sessions have the same file. The whole history is lost at once, and the session is refused.
+- Later an empty file remains. At its next start in that directory, Gemini CLI takes the empty file for a damaged one and deletes it with all
+  other files of that id, unless its cleanup is turned off (general.sessionRetention.enabled false in its settings).
 
-So a conversation goes on with Gemini CLI's own session after the agent was started anew once, and the next time with a new session.
-Duet gives that one what was said and which tools were used; what the tools gave back is not in it. The conversation says so where it
-happens. When a session is adopted Duet waits for the next minute before it has it loaded. With
-the cleanup turned off a session outlives being loaded, but within its minute.
+After the first restart of the agent, a conversation therefore continues with Gemini CLI's own session, and after the next one with a new
+session. Duet gives the new session the transcript with the names of the tools, but without their results. The conversation says so at that
+place. To adopt a session, Duet waits for the next minute before the agent loads it. With the cleanup turned off a session survives being
+loaded, but not within its minute.
 
 | |`)
 	for _, a := range agents {

@@ -7,15 +7,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Daemon is what an executor may ask of the hub. All methods may be called
-// from any goroutine. Each is authenticated by the session token in its
-// parameters; one that has none is taken of the executor alone that was given what
-// it names.
+// A Daemon is the hub's interface for executors. Its methods may be called from any goroutine. The
+// session token in the parameters authenticates a call. Without one, the hub accepts a call only
+// from the executor that got the task, terminal or command that it names.
 type Daemon interface {
-	// GetAPIKey returns a key. It may wait for a human to type it.
+	// GetAPIKey returns a key. It may wait for a person to type it.
 	GetAPIKey(context.Context, GetAPIKeyParams) (GetAPIKeyResult, error)
-	// RequestPermission waits until somebody has decided, for as long as ctx
-	// lasts.
+	// RequestPermission waits for a decision until ctx ends.
 	RequestPermission(context.Context, RequestPermissionParams) (RequestPermissionResult, error)
 	GetExecutionContext(context.Context, GetExecutionContextParams) (GetExecutionContextResult, error)
 	CreateMessage(context.Context, CreateMessageParams) (CreateMessageResult, error)
@@ -23,7 +21,7 @@ type Daemon interface {
 	// conversation runs. The hub then calls ExecutePrompt for that task, with Unprompted.
 	BeginTurn(context.Context, BeginTurnParams) (BeginTurnResult, error)
 
-	// The reports are notifications: what is wrong with one is logged.
+	// Reports are notifications; the hub logs errors.
 	ReportMessage(context.Context, ReportMessageParams) error
 	ReportProgress(context.Context, ReportProgressParams) error
 	ReportError(context.Context, ReportErrorParams) error
@@ -35,18 +33,19 @@ type Daemon interface {
 	TerminalOutput(context.Context, TerminalOutputParams) error
 	TerminalExit(context.Context, TerminalExitParams) error
 	CommandStarted(context.Context, CommandStartedParams) error
-	// CommandOutput returns when the output has been taken: the command is not read until then.
+	// CommandOutput returns when the hub has taken the output. The executor does not read the
+	// command until then.
 	CommandOutput(context.Context, CommandOutputParams) error
 }
 
-// GetAPIKeyParams ask for the key of a service.
+// GetAPIKeyParams request the key of a service.
 type GetAPIKeyParams struct {
 	SessionToken  string `json:"session_token"`
-	Service       string `json:"service,omitempty" doc:"anthropic, openai, google, github, or a name of the configuration."`
-	CredentialKey string `json:"credential_key,omitempty" doc:"Another name for service, such as ANTHROPIC_API_KEY."`
+	Service       string `json:"service,omitempty" doc:"anthropic, openai, google, github, or a name from the configuration."`
+	CredentialKey string `json:"credential_key,omitempty" doc:"Alias of service, such as ANTHROPIC_API_KEY."`
 }
 
-// GetAPIKeyResult holds a key. It is never logged and never stored.
+// GetAPIKeyResult has a key, which is never logged or stored.
 type GetAPIKeyResult struct {
 	APIKey    string `json:"api_key"`
 	ExpiresAt int64  `json:"expires_at,omitempty" doc:"Milliseconds since 1970."`
@@ -57,41 +56,41 @@ type RequestPermissionParams struct {
 	SessionToken string          `json:"session_token"`
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
-	ToolParams   json.RawMessage `json:"tool_params,omitempty" doc:"Another name for tool_input."`
+	ToolParams   json.RawMessage `json:"tool_params,omitempty" doc:"Alias of tool_input."`
 
 	// Ours.
 	TaskID     string             `json:"task_id,omitempty"`
-	ToolUseID  string             `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call."`
+	ToolUseID  string             `json:"tool_use_id,omitempty" doc:"The agent's id of the tool call."`
 	ParentID   string             `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that asks."`
-	Title      string             `json:"title,omitempty" doc:"What the tool is about to do, in words."`
+	Title      string             `json:"title,omitempty" doc:"What the tool would do, for people."`
 	ToolKind   string             `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
-	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
-	Diffs      []domain.Diff      `json:"diffs,omitempty" doc:"What it would change."`
-	Plan       string             `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode."`
-	Details    string             `json:"details,omitempty" doc:"What the agent says about the tool call beside its title and input: a text for people."`
+	Paths      []string           `json:"paths,omitempty" doc:"The files that the call touches."`
+	Diffs      []domain.Diff      `json:"diffs,omitempty" doc:"The changes that it would make."`
+	Plan       string             `json:"plan,omitempty" doc:"The agent's plan, if it asks to leave its plan mode."`
+	Details    string             `json:"details,omitempty" doc:"The agent's text about the tool call, in addition to title and input, for people."`
 	Options    []PermissionOption `json:"options,omitempty" doc:"The answers that the agent offers."`
-	InputFixed bool               `json:"input_fixed,omitempty" doc:"A changed input would not be heeded: the tool runs with this one, or not at all."`
-	Unasked    []string           `json:"unasked,omitempty" doc:"The agent has not asked for permission: only whether the policy denies this is to be told, under each of these names of tools."`
-	NameByKind bool               `json:"name_by_kind,omitempty" doc:"The agent has not named the tool: tool_name is made of its kind."`
-	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a human something, rather than for permission; the answer is an option or a text."`
+	InputFixed bool               `json:"input_fixed,omitempty" doc:"A changed input would have no effect: the tool runs with this input or not at all."`
+	Unasked    []string           `json:"unasked,omitempty" doc:"The agent has not asked for permission. The hub only checks whether the policy denies the call, under each of these tool names."`
+	NameByKind bool               `json:"name_by_kind,omitempty" doc:"The agent has not named the tool: tool_name is derived from its kind."`
+	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a question, not for permission. The answer is an option or a text."`
 
-	QuestionID string `json:"question_id,omitempty" doc:"The executor's own name for the question. To ask again after the agent has changed the tool call, send the request again with this name and a higher revision: the earlier question is closed, and its request is answered with cancelled."`
-	Revision   int    `json:"revision,omitempty" doc:"Counts the requests with one question_id, from 0."`
+	QuestionID string `json:"question_id,omitempty" doc:"The executor's id of the question. If the agent changes the tool call, send the request again with this id and a higher revision. The hub closes the earlier question and answers its request with cancelled."`
+	Revision   int    `json:"revision,omitempty" doc:"Counts the requests with the same question_id, from 0."`
 
-	Elicitation *Elicitation `json:"elicitation,omitempty" doc:"The agent asks a human to fill in a form or to open an address; title is its message, and tool_name is not needed."`
+	Elicitation *Elicitation `json:"elicitation,omitempty" doc:"The agent asks a person to fill in a form or open an address. title is its message, and tool_name is optional."`
 }
 
-// An Elicitation is what an agent asks a human to fill in or to open. Ours; the
-// modes are those of the Agent Client Protocol.
+// An Elicitation is a form to fill in or an address to open. Ours; the modes are those of the Agent
+// Client Protocol.
 type Elicitation struct {
 	Mode   string          `json:"mode" doc:"form or url."`
-	Schema json.RawMessage `json:"schema,omitempty" doc:"Of a form: a flat object of JSON Schema."`
-	URL    string          `json:"url,omitempty" doc:"What is to be opened."`
-	ID     string          `json:"elicitation_id,omitempty" doc:"The agent's own id of what is to be opened."`
+	Schema json.RawMessage `json:"schema,omitempty" doc:"form: a flat JSON Schema object."`
+	URL    string          `json:"url,omitempty" doc:"The address to open."`
+	ID     string          `json:"elicitation_id,omitempty" doc:"The agent's id of the request to open the address."`
 }
 
-// A PermissionOption is an answer that an agent offers. Ours; the kinds are
-// those of the Agent Client Protocol.
+// A PermissionOption is one of the agent's answers to choose from. Ours; the kinds are those of the
+// Agent Client Protocol.
 type PermissionOption struct {
 	OptionID string `json:"option_id"`
 	Name     string `json:"name"`
@@ -104,21 +103,21 @@ type RequestPermissionResult struct {
 	Reason   string `json:"reason,omitempty" doc:"mode=..., rule=..., user_approved, user_denied, timeout or cancelled."`
 
 	// Ours.
-	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input as a human changed it."`
-	OptionID     string          `json:"option_id,omitempty" doc:"The option that was chosen."`
-	Comment      string          `json:"comment,omitempty" doc:"What the human said."`
-	Cancelled    bool            `json:"cancelled,omitempty" doc:"The run was ended before anybody decided."`
-	Dismissed    bool            `json:"dismissed,omitempty" doc:"With cancelled: the run goes on; a person has put the question away without an answer."`
-	ApprovalID   string          `json:"approval_id,omitempty" doc:"Of a human's answer: what to name in the event permission_taken."`
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input as the user changed it."`
+	OptionID     string          `json:"option_id,omitempty" doc:"The chosen option."`
+	Comment      string          `json:"comment,omitempty" doc:"The user's comment."`
+	Cancelled    bool            `json:"cancelled,omitempty" doc:"The run ended before a decision."`
+	Dismissed    bool            `json:"dismissed,omitempty" doc:"With cancelled: the run continues; a person closed the question without an answer."`
+	ApprovalID   string          `json:"approval_id,omitempty" doc:"For a person's answer: the id for the event permission_taken."`
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form, which fit its schema."`
 }
 
-// GetExecutionContextParams ask what a run stands on.
+// GetExecutionContextParams request the context of a run.
 type GetExecutionContextParams struct {
 	SessionToken string `json:"session_token"`
 }
 
-// GetExecutionContextResult is the conversation so far, and what belongs to it.
+// GetExecutionContextResult has the conversation so far and its settings.
 type GetExecutionContextResult struct {
 	SessionID    string       `json:"session_id"`
 	TaskID       string       `json:"task_id"`
@@ -128,22 +127,22 @@ type GetExecutionContextResult struct {
 	ModelConfig  *ModelConfig `json:"model_config,omitempty"`
 
 	// Ours.
-	NativeSessionID       string            `json:"native_session_id,omitempty" doc:"The agent's own session, to be resumed."`
-	ForkNativeSessionID   string            `json:"fork_native_session_id,omitempty" doc:"The agent's own session of which the conversation is a fork, just as far as that session goes: an agent that can fork it need not be told what was said."`
+	NativeSessionID       string            `json:"native_session_id,omitempty" doc:"The agent's own session to resume."`
+	ForkNativeSessionID   string            `json:"fork_native_session_id,omitempty" doc:"The agent's own session that the conversation is a fork of, at that session's end. An agent that can fork it needs no transcript."`
 	SystemPrompt          string            `json:"system_prompt,omitempty"`
 	AdditionalDirectories []string          `json:"additional_directories,omitempty"`
-	AgentMode             string            `json:"agent_mode,omitempty" doc:"The mode that the agent was in last. It goes on in it, whatever permission_mode says; one that it does not have any more is ignored."`
-	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids, that people asked for."`
+	AgentMode             string            `json:"agent_mode,omitempty" doc:"The agent's last mode. The agent continues in it, whatever permission_mode says. A mode that the agent no longer has is ignored."`
+	Options               map[string]string `json:"options,omitempty" doc:"Requested values of the agent's options, by option id."`
 }
 
-// A Message is one of a conversation.
+// A Message is a message of a conversation.
 type Message struct {
 	Role    string `json:"role" doc:"user or assistant."`
 	Content string `json:"content"`
 	Type    string `json:"type,omitempty" doc:"message, tool_call or tool_result."`
 }
 
-// An MCPServer is one that the agent is to use.
+// An MCPServer is a server for the agent.
 type MCPServer struct {
 	Name    string            `json:"name"`
 	Command string            `json:"command,omitempty"`
@@ -162,7 +161,7 @@ type ModelConfig struct {
 	ThinkingTokens int    `json:"thinking_tokens,omitempty"`
 }
 
-// CreateMessageParams put a message into the conversation.
+// CreateMessageParams add a message to the conversation.
 type CreateMessageParams struct {
 	SessionToken string        `json:"session_token,omitempty"`
 	TaskID       string        `json:"task_id"`
@@ -172,7 +171,7 @@ type CreateMessageParams struct {
 // CreateMessage is the message of [CreateMessageParams].
 type CreateMessage struct {
 	Role    string          `json:"role" doc:"user or assistant."`
-	Content json.RawMessage `json:"content" doc:"A string, or whatever the type asks for."`
+	Content json.RawMessage `json:"content" doc:"A string, or the value that the type requires."`
 	Type    string          `json:"type,omitempty"`
 }
 
@@ -186,20 +185,20 @@ type CreateMessageResult struct {
 type ReportMessageParams struct {
 	SessionToken string          `json:"session_token"`
 	TaskID       string          `json:"task_id"`
-	Sequence     int64           `json:"sequence" doc:"Rises by one with each report of a task, from 1. One that came before is ignored."`
+	Sequence     int64           `json:"sequence" doc:"Increases by one with each report of a task, from 1. A number that was used before is ignored."`
 	Timestamp    int64           `json:"timestamp,omitempty" doc:"Milliseconds since 1970."`
 	EventType    string          `json:"event_type"`
 	EventData    json.RawMessage `json:"event_data,omitempty"`
 }
 
-// ReportProgressParams report how far a task is.
+// ReportProgressParams report the progress of a task.
 type ReportProgressParams struct {
 	SessionToken string   `json:"session_token"`
 	TaskID       string   `json:"task_id"`
 	Progress     Progress `json:"progress"`
 }
 
-// Progress is how far a task is.
+// Progress is the progress of a task.
 type Progress struct {
 	Percent        *float64 `json:"percent,omitempty" doc:"0 to 100."`
 	Message        string   `json:"message,omitempty"`
@@ -214,7 +213,7 @@ type ReportErrorParams struct {
 	Error        ReportedError `json:"error"`
 }
 
-// ReportedError is what went wrong.
+// ReportedError is an error that an agent reports.
 type ReportedError struct {
 	Code    string          `json:"code" doc:"In capitals, such as TOOL_FAILED."`
 	Message string          `json:"message"`
@@ -230,28 +229,27 @@ type ReportCompletionParams struct {
 	Error        *ExecutionError `json:"error,omitempty"`
 }
 
-// ReportSessionParams report what the agent of a conversation tells of its session
-// while no prompt runs. Ours.
+// ReportSessionParams report changes of the agent's session while no prompt runs. Ours.
 type ReportSessionParams struct {
-	SessionID string  `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
-	TaskID    string  `json:"task_id" doc:"The task that the agent worked on last."`
+	SessionID string  `json:"session_id" doc:"The conversation, as in execute_prompt."`
+	TaskID    string  `json:"task_id" doc:"The agent's last task."`
 	Session   Session `json:"session" doc:"The parts that changed."`
 }
 
-// ReportLateParams report what an agent tells of a task that has ended: the rest of a message,
-// an update of a tool call, a notice or usage. Ours.
+// ReportLateParams report an event of a task that has ended: the rest of a message, an update of a
+// tool call, a notice or usage. Ours.
 type ReportLateParams struct {
-	SessionID string          `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
-	TaskID    string          `json:"task_id" doc:"The task of the message or of the tool call, or else the last one of the conversation."`
-	EventType string          `json:"event_type" doc:"content_block_delta, thinking_chunk, tool_update, tool_result, notice, compaction or usage. Text is added to the last message of the task."`
+	SessionID string          `json:"session_id" doc:"The conversation, as in execute_prompt."`
+	TaskID    string          `json:"task_id" doc:"The task of the message or tool call, or the conversation's last task."`
+	EventType string          `json:"event_type" doc:"content_block_delta, thinking_chunk, tool_update, tool_result, notice, compaction or usage. Text is appended to the last message of the task."`
 	EventData json.RawMessage `json:"event_data"`
 }
 
-// BeginTurnParams ask for a task for an agent-initiated turn. Ours.
+// BeginTurnParams request a task for an agent-initiated turn. Ours.
 type BeginTurnParams struct {
-	SessionID string       `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
-	TaskID    string       `json:"task_id" doc:"The task that the agent worked on last."`
-	Trigger   *TurnTrigger `json:"trigger,omitempty" doc:"Why the agent goes on, where it tells that."`
+	SessionID string       `json:"session_id" doc:"The conversation, as in execute_prompt."`
+	TaskID    string       `json:"task_id" doc:"The agent's last task."`
+	Trigger   *TurnTrigger `json:"trigger,omitempty" doc:"Why the agent continues, if it reports that."`
 }
 
 // A TurnTrigger is why an agent-initiated turn starts. Ours.
@@ -260,28 +258,28 @@ type TurnTrigger struct {
 	Label string `json:"label,omitempty" doc:"What has ended, such as the command of a background task."`
 }
 
-// BeginTurnResult names the task that has begun. Ours.
+// BeginTurnResult names the new task. Ours.
 type BeginTurnResult struct {
 	TaskID string `json:"task_id"`
 }
 
-// TerminalStartedParams report that an agent has started a program in a
-// terminal of its own, which people can watch. Ours.
+// TerminalStartedParams report that an agent runs a program in a terminal of its own, which users
+// can watch. Ours.
 type TerminalStartedParams struct {
 	TerminalID string   `json:"terminal_id"`
-	TaskID     string   `json:"task_id,omitempty" doc:"The task whose agent runs it, if it works on one."`
+	TaskID     string   `json:"task_id,omitempty" doc:"The task whose agent runs it, if any."`
 	PID        int      `json:"pid,omitempty"`
 	Program    string   `json:"program"`
 	Args       []string `json:"args,omitempty"`
 	CWD        string   `json:"cwd,omitempty"`
 }
 
-// TerminalOutputParams report what a terminal printed. Ours.
+// TerminalOutputParams report output of a terminal. Ours.
 type TerminalOutputParams struct {
 	TerminalID string `json:"terminal_id"`
-	TaskID     string `json:"task_id,omitempty" doc:"The task whose agent runs it; absent for a terminal of a human."`
+	TaskID     string `json:"task_id,omitempty" doc:"The task whose agent runs it. Absent for a user's terminal."`
 	Data       string `json:"data"`
-	Encoding   string `json:"encoding" doc:"utf-8, or base64 where the data is not."`
+	Encoding   string `json:"encoding" doc:"utf-8, or base64 if the data is not UTF-8."`
 }
 
 // TerminalExitParams report that a terminal's program has ended.
@@ -292,15 +290,15 @@ type TerminalExitParams struct {
 	Signal     string `json:"signal,omitempty"`
 }
 
-// EditorFiles are files as the editors have them that began tasks: with what is not
-// saved. Ours. Its method may be called from any goroutine.
+// EditorFiles reads files from the editors that started tasks, with unsaved changes. Ours. Its
+// method may be called from any goroutine.
 type EditorFiles interface {
-	// ReadEditorFile is taken of the executor alone that was given the task. Its
-	// error says that there is nobody to ask.
+	// ReadEditorFile is accepted only from the executor that got the task. Its error means that no
+	// editor can be asked.
 	ReadEditorFile(context.Context, ReadEditorFileParams) (ReadEditorFileResult, error)
 }
 
-// ReadEditorFileParams ask for a file.
+// ReadEditorFileParams request a file.
 type ReadEditorFileParams struct {
 	TaskID string `json:"task_id"`
 	Path   string `json:"path" doc:"Absolute."`
@@ -308,6 +306,6 @@ type ReadEditorFileParams struct {
 
 // ReadEditorFileResult is the whole text of a file.
 type ReadEditorFileResult struct {
-	Found bool   `json:"found" doc:"False: the editor does not have it, and the disk counts."`
+	Found bool   `json:"found" doc:"false: the editor does not have the file; read it from the disk."`
 	Text  string `json:"text"`
 }

@@ -10,23 +10,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An Executor runs prompts with agents, and terminals. All methods may be
-// called from any goroutine.
+// An Executor runs prompts with agents, and terminals. Its methods may be called from any
+// goroutine.
 type Executor interface {
-	// ExecutePrompt runs a prompt to its end. An agent that fails is a result
-	// with status failed; an error means that the executor could not serve the
-	// call, or has gone.
+	// ExecutePrompt runs a prompt to its end. If the agent fails, the result has status failed. An
+	// error means that the executor could not serve the call, or has ended.
 	ExecutePrompt(context.Context, ExecutePromptParams) (ExecutePromptResult, error)
-	// StopTask begins to end a task and returns at once.
+	// StopTask begins to stop a task and returns at once.
 	StopTask(context.Context, StopTaskParams) (StopTaskResult, error)
 	SpawnTerminal(context.Context, SpawnTerminalParams) (SpawnTerminalResult, error)
 	TerminalWrite(context.Context, TerminalWriteParams) error
 	TerminalResize(context.Context, TerminalResizeParams) error
 	TerminalClose(context.Context, TerminalCloseParams) (TerminalCloseResult, error)
-	// TerminalDescriptor stops the reading of a terminal and returns its
-	// descriptor, the master of the PTY, for somebody who reads and writes
-	// there instead. What was read before has been reported when it returns.
-	// The file is the caller's.
+	// TerminalDescriptor stops reading a terminal and returns its descriptor, the master of the
+	// PTY, for another reader and writer. Output read before has been reported when it returns. The
+	// caller must close the file.
 	TerminalDescriptor(context.Context, TerminalDescriptorParams) (*os.File, error)
 	// TerminalReturn lets the executor read the terminal again.
 	TerminalReturn(context.Context, TerminalReturnParams) error
@@ -34,8 +32,8 @@ type Executor interface {
 	// ResumeNotifications.
 	PauseNotifications(context.Context) error
 	ResumeNotifications(context.Context) error
-	// SetSession changes what the agent of a conversation is set to, while a
-	// prompt runs. An agent that refuses is a result, too.
+	// SetSession changes the mode, model or options of a conversation's agent while a prompt runs.
+	// A refusal is a result, not an error.
 	SetSession(context.Context, SetSessionParams) (SetSessionResult, error)
 	// Steer sends a message to the agent in the middle of a task's turn. A refusal is a
 	// result, not an error.
@@ -43,16 +41,14 @@ type Executor interface {
 	// YieldTurn asks for the early end of a task without a prompt, because a prompt waits. A
 	// refusal is a result, not an error.
 	YieldTurn(context.Context, YieldTurnParams) (YieldTurnResult, error)
-	// ReleaseSession ends the agent that waits for the next prompt of a
-	// conversation, unless it has something to do.
+	// ReleaseSession ends the idle agent of a conversation, unless it is busy.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
-	// RunCommand runs a command to its end; that of ctx is the same as StopCommand. One
-	// that cannot be started is a result, too.
+	// RunCommand runs a command to its end. The end of ctx has the effect of StopCommand. A command
+	// that cannot be started is a result, not an error.
 	RunCommand(context.Context, RunCommandParams) (RunCommandResult, error)
-	// StopCommand begins to end a command that was reported as started, and returns at once.
+	// StopCommand begins to stop a command that was reported as started, and returns at once.
 	StopCommand(context.Context, StopCommandParams) (StopCommandResult, error)
-	// Shutdown ends the executor when its work is done, at the latest after
-	// the timeout.
+	// Shutdown ends the executor when its work is done, at the latest after the timeout.
 	Shutdown(context.Context, ShutdownParams) (ShutdownResult, error)
 }
 
@@ -64,8 +60,8 @@ const (
 	ModePlan        = "plan"
 )
 
-// ModeName returns the name of a mode whose id may be a URL: the part behind its "#", as of
-// Copilot's https://agentclientprotocol.com/protocol/session-modes#plan. Other ids are names.
+// ModeName returns the name of a mode. If the id is a URL, that is the part after "#", as in
+// Copilot's https://agentclientprotocol.com/protocol/session-modes#plan. Otherwise it is the id.
 func ModeName(id string) string {
 	if scheme, rest, ok := strings.Cut(id, "://"); ok && scheme != "" {
 		if _, name, ok := strings.Cut(rest, "#"); ok && name != "" {
@@ -75,62 +71,61 @@ func ModeName(id string) string {
 	return id
 }
 
-// ExecutePromptParams are a prompt and how to run it.
+// ExecutePromptParams are a prompt and its settings.
 type ExecutePromptParams struct {
 	SessionToken   string   `json:"session_token,omitempty"`
-	SessionID      string   `json:"session_id,omitempty" doc:"The caller's own id of the conversation. Prompts with the same one follow each other."`
-	TaskID         string   `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new."`
+	SessionID      string   `json:"session_id,omitempty" doc:"The caller's id of the conversation. Prompts with the same id run one after the other."`
+	TaskID         string   `json:"task_id,omitempty" doc:"The caller's id of this prompt. It must be new."`
 	Prompt         string   `json:"prompt"`
-	CWD            string   `json:"cwd,omitempty" doc:"The directory in which the agent works."`
-	Tools          []string `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
+	CWD            string   `json:"cwd,omitempty" doc:"The agent's working directory."`
+	Tools          []string `json:"tools,omitempty" doc:"The allowed tools. Absent or empty: all."`
 	PermissionMode string   `json:"permission_mode,omitempty" doc:"default, acceptEdits, bypassPermissions, plan, or one of the agent's own modes."`
-	TimeoutMS      int64    `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
-	Stream         *bool    `json:"stream,omitempty" doc:"False: no deltas, whole messages only. Default true."`
-	AgenticTool    string   `json:"agentic_tool,omitempty" doc:"Another name for agent."`
+	TimeoutMS      int64    `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Default 300000, also for values below 1."`
+	Stream         *bool    `json:"stream,omitempty" doc:"false: complete messages and no deltas. Default true."`
+	AgenticTool    string   `json:"agentic_tool,omitempty" doc:"Alias of agent."`
 
 	// Ours.
 	Agent   string         `json:"agent,omitempty" doc:"The agent's name in the configuration."`
-	Content []ContentBlock `json:"content,omitempty" doc:"What goes with the prompt beside its text."`
-	Launch  *AgentLaunch   `json:"launch,omitempty" doc:"From the hub to its executor alone: how the agent is started."`
+	Content []ContentBlock `json:"content,omitempty" doc:"Content in addition to the prompt's text."`
+	Launch  *AgentLaunch   `json:"launch,omitempty" doc:"Only from the hub to its own executor: how to start the agent."`
 
-	Meta json.RawMessage `json:"_meta,omitempty" doc:"The _meta that an ACP editor gave with the prompt."`
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"The _meta of the prompt of an ACP editor."`
 
-	Unprompted bool `json:"unprompted,omitempty" doc:"The agent works already: the task is what the executor has asked for with begin_turn, and there is no prompt to send."`
+	Unprompted bool `json:"unprompted,omitempty" doc:"The agent already works: the executor asked for this task with begin_turn, and there is no prompt to send."`
 }
 
-// An AgentLaunch says how an agent is started. Ours.
+// An AgentLaunch describes how to start an agent. Ours.
 type AgentLaunch struct {
 	Name              string            `json:"name"`
 	Driver            string            `json:"driver" doc:"acp or command."`
 	Command           []string          `json:"command"`
-	Install           string            `json:"install,omitempty" doc:"What to do where the command's program is not there, in words."`
+	Install           string            `json:"install,omitempty" doc:"How to install the command's program, for people."`
 	Prompt            string            `json:"prompt,omitempty" doc:"Driver command: arg or stdin."`
 	History           string            `json:"history,omitempty" doc:"Driver command: transcript or none."`
-	Files             string            `json:"files,omitempty" doc:"Driver acp: read-write, write or none: which methods for files it is offered."`
-	StartTimeoutMS    int64             `json:"start_timeout_ms,omitempty" doc:"Driver acp: how long it may take to answer initialize; 0: 30 s."`
-	SilentAfterMS     int64             `json:"silent_after_ms,omitempty" doc:"Driver acp: after how long without a sign of life its silence is reported; 0: 5 s."`
-	SilentToolAfterMS int64             `json:"silent_tool_after_ms,omitempty" doc:"Driver acp: the same in the middle of a tool call; 0: 30 s."`
-	QuietMS           int64             `json:"quiet_ms,omitempty" doc:"Driver acp: how long an agent that works without a prompt, and does not tell the end of that, has to be silent until the turn has ended; 0: 10 s."`
-	Protocol          int               `json:"protocol,omitempty" doc:"Driver acp: the newest version of the Agent Client Protocol that it is offered; 0: the newest."`
-	Program           string            `json:"program,omitempty" doc:"The program as the PATH of the client has it; absent: that of the command."`
-	Env               map[string]string `json:"env,omitempty" doc:"Variables of the agent's configuration. They win over those of environment."`
+	Files             string            `json:"files,omitempty" doc:"Driver acp: the file methods that the agent is offered: read-write, write or none."`
+	StartTimeoutMS    int64             `json:"start_timeout_ms,omitempty" doc:"Driver acp: time limit for the response to initialize; 0: 30 s."`
+	SilentAfterMS     int64             `json:"silent_after_ms,omitempty" doc:"Driver acp: time without a sign of life until the silence is reported; 0: 5 s."`
+	SilentToolAfterMS int64             `json:"silent_tool_after_ms,omitempty" doc:"Driver acp: the same during a tool call; 0: 30 s."`
+	QuietMS           int64             `json:"quiet_ms,omitempty" doc:"Driver acp: an agent-initiated turn ends after this silence, if the agent does not report its end; 0: 10 s."`
+	Protocol          int               `json:"protocol,omitempty" doc:"Driver acp: the newest version of the Agent Client Protocol to offer; 0: the newest."`
+	Program           string            `json:"program,omitempty" doc:"The program found on the client's PATH. Absent: that of command."`
+	Env               map[string]string `json:"env,omitempty" doc:"Variables of the agent's configuration. They override those of environment."`
 	EnvFrom           []string          `json:"env_from,omitempty" doc:"Names of variables that the configuration passes on. Their values are in environment."`
-	Environment       map[string]string `json:"environment,omitempty" doc:"The rest of the agent's environment: variables of the client that launched the run, or else of the hub. It is in no log. Absent: that of the executor. An agent that runs already keeps its own."`
-	Keys              map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
-	Root              string            `json:"root" doc:"Files outside of it are not read or written for the agent."`
-	StateDir          string            `json:"state_dir,omitempty" doc:"The hub's own directory, in which none are, wherever it is."`
+	Environment       map[string]string `json:"environment,omitempty" doc:"The rest of the agent's environment: variables of the client that launched the run, or of the hub. Never logged. Absent: the executor's environment. A running agent keeps its own."`
+	Keys              map[string]string `json:"keys,omitempty" doc:"Environment variables, and the service whose key each one holds."`
+	Root              string            `json:"root" doc:"Files outside of this directory are not read or written for the agent."`
+	StateDir          string            `json:"state_dir,omitempty" doc:"The hub's own directory, whose files are never read or written for the agent."`
 }
 
-// Values of AgentLaunch.Files: which methods for files an agent is offered, of those that
-// the Agent Client Protocol has an editor offer. An agent without them uses the
-// file system by itself.
+// Values of AgentLaunch.Files: the file methods of the Agent Client Protocol that an agent is
+// offered. An agent without them uses the file system itself.
 const (
 	FilesReadWrite = "read-write"
 	FilesWrite     = "write"
 	FilesNone      = "none"
 )
 
-// ExecutePromptResult is how a prompt ended.
+// ExecutePromptResult is the outcome of a prompt.
 type ExecutePromptResult struct {
 	Status       string          `json:"status" doc:"completed, failed or cancelled."`
 	MessageCount int             `json:"message_count"`
@@ -138,8 +133,8 @@ type ExecutePromptResult struct {
 	Error        *ExecutionError `json:"error,omitempty"`
 
 	// Ours.
-	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own: end_turn, max_tokens, max_turn_requests, refusal or cancelled."`
-	Agent      string `json:"agent,omitempty" doc:"The agent that was taken."`
+	StopReason string `json:"stop_reason,omitempty" doc:"The agent's stop reason: end_turn, max_tokens, max_turn_requests, refusal or cancelled."`
+	Agent      string `json:"agent,omitempty" doc:"The agent that runs the prompt."`
 }
 
 // Values of ExecutePromptResult.Status.
@@ -155,10 +150,10 @@ type ExecutionError struct {
 	Code    string `json:"code" doc:"In capitals, such as EXECUTOR_ERROR or TIMEOUT."`
 
 	// Ours.
-	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"Somebody has to sign in first: the ways that the agent offers."`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"The sign-in methods that the agent offers. Present if the user must sign in first."`
 }
 
-// TokenUsage is what a prompt cost.
+// TokenUsage is the number of tokens that a prompt used.
 type TokenUsage struct {
 	InputTokens      int64 `json:"input_tokens"`
 	OutputTokens     int64 `json:"output_tokens"`
@@ -166,14 +161,14 @@ type TokenUsage struct {
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 }
 
-// The largest figures of usage that are taken: agents make them up as they like, and those of
-// many runs are added up.
+// The largest accepted figures of usage. Agents may report any number, and the hub adds up many
+// runs.
 const (
 	mostTokens = 1 << 40
 	mostUSD    = 1e6
 )
 
-// Bounded has 0, which says nothing, in place of each figure that is negative or too large.
+// Bounded replaces each figure that is negative or too large by 0, which means unknown.
 func (u TokenUsage) Bounded() TokenUsage {
 	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.CacheReadTokens, &u.CacheWriteTokens} {
 		*n = boundedTokens(*n)
@@ -188,14 +183,14 @@ func boundedTokens(n int64) int64 {
 	return n
 }
 
-// StopTaskParams name a task to end.
+// StopTaskParams name a task to stop.
 type StopTaskParams struct {
 	SessionToken string `json:"session_token,omitempty"`
 	TaskID       string `json:"task_id"`
 	Reason       string `json:"reason,omitempty" doc:"user_cancelled, timeout, ..."`
 }
 
-// StopTaskResult tells whether the end was begun.
+// StopTaskResult reports whether the task is being stopped.
 type StopTaskResult struct {
 	Stopped bool   `json:"stopped"`
 	Message string `json:"message,omitempty"`
@@ -205,17 +200,17 @@ type StopTaskResult struct {
 type SpawnTerminalParams struct {
 	SessionToken    string            `json:"session_token,omitempty"`
 	CWD             string            `json:"cwd,omitempty"`
-	Shell           string            `json:"shell,omitempty" doc:"The program; absent: the user's shell."`
+	Shell           string            `json:"shell,omitempty" doc:"The program. Default: the user's shell."`
 	Env             map[string]string `json:"env,omitempty"`
-	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives us."`
+	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives the executor."`
 	TmuxSessionName string            `json:"tmux_session_name,omitempty"`
 	TmuxWindowName  string            `json:"tmux_window_name,omitempty"`
-	Cols            int               `json:"cols,omitempty" doc:"80 unless above 0."`
-	Rows            int               `json:"rows,omitempty" doc:"24 unless above 0."`
+	Cols            int               `json:"cols,omitempty" doc:"Default 80, also for values below 1."`
+	Rows            int               `json:"rows,omitempty" doc:"Default 24, also for values below 1."`
 
 	// Ours.
-	Args       []string `json:"args,omitempty" doc:"Arguments of the program."`
-	Descriptor bool     `json:"descriptor,omitempty" doc:"Nothing of it is read; its descriptor comes with the result, as of terminal.descriptor."`
+	Args       []string `json:"args,omitempty" doc:"The program's arguments."`
+	Descriptor bool     `json:"descriptor,omitempty" doc:"Do not read the terminal. Pass its file descriptor with the result, as terminal.descriptor does."`
 }
 
 // SpawnTerminalResult names a terminal.
@@ -223,15 +218,15 @@ type SpawnTerminalResult struct {
 	TerminalID string `json:"terminal_id"`
 	PTYPID     int    `json:"pty_pid"`
 
-	// Ours: what was started, where the executor tells.
+	// Ours: the started program, if the executor reports it.
 	Program string   `json:"program,omitempty"`
 	Args    []string `json:"args,omitempty"`
 	Cols    int      `json:"cols,omitempty"`
 	Rows    int      `json:"rows,omitempty"`
-	File    *os.File `json:"-"` // the descriptor if it was asked for; the caller's. On the wire it goes beside.
+	File    *os.File `json:"-"` // the descriptor, if requested; the caller closes it. It is sent next to the message.
 }
 
-// TerminalWriteParams are keys for a terminal.
+// TerminalWriteParams are input for a terminal.
 type TerminalWriteParams struct {
 	TerminalID string `json:"terminal_id"`
 	Data       string `json:"data"`
@@ -250,34 +245,33 @@ type TerminalCloseParams struct {
 	TerminalID string `json:"terminal_id"`
 }
 
-// TerminalCloseResult tells that it was closed.
+// TerminalCloseResult reports that the terminal was closed.
 type TerminalCloseResult struct {
 	Closed bool `json:"closed"`
 }
 
-// TerminalDescriptorParams name a terminal that somebody else is to read.
-// Ours.
+// TerminalDescriptorParams name a terminal that another process will read. Ours.
 type TerminalDescriptorParams struct {
 	TerminalID string `json:"terminal_id"`
 }
 
-// TerminalReturnParams name a terminal that the executor reads again. Ours.
+// TerminalReturnParams name a terminal that the executor shall read again. Ours.
 type TerminalReturnParams struct {
 	TerminalID string `json:"terminal_id"`
 }
 
-// SetSessionParams say what an agent is to be set to. Ours.
+// SetSessionParams are the new settings of an agent. Ours.
 type SetSessionParams struct {
-	SessionID string            `json:"session_id" doc:"As of execute_prompt."`
-	Mode      string            `json:"mode,omitempty" doc:"One of the agent's modes; absent: as it is."`
-	Model     string            `json:"model,omitempty" doc:"One of the agent's models; absent: as it is."`
-	Options   map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by their ids."`
+	SessionID string            `json:"session_id" doc:"The conversation, as in execute_prompt."`
+	Mode      string            `json:"mode,omitempty" doc:"One of the agent's modes. Absent: no change."`
+	Model     string            `json:"model,omitempty" doc:"One of the agent's models. Absent: no change."`
+	Options   map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id."`
 }
 
-// SetSessionResult tells what became of it. What the agent is set to then is
-// reported as the events mode and session, before this.
+// SetSessionResult is the outcome. Before it, the executor reports the new settings as the events
+// mode and session.
 type SetSessionResult struct {
-	Status  string `json:"status" doc:"set, refused, or idle: no prompt runs, so there is no agent to tell."`
+	Status  string `json:"status" doc:"set, refused, or idle (no prompt runs, so there is no agent to change)."`
 	Message string `json:"message,omitempty" doc:"Why it was refused."`
 }
 
@@ -306,14 +300,14 @@ const (
 	SteerRefused  = "refused"
 )
 
-// YieldTurnParams name a task in which an agent works by itself. Ours.
+// YieldTurnParams name the task of an agent-initiated turn. Ours.
 type YieldTurnParams struct {
 	TaskID string `json:"task_id"`
 }
 
-// YieldTurnResult says whether the task ends for the sake of a prompt.
+// YieldTurnResult reports whether the task ends in favour of a prompt.
 type YieldTurnResult struct {
-	Outcome string `json:"outcome" doc:"yielding: the task ends as soon as the agent waits for no answer; its work goes on. refused: the agent takes no prompt while it works. unknown: there is no such task, or not yet."`
+	Outcome string `json:"outcome" doc:"yielding: the task ends when the agent waits for no answer, and its work continues. refused: the agent accepts no prompt while it works. unknown: the task does not exist, or not yet."`
 }
 
 // Values of YieldTurnResult.Outcome.
@@ -323,20 +317,20 @@ const (
 	YieldUnknown  = "unknown"
 )
 
-// ReleaseSessionParams name a conversation of which no prompt runs. Ours.
+// ReleaseSessionParams name a conversation in which no prompt runs. Ours.
 type ReleaseSessionParams struct {
-	SessionID string `json:"session_id" doc:"As of execute_prompt."`
-	Force     bool   `json:"force,omitempty" doc:"Also an agent that works in the background, or has a program in a terminal."`
+	SessionID string `json:"session_id" doc:"The conversation, as in execute_prompt."`
+	Force     bool   `json:"force,omitempty" doc:"Also end an agent that works in the background or has a program in a terminal."`
 
-	Background string `json:"background,omitempty" doc:"Stop this background task alone, by the id in the agent's report. The agent stays."`
+	Background string `json:"background,omitempty" doc:"Stop only this background task, by the id in the agent's report. The agent stays."`
 }
 
-// ReleaseSessionResult tells whether the agent has ended, or there was none.
+// ReleaseSessionResult reports whether the agent has ended, or none was running.
 type ReleaseSessionResult struct {
 	Released bool   `json:"released"`
-	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background). With force or a background task also cancelled: the agent stops that work, and stays. With a background task also kept: the agent cannot stop it alone."`
+	Reason   string `json:"reason,omitempty" doc:"Why the agent has not ended: busy (a prompt runs), terminals (its program runs in one) or background (it works in the background). With force or background also cancelled: the agent stops that work, and stays. With background also kept: the agent cannot stop that task alone."`
 
-	Error string `json:"error,omitempty" doc:"Of kept: what the agent answered."`
+	Error string `json:"error,omitempty" doc:"With kept: the agent's error."`
 }
 
 // Values of ReleaseSessionResult.Reason for a background task.
@@ -351,52 +345,49 @@ type ShutdownParams struct {
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
 }
 
-// ShutdownResult is what became of the executor's work.
+// ShutdownResult is the outcome of the executor's work.
 type ShutdownResult struct {
 	Status string `json:"status" doc:"completed, interrupted or idle."`
 }
 
-// A LeaseRequest says what the hub needs an executor for.
+// A LeaseRequest describes the executor that the hub needs.
 type LeaseRequest struct {
 	Thread  string   // the conversation's id; "" for a terminal of a person
 	Agent   string   // the agent's name in the configuration; "" for a terminal
 	Driver  string   // acp, command or executor; "" means command
-	Command []string // driver executor: the program that somebody else wrote
+	Command []string // driver executor: the third-party program
 }
 
-// A Lease is an executor that somebody uses. Its methods may be called from any
-// goroutine.
+// A Lease is an executor in use. Its methods may be called from any goroutine.
 type Lease interface {
 	Executor
-	// Release gives it back; it may be ended when nobody uses it. It may be
-	// called more than once.
+	// Release returns the executor, which may then end if it has no other user. It may be called
+	// more than once.
 	Release()
 	// Kill ends the executor and all of its agents at once.
 	Kill()
 }
 
 const (
-	// MarkVariable is in the environment of every process that runs for an agent,
-	// so that one that got away is known again.
+	// MarkVariable is set in the environment of every process of an agent, so that the hub
+	// recognises processes that escaped.
 	MarkVariable = "DUET_AGENT_MARK"
-	// EarlierMarkVariable was MarkVariable in earlier versions. It is also the
-	// setting that says which agent whoever names none gets, so it is looked for,
-	// and not set any more.
+	// EarlierMarkVariable was MarkVariable in earlier versions. It is also the setting for the
+	// default agent. The hub looks for it, but no longer sets it.
 	EarlierMarkVariable = "DUET_AGENT"
 )
 
-// MarkIn is the mark that a variable of an environment, NAME=value, holds; an
-// empty value is none.
+// MarkIn returns the mark in a variable NAME=value of an environment. An empty value is none.
 func MarkIn(variable string) (mark string, ok bool) {
 	name, value, _ := strings.Cut(variable, "=")
 	return value, value != "" && (name == MarkVariable || name == EarlierMarkVariable)
 }
 
-// OtherTool is the name of a tool of which neither a name nor a kind is known.
+// OtherTool is the name of a tool whose name and kind are both unknown.
 const OtherTool = "other"
 
-// toolsOfKinds are the names of tools by their kind in the Agent Client
-// Protocol. A tool of which no more is known than its kind goes by the first.
+// toolsOfKinds has the names of tools by their kind in the Agent Client Protocol. If only the kind
+// is known, a tool gets the first name.
 var toolsOfKinds = map[string][]string{
 	"read":        {"Read", "NotebookRead", "LS"},
 	"edit":        {"Edit", "Write", "MultiEdit", "NotebookEdit"},
@@ -409,11 +400,11 @@ var toolsOfKinds = map[string][]string{
 	"switch_mode": {"ExitPlanMode"},
 }
 
-// ToolsOfKind are the names under which tools of a kind are known to rules and
-// to people; none for other, or what is no kind of the Agent Client Protocol.
+// ToolsOfKind lists the names that rules and people use for tools of a kind; none for other, and
+// for unknown kinds.
 func ToolsOfKind(kind string) []string { return slices.Clone(toolsOfKinds[kind]) }
 
-// ToolOfKind is the name of a tool of which no more is known than its kind.
+// ToolOfKind returns the name of a tool if only its kind is known.
 func ToolOfKind(kind string) string {
 	if names := toolsOfKinds[kind]; len(names) > 0 {
 		return names[0]

@@ -9,8 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Event types of report_message. Those of the executor catalog come first; an event of a
-// type that is not listed is kept as it came.
+// Event types of report_message, those of the executor catalog first. The hub stores events of
+// other types unchanged.
 const (
 	EventContentDelta  = "content_block_delta" // ContentDelta
 	EventThinkingChunk = "thinking_chunk"      // ContentDelta
@@ -29,49 +29,48 @@ const (
 	EventFileChange    = "file_change"    // FileChange
 	EventNativeSession = "native_session" // NativeSession
 	EventProcess       = "process"        // Process
-	EventSilence       = "agent_silent"   // Silence: it began, goes on with new words, or has ended
+	EventSilence       = "agent_silent"   // Silence: it began, has a new note, or has ended
 	EventContent       = "content"        // MessageContent
-	EventRaw           = "raw"            // whatever an agent sent that nobody knows
-	// ElicitationDone, when the agent says so.
+	EventRaw           = "raw"            // an update of an unknown kind, unchanged
+	// ElicitationDone, if the agent reports it.
 	EventElicitationDone = "elicitation_done"
-	// PermissionTaken, before what shows it. An executor that leaves it out is
-	// taken to have passed answers on when it reports anything later.
+	// PermissionTaken, before the event that shows it. If an executor omits it, any later report
+	// counts as proof that the agent got the answers.
 	EventPermissionTaken = "permission_taken"
-	// An empty object, at the end of a turn that an agent ended because it was
-	// denied permission.
+	// An empty object, at the end of a turn that an agent ended after a denial.
 	EventDenialEndedTurn = "denial_ended_turn"
-	// A [UserMessage] that the agent has taken in the middle of its turn.
+	// A [UserMessage] that the agent accepted during its turn.
 	EventUserMessage = "user_message"
 	EventNotice      = "notice"     // Notice
 	EventCompaction  = "compaction" // Compaction
 )
 
-// A Notice is what an agent tells the user beside its messages.
+// A Notice is an agent's message to the user outside of the conversation's text.
 type Notice struct {
-	Severity    string `json:"severity" doc:"info, warning, error, or another word of the agent's."`
+	Severity    string `json:"severity" doc:"info, warning, error, or another word of the agent."`
 	Title       string `json:"title"`
 	Description string `json:"description,omitempty"`
 }
 
-// A Compaction is what becomes of an attempt of an agent's to make its context shorter.
+// A Compaction is the state of an agent's attempt to shorten its context.
 type Compaction struct {
-	Status  string `json:"status" doc:"in_progress, completed, failed, cancelled, or another word of the agent's."`
+	Status  string `json:"status" doc:"in_progress, completed, failed, cancelled, or another word of the agent."`
 	Summary string `json:"summary,omitempty" doc:"What the agent keeps, for people."`
 	Error   string `json:"error,omitempty"`
 }
 
-// UserMessage is what a user says while an agent works.
+// UserMessage is a message of the user to a working agent.
 type UserMessage struct {
 	Text string `json:"text"`
 }
 
 // ContentDelta is a piece of a message or a thought.
 type ContentDelta struct {
-	MessageID string `json:"message_id,omitempty" doc:"The agent's own id of the message. Pieces without one belong to the message that is open."`
+	MessageID string `json:"message_id,omitempty" doc:"The agent's id of the message. Pieces without one belong to the open message."`
 	Delta     Delta  `json:"delta"`
-	ParentID  string `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
+	ParentID  string `json:"parent_id,omitempty" doc:"The tool call of the speaking sub-agent. Ours."`
 
-	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's own _meta of this piece, an object, up to 8 KiB."`
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's _meta of this piece: an object, at most 8 KiB."`
 }
 
 // Delta is the text of a [ContentDelta].
@@ -84,43 +83,42 @@ type MessageMark struct {
 	MessageID string `json:"message_id,omitempty"`
 }
 
-// ToolCall is a tool that an agent runs, or what changed of one: an empty
-// field means no change.
+// ToolCall is a tool call, or a change of one: an empty field means no change.
 type ToolCall struct {
-	ToolID   string          `json:"tool_id,omitempty" doc:"The agent's own id of the call."`
+	ToolID   string          `json:"tool_id,omitempty" doc:"The agent's id of the call."`
 	Tool     string          `json:"tool,omitempty" doc:"The tool's name."`
-	Title    string          `json:"title,omitempty" doc:"What it does, in words."`
+	Title    string          `json:"title,omitempty" doc:"What the call does, for people."`
 	Kind     string          `json:"kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Status   string          `json:"status,omitempty" doc:"pending, in_progress, completed or failed."`
 	Input    json.RawMessage `json:"input,omitempty"`
-	Result   json.RawMessage `json:"result,omitempty" doc:"Mostly a string."`
+	Result   json.RawMessage `json:"result,omitempty" doc:"Usually a string."`
 	Paths    []string        `json:"paths,omitempty"`
 	Diffs    []domain.Diff   `json:"diffs,omitempty"`
 	Terminal string          `json:"terminal,omitempty" doc:"The terminal in which it runs."`
 	ParentID string          `json:"parent_id,omitempty"`
 
-	Meta    json.RawMessage `json:"_meta,omitempty" doc:"The agent's own _meta, an object, up to 8 KiB. Each member replaces the one of that name; null removes it."`
-	Content []ContentBlock  `json:"content,omitempty" doc:"What it gave back that is no text: all of it, in the place of what was reported before."`
+	Meta    json.RawMessage `json:"_meta,omitempty" doc:"The agent's _meta: an object, at most 8 KiB. Each member replaces the earlier one of that name; null removes it."`
+	Content []ContentBlock  `json:"content,omitempty" doc:"All results that are not text. Replaces earlier content."`
 }
 
-// MaxMeta is how many bytes of _meta are kept of a tool call or passed on with an update.
+// MaxMeta limits the _meta that is kept for a tool call or passed on with an update, in bytes.
 const MaxMeta = 8 << 10
 
-// Usage is what was used so far.
+// Usage is the usage so far.
 type Usage struct {
 	TokenUsage
 	ContextUsed int64   `json:"context_used,omitempty" doc:"Tokens in the context."`
-	ContextSize int64   `json:"context_size,omitempty" doc:"Tokens that fit into the context."`
+	ContextSize int64   `json:"context_size,omitempty" doc:"Size of the context in tokens."`
 	CostUSD     float64 `json:"cost_usd,omitempty"`
 
-	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's own _meta of this update, an object, up to 8 KiB."`
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's _meta of this update: an object, at most 8 KiB."`
 }
 
-// Bounded is as of [TokenUsage.Bounded].
+// Bounded works like [TokenUsage.Bounded].
 func (u Usage) Bounded() Usage {
 	u.TokenUsage = u.TokenUsage.Bounded()
 	u.ContextUsed, u.ContextSize = boundedTokens(u.ContextUsed), boundedTokens(u.ContextSize)
-	if !(u.CostUSD >= 0 && u.CostUSD <= mostUSD) { // also what is no number
+	if !(u.CostUSD >= 0 && u.CostUSD <= mostUSD) { // also NaN
 		u.CostUSD = 0
 	}
 	return u
@@ -131,30 +129,29 @@ type Plan struct {
 	Entries []domain.PlanEntry `json:"entries"`
 }
 
-// Mode is the agent's mode, and those that it has.
+// Mode is the agent's current mode and its available modes.
 type Mode struct {
 	Current   string   `json:"current"`
 	Available []string `json:"available,omitempty"`
 
-	Choices []domain.Choice `json:"choices,omitempty" doc:"Those of available, with their names."`
+	Choices []domain.Choice `json:"choices,omitempty" doc:"The modes of available, with names."`
 }
 
-// Session is what an agent tells of its session. A part that is absent did not
-// change.
+// Session is an agent's report about its session. An absent part has not changed.
 type Session struct {
 	Agent    *domain.AgentInfo     `json:"agent,omitempty"`
-	Mode     *Selection            `json:"mode,omitempty" doc:"The mode, and those that the agent has; without choices: it has none."`
-	Model    *Selection            `json:"model,omitempty" doc:"The model, and those that the agent has; without choices: it does not say."`
-	Options  []Option              `json:"options,omitzero" doc:"All of its options, in its order; those that choose its mode and its model are among them."`
-	Commands []domain.AgentCommand `json:"commands,omitzero" doc:"All of its slash commands."`
+	Mode     *Selection            `json:"mode,omitempty" doc:"The current mode and all modes. Without choices: the agent has no modes."`
+	Model    *Selection            `json:"model,omitempty" doc:"The current model and all models. Without choices: the agent does not list its models."`
+	Options  []Option              `json:"options,omitzero" doc:"All options, in the agent's order, with those that choose its mode and model."`
+	Commands []domain.AgentCommand `json:"commands,omitzero" doc:"All slash commands."`
 	Info     *domain.SessionInfo   `json:"info,omitempty"`
-	Takes    *domain.PromptTakes   `json:"takes,omitempty" doc:"What prompts may have beside text and links."`
+	Takes    *domain.PromptTakes   `json:"takes,omitempty" doc:"What prompts may contain in addition to text and links."`
 
-	Background []domain.BackgroundTask `json:"background,omitzero" doc:"All that the agent does in the background, told while no prompt runs."`
-	Ended      bool                    `json:"ended,omitempty" doc:"The agent has ended: what it did in the background was cut short."`
+	Background []domain.BackgroundTask `json:"background,omitzero" doc:"All background work of the agent, reported while no prompt runs."`
+	Ended      bool                    `json:"ended,omitempty" doc:"The agent has ended, and its background work was cut off."`
 }
 
-// A Selection is one of the choices that there are.
+// A Selection is a set of choices and the current one.
 type Selection struct {
 	Current string          `json:"current,omitempty"`
 	Choices []domain.Choice `json:"choices,omitempty"`
@@ -166,114 +163,111 @@ type Option struct {
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Category    string          `json:"category,omitempty" doc:"mode, model, thought_level, or another word."`
-	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word, of which nothing is known."`
-	Current     string          `json:"current,omitempty" doc:"Of a boolean true or false."`
+	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word whose meaning is unknown."`
+	Current     string          `json:"current,omitempty" doc:"boolean: true or false."`
 	Choices     []domain.Choice `json:"choices,omitempty"`
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"An object of what else the agent says of it."`
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"The agent's other members: an object."`
 }
 
-// FileChange is a file that a run changed, as it was before the run and as it
-// is now. A file that did not exist, or does no more, is absent.
+// FileChange is a file that a run changed, before the run and now. Before and After are nil for a
+// file that does not exist then.
 type FileChange struct {
 	Path   string  `json:"path" doc:"Absolute."`
 	Before *string `json:"before,omitempty"`
 	After  *string `json:"after,omitempty"`
-	Binary bool    `json:"binary,omitempty" doc:"Not text, or too long to keep: before and after are absent."`
+	Binary bool    `json:"binary,omitempty" doc:"Not text, or too long to keep. before and after are absent."`
 }
 
-// NativeSession is the agent's own session that a task runs in.
+// NativeSession is the agent's own session for a task.
 type NativeSession struct {
 	SessionID string `json:"session_id"`
-	Resumed   bool   `json:"resumed,omitempty" doc:"The session was there before."`
-	Forked    bool   `json:"forked,omitempty" doc:"It is a fork of another one, which knows all that was said there."`
-	Primed    bool   `json:"primed,omitempty" doc:"The agent had lost its session: a new one was given the transcript."`
+	Resumed   bool   `json:"resumed,omitempty" doc:"The session existed before."`
+	Forked    bool   `json:"forked,omitempty" doc:"A fork of another session, with that session's whole history."`
+	Primed    bool   `json:"primed,omitempty" doc:"The agent lost its session. A new one got the transcript."`
 }
 
-// ElicitationDone says that what a person agreed to do at an address is done, as the
-// agent has it.
+// ElicitationDone says that the user has finished at the address, as the agent reports.
 type ElicitationDone struct {
 	ApprovalID string `json:"approval_id"`
 }
 
-// PermissionTaken names answers from which the agent is seen to go on. That an
-// answer was written to the agent is not enough: it may die before it reads it.
+// PermissionTaken names answers on which the agent was seen to act. Writing an answer to the agent
+// is not enough: the agent may die before it reads the answer.
 type PermissionTaken struct {
-	ApprovalIDs []string `json:"approval_ids" doc:"Of results of request_permission."`
+	ApprovalIDs []string `json:"approval_ids" doc:"The approval_id values of request_permission results."`
 }
 
 // Starting is the first line of the note of a silence before the agent has its prompt.
 const Starting = "it is starting, or opening its session"
 
-// Silence is that an agent has given no sign of life for a while, though nobody
-// else has to do something first.
+// Silence says that an agent has given no sign of life for a while, although its run does not wait
+// for a person.
 type Silence struct {
-	SinceMS int64  `json:"since_ms" doc:"When its last sign of life was, in milliseconds since 1970."`
-	Note    string `json:"note,omitempty" doc:"What it has complained of since then, on its standard error; at most a few lines."`
-	ToolID  string `json:"tool_id,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
-	Tool    string `json:"tool,omitempty" doc:"What that does, in words."`
-	Ended   bool   `json:"ended,omitempty" doc:"It goes on, or the prompt has ended."`
+	SinceMS int64  `json:"since_ms" doc:"Time of the last sign of life, in milliseconds since 1970."`
+	Note    string `json:"note,omitempty" doc:"The agent's error output since then, at most a few lines."`
+	ToolID  string `json:"tool_id,omitempty" doc:"The tool call in progress. The silence is then often normal."`
+	Tool    string `json:"tool,omitempty" doc:"What that tool call does, for people."`
+	Ended   bool   `json:"ended,omitempty" doc:"The agent works again, or the prompt has ended."`
 }
 
-// Process is the process group that an agent runs in, so that it can be ended
-// whatever happens to the executor.
+// Process is an agent's process group, so that the hub can end it without the executor.
 type Process struct {
 	PID  int    `json:"pid"`
-	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, or of DUET_AGENT as in earlier versions, by which it is known again."`
+	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, or of DUET_AGENT as in earlier versions. It identifies the process later."`
 }
 
-// Retold is a part of a conversation that an agent had before, as it tells it
-// again: a report of an event, or, if Role is user, what the human said.
+// Retold is a part of a conversation that an agent replays: a report of an event, or the user's
+// text if Role is user.
 type Retold struct {
 	EventType string
 	EventData json.RawMessage
 
 	Role    string
 	Text    string
-	Content []ContentBlock // what went with it
+	Content []ContentBlock // in addition to Text
 }
 
-// A ContentBlock is a piece of content as the Agent Client Protocol spells it. Ours,
-// in what the executor catalog has.
+// A ContentBlock is a content block of the Agent Client Protocol. Ours, an addition to the executor
+// catalog.
 type ContentBlock struct {
 	Type        string    `json:"type" doc:"text, image, audio, resource or resource_link."`
-	Text        string    `json:"text,omitempty" doc:"Of a text."`
-	MIMEType    string    `json:"mimeType,omitempty" doc:"Such as image/png. An image and a sound need one."`
-	Data        string    `json:"data,omitempty" doc:"Of an image and a sound: the bytes, in base64."`
-	URI         string    `json:"uri,omitempty" doc:"Of a link: where it can be had. Of an image: where it came from."`
-	Name        string    `json:"name,omitempty" doc:"Of a link: what it is called."`
+	Text        string    `json:"text,omitempty" doc:"text: the text."`
+	MIMEType    string    `json:"mimeType,omitempty" doc:"Such as image/png. Required for image and audio."`
+	Data        string    `json:"data,omitempty" doc:"image and audio: the bytes in base64."`
+	URI         string    `json:"uri,omitempty" doc:"resource_link: the address. image: its origin."`
+	Name        string    `json:"name,omitempty" doc:"resource_link: the name."`
 	Title       string    `json:"title,omitempty"`
 	Description string    `json:"description,omitempty"`
-	Size        int64     `json:"size,omitempty" doc:"Of a link: in bytes."`
-	Resource    *Resource `json:"resource,omitempty" doc:"Of a resource."`
+	Size        int64     `json:"size,omitempty" doc:"resource_link: the size in bytes."`
+	Resource    *Resource `json:"resource,omitempty" doc:"resource: its contents."`
 
 	Annotations json.RawMessage `json:"annotations,omitempty"`
 	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
-// A Resource is a file's contents, or what is like one.
+// A Resource is the contents of a file or a similar resource.
 type Resource struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType,omitempty"`
-	Text     *string `json:"text,omitempty" doc:"This or blob."`
-	Blob     string  `json:"blob,omitempty" doc:"The bytes, in base64."`
+	Text     *string `json:"text,omitempty" doc:"The text. Either this or blob."`
+	Blob     string  `json:"blob,omitempty" doc:"The bytes in base64."`
 }
 
-// MessageContent is a part of what an agent says, or thinks, that is no text. It stands by
-// itself, between messages.
+// MessageContent is a part of an agent's message or thought that is not text. It is separate from
+// the messages.
 type MessageContent struct {
 	Content  ContentBlock `json:"content"`
-	ParentID string       `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
-	Thought  bool         `json:"thought,omitempty" doc:"It is part of a thought. Ours."`
+	ParentID string       `json:"parent_id,omitempty" doc:"The tool call of the speaking sub-agent. Ours."`
+	Thought  bool         `json:"thought,omitempty" doc:"The content is part of a thought. Ours."`
 }
 
-// Encodings are how bytes of a terminal stand in a message: as they are, or
-// where they are no UTF-8 in base64 (RFC 4648).
+// Encodings of a terminal's bytes in a message: UTF-8, or base64 (RFC 4648) if they are not UTF-8.
 const (
 	EncodingUTF8   = "utf-8"
 	EncodingBase64 = "base64"
 )
 
-// EncodeBytes gives bytes as a message has them.
+// EncodeBytes returns bytes as text for a message, and its encoding.
 func EncodeBytes(b []byte) (data, encoding string) {
 	if utf8.Valid(b) {
 		return string(b), EncodingUTF8
@@ -281,9 +275,9 @@ func EncodeBytes(b []byte) (data, encoding string) {
 	return base64.StdEncoding.EncodeToString(b), EncodingBase64
 }
 
-// DecodeBytes is the opposite of [EncodeBytes]; no encoding is utf-8. The error is
-// for data that is not in its encoding, and comes with what could be read; and for
-// an encoding that there is not, with the data as it is.
+// DecodeBytes is the inverse of [EncodeBytes]; an empty encoding is utf-8. If data does not fit its
+// encoding, it returns an error and the bytes before it. For an unknown encoding it returns an
+// error and data unchanged.
 func DecodeBytes(data, encoding string) ([]byte, error) {
 	switch encoding {
 	case "", EncodingUTF8:
@@ -294,32 +288,32 @@ func DecodeBytes(data, encoding string) ([]byte, error) {
 	return []byte(data), fmt.Errorf("there is no encoding %q", encoding)
 }
 
-// RunCommandParams are a command of the configuration to run to its end. Ours, from
-// the hub to its executor alone.
+// RunCommandParams are a configured command to run to its end. Ours, only from the hub to its own
+// executor.
 type RunCommandParams struct {
-	CommandID string            `json:"command_id" doc:"The caller's own id of this command; it must be new."`
+	CommandID string            `json:"command_id" doc:"The caller's id of this command. It must be new."`
 	Command   []string          `json:"command" doc:"The program and its arguments."`
-	CWD       string            `json:"cwd" doc:"The directory in which it runs."`
-	Env       map[string]string `json:"env,omitempty" doc:"Its environment beyond what every child gets."`
-	Mark      string            `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, which the hub has noted before."`
+	CWD       string            `json:"cwd" doc:"The working directory."`
+	Env       map[string]string `json:"env,omitempty" doc:"Variables in addition to those that every child gets."`
+	Mark      string            `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, which the hub has recorded before."`
 }
 
-// RunCommandResult is how a command ended. Nothing of its process group is left then,
-// and its output has been reported.
+// RunCommandResult is the outcome of a command. Its process group is gone then, and its output has
+// been reported.
 type RunCommandResult struct {
-	ExitCode   int    `json:"exit_code" doc:"128 and the signal's number, if one ended it."`
+	ExitCode   int    `json:"exit_code" doc:"128 plus the signal's number, if a signal ended it."`
 	Signal     string `json:"signal,omitempty" doc:"The signal that ended it, such as SIGTERM."`
-	StartError string `json:"start_error,omitempty" doc:"It was not started: why."`
+	StartError string `json:"start_error,omitempty" doc:"Why the command did not start."`
 }
 
-// StopCommandParams name a command to end: SIGINT, SIGTERM and SIGKILL to its process
-// group, with a while between them. Ours.
+// StopCommandParams name a command to stop: SIGINT, SIGTERM and SIGKILL to its process group, at
+// intervals. Ours.
 type StopCommandParams struct {
 	CommandID string `json:"command_id"`
 }
 
-// StopCommandResult tells whether the end was begun; the result of run_command tells when
-// it has come.
+// StopCommandResult reports whether the command is being stopped. The result of run_command reports
+// its end.
 type StopCommandResult struct {
 	Stopped bool `json:"stopped"`
 }
@@ -327,11 +321,10 @@ type StopCommandResult struct {
 // CommandStartedParams report that a command runs. Ours.
 type CommandStartedParams struct {
 	CommandID string `json:"command_id"`
-	PID       int    `json:"pid" doc:"Of the process that leads its group."`
+	PID       int    `json:"pid" doc:"Process id of the leader of its process group."`
 }
 
-// CommandOutputParams report what a command printed, on its standard output or its
-// standard error. Ours.
+// CommandOutputParams report output of a command, stdout or stderr. Ours.
 type CommandOutputParams struct {
 	CommandID string `json:"command_id"`
 	Data      string `json:"data"`

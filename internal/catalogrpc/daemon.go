@@ -7,33 +7,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// RegisterDaemon registers what an executor may ask of d.
+// RegisterDaemon registers the methods of d for executors.
 func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	long := server.LongRunning()
 	server.Handle(reg, "get_api_key", d.GetAPIKey, long, server.Doc("Returns the key of a service."))
 	server.Handle(reg, "request_permission", d.RequestPermission, long, server.Doc("Asks whether a tool may run, and waits for the decision."))
-	server.Handle(reg, "get_execution_context", d.GetExecutionContext, long, server.Doc("Returns the conversation so far, and what belongs to it."))
-	server.Handle(reg, "create_message", d.CreateMessage, long, server.Doc("Puts a message into the conversation."))
-	server.Handle(reg, "begin_turn", d.BeginTurn, long, server.Doc("Begins a task for what the agent of a conversation does while no prompt runs, when no other task runs there, and returns its id. "+
-		"The hub then calls execute_prompt for it, with unprompted. It needs no token, and is taken of the executor that has the conversation. Any executor may send it, and none has to."))
+	server.Handle(reg, "get_execution_context", d.GetExecutionContext, long, server.Doc("Returns the conversation so far and its settings."))
+	server.Handle(reg, "create_message", d.CreateMessage, long, server.Doc("Adds a message to the conversation."))
+	server.Handle(reg, "begin_turn", d.BeginTurn, long, server.Doc("Starts a task for an agent-initiated turn and returns its id. No other task of the conversation may run. The hub then calls execute_prompt for it, with unprompted. It needs no token; the hub accepts it only from the conversation's executor. It is optional for any executor."))
 	server.Handle(reg, "report_message", notification(d.ReportMessage), server.Doc("Reports one event of an agent."))
-	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports how far a task is."))
+	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports the progress of a task."))
 	server.Handle(reg, "report_error", notification(d.ReportError), server.Doc("Reports an error that does not end the task."))
-	server.Handle(reg, "report_completion", acknowledged(d.ReportCompletion), server.Doc("Reports the end of a task; {acknowledged:true} where it is a request."))
-	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports what the agent of a conversation tells of its session while no prompt runs, with the parts that changed. "+
-		"It needs no token, and is taken of the executor that has the conversation, for as long as task_id is the last task there; else it is refused, which is in the log. "+
-		"While a prompt runs, the event session of report_message says the same. Any executor may send it, and none has to."))
-	server.Handle(reg, "report_late", notification(d.ReportLate), server.Doc("Reports what an agent tells when its task has ended: of a tool call of that task, a notice, or a compaction. "+
-		"It needs no token, and is taken of the executor that was given the task. Any executor may send it, and none has to."))
+	server.Handle(reg, "report_completion", acknowledged(d.ReportCompletion), server.Doc("Reports the end of a task. As a request it returns {acknowledged:true}."))
+	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports changed parts of the agent's session while no prompt runs. It needs no token. The hub accepts it only from the conversation's executor, and only while task_id is the last task there; otherwise it logs a refusal. While a prompt runs, use the event session of report_message. It is optional for any executor."))
+	server.Handle(reg, "report_late", notification(d.ReportLate), server.Doc("Reports an event of a task that has ended: text, a tool call of that task, a notice, a compaction or usage. It needs no token; the hub accepts it only from the executor that got the task. It is optional for any executor."))
 	server.Handle(reg, "terminal_started", notification(d.TerminalStarted), server.Doc("Reports that an agent runs a program in a terminal."))
-	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports what a terminal printed."))
+	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports output of a terminal."))
 	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))
-	server.Handle(reg, "command_started", notification(d.CommandStarted), server.Doc("Reports that a command of run_command runs."))
-	server.Handle(reg, "command_output", notification(d.CommandOutput), long, server.Doc("Reports what a command printed; its reply says that this was taken, and until then the command is not read."))
+	server.Handle(reg, "command_started", notification(d.CommandStarted), server.Doc("Reports that a command of run_command has started."))
+	server.Handle(reg, "command_output", notification(d.CommandOutput), long, server.Doc("Reports output of a command. The hub replies when it has taken the output; the executor does not read the command until then."))
 }
 
-// acknowledged makes a handler of a function that has no result, for whoever asks
-// for one, as the executor catalog allows.
+// acknowledged makes a handler of a function without a result. A request gets an acknowledgement,
+// as the executor catalog allows.
 func acknowledged[P any](f func(context.Context, P) error) func(context.Context, P) (acknowledgement, error) {
 	return func(ctx context.Context, params P) (acknowledgement, error) {
 		err := f(ctx, params)
@@ -45,8 +41,8 @@ type acknowledgement struct {
 	Acknowledged bool `json:"acknowledged"`
 }
 
-// Daemon is the hub at the other end of conn. Reports wait while the hub does
-// not read, so whoever reports goes no faster than the hub.
+// Daemon returns the hub at the other end of conn. Reports block while the hub does not read, which
+// limits their rate.
 func Daemon(conn *server.Conn) catalog.Daemon { return daemon{conn} }
 
 type daemon struct{ conn *server.Conn }

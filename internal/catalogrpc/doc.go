@@ -9,20 +9,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// FDVariable names, in an executor's environment, the descriptor of the hub's
-// end of the link, a Unix socketpair.
+// FDVariable names, in an executor's environment, the descriptor of the link to the hub, a Unix
+// socketpair.
 const FDVariable = "DUET_EXECUTOR_FD"
 
-// MaxMessage bounds a message between hub and executor, in bytes: an agent's
-// own limit is below it.
+// MaxMessage limits a message between hub and executor, in bytes. The limit for agents is lower.
 const MaxMessage = 64 << 20
 
-// patience is how long a call may take that waits for a human or for an
-// agent. Whoever calls ends it earlier by its context.
+// patience is the timeout of calls that wait for a person or an agent. The caller's context ends
+// them earlier.
 const patience = 365 * 24 * time.Hour
 
-// patient gives ctx a deadline far away, where it has none: a connection's
-// own would end calls that wait for a human.
+// patient adds a distant deadline to a ctx without one: the connection's own timeout would end
+// calls that wait for a person.
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}
@@ -41,12 +40,12 @@ func call[R any](ctx context.Context, conn *server.Conn, method string, params a
 
 type none struct{}
 
-// notification makes a handler of a function that has no result.
+// notification makes a handler of a function without a result.
 func notification[P any](f func(context.Context, P) error) func(context.Context, P) (none, error) {
 	return func(ctx context.Context, params P) (none, error) { return none{}, f(ctx, params) }
 }
 
-// signal makes a handler of a function that has neither parameters nor result.
+// signal makes a handler of a function without parameters and result.
 func signal(f func(context.Context) error) func(context.Context, none) (none, error) {
 	return func(ctx context.Context, _ none) (none, error) { return none{}, f(ctx) }
 }

@@ -9,12 +9,12 @@ import (
 
 const readEditorFile = "read_editor_file"
 
-// RegisterEditorFiles registers f.
+// RegisterEditorFiles registers the method of f.
 func RegisterEditorFiles(reg *server.Registry, f catalog.EditorFiles) {
-	server.Handle(reg, readEditorFile, f.ReadEditorFile, server.LongRunning(), server.Doc("Returns a file as the editor has it that began the task."))
+	server.Handle(reg, readEditorFile, f.ReadEditorFile, server.LongRunning(), server.Doc("Returns the contents of a file in the editor that started the task."))
 }
 
-// EditorFiles are those that the hub at the other end of conn can ask for.
+// EditorFiles returns the editor files of the hub at the other end of conn.
 func EditorFiles(conn *server.Conn) catalog.EditorFiles { return editorFiles{conn} }
 
 type editorFiles struct{ conn *server.Conn }

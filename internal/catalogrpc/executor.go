@@ -11,29 +11,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
-// RegisterExecutor registers what the hub may ask of x.
+// RegisterExecutor registers the methods of x for the hub.
 func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	long := server.LongRunning()
 	server.Handle(reg, "execute_prompt", x.ExecutePrompt, long, server.Doc("Runs a prompt to its end."))
-	server.Handle(reg, "stop_task", x.StopTask, long, server.Doc("Begins to end a task."))
+	server.Handle(reg, "stop_task", x.StopTask, long, server.Doc("Begins to stop a task."))
 	server.Handle(reg, "cancel_task", notification(func(ctx context.Context, p catalog.StopTaskParams) error {
 		_, err := x.StopTask(ctx, p)
 		return err
-	}), server.Doc("stop_task as a notification."))
+	}), server.Doc("Same as stop_task, as a notification."))
 	server.Handle(reg, "spawn_terminal", spawn(x), long, server.Doc("Starts a program in a terminal."))
-	server.Handle(reg, "terminal.write", notification(x.TerminalWrite), server.Doc("Types into a terminal."))
+	server.Handle(reg, "terminal.write", notification(x.TerminalWrite), server.Doc("Sends input to a terminal."))
 	server.Handle(reg, "terminal.resize", notification(x.TerminalResize), server.Doc("Changes a terminal's size."))
-	server.Handle(reg, "terminal.close", x.TerminalClose, server.Doc("Ends a terminal."))
-	server.Handle(reg, "terminal.descriptor", descriptor(x), long, server.Doc("Stops the reading of a terminal and passes its descriptor with the reply."))
+	server.Handle(reg, "terminal.close", x.TerminalClose, server.Doc("Closes a terminal and ends its program."))
+	server.Handle(reg, "terminal.descriptor", descriptor(x), long, server.Doc("Stops reading a terminal and passes its descriptor with the reply."))
 	server.Handle(reg, "terminal.return", notification(x.TerminalReturn), server.Doc("Lets the executor read a terminal again."))
-	server.Handle(reg, "pause_notifications", signal(x.PauseNotifications), server.Doc("Stops the reports until resume_notifications."))
-	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Lets the reports go on."))
-	server.Handle(reg, "set_session", x.SetSession, long, server.Doc("Changes the mode, the model or the options of the agent of a conversation while a prompt runs."))
-	server.Handle(reg, "steer", x.Steer, long, server.Doc("Gives the agent of a task a message while it works on that."))
-	server.Handle(reg, "yield_turn", x.YieldTurn, long, server.Doc("Ends a task in which the agent works by itself, so that a prompt reaches it at once; the agent works on."))
-	server.Handle(reg, "release_session", x.ReleaseSession, long, server.Doc("Ends the agent of a conversation, unless it has something to do."))
-	server.Handle(reg, "run_command", x.RunCommand, long, server.Doc("Runs a command of the configuration to its end, in a process group of its own."))
-	server.Handle(reg, "stop_command", x.StopCommand, server.Doc("Begins to end a command."))
+	server.Handle(reg, "pause_notifications", signal(x.PauseNotifications), server.Doc("Stops reading the agents until resume_notifications."))
+	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Continues to read the agents."))
+	server.Handle(reg, "set_session", x.SetSession, long, server.Doc("Changes the mode, model or options of a conversation's agent while a prompt runs."))
+	server.Handle(reg, "steer", x.Steer, long, server.Doc("Sends a message to a task's agent during its turn."))
+	server.Handle(reg, "yield_turn", x.YieldTurn, long, server.Doc("Ends the task of an agent-initiated turn early, so that a prompt reaches the agent at once. The agent continues its work."))
+	server.Handle(reg, "release_session", x.ReleaseSession, long, server.Doc("Ends the agent of a conversation, unless it is busy."))
+	server.Handle(reg, "run_command", x.RunCommand, long, server.Doc("Runs a configured command to its end, in its own process group."))
+	server.Handle(reg, "stop_command", x.StopCommand, server.Doc("Begins to stop a command."))
 	server.Handle(reg, "shutdown", x.Shutdown, long, server.Doc("Ends the executor when its work is done."))
 }
 
@@ -65,7 +65,7 @@ func descriptor(x catalog.Executor) func(context.Context, catalog.TerminalDescri
 	}
 }
 
-// Executor is the executor at the other end of conn.
+// Executor returns the executor at the other end of conn.
 func Executor(conn *server.Conn) catalog.Executor { return &executor{conn: conn} }
 
 type executor struct {
@@ -98,8 +98,8 @@ func (x *executor) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalPar
 	return result, err
 }
 
-// TerminalWrite and TerminalResize are calls, not notifications: the caller is
-// told of a terminal that is not there, and keys keep their order.
+// TerminalWrite and TerminalResize are calls, not notifications, so that the caller gets an error
+// for an unknown terminal, and input keeps its order.
 func (x *executor) TerminalWrite(ctx context.Context, p catalog.TerminalWriteParams) error {
 	return x.conn.Call(ctx, "terminal.write", p, nil)
 }
@@ -120,12 +120,12 @@ func (x *executor) TerminalReturn(ctx context.Context, p catalog.TerminalReturnP
 	return x.conn.Call(ctx, "terminal.return", p, nil)
 }
 
-// callForFile calls a method whose reply brings a file. It does not end with
-// ctx: the file would be taken for that of the next call.
+// callForFile calls a method whose reply has a file. It ignores the end of ctx, because the next
+// call would otherwise get this file.
 func (x *executor) callForFile(ctx context.Context, method string, params, result any) (*os.File, error) {
 	x.files.Lock()
 	defer x.files.Unlock()
-	for { // what nobody asked for
+	for { // files without a call
 		stray, err := passfd.Next(x.conn)
 		if err != nil {
 			break

@@ -7,22 +7,22 @@ type ConfiguredAgent struct {
 	Name      string `json:"name"`
 	Title     string `json:"title"`
 	Driver    string `json:"driver" doc:"acp, command or executor."`
-	Default   bool   `json:"default" doc:"It is used where no agent is named."`
-	Available bool   `json:"available" doc:"Its program was found."`
-	Path      string `json:"path,omitempty" doc:"Where its program is."`
-	Install   string `json:"install,omitempty" doc:"How to get it, where it is not available."`
-	CLI       string `json:"cli,omitempty" doc:"Where the agent's own command line is, if its adapter for the Agent Client Protocol is missing."`
-	Source    string `json:"source" doc:"Which configuration defined it last: built-in, user or project."`
-	Trusted   bool   `json:"trusted" doc:"False: it is defined in a project's file that the user has not trusted, so it is not started."`
+	Default   bool   `json:"default" doc:"Used if a request names no agent."`
+	Available bool   `json:"available" doc:"Duet has found the agent's program."`
+	Path      string `json:"path,omitempty" doc:"The path of its program."`
+	Install   string `json:"install,omitempty" doc:"How to install it, if it is not available."`
+	CLI       string `json:"cli,omitempty" doc:"The path of the agent's own command line, if its adapter for the Agent Client Protocol is missing."`
+	Source    string `json:"source" doc:"The configuration that defined it last: built-in, user or project."`
+	Trusted   bool   `json:"trusted" doc:"false: the agent is defined in a project's file that the user does not trust, so Duet does not start it."`
 }
 
 // An AgentStatus is the known state of an agent.
 type AgentStatus struct {
-	Version  string     `json:"version,omitempty" doc:"Of its program or its adapter; absent: not known without starting it."`
-	SignedIn string     `json:"signed_in,omitempty" doc:"What it reported last: yes, no, not_needed or opens_sessions (see agent.check); answered: it has answered a prompt; unknown: agent.check asks it. Absent: it cannot be asked."`
-	Account  string     `json:"account,omitempty" doc:"The account, in its words; or why there is none."`
-	ToldAt   *time.Time `json:"signed_in_at,omitempty" doc:"When it reported that."`
-	Hint     string     `json:"signed_in_hint,omitempty" doc:"Where that is not known: the evidence that the user is signed in, in words."`
+	Version  string     `json:"version,omitempty" doc:"Version of its program or adapter. Absent: unknown without starting it."`
+	SignedIn string     `json:"signed_in,omitempty" doc:"The last report: yes, no, not_needed or opens_sessions (see agent.check). answered: the agent has answered a prompt. unknown: call agent.check. Absent: the agent cannot be asked."`
+	Account  string     `json:"account,omitempty" doc:"The account as the agent names it, or why there is none."`
+	ToldAt   *time.Time `json:"signed_in_at,omitempty" doc:"Time of that report."`
+	Hint     string     `json:"signed_in_hint,omitempty" doc:"If signed_in is not known: evidence that the user is signed in, for people."`
 }
 
 // An Agent is a configured agent with its status.
@@ -33,12 +33,12 @@ type Agent struct {
 
 // An AgentReport is an agent's information about itself.
 type AgentReport struct {
-	Agent    string         `json:"agent,omitempty" doc:"The name that the program gives itself."`
+	Agent    string         `json:"agent,omitempty" doc:"The program's own name."`
 	Version  string         `json:"version,omitempty"`
-	SignedIn string         `json:"signed_in" doc:"yes, no, not_needed, or opens_sessions: it opens sessions and has not reported whether the user is signed in; some agents check that only at a prompt."`
-	Account  string         `json:"account,omitempty" doc:"The account, in the agent's words; or why there is none."`
-	Methods  []SignInMethod `json:"methods" doc:"The ways to sign in that it offers."`
-	Logout   bool           `json:"logout" doc:"Whether it can sign out on request."`
+	SignedIn string         `json:"signed_in" doc:"yes, no, not_needed, or opens_sessions: the agent opens sessions but does not report whether the user is signed in. Some agents check that only when they get a prompt."`
+	Account  string         `json:"account,omitempty" doc:"The account as the agent names it, or why there is none."`
+	Methods  []SignInMethod `json:"methods" doc:"The sign-in methods that it offers."`
+	Logout   bool           `json:"logout" doc:"Whether the agent can sign out on request."`
 }
 
 // Values of AgentReport.SignedIn, and of AgentStatus.SignedIn.
@@ -59,12 +59,12 @@ type SignInMethod struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
-	Type        string   `json:"type" doc:"agent: it does that itself, mostly in a browser; terminal: a program in a terminal does; env_var: variables of its environment do."`
-	Variables   []string `json:"variables,omitempty" doc:"Of type env_var: those that are needed."`
-	Missing     []string `json:"missing,omitempty" doc:"Of type env_var: those that the agent does not have."`
+	Type        string   `json:"type" doc:"agent: the agent does it itself, usually in a browser. terminal: a program in a terminal does it. env_var: variables of the agent's environment do it."`
+	Variables   []string `json:"variables,omitempty" doc:"env_var: the required variables."`
+	Missing     []string `json:"missing,omitempty" doc:"env_var: the variables that the agent does not have."`
 
 	// Of type terminal: the command to run.
-	Command     []string          `json:"command,omitempty" doc:"Of type terminal: what duet-rpc agents login runs."`
+	Command     []string          `json:"command,omitempty" doc:"terminal: the command that duet-rpc agents login runs."`
 	Environment map[string]string `json:"-"`
 }
 

@@ -31,7 +31,7 @@ type BackgroundTask struct {
 	Kind  string `json:"kind" doc:"tool_call, terminal or process."` // tool_call, terminal or process
 	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
 
-	Stoppable bool `json:"stoppable,omitempty" doc:"It can be stopped alone."` // alone
+	Stoppable bool `json:"stoppable,omitempty" doc:"The task can be stopped alone."` // alone
 }
 
 // Values of BackgroundTask.Kind.
@@ -41,11 +41,11 @@ const (
 	BackgroundProcess  = "process"
 )
 
-// PromptTakes says which content an agent accepts in prompts, beside text and links.
+// PromptTakes says which content an agent accepts in prompts, in addition to text and links.
 type PromptTakes struct {
 	Image    bool `json:"image,omitempty"`
 	Audio    bool `json:"audio,omitempty"`
-	Resource bool `json:"resource,omitempty" doc:"With its bytes. Of others there is a link."` // with its bytes; others become links
+	Resource bool `json:"resource,omitempty" doc:"With its bytes. Without this, resources become links."` // with its bytes; others become links
 }
 
 // String lists the kinds of content.
@@ -71,7 +71,7 @@ type AgentInfo struct {
 
 // A Selection is a set of choices and the current one.
 type Selection struct {
-	Current string   `json:"current" doc:"An id; empty where the agent does not say."` // an ID, or "" if the agent does not report it
+	Current string   `json:"current" doc:"An id. Empty if the agent does not report it."` // an ID, or "" if the agent does not report it
 	Choices []Choice `json:"available"`
 }
 
@@ -80,8 +80,8 @@ type Choice struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description,omitempty"`
-	Group       string          `json:"group,omitempty" doc:"The heading under which the agent lists it."`    // its heading in a list, or ""
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object with the agent's other members, or absent
+	Group       string          `json:"group,omitempty" doc:"The heading under which the agent lists it."` // its heading in a list, or ""
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"The agent's other members, unchanged."`       // an object with the agent's other members, or absent
 }
 
 // An AgentOption is a setting that an agent defines, such as its thinking effort.
@@ -89,25 +89,25 @@ type AgentOption struct {
 	ID          string          `json:"id"`
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description,omitempty"`
-	Category    string          `json:"category,omitempty" doc:"mode, model, thought_level, or another word."`                           // mode, model, thought_level, or another word
-	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word."`                                          // select, boolean, or another word
-	Current     string          `json:"current" doc:"The id of a value; true or false of a boolean; empty of a type that is not known."` // a value's ID, or true or false; "" for an unknown type
-	Choices     []Choice        `json:"values" doc:"Those that there are; empty of a type that is not known."`
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object with the agent's other members, or absent
+	Category    string          `json:"category,omitempty" doc:"mode, model, thought_level, or another word."`               // mode, model, thought_level, or another word
+	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word."`                              // select, boolean, or another word
+	Current     string          `json:"current" doc:"The id of a value; boolean: true or false. Empty for an unknown type."` // a value's ID, or true or false; "" for an unknown type
+	Choices     []Choice        `json:"values" doc:"The available values. Empty for an unknown type."`
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"The agent's other members, unchanged."` // an object with the agent's other members, or absent
 }
 
 // An AgentCommand is a slash command of an agent.
 type AgentCommand struct {
 	Name        string          `json:"name" doc:"Without the slash."`
 	Description string          `json:"description,omitempty"`
-	InputHint   string          `json:"input_hint,omitempty" doc:"What may follow it, in words."`             // describes the text that may follow
-	Extra       json.RawMessage `json:"extra,omitempty" doc:"What else the agent says of it, as it says it."` // an object with the agent's other members, or absent
+	InputHint   string          `json:"input_hint,omitempty" doc:"Describes the text that may follow."` // describes the text that may follow
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"The agent's other members, unchanged."`    // an object with the agent's other members, or absent
 }
 
 // SessionInfo is the agent's title of its session.
 type SessionInfo struct {
 	Title   string `json:"title,omitempty"`
-	Updated string `json:"updated_at,omitempty" doc:"As the agent writes it."` // in the agent's format, mostly RFC 3339
+	Updated string `json:"updated_at,omitempty" doc:"In the agent's format."` // in the agent's format, mostly RFC 3339
 }
 
 // AgentSessionSeen is the last report about the session of a thread.
@@ -276,7 +276,7 @@ func (o *Option) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// String describes the option for people: its name, and what its kind adds.
+// String describes the option and the effect of its kind, for people.
 func (o Option) String() string {
 	name := cmp.Or(o.Name, o.ID)
 	switch o.Kind {
@@ -341,7 +341,7 @@ type AuthMethod struct {
 	ID          string `json:"id" doc:"For agent.authenticate, and for duet-rpc agents login --method."`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."` // agent, terminal, env_var, or another word
+	Type        string `json:"type" doc:"agent: the agent does it itself, usually in a browser. terminal: a program in a terminal does it. env_var: variables of the agent's environment do it."` // agent, terminal, env_var, or another word
 }
 
 // An MCPServer is a server of the Model Context Protocol for an agent: a program or a URL.

@@ -62,7 +62,7 @@ const (
 	ApprovalCancelled = "cancelled"
 )
 
-// Values of Approval.DecidedBy, beside rule=… and mode=… (package approval).
+// Values of Approval.DecidedBy, in addition to rule=… and mode=… (package approval).
 const (
 	DecidedByUser      = "user"
 	DecidedByTimeout   = "timeout"

@@ -5,59 +5,55 @@ import (
 	"time"
 )
 
-// An Event is an entry of the log: something that happened, in the order in
-// which it was kept.
+// An Event is an entry of the log. The log has events in the order in which they were stored.
 type Event struct {
 	Seq     int64 // counts from 1 without a gap; 0: not kept, such as a terminal's output
 	Time    time.Time
 	Thread  int64  // or 0
 	Run     int64  // or 0
-	Ref     RunRef // how clients name the run; zero where there is none, and in deltas as they are kept
+	Ref     RunRef // the run for clients; zero without a run, and in stored deltas
 	Payload Payload
 }
 
-// MaxEventText is how much of a text an event carries, in bytes; what the event is
-// about has all of it.
+// MaxEventText limits a text in an event, in bytes. The item or approval of the event has the whole
+// text.
 const MaxEventText = 128 << 10
 
-// A RunRef is how clients name a run.
+// A RunRef has the names of a run for clients.
 type RunRef struct {
 	SessionID string `json:"session_id"`
 	RunID     string `json:"run_id"`
 	Task      int64  `json:"task"`
 }
 
-// Ref is how clients name the run.
+// Ref returns the names of the run for clients.
 func (r Run) Ref() RunRef { return RunRef{r.SessionID, r.RunID, r.Task} }
 
-// Event is an event of the run that is to be appended to the log.
+// Event returns an event of the run, to append to the log.
 func (r Run) Event(p Payload) Event {
 	return Event{Thread: r.Thread, Run: r.ID, Ref: r.Ref(), Payload: p}
 }
 
-// Unreadable reports whether what the event has to tell could not be read. The
-// rest of it may be wrong, too.
+// Unreadable reports whether the payload could not be read. The other fields may be wrong, too.
 func (e Event) Unreadable() bool {
 	_, unreadable := e.Payload.(Unreadable)
 	return unreadable
 }
 
-// Erased reports whether the event was of a conversation that was deleted: nothing is
-// left of it but its number.
+// Erased reports whether the event belonged to a deleted conversation. Only its number is left.
 func (e Event) Erased() bool {
 	_, erased := e.Payload.(Erased)
 	return erased
 }
 
-// A Payload is what an event has to tell: a value of one of the types of
-// payload.go, which is never changed.
+// A Payload is the content of an event: an immutable value of a type of this package.
 type Payload interface {
 	Kind() EventKind
-	// Size is about how many bytes the payload's texts are.
+	// Size is the approximate length of the payload's texts, in bytes.
 	Size() int
 }
 
-// An EventKind names a type of payload. It is no client's name for it.
+// An EventKind identifies a type of payload. Clients use other names.
 type EventKind string
 
 // Kinds of events.
@@ -95,7 +91,7 @@ const (
 // RunStateChanged is a run's new state.
 type RunStateChanged struct {
 	ThreadUUID    string       `json:"thread"`
-	From          State        `json:"from,omitempty"` // New where the run is new
+	From          State        `json:"from,omitempty"` // New for a new run
 	To            State        `json:"to"`
 	ParentSession string       `json:"parent_session,omitempty"`
 	Title         string       `json:"title,omitempty"`
@@ -128,7 +124,7 @@ type MessageAdded struct {
 	Text          string  `json:"text,omitempty"`
 	Subtype       string  `json:"subtype,omitempty"`
 	Truncated     bool    `json:"truncated,omitempty"` // the item has all of it
-	Blocks        []Block `json:"blocks,omitempty"`    // beside the text
+	Blocks        []Block `json:"blocks,omitempty"`    // in addition to the text
 
 	Meta json.RawMessage `json:"_meta,omitempty"` // as of MessageContent
 }
@@ -149,7 +145,7 @@ type ToolCallChanged struct {
 	Truncated     bool            `json:"truncated,omitempty"` // the item has all of it
 }
 
-// ApprovalRequested is a question to a human.
+// ApprovalRequested is a question to a person.
 type ApprovalRequested struct {
 	ApprovalID    string          `json:"id"`
 	CallID        string          `json:"call"`
@@ -178,7 +174,7 @@ type ApprovalRequested struct {
 	Truncated     bool            `json:"truncated,omitempty"` // the approval has all of it
 }
 
-// ApprovalResolved is how a question ended.
+// ApprovalResolved is the outcome of a question.
 type ApprovalResolved struct {
 	ApprovalID  string `json:"id"`
 	CallID      string `json:"call"`

@@ -34,7 +34,7 @@ const (
 	LoopStopped  = "stopped"  // a run failed or was ended; the gates were not checked
 )
 
-// IsOver reports whether the loop has ended. A stopped loop goes on with a run that continues its
+// IsOver reports whether the loop has ended. A stopped loop resumes with a run that continues its
 // interrupted last one.
 func (l GateLoop) IsOver() bool { return l.State != LoopWorking && l.State != LoopChecking }
 
@@ -131,12 +131,12 @@ const (
 
 // A Diagnostic is a problem at a place in a file, from a compiler, a linter or a test.
 type Diagnostic struct {
-	File     string `json:"file" doc:"Relative to the project's directory, or absolute if it is outside."`             // relative to the project's root with slashes, or absolute where it is outside
-	Line     int    `json:"line,omitempty" doc:"From 1; absent: not known."`                                           // from 1; 0: not known
-	Column   int    `json:"column,omitempty" doc:"From 1, in the tool's own units; absent: not known."`                // from 1, in the tool's own units; 0: not known
-	Severity string `json:"severity" doc:"error, warning or note."`                                                    // SeverityError, SeverityWarning or SeverityNote
-	Message  string `json:"message"`                                                                                   // in a line
-	Source   string `json:"source,omitempty" doc:"What says it: go, gcc, typescript, rust, eslint, pytest, make, ..."` // the tool: go, gcc, typescript, rust, eslint, pytest, make, ..., or ""
+	File     string `json:"file" doc:"Relative to the project's directory, or absolute if outside of it."`         // relative to the project's root with slashes, or absolute where it is outside
+	Line     int    `json:"line,omitempty" doc:"From 1. Absent: unknown."`                                         // from 1; 0: not known
+	Column   int    `json:"column,omitempty" doc:"From 1, in the tool's own units. Absent: unknown."`              // from 1, in the tool's own units; 0: not known
+	Severity string `json:"severity" doc:"error, warning or note."`                                                // SeverityError, SeverityWarning or SeverityNote
+	Message  string `json:"message"`                                                                               // in a line
+	Source   string `json:"source,omitempty" doc:"The tool: go, gcc, typescript, rust, eslint, pytest, make, ..."` // the tool: go, gcc, typescript, rust, eslint, pytest, make, ..., or ""
 }
 
 // Stages of a build.

@@ -86,7 +86,7 @@ type ToolDetails struct {
 	Meta      json.RawMessage `json:"_meta,omitempty"`       // the agent's own, an object; nil: none
 }
 
-// MessageContent is a message's content beside its text (ItemMessage, ItemThinking).
+// MessageContent is a message's content in addition to its text (ItemMessage, ItemThinking).
 type MessageContent struct {
 	Blocks []Block         `json:"attachments,omitempty"`
 	Meta   json.RawMessage `json:"_meta,omitempty"` // the agent's own, an object of at most catalog.MaxMeta bytes; nil: none

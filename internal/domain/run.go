@@ -21,7 +21,7 @@ type Run struct {
 	Place     int64           `db:"place,fixed"`  // orders the runs of a thread: the ID, unless queued runs were reordered
 	Parent    int64           `db:"parent,fixed"` // the run before, or 0
 	Prompt    string          `db:"prompt,fixed"`
-	Content   []Block         `db:"content,fixed"` // beside the prompt's text
+	Content   []Block         `db:"content,fixed"` // in addition to the prompt's text
 	Title     string          `db:"title"`
 	Agent     string          `db:"agent"`
 	Source    string          `db:"source"` // one of the Source constants

@@ -52,7 +52,7 @@ type Settings struct {
 	AllowedTools          []string    `json:"allowed_tools,omitempty"`
 	DisallowedTools       []string    `json:"disallowed_tools,omitempty"`
 	AdditionalDirectories []string    `json:"additional_directories,omitempty"`
-	MCPServers            []MCPServer `json:"mcp_servers,omitempty"` // beside those of the configuration
+	MCPServers            []MCPServer `json:"mcp_servers,omitempty"` // in addition to those of the configuration
 	MaxTurns              int         `json:"max_turns,omitempty"`
 	Budget                Budget      `json:"budget,omitzero"` // of each run, in place of the configuration
 	Verbose               bool        `json:"verbose,omitempty"`

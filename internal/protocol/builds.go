@@ -7,33 +7,33 @@ import (
 )
 
 type BuildParams struct {
-	Name string `json:"name,omitempty" doc:"One of listBuilds; absent: the first one."`
+	Name string `json:"name,omitempty" doc:"A name from listBuilds. Default: the first one."`
 }
 
 // A BuildTarget is a build of the project.
 type BuildTarget struct {
 	Name      string   `json:"name"`
 	Command   []string `json:"command" doc:"The program and its arguments."`
-	Directory string   `json:"directory,omitempty" doc:"In which it runs, relative to the project's; absent: that."`
-	Backend   bool     `json:"backend" doc:"buildBackend builds it."`
-	Detected  bool     `json:"detected" doc:"The project's files suggest it; it is not configured."`
+	Directory string   `json:"directory,omitempty" doc:"Working directory, relative to the project's. Default: the project's."`
+	Backend   bool     `json:"backend" doc:"buildBackend runs this build."`
+	Detected  bool     `json:"detected" doc:"The build comes from the project's files, not from the configuration."`
 }
 
 type BuildList struct {
 	Builds []BuildTarget `json:"builds"`
 }
 
-// A BuildResult is a build that has succeeded.
+// A BuildResult is the result of a successful build.
 type BuildResult struct {
 	Success    bool                `json:"success"`
 	BuildID    string              `json:"build_id"`
 	Name       string              `json:"name"`
 	Command    []string            `json:"command"`
 	DurationMS int64               `json:"duration_ms"`
-	Warnings   []domain.Diagnostic `json:"warnings" doc:"What was said to be wrong; at most a thousand."`
+	Warnings   []domain.Diagnostic `json:"warnings" doc:"Diagnostics of the build, at most 1,000."`
 }
 
-// A BuildFailure is the data of the error of a build that has failed.
+// A BuildFailure is the error data of a failed build.
 type BuildFailure struct {
 	Kind        string              `json:"kind"`
 	BuildID     string              `json:"build_id"`
@@ -68,16 +68,16 @@ type BuildWarning struct {
 type GateDefinition struct {
 	Name      string   `json:"name"`
 	Command   []string `json:"command" doc:"The program and its arguments."`
-	Directory string   `json:"directory,omitempty" doc:"In which it runs, relative to where the agent works; absent: that."`
+	Directory string   `json:"directory,omitempty" doc:"Working directory, relative to the agent's. Default: the agent's."`
 }
 
 type GateList struct {
 	Gates   []GateDefinition `json:"gates"`
-	Waiting []string         `json:"waiting" doc:"Those of a project's file that its user does not trust yet: duet-rpc trust."`
+	Waiting []string         `json:"waiting" doc:"Gates of a project's file that the user does not trust yet (duet-rpc trust)."`
 }
 
 type CheckGateParams struct {
-	Gate string `json:"gate" doc:"The name of a gate of the configuration, or a line for the shell."`
+	Gate string `json:"gate" doc:"The name of a configured gate, or a shell command line."`
 }
 
 // GateProgress is the notification gateProgress.
@@ -86,97 +86,97 @@ type GateProgress struct {
 	Output string `json:"output"`
 }
 
-// Gated are the parameters that ask for gates.
+// Gated has the parameters of requests that set gates.
 type Gated struct {
-	Gates         []string `json:"gates,omitempty" doc:"Commands that have to succeed (\"Gates\"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation."`
-	MaxIterations int      `json:"max_iterations,omitempty" doc:"With gates: how many turns there may be, 5 unless told, 100 at most."`
+	Gates         []string `json:"gates,omitempty" doc:"Commands that must succeed (\"Gates\"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt."`
+	MaxIterations int      `json:"max_iterations,omitempty" doc:"With gates: the maximum number of turns. Default 5, at most 100."`
 }
 
 // Gates is the state of work that has gates.
 type Gates struct {
-	State         string       `json:"state" doc:"working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it."`
-	Reason        string       `json:"reason,omitempty" doc:"Why it failed or was stopped."`
-	Iteration     int          `json:"iteration" doc:"Which turn it is, or was the last, from 1."`
+	State         string       `json:"state" doc:"working, checking (the gates run), passed, failed, or stopped (a turn failed, or a client ended it)."`
+	Reason        string       `json:"reason,omitempty" doc:"Why the work failed or stopped."`
+	Iteration     int          `json:"iteration" doc:"The current or last turn, from 1."`
 	MaxIterations int          `json:"max_iterations"`
 	Gates         []string     `json:"gates"`
-	Failing       []string     `json:"failing" doc:"Those that did not pass when they were checked last."`
-	Results       []GateResult `json:"results,omitempty" doc:"What came of each when they were checked last. Not in lists."`
+	Failing       []string     `json:"failing" doc:"Gates that did not pass in the last check."`
+	Results       []GateResult `json:"results,omitempty" doc:"The results of the last check. Not in lists."`
 	SessionID     string       `json:"session_id" doc:"The session of that turn."`
-	TaskID        string       `json:"task_id" doc:"The same under its name as a task."`
+	TaskID        string       `json:"task_id" doc:"The task id of the same run."`
 }
 
 type PreviewParams struct {
-	URL    string `json:"url" doc:"A path, with a query if need be."`
-	Origin string `json:"origin,omitempty" doc:"Where the client shows the preview, such as http://127.0.0.1:8080: whole URLs that begin so are paths, too."`
+	URL    string `json:"url" doc:"A path, with an optional query."`
+	Origin string `json:"origin,omitempty" doc:"The client's address of the preview, such as http://127.0.0.1:8080. URLs that begin with it count as paths."`
 }
 
 type PreviewFile struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
-	Body    string            `json:"body" doc:"In base64. What does not fit into a message is the error -32005: of frames files of 6 MiB fit, of lines those of 700 KiB."`
+	Body    string            `json:"body" doc:"Base64. A file that does not fit into a message is the error -32005: the limit is 6 MiB with frames, 700 KiB with lines."`
 }
 
 type PreviewShown struct {
-	URL   string `json:"url,omitempty" doc:"As clients are told it."`
-	Shown int    `json:"shown" doc:"How many clients were told."`
+	URL   string `json:"url,omitempty" doc:"The address that the clients got."`
+	Shown int    `json:"shown" doc:"Number of clients that were notified."`
 }
 
 // PreviewSession is the session of a page's message.
 type PreviewSession struct {
-	SessionID string `json:"session_id,omitempty" doc:"A session that it is kept with, by any id; absent: the one that was begun last."`
+	SessionID string `json:"session_id,omitempty" doc:"The session to store the message with, by any id. Default: the one that started last."`
 }
 
 type ConsoleParams struct {
-	Level   string            `json:"level,omitempty" doc:"log, debug, info, warn or error; absent: log."`
-	Message string            `json:"message,omitempty" doc:"What was written, as one text."`
-	Args    []json.RawMessage `json:"args,omitempty" doc:"What was written, where there is no message: texts as they are, other values as JSON."`
-	URL     string            `json:"url,omitempty" doc:"Of the page."`
-	Line    int               `json:"line,omitempty" doc:"Of the script; 1 is the first."`
-	Column  int               `json:"column,omitempty" doc:"Within the line; 1 is the first."`
+	Level   string            `json:"level,omitempty" doc:"log, debug, info, warn or error. Default: log."`
+	Message string            `json:"message,omitempty" doc:"The text."`
+	Args    []json.RawMessage `json:"args,omitempty" doc:"The values written, if there is no message: strings unchanged, other values as JSON."`
+	URL     string            `json:"url,omitempty" doc:"The page's address."`
+	Line    int               `json:"line,omitempty" doc:"Line of the script, from 1."`
+	Column  int               `json:"column,omitempty" doc:"Column in the line, from 1."`
 	PreviewSession
 }
 
 type PageErrorParams struct {
-	Message string `json:"message" doc:"What is wrong."`
-	Stack   string `json:"stack,omitempty" doc:"Where it was, line by line."`
-	URL     string `json:"url,omitempty" doc:"Of the script, or the page."`
-	Source  string `json:"source,omitempty" doc:"The same under another name."`
-	Line    int    `json:"line,omitempty" doc:"1 is the first."`
-	Column  int    `json:"column,omitempty" doc:"Within the line; 1 is the first."`
+	Message string `json:"message" doc:"The error message."`
+	Stack   string `json:"stack,omitempty" doc:"The stack trace, line by line."`
+	URL     string `json:"url,omitempty" doc:"The address of the script or the page."`
+	Source  string `json:"source,omitempty" doc:"Alias of url."`
+	Line    int    `json:"line,omitempty" doc:"From 1."`
+	Column  int    `json:"column,omitempty" doc:"Column in the line, from 1."`
 	PreviewSession
 }
 
 type NavigationParams struct {
-	URL   string `json:"url" doc:"Where the page is now."`
-	Title string `json:"title,omitempty" doc:"Of the page."`
+	URL   string `json:"url" doc:"The page's current address."`
+	Title string `json:"title,omitempty" doc:"The page's title."`
 	PreviewSession
 }
 
 type PreviewKept struct {
-	Kept bool `json:"kept" doc:"Not, where pages say too much."`
+	Kept bool `json:"kept" doc:"false if the pages send too many messages."`
 }
 
 type PageMessagesParams struct {
-	SessionID string `json:"session_id,omitempty" doc:"Only what is kept with a session, or with a conversation, by any id."`
-	Problems  bool   `json:"problems,omitempty" doc:"Only errors, and what was written to the console at the levels warn and error."`
+	SessionID string `json:"session_id,omitempty" doc:"Only messages stored with this session or conversation, by any id."`
+	Problems  bool   `json:"problems,omitempty" doc:"Only errors, and console messages of the levels warn and error."`
 	AfterID   int64  `json:"after_id,omitempty" doc:"Only messages with a higher id."`
-	Limit     uint   `json:"limit,omitempty" doc:"The last ones; absent: 100, 1000 at most."`
-	Follow    *bool  `json:"follow,omitempty" doc:"Whether the connection is told what pages say from now on, by notifications pageMessage, which are as the messages here; absent: as before. One that was told already comes again when it was said again."`
+	Limit     uint   `json:"limit,omitempty" doc:"Number of messages, the last ones. Default 100, at most 1000."`
+	Follow    *bool  `json:"follow,omitempty" doc:"true: the connection gets further messages as notifications pageMessage, which look like the messages here. false ends this. Absent: no change. A message that repeats is sent again."`
 }
 
 // A PageMessage is a message of a preview's page.
 type PageMessage struct {
 	ID        int64  `json:"id"`
 	Kind      string `json:"kind" doc:"console, error or navigation."`
-	Level     string `json:"level,omitempty" doc:"Of console: log, debug, info, warn or error."`
-	Message   string `json:"message" doc:"Of navigation: the title of the page."`
+	Level     string `json:"level,omitempty" doc:"For console: log, debug, info, warn or error."`
+	Message   string `json:"message" doc:"For navigation: the title of the page."`
 	URL       string `json:"url,omitempty"`
 	Line      int    `json:"line,omitempty"`
 	Column    int    `json:"column,omitempty"`
 	Stack     string `json:"stack,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
-	Count     int    `json:"count" doc:"How often it was said, one after the other."`
-	Time      string `json:"time" doc:"When it was said last."`
+	Count     int    `json:"count" doc:"How often the message came in a row."`
+	Time      string `json:"time" doc:"When it came last."`
 }
 
 type PageMessages struct {
@@ -184,27 +184,27 @@ type PageMessages struct {
 }
 
 type AutomationStatus struct {
-	Enabled          bool               `json:"enabled" doc:"As a whole."`
+	Enabled          bool               `json:"enabled" doc:"Whether triggers are enabled as a whole."`
 	RuleCount        int                `json:"ruleCount"`
 	Rules            []Trigger          `json:"rules"`
 	RecentExecutions []TriggerExecution `json:"recentExecutions" doc:"The last 10, the newest last."`
-	Problem          string             `json:"problem,omitempty" doc:"Why no trigger does anything."`
-	Issues           []string           `json:"issues,omitempty" doc:"What triggers are not told, and what to do: the system lets no more directories be watched."`
+	Problem          string             `json:"problem,omitempty" doc:"Why no trigger works."`
+	Issues           []string           `json:"issues,omitempty" doc:"Changes that triggers cannot see because the system allows no more watches, and the remedy."`
 }
 
 type Trigger struct {
 	ID               string               `json:"id"`
-	Trigger          TriggerEvent         `json:"trigger" doc:"What it is for."`
-	Action           domain.TriggerAction `json:"action" doc:"What it does."`
+	Trigger          TriggerEvent         `json:"trigger" doc:"The events that it reacts to."`
+	Action           domain.TriggerAction `json:"action" doc:"The action."`
 	Enabled          bool                 `json:"enabled"`
 	CooldownMs       int64                `json:"cooldownMs"`
-	RequiresApproval bool                 `json:"requiresApproval" doc:"A person is asked first."`
+	RequiresApproval bool                 `json:"requiresApproval" doc:"A person must approve the action first."`
 	Description      string               `json:"description,omitempty"`
 	Conditions       []TriggerCondition   `json:"conditions,omitempty"`
-	When             string               `json:"when" doc:"What it is for, in words."`
-	LastFired        string               `json:"lastFired,omitempty" doc:"When it did something last."`
-	NextFire         string               `json:"nextFire,omitempty" doc:"When its time comes."`
-	From             string               `json:"from" doc:"Whose configuration it stands in: user or project."`
+	When             string               `json:"when" doc:"The events that it reacts to, for people."`
+	LastFired        string               `json:"lastFired,omitempty" doc:"When it acted last."`
+	NextFire         string               `json:"nextFire,omitempty" doc:"The next scheduled time."`
+	From             string               `json:"from" doc:"The configuration that defines it: user or project."`
 	File             string               `json:"file,omitempty"`
 	Line             int                  `json:"line,omitempty"`
 }
@@ -233,28 +233,28 @@ type TriggerExecution struct {
 	Status     string          `json:"status" doc:"submitted, notified, webhook_sent, denied, skipped_no_approver, unknown_action_type, error, waiting_approval, sending, depth_limited or rate_limited."`
 	Timestamp  string          `json:"timestamp"`
 	Action     string          `json:"action"`
-	TaskID     string          `json:"taskId,omitempty" doc:"Of the session that was begun, or that has the question."`
+	TaskID     string          `json:"taskId,omitempty" doc:"The session that it started, or that has the question."`
 	SessionID  string          `json:"session_id,omitempty"`
 	ApprovalID string          `json:"approval_id,omitempty"`
 	Error      string          `json:"error,omitempty"`
-	Depth      int             `json:"depth,omitempty" doc:"How many sessions in a row triggers had begun before."`
-	Does       json.RawMessage `json:"does,omitempty" doc:"The action with what the event has in the place of its templates."`
+	Depth      int             `json:"depth,omitempty" doc:"Number of executions in a row that led to this one."`
+	Does       json.RawMessage `json:"does,omitempty" doc:"The action, with values of the event in place of its templates."`
 	Event      json.RawMessage `json:"event,omitempty"`
 }
 
 type AutomationParams struct {
-	RuleID string `json:"ruleId,omitempty" doc:"One trigger; absent: all as a whole."`
+	RuleID string `json:"ruleId,omitempty" doc:"One trigger. Absent: all as a whole."`
 }
 
 type AutomationSwitched struct {
-	Enabled bool   `json:"enabled" doc:"The trigger, or all as a whole."`
-	Success bool   `json:"success" doc:"False: there is no such trigger."`
+	Enabled bool   `json:"enabled" doc:"The state of the trigger, or of all as a whole."`
+	Success bool   `json:"success" doc:"false: the trigger does not exist."`
 	RuleID  string `json:"ruleId,omitempty"`
 }
 
 type AutomationLogParams struct {
-	RuleID string `json:"ruleId,omitempty" doc:"One trigger; absent: all."`
-	Limit  *uint  `json:"limit,omitempty" doc:"How many; 50 unless told, 500 at most."`
+	RuleID string `json:"ruleId,omitempty" doc:"Only this trigger."`
+	Limit  *uint  `json:"limit,omitempty" doc:"Default 50, at most 500."`
 }
 
 type AutomationLogResult struct {
@@ -262,9 +262,9 @@ type AutomationLogResult struct {
 }
 
 type AutomationTestParams struct {
-	Type    string          `json:"type" doc:"Such as run.failed or file.modify."`
+	Type    string          `json:"type" doc:"The event's type, such as run.failed or file.modify."`
 	Source  string          `json:"source" doc:"watch, schedule, run or approval."`
-	Payload json.RawMessage `json:"payload,omitempty" doc:"An object: what the event has besides."`
+	Payload json.RawMessage `json:"payload,omitempty" doc:"The event's other members: an object."`
 }
 
 type AutomationTestResult struct {
@@ -274,6 +274,6 @@ type AutomationTestResult struct {
 type AutomationTrial struct {
 	RuleID string                `json:"ruleId"`
 	Fits   bool                  `json:"fits"`
-	Why    string                `json:"why,omitempty" doc:"It is not for the event."`
-	Does   *domain.TriggerAction `json:"does,omitempty" doc:"What it would do."`
+	Why    string                `json:"why,omitempty" doc:"Why the trigger does not fit the event."`
+	Does   *domain.TriggerAction `json:"does,omitempty" doc:"The action that it would do."`
 }

@@ -9,10 +9,10 @@ import (
 )
 
 type ConversationParams struct {
-	SessionID       string `json:"session_id,omitempty" doc:"The session; every id of the run will do. This or claude_session_id is needed."`
-	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's own id of the conversation."`
-	Offset          uint   `json:"offset,omitempty" doc:"How many events to leave out at the beginning."`
-	Limit           *uint  `json:"limit,omitempty" doc:"How many events; absent or 0: all that fit, 10,000 at most."`
+	SessionID       string `json:"session_id,omitempty" doc:"The session, by any id of the run. This or claude_session_id is required."`
+	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's id of its session."`
+	Offset          uint   `json:"offset,omitempty" doc:"Number of events to skip."`
+	Limit           *uint  `json:"limit,omitempty" doc:"Maximum number of events. Absent or 0: as many as fit, at most 10,000."`
 }
 
 func (p ConversationParams) Check() error {
@@ -24,39 +24,39 @@ func (p ConversationParams) Check() error {
 
 type ConversationResult struct {
 	Events     []*ConversationEvent `json:"events"`
-	Total      int                  `json:"total" doc:"How many events there are."`
-	NextOffset *int                 `json:"next_offset,omitempty" doc:"There are more: pass this as offset."`
+	Total      int                  `json:"total" doc:"Total number of events."`
+	NextOffset *int                 `json:"next_offset,omitempty" doc:"Present if there are more: pass it as offset."`
 }
 
-// A ConversationEvent is one of HumanLayer's, and ours.
+// A ConversationEvent is an event of a conversation: HumanLayer's members and ours.
 type ConversationEvent struct {
 	ID              int64     `json:"id"`
-	SessionID       string    `json:"session_id" doc:"Of the session in which it happened."`
+	SessionID       string    `json:"session_id" doc:"The session in which the event happened."`
 	ClaudeSessionID string    `json:"claude_session_id"`
-	Sequence        int       `json:"sequence" doc:"From 1, over the whole conversation."`
-	EventType       string    `json:"event_type" doc:"message, thinking, tool_call, tool_result or system; with LSP framing also plan, diff for a file that the session has changed, and approval for what a human has answered."`
+	Sequence        int       `json:"sequence" doc:"Position in the whole conversation, from 1."`
+	EventType       string    `json:"event_type" doc:"message, thinking, tool_call, tool_result or system. With LSP framing also plan, diff (a file that the session changed) and approval (a user's answer)."`
 	CreatedAt       time.Time `json:"created_at"`
 	Role            string    `json:"role,omitempty" doc:"user or assistant."`
 	Content         string    `json:"content,omitempty"`
 
 	ToolID            string `json:"tool_id,omitempty"`
 	ToolName          string `json:"tool_name,omitempty"`
-	ToolInputJSON     string `json:"tool_input_json,omitempty" doc:"The input, as a string that holds JSON."`
+	ToolInputJSON     string `json:"tool_input_json,omitempty" doc:"The input, as a string that contains JSON."`
 	ParentToolUseID   string `json:"parent_tool_use_id,omitempty"`
 	ToolResultForID   string `json:"tool_result_for_id,omitempty"`
 	ToolResultContent string `json:"tool_result_content,omitempty"`
-	IsCompleted       bool   `json:"is_completed" doc:"Of a tool call: it has ended. Of anything else: it is whole."`
+	IsCompleted       bool   `json:"is_completed" doc:"Tool call: it has ended. Other events: the text is complete."`
 	ApprovalStatus    string `json:"approval_status,omitempty" doc:"pending, approved, denied, responded, expired or cancelled."`
 	ApprovalID        string `json:"approval_id,omitempty"`
-	RefusedBy         string `json:"refused_by,omitempty" doc:"Of a tool call and its result: who did not let it run, as an approval's decided_by. One that failed otherwise has none."`
-	Refusal           string `json:"refusal,omitempty" doc:"Why, in words."`
+	RefusedBy         string `json:"refused_by,omitempty" doc:"Tool call and its result: what refused the call, as decided_by of an approval. Absent if the call failed for another reason."`
+	Refusal           string `json:"refusal,omitempty" doc:"The reason, for people."`
 
-	Seq      int64           `json:"seq,omitempty" doc:"Of the event in the log that changed it last."`
-	Key      string          `json:"key,omitempty" doc:"By which message_delta and thinking_delta name it."`
-	Title    string          `json:"title,omitempty" doc:"Of a tool call: what it does, in words."`
+	Seq      int64           `json:"seq,omitempty" doc:"Number of the log event that changed it last."`
+	Key      string          `json:"key,omitempty" doc:"The message_id in message_delta and thinking_delta."`
+	Title    string          `json:"title,omitempty" doc:"Tool call: what it does, for people."`
 	ToolKind string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
-	Status   string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed. Of a message: cancelled, if it was taken back before the agent was given it; the agent is not told of it later."`
-	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal, attachments, _meta. Of a message or a thought: attachments, _meta: the agent's own, at most 8 KiB. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation."`
+	Status   string          `json:"status,omitempty" doc:"Tool call: pending, in_progress, completed or failed. Message: cancelled if it was withdrawn before the agent got it; the agent never gets it."`
+	Data     json.RawMessage `json:"data,omitempty" doc:"Tool call: paths, diffs, terminal, attachments, _meta. Message or thought: attachments, _meta (the agent's own, at most 8 KiB). Plan: entries. Diff: path, added, removed, binary. Approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation."`
 }
 
 func (e *ConversationEvent) Texts() []*string {
@@ -64,29 +64,29 @@ func (e *ConversationEvent) Texts() []*string {
 }
 
 type SearchParams struct {
-	Query  string `json:"query" doc:"The words: 64 at most, each counted once."`
-	Limit  *uint  `json:"limit,omitempty" doc:"How many; 20 unless told, 200 at most."`
-	Offset uint   `json:"offset,omitempty" doc:"How many to leave out at the beginning."`
+	Query  string `json:"query" doc:"Words to find: at most 64, and duplicates count once."`
+	Limit  *uint  `json:"limit,omitempty" doc:"Default 20, at most 200."`
+	Offset uint   `json:"offset,omitempty" doc:"Number of hits to skip."`
 }
 
 func (p SearchParams) Check() error { return NotEmpty("query", p.Query) }
 
 type SearchResult struct {
 	Hits       []*SearchHit `json:"hits"`
-	NextOffset *int         `json:"next_offset,omitempty" doc:"There may be more: pass this as offset."`
+	NextOffset *int         `json:"next_offset,omitempty" doc:"Present if there may be more: pass it as offset."`
 }
 
 type SearchHit struct {
 	SessionID string    `json:"session_id"`
 	RunID     string    `json:"run_id"`
 	ThreadID  string    `json:"thread_id"`
-	Title     string    `json:"title" doc:"Of the session."`
+	Title     string    `json:"title" doc:"The session's title."`
 	Agent     string    `json:"agent"`
-	EventID   int64     `json:"event_id" doc:"The id of the event in getConversation, which has plans, diffs and approvals with LSP framing only."`
+	EventID   int64     `json:"event_id" doc:"The event's id in getConversation, which has plans, diffs and approvals only with LSP framing."`
 	EventType string    `json:"event_type"`
 	Role      string    `json:"role,omitempty"`
 	ToolName  string    `json:"tool_name,omitempty"`
-	Snippet   string    `json:"snippet" doc:"What was found, marked by « and »."`
+	Snippet   string    `json:"snippet" doc:"The text around the match, which is marked by « and »."`
 	Rank      float64   `json:"rank" doc:"Lower is better."`
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -95,32 +95,32 @@ func (s *SearchHit) Texts() []*string { return []*string{&s.Snippet, &s.Title} }
 
 type SnapshotsResult struct {
 	Snapshots []*Snapshot `json:"snapshots"`
-	Diff      string      `json:"diff" doc:"All changes as one unified diff, to be applied in the session's directory."`
+	Diff      string      `json:"diff" doc:"All changes as one unified diff, relative to the session's directory."`
 }
 
 // A Snapshot is a file that a session changed.
 type Snapshot struct {
 	SessionID string    `json:"session_id"`
-	ToolID    string    `json:"tool_id" doc:"Always empty: what counts is what the session made of the file."`
+	ToolID    string    `json:"tool_id" doc:"Always empty: a snapshot covers the whole session, not one tool call."`
 	FilePath  string    `json:"file_path"`
-	Content   string    `json:"content" doc:"The file before the session; empty if there was none."`
-	Before    *string   `json:"before" doc:"The file before the session; null if there was none, or it is binary."`
-	After     *string   `json:"after" doc:"The file as it was left; null if it is gone, or binary."`
+	Content   string    `json:"content" doc:"The file before the session. Empty if it did not exist."`
+	Before    *string   `json:"before" doc:"The file before the session. null if it did not exist, or is binary."`
+	After     *string   `json:"after" doc:"The file after the session. null if it no longer exists, or is binary."`
 	Binary    bool      `json:"binary"`
 	Diff      string    `json:"diff" doc:"The change as a unified diff."`
-	Hunks     []Hunk    `json:"hunks" doc:"The hunks of diff, in order; session.decideChange decides about each. None where it is binary, an empty file, or too much to be told."`
-	State     string    `json:"state" doc:"open, accepted or reverted: what was decided about all of it; open, too, where its hunks differ."`
+	Hunks     []Hunk    `json:"hunks" doc:"The hunks of diff, in order, for session.decideChange. Empty if the file is binary or empty, or if they do not fit into the result."`
+	State     string    `json:"state" doc:"The decision about the whole file: open, accepted or reverted. open also if its hunks differ."`
 	CreatedAt time.Time `json:"created_at"`
 }
 
 // A Hunk is one change of a file, with the lines around it.
 type Hunk struct {
-	ID       string `json:"id" doc:"The same as long as the change is."`
-	OldStart int    `json:"old_start" doc:"As in its head in diff: of no lines 0."`
+	ID       string `json:"id" doc:"Stable while the change exists."`
+	OldStart int    `json:"old_start" doc:"As in the hunk's header in diff; 0 if there are no lines."`
 	OldLines int    `json:"old_lines"`
-	NewStart int    `json:"new_start" doc:"In the file as the session left it; what was reverted is not reckoned in."`
+	NewStart int    `json:"new_start" doc:"Line in the file as the session left it, without regard to reverted hunks."`
 	NewLines int    `json:"new_lines"`
-	Added    int    `json:"added" doc:"How many lines."`
+	Added    int    `json:"added" doc:"Number of added lines."`
 	Removed  int    `json:"removed"`
 	State    string `json:"state" doc:"open, accepted or reverted."`
 }
@@ -136,10 +136,10 @@ func (s *Snapshot) Texts() []*string {
 }
 
 type DecideChangeParams struct {
-	SessionID string         `json:"session_id" doc:"The session that has made the change; every id of the run will do."`
-	Path      string         `json:"path" doc:"A file_path of getSessionSnapshots; one that is relative is so to the session's directory."`
-	Hunk      string         `json:"hunk,omitempty" doc:"The id of one hunk; absent: all of the file, all or nothing."`
-	Decision  ChangeDecision `json:"decision" doc:"accept: it was seen, and stays. revert: it is taken back in the file on the disk; a file that the session made is deleted, one that it deleted is there again. reopen: nothing is decided any more; what was reverted is in the file again."`
+	SessionID string         `json:"session_id" doc:"The session that made the change, by any id of the run."`
+	Path      string         `json:"path" doc:"A file_path from getSessionSnapshots. A relative path is relative to the session's directory."`
+	Hunk      string         `json:"hunk,omitempty" doc:"The id of one hunk. Absent: the whole file, all or nothing."`
+	Decision  ChangeDecision `json:"decision" doc:"accept: the user has seen the change and keeps it. revert: undo the change on the disk; this deletes a file that the session created, and restores one that it deleted. reopen: withdraw the decision; a reverted change is applied again."`
 }
 
 func (p DecideChangeParams) Check() error {
@@ -156,27 +156,27 @@ func (ChangeDecision) Accepted() []string {
 
 type DecideChangeResult struct {
 	Path  string `json:"path"`
-	State string `json:"state" doc:"Of all of the file, as of getSessionSnapshots."`
-	Hunks []Hunk `json:"hunks" doc:"All of the file, as they are now."`
+	State string `json:"state" doc:"The state of the whole file, as in getSessionSnapshots."`
+	Hunks []Hunk `json:"hunks" doc:"All hunks of the file, in their current state."`
 }
 
 type AttachmentParams struct {
 	ID     string `json:"id" doc:"The attachment_id."`
-	Offset uint   `json:"offset,omitempty" doc:"How many bytes to leave out at the beginning."`
-	Limit  *uint  `json:"limit,omitempty" doc:"How many bytes; absent or 0: all that fit."`
+	Offset uint   `json:"offset,omitempty" doc:"Number of bytes to skip."`
+	Limit  *uint  `json:"limit,omitempty" doc:"Maximum number of bytes. Absent or 0: as many as fit."`
 }
 
 func (p AttachmentParams) Check() error { return NotEmpty("id", p.ID) }
 
 type AttachmentResult struct {
 	ID         string `json:"id"`
-	MIMEType   string `json:"mime_type,omitempty" doc:"As it was said first; absent: nobody said."`
-	Size       int64  `json:"size" doc:"Of all of it, in bytes."`
-	Data       string `json:"data" doc:"In base64."`
-	NextOffset *int64 `json:"next_offset,omitempty" doc:"There is more: pass this as offset."`
+	MIMEType   string `json:"mime_type,omitempty" doc:"As first reported. Absent: unknown."`
+	Size       int64  `json:"size" doc:"Total size in bytes."`
+	Data       string `json:"data" doc:"Base64."`
+	NextOffset *int64 `json:"next_offset,omitempty" doc:"Present if there is more: pass it as offset."`
 }
 
-// PromptContent is the content of a prompt beside its text.
+// PromptContent is the content of a prompt in addition to its text.
 type PromptContent struct {
-	Content []catalog.ContentBlock `json:"content,omitempty" doc:"What goes with it, as the content blocks of the Agent Client Protocol: images, audio, resources and links to some. Texts are added to it. Images, audio and resources have at most 10 MiB each, all together 20 MiB. A session whose agent does not take them fails, and says what the agent takes; a resource becomes a link instead."`
+	Content []catalog.ContentBlock `json:"content,omitempty" doc:"Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link."`
 }

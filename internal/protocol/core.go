@@ -10,8 +10,8 @@ import (
 )
 
 type InitializeParams struct {
-	Capabilities     json.RawMessage `json:"capabilities,omitempty" doc:"What the caller can do. If it is there, the result tells what duet-rpc can do."`
-	WorkspaceTrusted *bool           `json:"workspaceTrusted,omitempty" doc:"True: the user trusts this workspace in the editor, so what the project's .duet.toml runs, as it is now, may run, as after duet-rpc trust. False: nothing of that runs for what this connection launches, even where it was trusted before; others are not concerned. Absent: as duet-rpc trust has it."`
+	Capabilities     json.RawMessage `json:"capabilities,omitempty" doc:"The client's capabilities. If present, the result has those of duet-rpc."`
+	WorkspaceTrusted *bool           `json:"workspaceTrusted,omitempty" doc:"true: the user trusts this workspace in the editor, so the current .duet.toml of the project takes effect, as after duet-rpc trust. false: programs of .duet.toml do not run for this connection, even if it was trusted before; other clients are not affected. Absent: duet-rpc trust decides."`
 }
 
 type InitializeResult struct {
@@ -26,25 +26,25 @@ type ServerInfo struct {
 }
 
 type Capabilities struct {
-	Batch          bool     `json:"batch" doc:"Batches are answered."`
+	Batch          bool     `json:"batch" doc:"Whether batches are supported."`
 	Cancellation   bool     `json:"cancellation" doc:"$/cancelRequest cancels a long-running request."`
-	MaxFrameBytes  int      `json:"maxFrameBytes" doc:"The longest body that is accepted."`
-	MaxHeaderBytes int      `json:"maxHeaderBytes" doc:"The longest header section that is accepted."`
+	MaxFrameBytes  int      `json:"maxFrameBytes" doc:"Maximum size of a message body."`
+	MaxHeaderBytes int      `json:"maxHeaderBytes" doc:"Maximum size of a header section."`
 	Charset        string   `json:"charset" doc:"The charset of messages."`
-	LongRunning    []string `json:"longRunning" doc:"The methods whose requests run beside others and can be cancelled."`
-	MethodFamilies []string `json:"methodFamilies" doc:"Which families of methods are served: core, task, session, executor, terminal."`
-	EventTypes     []string `json:"eventTypes,omitempty" doc:"The types of events that Subscribe can choose."`
+	LongRunning    []string `json:"longRunning" doc:"Methods whose requests run concurrently and can be cancelled."`
+	MethodFamilies []string `json:"methodFamilies" doc:"Supported families of methods: core, task, session, executor, terminal."`
+	EventTypes     []string `json:"eventTypes,omitempty" doc:"The event types that Subscribe accepts."`
 }
 
 type PingResult struct {
 	Pong      bool   `json:"pong"`
-	Timestamp string `json:"timestamp" doc:"The time, ISO 8601 in UTC with milliseconds."`
+	Timestamp string `json:"timestamp" doc:"The current time, ISO 8601 in UTC with milliseconds."`
 }
 
 type Health struct {
 	Status  string   `json:"status" doc:"ok or degraded."`
 	Version string   `json:"version"`
-	Issues  []string `json:"issues,omitempty" doc:"What is wrong, and what to do."`
+	Issues  []string `json:"issues,omitempty" doc:"The problems and their remedies."`
 }
 
 type VersionResult struct {
@@ -59,7 +59,7 @@ type MethodListed struct {
 type MethodDescribed struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	Params      []string `json:"params" doc:"name: type, or name?: type where it may be left out."`
+	Params      []string `json:"params" doc:"name: type, or name?: type if it is optional."`
 	Returns     string   `json:"returns"`
 	LongRunning bool     `json:"longRunning,omitempty"`
 }
@@ -74,22 +74,22 @@ type SetLogLevelResult struct {
 }
 
 type ClientEnvironmentParams struct {
-	Environment clientenv.Environment `json:"environment" doc:"Variables, at most 256 and 64 KiB. docs/configuration.md says which of them reach what."`
+	Environment clientenv.Environment `json:"environment" doc:"At most 256 variables and 64 KiB. docs/configuration.md says which programs get which variables."`
 }
 
 type ClientBuildParams struct {
 	Build   string `json:"build,omitempty" doc:"The build id of the program that the client would start as a daemon."`
-	Version string `json:"version,omitempty" doc:"Its version."`
-	Notices bool   `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
+	Version string `json:"version,omitempty" doc:"The program's version."`
+	Notices bool   `json:"notices,omitempty" doc:"The client shows the notice in the result to its user."`
 }
 
 type ShutdownParams struct {
-	Reason    *string `json:"reason,omitempty" doc:"Why, for the log."`
-	TimeoutMS *uint   `json:"timeout_ms,omitempty" doc:"How long running requests may take, in milliseconds; 60000 at most."`
+	Reason    *string `json:"reason,omitempty" doc:"The reason, for the log."`
+	TimeoutMS *uint   `json:"timeout_ms,omitempty" doc:"Time for running requests, in milliseconds; at most 60000."`
 }
 
 type ShutdownResult struct {
-	Status  string `json:"status,omitempty" doc:"With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not)."`
+	Status  string `json:"status,omitempty" doc:"With reason or timeout_ms: idle (no request was running), completed (all requests ended) or interrupted (some did not)."`
 	Message string `json:"message"`
 }
 
@@ -98,7 +98,7 @@ type DaemonStatus struct {
 	UptimeSeconds int64      `json:"uptime_seconds"`
 	StartedAt     string     `json:"started_at"`
 	Health        string     `json:"health" doc:"healthy or degraded."`
-	Issues        []string   `json:"issues,omitempty" doc:"What is wrong, and what to do."`
+	Issues        []string   `json:"issues,omitempty" doc:"The problems and their remedies."`
 	Version       string     `json:"version"`
 	Hub           string     `json:"hub,omitempty" doc:"daemon."`
 	Subsystems    Subsystems `json:"subsystems"`
@@ -118,9 +118,9 @@ type Subsystems struct {
 
 type IPCStatus struct {
 	Clients int      `json:"clients"`
-	Sockets []string `json:"sockets,omitempty" doc:"Where it listens."`
+	Sockets []string `json:"sockets,omitempty" doc:"Paths of the sockets."`
 
-	Unserved []string `json:"unserved,omitempty" doc:"Who looks for a daemon and cannot reach this one, and why: AIWG's command line, where a daemon of AIWG runs."`
+	Unserved []string `json:"unserved,omitempty" doc:"Clients that look for a daemon here and cannot reach this one, with the reason. Example: AIWG's command line, if a daemon of AIWG runs."`
 }
 
 type SupervisorStatus struct {
@@ -132,12 +132,12 @@ type SupervisorStatus struct {
 
 type SupervisedTasks struct {
 	Running []RunningTask `json:"running"`
-	Queued  []QueuedTask  `json:"queued" doc:"In the order in which they will start."`
+	Queued  []QueuedTask  `json:"queued" doc:"In the order in which they start."`
 }
 
 type RunningTask struct {
 	ID        string  `json:"id"`
-	Prompt    string  `json:"prompt" doc:"Its first 80 characters."`
+	Prompt    string  `json:"prompt" doc:"The first 80 characters."`
 	Agent     *string `json:"agent"`
 	StartedAt *string `json:"startedAt"`
 	PID       *int    `json:"pid"`
@@ -147,7 +147,7 @@ type RunningTask struct {
 
 type QueuedTask struct {
 	ID        string  `json:"id"`
-	Prompt    string  `json:"prompt" doc:"Its first 80 characters."`
+	Prompt    string  `json:"prompt" doc:"The first 80 characters."`
 	Agent     *string `json:"agent"`
 	Priority  int     `json:"priority"`
 	SessionID string  `json:"session_id"`
@@ -155,16 +155,16 @@ type QueuedTask struct {
 
 type WatcherStatus struct {
 	Enabled        bool     `json:"enabled"`
-	Paths          []string `json:"paths" doc:"What is watched, relative to the project."`
+	Paths          []string `json:"paths" doc:"Watched paths, relative to the project."`
 	EventsReceived int64    `json:"events_received"`
-	Directories    int      `json:"directories" doc:"How many are watched."`
-	Problem        string   `json:"problem,omitempty" doc:"Why not all is watched, and what to do."`
+	Directories    int      `json:"directories" doc:"Number of watched directories."`
+	Problem        string   `json:"problem,omitempty" doc:"Why some paths are not watched, and the remedy."`
 }
 
 type SchedulerStatus struct {
 	Enabled   bool              `json:"enabled"`
-	Jobs      int               `json:"jobs" doc:"How many triggers have a time."`
-	LastFires map[string]string `json:"last_fires" doc:"When the time of each has come last, since the start."`
+	Jobs      int               `json:"jobs" doc:"Number of triggers with a schedule."`
+	LastFires map[string]string `json:"last_fires" doc:"The last scheduled time of each trigger since the start."`
 }
 
 type MessagingStatus struct {
@@ -172,8 +172,8 @@ type MessagingStatus struct {
 }
 
 type StoreStatus struct {
-	Path    string `json:"path,omitempty" doc:"The database."`
-	LastSeq int64  `json:"last_seq" doc:"The last event's number."`
+	Path    string `json:"path,omitempty" doc:"The database file."`
+	LastSeq int64  `json:"last_seq" doc:"Number of the last event."`
 }
 
 type ExecutorsStatus struct {
@@ -185,14 +185,14 @@ type ApprovalsStatus struct {
 }
 
 type StopDaemonParams struct {
-	Force bool `json:"force,omitempty" doc:"End running tasks at once."`
+	Force bool `json:"force,omitempty" doc:"End running tasks immediately."`
 }
 
 type StopDaemonResult struct {
 	Stopping bool `json:"stopping"`
 }
 
-// Success is the result of what either works or is an error.
+// Success is the result of a method that returns no data.
 type Success struct {
 	Success bool `json:"success"`
 }

@@ -1,5 +1,5 @@
-// Package protocol has what clients send and get (docs/protocol.md): the parameters and results
-// of each method, one file a family; the members of events (events.go, values.go); and
-// the notifications about tasks for AIWG's clients (tasks.go). Where clients see a value as
-// it is, its type is in package domain. Package handlers has the methods.
+// Package protocol has the messages of the client protocol (docs/protocol.md): the parameters and
+// results of each method, one file per family; the data of events (events.go, values.go); and the
+// task notifications of AIWG's clients (tasks.go). Values that clients see unchanged have their
+// types in package domain. Package handlers has the methods.
 package protocol

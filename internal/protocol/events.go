@@ -34,7 +34,7 @@ var LSP = &Client{
 	},
 }
 
-// HumanLayer is the form for HumanLayer's clients, one a line: results that answer no request.
+// HumanLayer is the form for HumanLayer's clients: a line per event, as a result without an id.
 var HumanLayer = &Client{
 	event: func(_ string, seq int64, e eventBody) any {
 		e.Seq = seq
@@ -43,7 +43,7 @@ var HumanLayer = &Client{
 	heartbeat: func(_ string, h heartbeat) any { return unaskedResult{"2.0", h} },
 }
 
-// Of returns the form for a connection: HumanLayer's clients speak lines, editors frames.
+// Of returns the form for a connection: HumanLayer for NDJSON, LSP for LSP framing.
 func Of(conn *server.Conn) *Client {
 	if conn.Framing() == frame.LSP {
 		return LSP
@@ -51,18 +51,18 @@ func Of(conn *server.Conn) *Client {
 	return HumanLayer
 }
 
-// Event is an event as a message of a subscription, which may be "". data is
-// what [Data] gives, or a part of it.
+// Event returns an event as a message of a subscription, which may be "". data is the result of
+// [Data], or a shortened form of it.
 func (c *Client) Event(subscription string, e domain.Event, data json.RawMessage) any {
 	return c.event(subscription, e.Seq, eventBody{Type: TypeOf(e.Payload.Kind()), Timestamp: e.Time.UTC(), Data: data})
 }
 
-// Heartbeat is a message that says that a subscription lives.
+// Heartbeat returns the heartbeat message of a subscription.
 func (c *Client) Heartbeat(subscription string) any {
 	return c.heartbeat(subscription, heartbeat{Type: "heartbeat", Message: "Connection alive"})
 }
 
-// A Notification is one of JSON-RPC's.
+// A Notification is a JSON-RPC notification.
 type Notification struct {
 	JSONRPC string `json:"jsonrpc"`
 	Method  string `json:"method"`
@@ -73,15 +73,13 @@ func notification(method string, params any) *Notification {
 	return &Notification{"2.0", method, params}
 }
 
-// An unaskedResult is a result that answers no request: HumanLayer's
-// notification.
+// An unaskedResult is a result without an id, which HumanLayer uses as a notification.
 type unaskedResult struct {
 	JSONRPC string `json:"jsonrpc"`
 	Result  any    `json:"result"`
 }
 
-// An eventBody is an event as every client has it. Seq stands here for those
-// that have no other place for it.
+// An eventBody is the part of an event that all clients get. Only HumanLayer's form uses Seq.
 type eventBody struct {
 	Type      string          `json:"type"`
 	Timestamp time.Time       `json:"timestamp"`
@@ -101,13 +99,13 @@ type heartbeat struct {
 	Message        string `json:"message"`
 }
 
-// TypeOf is what clients call an event of a kind.
+// TypeOf returns the clients' name for a kind of event.
 func TypeOf(kind domain.EventKind) string { return eventTypes[kind] }
 
-// Data is what clients are sent of an event, as JSON.
+// Data returns the data of an event for clients, as JSON.
 func Data(e domain.Event) json.RawMessage { return encode(data(e)) }
 
-// data is an event's payload with the members that clients see.
+// data returns an event's payload with the members that clients see.
 func data(e domain.Event) any {
 	ids := idsOf(e.Ref)
 	switch p := e.Payload.(type) {
@@ -203,7 +201,7 @@ type ids struct {
 
 func idsOf(r domain.RunRef) ids { return ids{r.SessionID, r.RunID, domain.TaskName(r.Task)} }
 
-// withIDs is an object with the ids of a run before its own members.
+// withIDs returns an object with the ids of a run before its own members.
 func withIDs(run ids, object json.RawMessage) json.RawMessage {
 	b, _ := json.Marshal(run) // strings: it cannot fail
 	if len(object) > 2 && object[0] == '{' {
@@ -469,7 +467,7 @@ type damagedData struct {
 	Message string `json:"message"`
 }
 
-// triggerData says what a trigger has done; of what it has begun it has the ids.
+// triggerData is the data of a trigger's execution, with the ids of the run that it started.
 type triggerData struct {
 	*ids
 	Execution int64  `json:"execution_id"`
@@ -491,7 +489,7 @@ func triggerDataOf(run *ids, p domain.TriggerExecuted) triggerData {
 	}
 }
 
-// deletedData says which sessions are no more.
+// deletedData is the data of session_deleted.
 type deletedData struct {
 	ThreadID   string   `json:"thread_id"`
 	SessionIDs []string `json:"session_ids"`
@@ -507,24 +505,24 @@ func deletedDataOf(p domain.ThreadDeleted) deletedData {
 	return d
 }
 
-// A GateResult is what came of a gate, as clients see it.
+// A GateResult is the result of a gate, for clients.
 type GateResult struct {
 	Gate       string              `json:"gate" doc:"The command line, or the name of [[gates]]."`
 	Passed     bool                `json:"passed"`
-	Reason     string              `json:"reason,omitempty" doc:"Why it did not pass, such as: exit status 2."`
-	Findings   []domain.Diagnostic `json:"findings" doc:"What its output says is wrong where; at most 50."`
-	Errors     int                 `json:"errors,omitempty" doc:"How many of the findings are errors, in all."`
+	Reason     string              `json:"reason,omitempty" doc:"Why it did not pass, such as exit status 2."`
+	Findings   []domain.Diagnostic `json:"findings" doc:"Diagnostics in the output, at most 50."`
+	Errors     int                 `json:"errors,omitempty" doc:"Total number of errors."`
 	Warnings   int                 `json:"warnings,omitempty"`
-	Output     string              `json:"output,omitempty" doc:"Where it has failed: the first and the last lines that it printed."`
+	Output     string              `json:"output,omitempty" doc:"The first and last lines of the output of a gate that failed."`
 	DurationMS int64               `json:"duration_ms"`
 }
 
-// GateResultOf is what came of a gate as clients see it.
+// GateResultOf converts the result of a gate for clients.
 func GateResultOf(r domain.GateResult) GateResult {
 	return GateResult{r.Gate, r.Passed, r.Reason, List(r.Findings), r.Errors, r.Warnings, r.Output, r.Duration.Milliseconds()}
 }
 
-// GateResultsOf are what came of gates as clients see them; a list, even if it is empty.
+// GateResultsOf converts results of gates for clients. The list is never nil.
 func GateResultsOf(list []domain.GateResult) []GateResult {
 	out := make([]GateResult, 0, len(list))
 	for _, r := range list {
@@ -562,7 +560,7 @@ type gatesEndedData struct {
 	Failing       []string `json:"failing,omitempty"`
 }
 
-// gatesData is the data of an event of work that has gates.
+// gatesData returns the data of an event about gates.
 func gatesData(ids ids, payload domain.Payload) any {
 	switch p := payload.(type) {
 	case domain.IterationStarted:
@@ -598,7 +596,7 @@ func buildDataOf(p domain.BuildProgressed) buildData {
 	return d
 }
 
-// Types of events, as clients know them (docs/protocol.md, "Events").
+// Types of events on the wire (docs/protocol.md, "Events").
 const (
 	TypeStatus       = "session_status_changed"
 	TypeConversation = "conversation_updated"
@@ -631,7 +629,7 @@ const (
 	TypeQueue        = "queue_changed"
 )
 
-// EventTypes are those that a subscription can choose.
+// EventTypes are the types that a subscription can select.
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
@@ -639,7 +637,7 @@ var EventTypes = []string{
 	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded, TypeDecided, TypeQueue,
 }
 
-// eventTypes are what clients call the kinds of events.
+// eventTypes maps kinds of events to the clients' names.
 var eventTypes = map[domain.EventKind]string{
 	domain.EventRunState:          TypeStatus,
 	domain.EventMessage:           TypeConversation,
@@ -676,16 +674,16 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventLogDamaged:        TypeLogDamaged,
 }
 
-// formerTypes are names by which HumanLayer's terminal client of June 2025 subscribes, and
-// what it wants: it knows the events themselves by the later names.
+// formerTypes are the names with which HumanLayer's terminal client of June 2025 subscribes. It
+// expects the later names in the events themselves.
 var formerTypes = map[string]string{
 	TypeApproval: "approval_requested",
 	TypeResolved: "approval_responded",
 	TypeStatus:   "session_updated",
 }
 
-// Kinds are the kinds of events that clients call by one of the names; nil, for
-// all, where there are no names. Names of no kind are ignored.
+// Kinds returns the kinds of events with the given names, and ignores unknown names. Without names
+// it returns nil, which selects all.
 func Kinds(types []string) []domain.EventKind {
 	if len(types) == 0 {
 		return nil
@@ -701,26 +699,25 @@ func Kinds(types []string) []domain.EventKind {
 }
 
 type SubscribeParams struct {
-	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
-	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
-	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
-	ID            string   `json:"subscription_id,omitempty" doc:"The id that it gets, as one on an earlier connection had; absent: a new one. A connection has each id once."`
-	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
-	Notices       bool     `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
-	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined."`
+	EventTypes    []string `json:"event_types,omitempty" doc:"Only these types. Absent or empty: all. approval_requested, approval_responded and session_updated are aliases of new_approval, approval_resolved and session_status_changed. Unknown types are ignored; with only unknown types the client gets nothing but heartbeats."`
+	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session, by any id of the run."`
+	RunID         string   `json:"run_id,omitempty" doc:"Alias of session_id. With both, only events of this run, which must belong to the session's conversation."`
+	ID            string   `json:"subscription_id,omitempty" doc:"The id for this subscription, such as that of an earlier connection. Absent: a new id. It must be unique within the connection."`
+	Since         *int64   `json:"since,omitempty" doc:"First replay the events after this seq. 0: all."`
+	Notices       bool     `json:"notices,omitempty" doc:"The client shows the notice in the result to its user."`
+	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"Interval between message_delta or thinking_delta events of one message, in milliseconds: 16 to 1000, default 50. The first delta of a message is sent at once; later text is joined."`
 }
 
-// SubscribeResult is that of HumanLayer. Its clients speak lines; to others it
-// also tells where the log is.
+// SubscribeResult is the result of Subscribe. Only clients with LSP framing get Seq.
 type SubscribeResult struct {
 	SubscriptionID string `json:"subscription_id"`
 	Message        string `json:"message"`
-	Notice         string `json:"notice,omitempty" doc:"With notices: says in words that sessions went on while no client followed events. Each user gets it once."`
-	Seq            *int64 `json:"seq,omitempty" doc:"LSP framing: the seq after which the events begin, for a since of later."`
+	Notice         string `json:"notice,omitempty" doc:"With notices: says that sessions continued while no client followed events. Each user gets it once."`
+	Seq            *int64 `json:"seq,omitempty" doc:"LSP framing: the seq after which the events begin; use it as since later."`
 }
 
 type UnsubscribeParams struct {
-	SubscriptionID string `json:"subscription_id" doc:"What Subscribe returned."`
+	SubscriptionID string `json:"subscription_id" doc:"The subscription_id from Subscribe."`
 }
 
 func (p UnsubscribeParams) Check() error { return NotEmpty("subscription_id", p.SubscriptionID) }

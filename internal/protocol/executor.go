@@ -7,57 +7,57 @@ import (
 )
 
 type ExecuteParams struct {
-	SessionToken   string         `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
-	SessionID      string         `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
-	TaskID         string         `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
-	Prompt         string         `json:"prompt" doc:"What the agent is to do."`
-	CWD            string         `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Tools          []string       `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
-	PermissionMode PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
-	TimeoutMS      int64          `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
-	Stream         *bool          `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
-	AgenticTool    string         `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
-	Agent          string         `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	SessionToken   string         `json:"session_token,omitempty" doc:"Optional. An invalid token, or that of another conversation, is refused."`
+	SessionID      string         `json:"session_id,omitempty" doc:"The caller's id of the conversation, or any id of an existing one. Prompts with the same id run one after the other."`
+	TaskID         string         `json:"task_id,omitempty" doc:"The caller's id of this prompt. It must be new, and must not have the form task-0001."`
+	Prompt         string         `json:"prompt" doc:"The prompt."`
+	CWD            string         `json:"cwd,omitempty" doc:"The agent's working directory. Default: the project's root."`
+	Tools          []string       `json:"tools,omitempty" doc:"The allowed tools. Absent or empty: all."`
+	PermissionMode PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking. Absent: as in the conversation so far. plan is refused for a plain command."`
+	TimeoutMS      int64          `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Default 300000, also for values below 1."`
+	Stream         *bool          `json:"stream,omitempty" doc:"false: subscribers get complete messages and no deltas. Default true."`
+	AgenticTool    string         `json:"agentic_tool,omitempty" doc:"Alias of agent; claude-code means claude."`
+	Agent          string         `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
 	PromptContent
 }
 
 type ExecuteResult struct {
 	Status       string                  `json:"status" doc:"completed, failed or cancelled."`
-	MessageCount int                     `json:"message_count" doc:"How many messages the agent sent."`
+	MessageCount int                     `json:"message_count" doc:"Number of messages from the agent."`
 	TokenUsage   *catalog.TokenUsage     `json:"token_usage,omitempty"`
 	Error        *catalog.ExecutionError `json:"error,omitempty"`
-	StopReason   string                  `json:"stop_reason,omitempty" doc:"The agent's own."`
-	Agent        string                  `json:"agent" doc:"The agent that was taken."`
-	SessionID    string                  `json:"session_id" doc:"The caller's, else ours."`
-	TaskID       string                  `json:"task_id" doc:"The caller's, else ours."`
+	StopReason   string                  `json:"stop_reason,omitempty" doc:"The agent's stop reason."`
+	Agent        string                  `json:"agent" doc:"The agent that runs the prompt."`
+	SessionID    string                  `json:"session_id" doc:"The caller's id, or Duet's if it gave none."`
+	TaskID       string                  `json:"task_id" doc:"The caller's id, or Duet's if it gave none."`
 }
 
 type StopTaskParams struct {
-	SessionToken string `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
-	TaskID       string `json:"task_id" doc:"The task; every id of the run will do."`
-	Reason       string `json:"reason,omitempty" doc:"Why: user_cancelled, timeout, ..."`
+	SessionToken string `json:"session_token,omitempty" doc:"Optional. An invalid token, or that of another conversation, is refused."`
+	TaskID       string `json:"task_id" doc:"The task, by any id of the run."`
+	Reason       string `json:"reason,omitempty" doc:"user_cancelled, timeout, ..."`
 }
 
 func (p StopTaskParams) Check() error { return NotEmpty("task_id", p.TaskID) }
 
 type StopTaskResult struct {
-	Stopped bool   `json:"stopped" doc:"Its end has begun."`
-	Message string `json:"message,omitempty" doc:"Why not."`
+	Stopped bool   `json:"stopped" doc:"The task is being stopped."`
+	Message string `json:"message,omitempty" doc:"Why it was not stopped."`
 }
 
 type CreateMessageParams struct {
-	SessionToken string  `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
-	TaskID       string  `json:"task_id" doc:"The task; every id of the run will do."`
+	SessionToken string  `json:"session_token,omitempty" doc:"Optional. An invalid token, or that of another conversation, is refused."`
+	TaskID       string  `json:"task_id" doc:"The task, by any id of the run."`
 	Message      Message `json:"message" doc:"The message."`
 }
 
 type Message struct {
-	Role    MessageRole     `json:"role" doc:"Who says it."`
-	Content json.RawMessage `json:"content" doc:"A string, or whatever the type asks for."`
-	Type    string          `json:"type,omitempty" doc:"What kind of message it is; absent: message."`
+	Role    MessageRole     `json:"role" doc:"The author of the message."`
+	Content json.RawMessage `json:"content" doc:"A string, or the value that the type requires."`
+	Type    string          `json:"type,omitempty" doc:"The kind of message. Default: message."`
 }
 
-// A MessageRole is who says a message.
+// A MessageRole is the author of a message.
 type MessageRole string
 
 // Accepted implements schema.Enum.
@@ -71,9 +71,9 @@ type CreateMessageResult struct {
 }
 
 type ProvideSecretParams struct {
-	RequestID string `json:"request_id" doc:"What the event secret_requested named."`
+	RequestID string `json:"request_id" doc:"The request_id of the event secret_requested."`
 	Service   string `json:"service,omitempty" doc:"The service that the secret is for."`
-	Secret    string `json:"secret" doc:"The secret; empty: there is none."`
+	Secret    string `json:"secret" doc:"The secret. Empty: there is none."`
 }
 
 func (p ProvideSecretParams) Check() error { return NotEmpty("request_id", p.RequestID) }

@@ -9,36 +9,36 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// SessionParams name one session.
+// SessionParams name a session.
 type SessionParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
 }
 
 func (p SessionParams) Check() error { return NotEmpty("session_id", p.SessionID) }
 
 type ListSessionsParams struct {
-	Limit    *uint         `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
-	Before   string        `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
-	Status   SessionStatus `json:"status,omitempty" doc:"Only sessions with this status; absent: all that were not discarded."`
-	Archived *bool         `json:"archived,omitempty" doc:"Only archived sessions, or only others."`
+	Limit    *uint         `json:"limit,omitempty" doc:"Default 500, at most 1000."`
+	Before   string        `json:"before,omitempty" doc:"Only sessions older than this session, for paging."`
+	Status   SessionStatus `json:"status,omitempty" doc:"Only sessions with this status. Absent: all except discarded ones."`
+	Archived *bool         `json:"archived,omitempty" doc:"true: only archived sessions; false: only the others."`
 	Agent    string        `json:"agent,omitempty" doc:"Only sessions of this agent."`
 }
 
 type SessionList struct {
 	Sessions   []*Session `json:"sessions"`
-	NextBefore string     `json:"next_before,omitempty" doc:"There may be more: pass this as before."`
+	NextBefore string     `json:"next_before,omitempty" doc:"Present if there may be more: pass it as before."`
 }
 
-// A LeafFilter chooses conversations (getSessionLeaves).
+// A LeafFilter selects conversations (getSessionLeaves).
 type LeafFilter string
 
 // Accepted implements schema.Enum.
 func (LeafFilter) Accepted() []string { return []string{"", "normal", "archived", "draft"} }
 
 type SessionLeavesParams struct {
-	Filter LeafFilter `json:"filter,omitempty" doc:"Only some conversations; absent or empty: all."`
-	Limit  *uint      `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
-	Before string     `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
+	Filter LeafFilter `json:"filter,omitempty" doc:"Absent or empty: all conversations."`
+	Limit  *uint      `json:"limit,omitempty" doc:"Default 500, at most 1000."`
+	Before string     `json:"before,omitempty" doc:"Only sessions older than this session, for paging."`
 }
 
 type SessionStateResult struct {
@@ -46,10 +46,10 @@ type SessionStateResult struct {
 }
 
 type InterruptParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
-	Reason    string `json:"reason,omitempty" doc:"Why, for the record."`
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
+	Reason    string `json:"reason,omitempty" doc:"The reason, stored with the run."`
 
-	Background string `json:"background,omitempty" doc:"Stop this task of the agent's background work alone, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may offer that; others stop all of it or none, and the error not_offered says so."`
+	Background string `json:"background,omitempty" doc:"Stop only this background task, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may support this. Others stop all tasks or none, and the error not_offered says so."`
 }
 
 func (p InterruptParams) Check() error { return NotEmpty("session_id", p.SessionID) }
@@ -57,47 +57,47 @@ func (p InterruptParams) Check() error { return NotEmpty("session_id", p.Session
 type InterruptResult struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id"`
-	Status    string `json:"status" doc:"interrupting; interrupted if it had not been started."`
+	Status    string `json:"status" doc:"interrupting, or interrupted if the run had not started."`
 }
 
 type UpdateSettingsParams struct {
-	SessionID             string            `json:"session_id" doc:"The session; every id of the run will do."`
-	AutoAcceptEdits       *bool             `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
-	SkipPermissions       *bool             `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval. True also approves what is pending."`
-	SkipTimeoutMillis     *uint             `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"For how long, in milliseconds; 0: without end."`
-	PermissionMode        *string           `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own (\"Modes\"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused."`
-	Model                 *string           `json:"model,omitempty" doc:"A model that the agent has; one that it is known not to have is refused."`
-	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids; an empty one is not asked for any more. What it is known not to have is refused."`
-	Title                 *string           `json:"title,omitempty" doc:"What to call the session."`
-	Archived              *bool             `json:"archived,omitempty" doc:"Whether it is put away."`
-	AdditionalDirectories *[]string         `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
+	SessionID             string            `json:"session_id" doc:"The session, by any id of the run."`
+	AutoAcceptEdits       *bool             `json:"auto_accept_edits,omitempty" doc:"File edits need no approval."`
+	SkipPermissions       *bool             `json:"dangerously_skip_permissions,omitempty" doc:"No tool call needs approval. true also approves pending questions."`
+	SkipTimeoutMillis     *uint             `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Duration in milliseconds; 0: unlimited."`
+	PermissionMode        *string           `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent (\"Modes\"). A mode that the agent is known not to have is refused, and so is plan for a plain command."`
+	Model                 *string           `json:"model,omitempty" doc:"A model of the agent. A model that the agent is known not to have is refused."`
+	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. An empty value ends the request for that option. A value that the agent is known not to have is refused."`
+	Title                 *string           `json:"title,omitempty" doc:"The session's title."`
+	Archived              *bool             `json:"archived,omitempty" doc:"true archives the conversation, false restores it."`
+	AdditionalDirectories *[]string         `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use."`
 }
 
 func (p UpdateSettingsParams) Check() error { return NotEmpty("session_id", p.SessionID) }
 
 type UpdateTitleParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
-	Title     string `json:"title" doc:"What to call it; empty: nothing."`
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
+	Title     string `json:"title" doc:"The new title. Empty: none."`
 }
 
 func (p UpdateTitleParams) Check() error { return NotEmpty("session_id", p.SessionID) }
 
 type DeleteSessionResult struct {
 	ThreadID string `json:"thread_id"`
-	Deleted  int    `json:"deleted" doc:"How many sessions are no more."`
-	Kept     int    `json:"kept" doc:"How many are left, since others were forked from there."`
+	Deleted  int    `json:"deleted" doc:"Number of deleted sessions."`
+	Kept     int    `json:"kept" doc:"Number of sessions that stay because other conversations were forked from them."`
 }
 
 type ArchiveParams struct {
-	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
-	Archived  *bool  `json:"archived,omitempty" doc:"False takes it back; absent: true."`
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
+	Archived  *bool  `json:"archived,omitempty" doc:"Default true; false restores the conversation."`
 }
 
 func (p ArchiveParams) Check() error { return NotEmpty("session_id", p.SessionID) }
 
 type ArchiveManyParams struct {
-	SessionIDs []string `json:"session_ids" doc:"The sessions."`
-	Archived   *bool    `json:"archived,omitempty" doc:"False takes them back; absent: true."`
+	SessionIDs []string `json:"session_ids" doc:"The sessions, by any id."`
+	Archived   *bool    `json:"archived,omitempty" doc:"Default true; false restores the conversations."`
 }
 
 func (p ArchiveManyParams) Check() error {
@@ -108,12 +108,12 @@ func (p ArchiveManyParams) Check() error {
 }
 
 type ArchiveManyResult struct {
-	Success        bool     `json:"success" doc:"All were changed."`
-	FailedSessions []string `json:"failed_sessions,omitempty" doc:"Those that could not be changed."`
+	Success        bool     `json:"success" doc:"Whether all conversations were changed."`
+	FailedSessions []string `json:"failed_sessions,omitempty" doc:"The sessions that could not be changed."`
 }
 
 type RecentPathsParams struct {
-	Limit *uint `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
+	Limit *uint `json:"limit,omitempty" doc:"Default 20, at most 1000."`
 }
 
 type RecentPath struct {
@@ -126,49 +126,49 @@ type RecentPathsResult struct {
 	Paths []RecentPath `json:"paths"`
 }
 
-// A Session is a run as HumanLayer shows it: with the members of getSessionState
-// and of listSessions, of its first clients and of today's, and ours.
+// A Session is a run in HumanLayer's form: the members of getSessionState and listSessions for its
+// first and current clients, and ours.
 type Session struct {
 	ID              string `json:"id"`
 	RunID           string `json:"run_id"`
-	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's own id of the conversation, whatever the agent is."`
+	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's id of its session, for every agent."`
 	ParentSessionID string `json:"parent_session_id,omitempty"`
 	Status          string `json:"status" doc:"draft, starting, running, waiting_input, interrupting, interrupted, completed, failed or discarded."`
 	Query           string `json:"query"`
-	Summary         string `json:"summary" doc:"The query's first 80 characters."`
+	Summary         string `json:"summary" doc:"The first 80 characters of the query."`
 	Title           string `json:"title"`
 
-	ConversationTitle string `json:"conversation_title" doc:"What the conversation is called: its title, or the first 80 characters of its first query."`
+	ConversationTitle string `json:"conversation_title" doc:"The title of the conversation, or the first 80 characters of its first query."`
 
 	Model      string `json:"model,omitempty"`
 	WorkingDir string `json:"working_dir"`
 
 	CreatedAt      time.Time  `json:"created_at"`
-	StartTime      time.Time  `json:"start_time" doc:"The same as created_at."`
-	StartedAt      *time.Time `json:"started_at,omitempty" doc:"When the agent began."`
+	StartTime      time.Time  `json:"start_time" doc:"Same as created_at."`
+	StartedAt      *time.Time `json:"started_at,omitempty" doc:"When the agent started."`
 	LastActivityAt time.Time  `json:"last_activity_at"`
-	CompletedAt    *time.Time `json:"completed_at,omitempty" doc:"When it ended, however it ended."`
-	EndTime        *time.Time `json:"end_time,omitempty" doc:"The same as completed_at."`
+	CompletedAt    *time.Time `json:"completed_at,omitempty" doc:"When the run ended, in any state."`
+	EndTime        *time.Time `json:"end_time,omitempty" doc:"Same as completed_at."`
 
 	Error        string `json:"error,omitempty"`
-	ErrorMessage string `json:"error_message,omitempty" doc:"The same as error."`
-	ErrorCode    string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
+	ErrorMessage string `json:"error_message,omitempty" doc:"Same as error."`
+	ErrorCode    string `json:"error_code,omitempty" doc:"In capitals, such as TIMEOUT or ORPHANED."`
 
-	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"The sign-in methods that the agent offers. Present if the run failed because the user must sign in or give the agent its key."`
 
-	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
+	StopReason string `json:"stop_reason,omitempty" doc:"The agent's stop reason."`
 
 	CostUSD                  *float64       `json:"cost_usd,omitempty"`
 	InputTokens              *int64         `json:"input_tokens,omitempty"`
 	OutputTokens             *int64         `json:"output_tokens,omitempty"`
 	CacheReadInputTokens     *int64         `json:"cache_read_input_tokens,omitempty"`
 	CacheCreationInputTokens *int64         `json:"cache_creation_input_tokens,omitempty"`
-	TotalTokens              *int64         `json:"total_tokens,omitempty" doc:"Input and output."`
+	TotalTokens              *int64         `json:"total_tokens,omitempty" doc:"Input plus output."`
 	EffectiveContextTokens   *int64         `json:"effective_context_tokens,omitempty" doc:"Tokens in the context."`
-	ContextLimit             *int64         `json:"context_limit,omitempty" doc:"Tokens that fit into the context, where the agent tells."`
+	ContextLimit             *int64         `json:"context_limit,omitempty" doc:"Size of the context in tokens, if the agent reports it."`
 	DurationMS               *int64         `json:"duration_ms,omitempty"`
-	NumTurns                 *int           `json:"num_turns,omitempty" doc:"Messages of the agent."`
-	Result                   *SessionResult `json:"result,omitempty" doc:"Once it has ended."`
+	NumTurns                 *int           `json:"num_turns,omitempty" doc:"Number of the agent's messages."`
+	Result                   *SessionResult `json:"result,omitempty" doc:"Present when the run has ended."`
 
 	AutoAcceptEdits          bool       `json:"auto_accept_edits"`
 	SkipPermissions          bool       `json:"dangerously_skip_permissions"`
@@ -178,35 +178,35 @@ type Session struct {
 	AdditionalDirectories    []string   `json:"additional_directories,omitempty"`
 
 	Agent          string                  `json:"agent"`
-	ThreadID       string                  `json:"thread_id" doc:"The conversation."`
-	TaskID         string                  `json:"task_id" doc:"The same run under its name as a task."`
-	CallerTaskID   string                  `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
-	PermissionMode string                  `json:"permission_mode" doc:"The one in force."`
-	Source         string                  `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
+	ThreadID       string                  `json:"thread_id" doc:"The conversation's id."`
+	TaskID         string                  `json:"task_id" doc:"The task id of the same run."`
+	CallerTaskID   string                  `json:"caller_task_id,omitempty" doc:"The task_id that the client passed to execute_prompt."`
+	PermissionMode string                  `json:"permission_mode" doc:"The mode in force."`
+	Source         string                  `json:"source" doc:"What started the run: task, chat, session, execute, decision, trigger, gate, agent, adopted, question or kept_question. gate: the query lists the gates that failed. agent: the agent continued by itself, without a query. question and kept_question: a program called askUser or requestPermission."`
 	Priority       int                     `json:"priority"`
-	State          string                  `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
-	SilentSince    *time.Time              `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
-	SilentNote     string                  `json:"silent_note,omitempty" doc:"What it has complained of since then."`
-	SilentTool     string                  `json:"silent_tool,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
-	Background     []domain.BackgroundTask `json:"background,omitempty" doc:"What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it."`
+	State          string                  `json:"state" doc:"The run's state. It distinguishes queued from starting, and timed_out from failed."`
+	SilentSince    *time.Time              `json:"silent_since,omitempty" doc:"Time of the agent's last sign of life. Present while the agent is silent and the run does not wait for a person."`
+	SilentNote     string                  `json:"silent_note,omitempty" doc:"The agent's error output since then."`
+	SilentTool     string                  `json:"silent_tool,omitempty" doc:"The tool call in progress. The silence is then often normal."`
+	Background     []domain.BackgroundTask `json:"background,omitempty" doc:"The agent's background work while no prompt runs in the conversation. interruptSession ends it."`
 	Progress       json.RawMessage         `json:"progress,omitempty"`
 	Metadata       json.RawMessage         `json:"metadata,omitempty"`
 
-	AgentMode        string            `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
-	RequestedAgent   string            `json:"requested_agent,omitempty" doc:"The agent that the conversation goes on with, if it is not the one of this session."`
-	RequestedMode    string            `json:"requested_mode,omitempty" doc:"The mode that was asked for, if it is not the one in force."`
-	RequestedModel   string            `json:"requested_model,omitempty" doc:"The model that was asked for, if the agent says that it works with another one."`
-	RequestedOptions map[string]string `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
-	Modes            []Mode            `json:"modes,omitempty" doc:"All modes that can be asked for. Of getSessionState alone."`
-	AgentSession     *AgentSession     `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
+	AgentMode        string            `json:"agent_mode,omitempty" doc:"The mode that the agent reports."`
+	RequestedAgent   string            `json:"requested_agent,omitempty" doc:"The agent for the conversation's next prompt, if it differs from agent."`
+	RequestedMode    string            `json:"requested_mode,omitempty" doc:"The requested mode, if it is not in force."`
+	RequestedModel   string            `json:"requested_model,omitempty" doc:"The requested model, if the agent reports another one."`
+	RequestedOptions map[string]string `json:"requested_options,omitempty" doc:"The requested values of the agent's options."`
+	Modes            []Mode            `json:"modes,omitempty" doc:"All modes that a client can request. Only in getSessionState."`
+	AgentSession     *AgentSession     `json:"agent_session,omitempty" doc:"The agent's report about its session. Only in getSessionState."`
 
-	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone."`
+	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"The agent's MCP servers that Duet has tested and that have not answered yet. Only in getSessionState."`
 
-	Gates *Gates `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
+	Gates *Gates `json:"gates,omitempty" doc:"The state of the gates (\"Gates\"). Absent without gates."`
 }
 
-// A SessionResult is what Claude Code prints last, and so what HumanLayer's
-// clients know a result by.
+// A SessionResult is the last output of Claude Code, the form of a result that HumanLayer's clients
+// know.
 type SessionResult struct {
 	Type          string  `json:"type" doc:"result"`
 	Subtype       string  `json:"subtype" doc:"session_completed, session_failed or session_interrupted."`
@@ -216,7 +216,7 @@ type SessionResult struct {
 	DurationAPIMS int64   `json:"duration_api_ms"`
 	NumTurns      int     `json:"num_turns"`
 	Result        string  `json:"result" doc:"The agent's last message."`
-	SessionID     string  `json:"session_id" doc:"The agent's own id of the conversation."`
+	SessionID     string  `json:"session_id" doc:"The agent's id of its session."`
 	Error         string  `json:"error,omitempty"`
 }
 
@@ -228,23 +228,22 @@ func (s *Session) Texts() []*string {
 	return list
 }
 
-// AgentSettings are what launchSession and continueSession have in common.
+// AgentSettings are the parameters that launchSession and continueSession share.
 type AgentSettings struct {
-	SystemPrompt          string          `json:"system_prompt,omitempty" doc:"Replaces the agent's system prompt, where it has one."`
-	AppendSystemPrompt    string          `json:"append_system_prompt,omitempty" doc:"Follows the system prompt."`
-	CustomInstructions    string          `json:"custom_instructions,omitempty" doc:"Further instructions."`
-	MCPConfig             json.RawMessage `json:"mcp_config,omitempty" doc:"{mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}; also as a string that holds this JSON."`
-	PermissionPromptTool  string          `json:"permission_prompt_tool,omitempty" doc:"Kept for old clients; permissions are asked by approvals."`
-	AllowedTools          []string        `json:"allowed_tools,omitempty" doc:"The only tools the agent may use, and without being asked for; empty: all, or as the session before might."`
-	DisallowedTools       []string        `json:"disallowed_tools,omitempty" doc:"Tools the agent may not use."`
-	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
-	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"This connection has files otherwise than the disk: where the agent reads a text file through Duet, the connection is asked for it (\"Files\")."`
-	MaxTurns              int             `json:"max_turns,omitempty" doc:"How many turns the agent may take: rounds of tool calls; 0: as configured. Then it is interrupted."`
-	Budget                *RunBudget      `json:"budget,omitempty" doc:"How much each run of the conversation may use, in the place of what is configured ([budget.run]); absent: as the session before."`
+	SystemPrompt          string          `json:"system_prompt,omitempty" doc:"Replaces the agent's system prompt, if the agent has one."`
+	AppendSystemPrompt    string          `json:"append_system_prompt,omitempty" doc:"Appended to the system prompt."`
+	CustomInstructions    string          `json:"custom_instructions,omitempty" doc:"Further instructions for the agent."`
+	MCPConfig             json.RawMessage `json:"mcp_config,omitempty" doc:"{mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON."`
+	PermissionPromptTool  string          `json:"permission_prompt_tool,omitempty" doc:"Kept for old clients. Duet asks for permission with approvals."`
+	AllowedTools          []string        `json:"allowed_tools,omitempty" doc:"The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session."`
+	DisallowedTools       []string        `json:"disallowed_tools,omitempty" doc:"Tools that the agent may not use."`
+	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use."`
+	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it (\"Files\")."`
+	MaxTurns              int             `json:"max_turns,omitempty" doc:"Rounds of tool calls after which the hub interrupts the agent. 0: as configured."`
+	Budget                *RunBudget      `json:"budget,omitempty" doc:"Limits of each run of the conversation, in place of the configured ones ([budget.run]). Absent: those of the previous session."`
 }
 
-// A MCPServerConfig is how HumanLayer's clients configure a server: its name stands
-// before it.
+// A MCPServerConfig is HumanLayer's configuration of a server. The server's name is its key.
 type MCPServerConfig struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
@@ -255,63 +254,63 @@ type MCPServerConfig struct {
 }
 
 type LaunchParams struct {
-	Query      string `json:"query" doc:"What the agent is to do."`
-	Title      string `json:"title,omitempty" doc:"What to call the session."`
-	Model      string `json:"model,omitempty" doc:"A model that the agent has. One that it is known not to have is refused; an agent that does not say which it has is left alone."`
-	WorkingDir string `json:"working_dir,omitempty" doc:"The directory in which the agent works; ~ is expanded; absent: the project's root."`
+	Query      string `json:"query" doc:"The prompt."`
+	Title      string `json:"title,omitempty" doc:"The session's title."`
+	Model      string `json:"model,omitempty" doc:"A model of the agent. A model that the agent is known not to have is refused. If the agent does not list its models, it keeps its own."`
+	WorkingDir string `json:"working_dir,omitempty" doc:"The agent's working directory; ~ is expanded. Default: the project's root."`
 	AgentSettings
 	PromptContent
 	Verbose           bool   `json:"verbose,omitempty" doc:"Kept for old clients."`
-	AutoAcceptEdits   bool   `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
-	SkipPermissions   bool   `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval."`
-	SkipTimeout       *int64 `json:"dangerously_skip_permissions_timeout,omitempty" doc:"For how long, in milliseconds; absent or 0: without end."`
-	SkipTimeoutMillis *int64 `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Another name for dangerously_skip_permissions_timeout."`
+	AutoAcceptEdits   bool   `json:"auto_accept_edits,omitempty" doc:"File edits need no approval."`
+	SkipPermissions   bool   `json:"dangerously_skip_permissions,omitempty" doc:"No tool call needs approval."`
+	SkipTimeout       *int64 `json:"dangerously_skip_permissions_timeout,omitempty" doc:"Duration in milliseconds. Absent or 0: unlimited."`
+	SkipTimeoutMillis *int64 `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Alias of dangerously_skip_permissions_timeout."`
 
-	Agent          string            `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	PermissionMode string            `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own (\"Modes\"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused."`
-	Options        map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids. What it is known not to have is refused."`
-	Priority       int               `json:"priority,omitempty" doc:"Higher first."`
-	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
-	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the caller has chosen to be the thread_id of the conversation. Where there is one with that id the session follows in it."`
+	Agent          string            `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
+	PermissionMode string            `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent (\"Modes\"). A mode that the agent is known not to have is refused, and so is plan for a plain command."`
+	Options        map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. A value that the agent is known not to have is refused."`
+	Priority       int               `json:"priority,omitempty" doc:"Higher runs first."`
+	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: as configured."`
+	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it."`
 	Gated
-	Draft    bool            `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
+	Draft    bool            `json:"draft,omitempty" doc:"Only store the session. continueSession launches it."`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
 }
 
 type LaunchResult struct {
 	SessionID string `json:"session_id"`
 	RunID     string `json:"run_id"`
-	TaskID    string `json:"task_id" doc:"The same under its name as a task."`
-	ThreadID  string `json:"thread_id" doc:"The conversation."`
-	Agent     string `json:"agent" doc:"The agent that was taken."`
+	TaskID    string `json:"task_id" doc:"The task id of the same run."`
+	ThreadID  string `json:"thread_id" doc:"The conversation's id."`
+	Agent     string `json:"agent" doc:"The agent that runs the prompt."`
 	Status    string `json:"status"`
 }
 
 type ContinueParams struct {
-	SessionID string  `json:"session_id" doc:"The session to go on from; every id of the run will do."`
-	Query     *string `json:"query,omitempty" doc:"What the agent is to do. Needed, unless the session is a draft, which has its own."`
+	SessionID string  `json:"session_id" doc:"The session to continue, by any id of the run."`
+	Query     *string `json:"query,omitempty" doc:"The prompt. Required unless the session is a draft, which has its own."`
 	AgentSettings
 	PromptContent
-	Fork     bool            `json:"fork,omitempty" doc:"Begins another conversation there, also behind the last session of one."`
-	ForkID   string          `json:"conversation_id,omitempty" doc:"With fork: a UUID that the caller has chosen to be the thread_id of the new conversation."`
-	Priority int             `json:"priority,omitempty" doc:"Higher first."`
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
-	Deliver  string          `json:"deliver,omitempty" doc:"queue (the default): the prompt waits until the turn that is under way has ended. steer: the agent gets it while it works, if it can take it; else it waits, too. A prompt with content, other settings or gates waits in any case."`
+	Fork     bool            `json:"fork,omitempty" doc:"Start another conversation from this session, even if it is the last one of its conversation."`
+	ForkID   string          `json:"conversation_id,omitempty" doc:"With fork: a UUID that the client chooses as the thread_id of the new conversation."`
+	Priority int             `json:"priority,omitempty" doc:"Higher runs first."`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
+	Deliver  string          `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits. A prompt with content, other settings or gates always waits."`
 
-	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as the session before."`
+	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: that of the previous session."`
 	Gated
 }
 
 type ContinueResult struct {
 	LaunchResult
-	ClaudeSessionID string `json:"claude_session_id" doc:"The agent's own id of the conversation; empty before its first turn."`
+	ClaudeSessionID string `json:"claude_session_id" doc:"The agent's id of its session. Empty before its first turn."`
 	ParentSessionID string `json:"parent_session_id"`
-	Delivered       string `json:"delivered" doc:"injected: the agent that works has the prompt, and session_id is its session; started; or queued."`
+	Delivered       string `json:"delivered" doc:"injected (the working agent has the prompt, and session_id is its session), started or queued."`
 }
 
 type EditQueuedParams struct {
-	SessionID string `json:"session_id" doc:"The queued session; every id of the run will do."`
-	Query     string `json:"query" doc:"What the agent is to do instead."`
+	SessionID string `json:"session_id" doc:"The queued session, by any id of the run."`
+	Query     string `json:"query" doc:"The new prompt."`
 }
 
 func (p EditQueuedParams) Check() error {
@@ -319,8 +318,8 @@ func (p EditQueuedParams) Check() error {
 }
 
 type MoveQueuedParams struct {
-	SessionID string `json:"session_id" doc:"The queued session; every id of the run will do."`
-	Before    string `json:"before,omitempty" doc:"The queued session of the same conversation before which it is to run; absent: it runs last."`
+	SessionID string `json:"session_id" doc:"The queued session, by any id of the run."`
+	Before    string `json:"before,omitempty" doc:"Move the session before this queued session of the same conversation. Absent: to the end of the queue."`
 }
 
 func (p MoveQueuedParams) Check() error { return NotEmpty("session_id", p.SessionID) }
@@ -333,9 +332,9 @@ type QueuedPrompt struct {
 	SessionID string    `json:"session_id"`
 	TaskID    string    `json:"task_id"`
 	Query     string    `json:"query"`
-	Truncated bool      `json:"truncated,omitempty" doc:"The query is cut, so that the list fits into a message; getConversation has all of it."`
+	Truncated bool      `json:"truncated,omitempty" doc:"The query is cut so that the list fits into a message. getConversation has all of it."`
 	CreatedAt time.Time `json:"created_at"`
-	Editable  bool      `json:"editable" doc:"False: no client has written it, such as what gates complain of. It can be cancelled, but neither edited nor moved."`
+	Editable  bool      `json:"editable" doc:"false: no client wrote the prompt, such as one that reports failed gates. It can be cancelled, but not edited or moved."`
 }
 
 func (p *QueuedPrompt) Texts() []*string { return []*string{&p.Query} }

@@ -6,8 +6,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// stateNames is what a state is called in each dialect. An empty name means
-// that the dialect does not show it.
+// stateNames has the name of each state in each dialect. A state with an empty name is hidden in
+// that dialect.
 var stateNames = map[domain.State]struct{ task, session, executor string }{
 	domain.Draft:        {"", "draft", ""},
 	domain.Queued:       {"queued", "starting", ""},
@@ -23,17 +23,16 @@ var stateNames = map[domain.State]struct{ task, session, executor string }{
 	domain.Discarded:    {"", "discarded", ""},
 }
 
-// TaskStateOf is a state in the words of AIWG; "" where it shows none.
+// TaskStateOf returns AIWG's name of a state, or "" if AIWG's clients do not see it.
 func TaskStateOf(s domain.State) string { return stateNames[s].task }
 
-// StatusOf is a state in the words of HumanLayer.
+// StatusOf returns HumanLayer's name of a state.
 func StatusOf(s domain.State) string { return stateNames[s].session }
 
-// ExecutorStatusOf is a state in the words of the executor catalog, which has
-// some only for what has ended.
+// ExecutorStatusOf returns the executor catalog's name of a state. Only final states have one.
 func ExecutorStatusOf(s domain.State) string { return stateNames[s].executor }
 
-// A TaskState is AIWG's word for a state.
+// A TaskState is AIWG's name of a state.
 type TaskState string
 
 // Accepted implements schema.Enum.
@@ -41,7 +40,7 @@ func (TaskState) Accepted() []string {
 	return []string{"queued", "running", "completed", "failed", "cancelled"}
 }
 
-// States are those that the name covers; no name: all that tasks can have.
+// States returns the states with this name; for "", all states of tasks.
 func (s TaskState) States() []domain.State {
 	return StatesWhere(func(state domain.State) bool {
 		name := stateNames[state].task
@@ -49,7 +48,7 @@ func (s TaskState) States() []domain.State {
 	})
 }
 
-// A SessionStatus is HumanLayer's word for a state.
+// A SessionStatus is HumanLayer's name of a state.
 type SessionStatus string
 
 // Accepted implements schema.Enum.
@@ -57,7 +56,7 @@ func (SessionStatus) Accepted() []string {
 	return []string{"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded"}
 }
 
-// States are those that the name covers; no name: all but what was thrown away.
+// States returns the states with this name; for "", all states except Discarded.
 func (s SessionStatus) States() []domain.State {
 	return StatesWhere(func(state domain.State) bool {
 		if s == "" {
@@ -67,7 +66,7 @@ func (s SessionStatus) States() []domain.State {
 	})
 }
 
-// StatesWhere lists the states for which want is true, in order.
+// StatesWhere lists the states for which want returns true, sorted.
 func StatesWhere(want func(domain.State) bool) []domain.State {
 	var list []domain.State
 	for state := range stateNames {

@@ -58,8 +58,8 @@ type taskEnded struct {
 	Seq    int64  `json:"seq"`
 }
 
-// TaskChanged is the notification about a task's new state, by the event with the number seq, or
-// nil. s is the task as it is now, which may be in a later state.
+// TaskChanged returns the notification about a task's new state, or nil. seq is the number of the
+// event. s is the current task, which may be in a later state.
 func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
 	id := domain.TaskName(s.Task)
 	switch to {
@@ -80,7 +80,7 @@ func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
 	return nil
 }
 
-// TaskOutput is the notification about an agent's text; seq is the number of its last event.
+// TaskOutput returns the notification about an agent's text; seq is the number of its last event.
 func TaskOutput(task int64, output string, seq int64) *Notification {
 	return notification(methodTaskOutput, taskOutput{domain.TaskName(task), output, "stdout", seq})
 }
@@ -94,9 +94,9 @@ func taskReason(r domain.Run) string {
 	return Cut(r.Error, longestTaskResult)
 }
 
-// SubmittedStateOf is a state in the words of AIWG as the reply to task.submit
-// has it. A task that has ended by then was running when it was submitted:
-// clients expect no other state there.
+// SubmittedStateOf returns AIWG's name of a state for the result of task.submit: queued or running.
+// A task that has already ended was running when it was submitted, and clients expect no other
+// state.
 func SubmittedStateOf(s domain.State) string {
 	if name := TaskStateOf(s); name == stateNames[domain.Queued].task {
 		return name
@@ -104,13 +104,13 @@ func SubmittedStateOf(s domain.State) string {
 	return stateNames[domain.Running].task
 }
 
-// isoMillis is how AIWG writes a time: ISO 8601 in UTC with milliseconds.
+// isoMillis is AIWG's time format: ISO 8601 in UTC with milliseconds.
 const isoMillis = "2006-01-02T15:04:05.000Z"
 
-// Timestamp is a time as AIWG writes it.
+// Timestamp formats a time as AIWG does.
 func Timestamp(t time.Time) string { return t.UTC().Format(isoMillis) }
 
-// TimestampOrNull is nil for the zero time.
+// TimestampOrNull is Timestamp, or nil for the zero time.
 func TimestampOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -120,52 +120,52 @@ func TimestampOrNull(t time.Time) *string {
 }
 
 type SubmitTaskParams struct {
-	Prompt   string `json:"prompt" doc:"What the agent is to do."`
-	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	Priority *int   `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
-	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Title    string `json:"title,omitempty" doc:"What to call it."`
+	Prompt   string `json:"prompt" doc:"The prompt."`
+	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
+	Priority *int   `json:"priority,omitempty" doc:"Higher runs first. Default 0."`
+	CWD      string `json:"cwd,omitempty" doc:"The agent's working directory. Default: the project's root."`
+	Title    string `json:"title,omitempty" doc:"The task's title."`
 	PromptContent
-	Budget *RunBudget `json:"budget,omitempty" doc:"How much it may use, in the place of what is configured ([budget.run])."`
+	Budget *RunBudget `json:"budget,omitempty" doc:"Limits of the run, in place of the configured ones ([budget.run])."`
 	Gated
 }
 
 type SubmitTaskResult struct {
 	TaskID    string `json:"taskId"`
 	State     string `json:"state" doc:"running or queued."`
-	Agent     string `json:"agent" doc:"The agent that was taken."`
-	SessionID string `json:"session_id" doc:"The same under its name as a session."`
+	Agent     string `json:"agent" doc:"The agent that runs the prompt."`
+	SessionID string `json:"session_id" doc:"The session id of the same run."`
 }
 
 type ChatParams struct {
-	Message  string `json:"message" doc:"What to say."`
-	Priority *int   `json:"priority,omitempty" doc:"Higher first; 5 unless told."`
+	Message  string `json:"message" doc:"The message."`
+	Priority *int   `json:"priority,omitempty" doc:"Higher runs first. Default 5."`
 }
 
 func (p ChatParams) Check() error { return NotEmpty("message", p.Message) }
 
 type TaskParams struct {
-	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
+	TaskID string `json:"taskId" doc:"The task, by any id of the run."`
 }
 
 func (p TaskParams) Check() error { return NotEmpty("taskId", p.TaskID) }
 
 type TaskCancelParams struct {
-	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
-	Reason string `json:"reason,omitempty" doc:"Why, for the record."`
+	TaskID string `json:"taskId" doc:"The task, by any id of the run."`
+	Reason string `json:"reason,omitempty" doc:"The reason, stored with the run."`
 }
 
 func (p TaskCancelParams) Check() error { return NotEmpty("taskId", p.TaskID) }
 
 type TaskCancelResult struct {
-	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or its end has begun."`
+	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or is being stopped."`
 }
 
 type ListTasksParams struct {
 	State  TaskState `json:"state,omitempty" doc:"Only tasks in this state."`
-	Limit  *uint     `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
+	Limit  *uint     `json:"limit,omitempty" doc:"Default 20, at most 1000."`
 	Agent  string    `json:"agent,omitempty" doc:"Only tasks of this agent."`
-	Before string    `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
+	Before string    `json:"before,omitempty" doc:"Only tasks older than this task, for paging."`
 }
 
 type TaskStats struct {
@@ -178,10 +178,10 @@ type TaskStats struct {
 }
 
 type TaskStatsParams struct {
-	Since *int64 `json:"since,omitempty" doc:"If this connection was not told of tasks before: first what became of them after this seq, the last that an event.task… notification had; -1: after the end of the hub before this one."`
+	Since *int64 `json:"since,omitempty" doc:"On the first task method of this connection: first replay the changes of tasks after this seq, the seq of the last event.task… notification received. -1: those after the end of the previous hub."`
 }
 
-// A Task is a run as AIWG shows it, and our names for it.
+// A Task is a run in AIWG's form, with our names too.
 type Task struct {
 	ID          string          `json:"id"`
 	Prompt      string          `json:"prompt"`
@@ -190,11 +190,11 @@ type Task struct {
 	State       string          `json:"state" doc:"queued, running, completed, failed or cancelled."`
 	CreatedAt   string          `json:"createdAt"`
 	StartedAt   *string         `json:"startedAt"`
-	CompletedAt *string         `json:"completedAt" doc:"When it ended, however it ended."`
-	PID         *int            `json:"pid" doc:"Always null: agents are none of the caller's processes."`
-	Result      *string         `json:"result" doc:"The agent's last message, once the task is completed."`
+	CompletedAt *string         `json:"completedAt" doc:"When the run ended, in any state."`
+	PID         *int            `json:"pid" doc:"Always null: agents are not processes of the client."`
+	Result      *string         `json:"result" doc:"The agent's last message, when the task is completed."`
 	Error       *string         `json:"error"`
-	Output      string          `json:"output" doc:"What the agent said so far. In task.list: its last message."`
+	Output      string          `json:"output" doc:"The agent's text so far. In task.list: its last message."`
 	Metadata    json.RawMessage `json:"metadata"`
 
 	SessionID string `json:"session_id"`
@@ -202,12 +202,12 @@ type Task struct {
 	ThreadID  string `json:"thread_id"`
 	CWD       string `json:"cwd"`
 	Title     string `json:"title"`
-	Summary   string `json:"summary" doc:"The beginning of what a human asked for, or why the agent went on by itself."`
-	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
-	Status    string `json:"status" doc:"The state as sessions have it."`
+	Summary   string `json:"summary" doc:"The beginning of the user's request, or why the agent continued by itself."`
+	ErrorCode string `json:"error_code,omitempty" doc:"In capitals, such as TIMEOUT or ORPHANED."`
+	Status    string `json:"status" doc:"The status of the same run as a session."`
 
-	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
-	Gates       *Gates              `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
+	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"The sign-in methods that the agent offers. Present if the run failed because the user must sign in or give the agent its key."`
+	Gates       *Gates              `json:"gates,omitempty" doc:"The state of the gates (\"Gates\"). Absent without gates."`
 }
 
 func (t *Task) Texts() []*string {
@@ -221,14 +221,14 @@ func (t *Task) Texts() []*string {
 }
 
 type SendTaskParams struct {
-	Prompt   string `json:"prompt,omitempty" doc:"What the agent is to do. This or task is needed."`
-	Task     string `json:"task,omitempty" doc:"Another name for prompt."`
-	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one, or that of the thread."`
-	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Title    string `json:"title,omitempty" doc:"What to call it."`
-	Priority int    `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
-	Thread   string `json:"thread,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Tasks with the same one follow each other; absent: a new one."`
-	TaskID   string `json:"taskId,omitempty" doc:"The caller's own id of the task, by which cancelTask finds it; it must be new, and not of the form task-0001, which is ours."`
+	Prompt   string `json:"prompt,omitempty" doc:"The prompt. This or task is required."`
+	Task     string `json:"task,omitempty" doc:"Alias of prompt."`
+	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the agent of the thread, or the default agent."`
+	CWD      string `json:"cwd,omitempty" doc:"The agent's working directory. Default: the project's root."`
+	Title    string `json:"title,omitempty" doc:"The task's title."`
+	Priority int    `json:"priority,omitempty" doc:"Higher runs first. Default 0."`
+	Thread   string `json:"thread,omitempty" doc:"The caller's id of the conversation, or any id of an existing one. Tasks with the same id run one after the other. Absent: a new conversation."`
+	TaskID   string `json:"taskId,omitempty" doc:"The caller's id of the task, which cancelTask accepts. It must be new, and must not have the form task-0001."`
 	Gated
 }
 
@@ -238,17 +238,17 @@ func (p SendTaskParams) Check() error {
 
 type SendTaskResult struct {
 	TaskID     string `json:"taskId"`
-	SessionID  string `json:"session_id" doc:"The same under its name as a session."`
+	SessionID  string `json:"session_id" doc:"The session id of the same run."`
 	State      string `json:"state" doc:"completed or failed."`
-	Result     string `json:"result" doc:"What the agent said last."`
-	Error      string `json:"error,omitempty" doc:"Why it failed."`
-	ErrorCode  string `json:"error_code,omitempty" doc:"The same for programs."`
-	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
-	Agent      string `json:"agent" doc:"The agent that was taken."`
-	Gates      *Gates `json:"gates,omitempty" doc:"Of a task that has gates: where they stand."`
+	Result     string `json:"result" doc:"The agent's last message."`
+	Error      string `json:"error,omitempty" doc:"Why the task failed."`
+	ErrorCode  string `json:"error_code,omitempty" doc:"The error code."`
+	StopReason string `json:"stop_reason,omitempty" doc:"The agent's stop reason."`
+	Agent      string `json:"agent" doc:"The agent that runs the prompt."`
+	Gates      *Gates `json:"gates,omitempty" doc:"The state of the gates. Absent without gates."`
 }
 
-// A GateFailure is the data of the error of a task whose gates still fail.
+// A GateFailure is the error data of a task whose gates still fail.
 type GateFailure struct {
 	Kind          string              `json:"kind"`
 	Gate          string              `json:"gate"` // the first one that fails
@@ -292,30 +292,30 @@ type TaskComplete struct {
 	Gates     *Gates `json:"gates,omitempty"`
 }
 
-// AskedIn says where something is asked.
+// AskedIn selects the conversation of a question.
 type AskedIn struct {
-	Thread string `json:"thread,omitempty" doc:"A session that works, by any id: the question is its own, and it waits too. Another name is that of a conversation of questions, which is made where there is none; absent: the project's."`
-	CWD    string `json:"cwd,omitempty" doc:"The directory that paths and rules are read in, where the question is not a session's; absent: the project's root."`
-	Keep   bool   `json:"keep,omitempty" doc:"The question stays open when the connection ends, or the hub: who asks the same again in the same thread gets the answer, for an hour. Has no effect on a question of a session."`
+	Thread string `json:"thread,omitempty" doc:"An active session, by any id: the question belongs to it, and the session waits too. Any other name selects a conversation of questions, which is created if necessary. Default: the project's."`
+	CWD    string `json:"cwd,omitempty" doc:"The directory for relative paths and rules, if the question does not belong to a session. Default: the project's root."`
+	Keep   bool   `json:"keep,omitempty" doc:"Keep the question open when the connection or the hub ends. The same question in the same thread then gets the answer, for an hour. No effect on a question of a session."`
 }
 
 type AskUserParams struct {
-	Message string          `json:"message" doc:"What to ask."`
-	Subject string          `json:"subject,omitempty" doc:"What it is about, in a few words."`
-	Options json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: strings, or {option_id,name,kind}. Absent: any words will do."`
+	Message string          `json:"message" doc:"The question."`
+	Subject string          `json:"subject,omitempty" doc:"The topic, in a few words."`
+	Options json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: strings, or {option_id,name,kind}. Absent: any text is an answer."`
 	AskedIn
 }
 
 type AskUserResult struct {
-	Response   string `json:"response" doc:"The answer in words: what was written, or the name of the option."`
-	Option     string `json:"option,omitempty" doc:"The option_id of the option that was chosen."`
-	ApprovalID string `json:"approval_id" doc:"The question, as getApproval has it."`
+	Response   string `json:"response" doc:"The answer: the user's text, or the name of the option."`
+	Option     string `json:"option,omitempty" doc:"The option_id of the chosen option."`
+	ApprovalID string `json:"approval_id" doc:"The approval, for getApproval."`
 }
 
 type RequestPermissionParams struct {
 	ToolName  string          `json:"tool_name" doc:"The tool."`
-	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"Its input."`
-	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The caller's own id of the tool call."`
+	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"The tool's input."`
+	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The caller's id of the tool call."`
 	AskedIn
 }
 
@@ -323,30 +323,30 @@ func (p RequestPermissionParams) Check() error { return NotEmpty("tool_name", p.
 
 type RequestPermissionResult struct {
 	Approved     bool            `json:"approved" doc:"true"`
-	Reason       string          `json:"reason,omitempty" doc:"user_approved, or the rule=… or mode=… that has answered."`
-	Comment      string          `json:"comment,omitempty" doc:"What the human said with it."`
-	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool is to run with this input instead."`
-	ApprovalID   string          `json:"approval_id,omitempty" doc:"The question, as getApproval has it, where a human was asked."`
+	Reason       string          `json:"reason,omitempty" doc:"user_approved, or the rule=… or mode=… that decided."`
+	Comment      string          `json:"comment,omitempty" doc:"The user's comment."`
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input that the tool must use instead."`
+	ApprovalID   string          `json:"approval_id,omitempty" doc:"The approval, for getApproval, if a person was asked."`
 }
 
 type CancelTaskResult struct {
-	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or its end has begun. False: it has ended before."`
+	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or is being stopped. false: it had ended before."`
 }
 
-// A RunBudget is how much a run may use.
+// A RunBudget limits a run.
 type RunBudget struct {
 	Turns   uint    `json:"turns,omitempty" doc:"Rounds of tool calls; 0: as configured."`
-	TimeMS  uint    `json:"time_ms,omitempty" doc:"How long its agent may work, in milliseconds, without what it waits for people; 0: as configured."`
-	Tokens  uint    `json:"tokens,omitempty" doc:"Tokens, read and written; 0: as configured."`
+	TimeMS  uint    `json:"time_ms,omitempty" doc:"Working time of the agent in milliseconds; waiting for people does not count. 0: as configured."`
+	Tokens  uint    `json:"tokens,omitempty" doc:"Tokens read and written; 0: as configured."`
 	CostUSD float64 `json:"cost_usd,omitempty" doc:"US dollars; 0: as configured."`
-	Repeats uint    `json:"repeats,omitempty" doc:"The same tool call, one after the other; 0: as configured."`
+	Repeats uint    `json:"repeats,omitempty" doc:"Identical tool calls in a row; 0: as configured."`
 }
 
 type UsageParams struct {
-	By        string `json:"by,omitempty" doc:"day, agent, session (a conversation) or model: rows has one entry for each."`
-	Since     string `json:"since,omitempty" doc:"Only what was asked for at this time or later: as RFC 3339 has it, or a date, which begins at midnight where the hub is."`
-	Until     string `json:"until,omitempty" doc:"Only what was asked for before."`
-	SessionID string `json:"session_id,omitempty" doc:"Only the conversation of this session; every id of one will do."`
+	By        string `json:"by,omitempty" doc:"day, agent, session (a conversation) or model. rows then has one entry for each."`
+	Since     string `json:"since,omitempty" doc:"Only runs created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone."`
+	Until     string `json:"until,omitempty" doc:"Only runs created before this time."`
+	SessionID string `json:"session_id,omitempty" doc:"Only the conversation of this session, by any id of a run."`
 }
 
 type Usage struct {
@@ -356,16 +356,16 @@ type Usage struct {
 	CacheReadTokens  int64   `json:"cache_read_tokens"`
 	CacheWriteTokens int64   `json:"cache_write_tokens"`
 	CostUSD          float64 `json:"cost_usd"`
-	TimeMS           int64   `json:"time_ms" doc:"How long agents worked, without what they waited for people."`
+	TimeMS           int64   `json:"time_ms" doc:"Working time of the agents in milliseconds; waiting for people does not count."`
 }
 
 type UsageRow struct {
-	Key   string `json:"key" doc:"The day, agent, conversation (its thread_id) or model; empty where it is not known."`
-	Title string `json:"title,omitempty" doc:"Of a conversation."`
+	Key   string `json:"key" doc:"The day, agent, conversation (thread_id) or model. Empty if unknown."`
+	Title string `json:"title,omitempty" doc:"The conversation's title."`
 	Usage
 }
 
 type UsageResult struct {
 	Total Usage      `json:"total"`
-	Rows  []UsageRow `json:"rows,omitempty" doc:"With by: the last day first, or what cost most."`
+	Rows  []UsageRow `json:"rows,omitempty" doc:"With by: the newest day first, or the highest cost first."`
 }

@@ -7,25 +7,25 @@ import (
 )
 
 type SpawnTerminalParams struct {
-	SessionToken    string            `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
-	CWD             string            `json:"cwd,omitempty" doc:"The directory in which it starts; absent: the project's root."`
-	Shell           string            `json:"shell,omitempty" doc:"The program; absent: the user's shell."`
-	Args            []string          `json:"args,omitempty" doc:"Arguments of the program."`
-	Env             map[string]string `json:"env,omitempty" doc:"Its environment, beyond what every terminal gets."`
-	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives us."`
-	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session: joined if it is there, with shell and args in a window of their own if there are any. tmux has no : and no . in a name; they become _."`
+	SessionToken    string            `json:"session_token,omitempty" doc:"Optional. An invalid token is refused."`
+	CWD             string            `json:"cwd,omitempty" doc:"The working directory. Default: the project's root."`
+	Shell           string            `json:"shell,omitempty" doc:"The program. Default: the user's shell."`
+	Args            []string          `json:"args,omitempty" doc:"The program's arguments."`
+	Env             map[string]string `json:"env,omitempty" doc:"Variables in addition to those that every terminal gets."`
+	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives the executor."`
+	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session. An existing one is joined; shell and args, if any, then get a window of their own. tmux allows no : and . in a name; they become _."`
 	TmuxWindowName  string            `json:"tmux_window_name,omitempty" doc:"The tmux window."`
-	Cols            *uint             `json:"cols,omitempty" doc:"Columns; 80 unless above 0."`
-	Rows            *uint             `json:"rows,omitempty" doc:"Rows; 24 unless above 0."`
-	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): this connection reads and writes it, and no terminal_output comes."`
+	Cols            *uint             `json:"cols,omitempty" doc:"Columns. Default 80, also for 0."`
+	Rows            *uint             `json:"rows,omitempty" doc:"Rows. Default 24, also for 0."`
+	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal_output."`
 }
 
 type SpawnTerminalResult struct {
 	TerminalID string `json:"terminal_id"`
-	PTYPID     int    `json:"pty_pid" doc:"The process in the terminal."`
+	PTYPID     int    `json:"pty_pid" doc:"Process id of the program in the terminal."`
 }
 
-// An Encoding is how a terminal's bytes are written as a string.
+// An Encoding is the encoding of a terminal's bytes in a string.
 type Encoding string
 
 // Accepted implements schema.Enum.
@@ -35,14 +35,14 @@ func (Encoding) Accepted() []string {
 
 type WriteTerminalParams struct {
 	TerminalID string   `json:"terminal_id" doc:"The terminal."`
-	Data       string   `json:"data" doc:"What to type."`
-	Encoding   Encoding `json:"encoding,omitempty" doc:"Of data; utf-8 unless told."`
+	Data       string   `json:"data" doc:"The input."`
+	Encoding   Encoding `json:"encoding,omitempty" doc:"Encoding of data. Default utf-8."`
 }
 
 type ResizeTerminalParams struct {
 	TerminalID string `json:"terminal_id" doc:"The terminal."`
-	Cols       uint   `json:"cols" doc:"Columns, from 1 on."`
-	Rows       uint   `json:"rows" doc:"Rows, from 1 on."`
+	Cols       uint   `json:"cols" doc:"Columns, at least 1."`
+	Rows       uint   `json:"rows" doc:"Rows, at least 1."`
 }
 
 type CloseTerminalParams struct {
@@ -55,21 +55,21 @@ type CloseTerminalResult struct {
 	Closed bool `json:"closed"`
 }
 
-// A Terminal is a terminal as clients see it.
+// A Terminal is a terminal in the form for clients.
 type Terminal struct {
 	TerminalID  string    `json:"terminal_id"`
-	PTYPID      int       `json:"pty_pid" doc:"The process in the terminal; 0 if that is not known."`
+	PTYPID      int       `json:"pty_pid" doc:"Process id of the program in the terminal; 0 if unknown."`
 	Program     string    `json:"program"`
 	Args        []string  `json:"args"`
 	CWD         string    `json:"cwd"`
 	Cols        int       `json:"cols,omitempty" doc:"Absent for an agent's terminal, which has no size."`
 	Rows        int       `json:"rows,omitempty"`
 	TmuxSession string    `json:"tmux_session,omitempty" doc:"The tmux session that it shows."`
-	TaskID      string    `json:"task_id,omitempty" doc:"The task whose agent runs it."`
-	SessionID   string    `json:"session_id,omitempty" doc:"The same, as a session."`
-	ReadOnly    bool      `json:"read_only" doc:"It is an agent's: it can be watched, and no more."`
-	Attached    int       `json:"attached" doc:"How many connections watch it."`
-	Taken       bool      `json:"taken" doc:"A connection has its descriptor; nobody else can watch it."`
+	TaskID      string    `json:"task_id,omitempty" doc:"The task whose agent runs the terminal."`
+	SessionID   string    `json:"session_id,omitempty" doc:"The session id of the same run."`
+	ReadOnly    bool      `json:"read_only" doc:"An agent's terminal: clients can only watch it."`
+	Attached    int       `json:"attached" doc:"Number of connections that watch it."`
+	Taken       bool      `json:"taken" doc:"A connection has its descriptor, so others cannot watch it."`
 	StartedAt   time.Time `json:"started_at"`
 }
 
@@ -88,17 +88,17 @@ type TerminalList struct {
 
 type AttachTerminalParams struct {
 	TerminalID string `json:"terminal_id" doc:"The terminal."`
-	Cols       *uint  `json:"cols,omitempty" doc:"With rows: the size that the terminal gets, for all who watch it; absent or 0: it stays."`
+	Cols       *uint  `json:"cols,omitempty" doc:"With rows: the terminal's new size for all that watch it. Absent or 0: no change."`
 	Rows       *uint  `json:"rows,omitempty" doc:"See cols."`
-	Descriptor bool   `json:"descriptor,omitempty" doc:"Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): until terminal.detach, or its end, this connection reads and writes it, and no terminal_output comes. Refused while others watch."`
+	Descriptor bool   `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). Until terminal.detach or its end the client reads and writes it, and gets no terminal_output. Refused while other connections watch."`
 }
 
 type AttachTerminalResult struct {
 	Terminal
-	Recent         string   `json:"recent,omitempty" doc:"With the descriptor: what was printed lately, before it was handed over."`
-	RecentEncoding Encoding `json:"recent_encoding,omitempty" doc:"Of recent."`
+	Recent         string   `json:"recent,omitempty" doc:"With descriptor: recent output from before the reply."`
+	RecentEncoding Encoding `json:"recent_encoding,omitempty" doc:"Encoding of recent."`
 }
 
 type DetachTerminalResult struct {
-	Detached bool `json:"detached" doc:"False if this connection did not watch it."`
+	Detached bool `json:"detached" doc:"false: this connection did not watch the terminal."`
 }

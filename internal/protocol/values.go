@@ -10,8 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/form"
 )
 
-// optionsJSON are offered answers as clients see and send them: a list of objects with option_id,
-// name and kind; absent where list is nil.
+// optionsJSON encodes answers to choose from as a list of {option_id, name, kind}; absent for nil.
 func optionsJSON(list []domain.Option) json.RawMessage {
 	if list == nil {
 		return nil
@@ -19,7 +18,7 @@ func optionsJSON(list []domain.Option) json.RawMessage {
 	return encode(list)
 }
 
-// ReadOptions reads the options that a client sends.
+// ReadOptions decodes a client's options.
 func ReadOptions(raw json.RawMessage) (options []domain.Option, err error) {
 	if len(raw) > 0 {
 		err = json.Unmarshal(raw, &options)
@@ -27,7 +26,7 @@ func ReadOptions(raw json.RawMessage) (options []domain.Option, err error) {
 	return options, err
 }
 
-// List makes a list that clients get even if it is empty.
+// List returns list, or an empty list for nil, so that clients never get null.
 func List[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -48,23 +47,22 @@ func toolDetailsOf(d domain.ToolDetails) *toolDetails {
 	return &toolDetails{d.Paths, d.Diffs, d.Terminal, attachments(d.Blocks), d.Meta}
 }
 
-// RulePreviews are what a rule would hold for that is made of a question, by the
-// scope of the decision.
+// RulePreviews are the rules that a decision would make, by its scope.
 type RulePreviews map[string]RulePreview
 
-// A RulePreview is one of them.
+// A RulePreview is a rule that a decision would make.
 type RulePreview struct {
 	ToolName string `json:"tool_name"`
-	Covers   string `json:"covers" doc:"command, files, input (the same one), or tool (whatever it does)."`
-	Pattern  string `json:"pattern,omitempty" doc:"Of the command or the files; sendDecision takes another one."`
-	Text     string `json:"text" doc:"All of it in words, for people."`
+	Covers   string `json:"covers" doc:"command, files, input (exactly this input) or tool (any input)."`
+	Pattern  string `json:"pattern,omitempty" doc:"The pattern of the command or files. sendDecision accepts another one."`
+	Text     string `json:"text" doc:"The whole rule, for people."`
 }
 
-// longestPattern is the longest pattern that is shown, and may be edited, in bytes:
-// what is longer is in the question already.
+// longestPattern limits the pattern that clients show and may edit, in bytes. The question itself
+// contains longer ones.
 const longestPattern = 2048
 
-// RulePreviewsOf spells what a rule would hold for; nil of nil.
+// RulePreviewsOf describes a rule for each scope; nil for nil.
 func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 	if p == nil {
 		return nil
@@ -86,8 +84,7 @@ func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 	return list
 }
 
-// ItemData is what an item of its kind alone has, as clients see it: an object,
-// or absent.
+// ItemData encodes the data of an item's kind as an object, or returns nil.
 func ItemData(data domain.ItemData) json.RawMessage {
 	switch d := data.(type) {
 	case domain.ToolDetails:
@@ -104,7 +101,7 @@ func ItemData(data domain.ItemData) json.RawMessage {
 	return nil
 }
 
-// encode is what clients are sent, as JSON.
+// encode encodes a value for clients.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil { // third-party text that is not JSON
@@ -113,8 +110,7 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// An Attachment is content that is no text, as clients see it: getAttachment has
-// its bytes.
+// An Attachment describes content that is not text. getAttachment returns its bytes.
 type Attachment struct {
 	Type        string          `json:"type"`
 	ID          string          `json:"attachment_id,omitempty"`
@@ -144,17 +140,16 @@ type messageContent struct {
 	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
-// An Elicitation is what a person is asked to fill in or to open, as a part of
-// the question.
+// An Elicitation is a form to fill in or an address to open, as part of an approval.
 type Elicitation struct {
-	Mode        string          `json:"mode" doc:"form or url: of a question that asks a person to fill in a form or to open an address. It is answered with respond, deny (declined) or cancel."`
-	Schema      json.RawMessage `json:"schema,omitempty" doc:"Of a form: a flat object of JSON Schema, as of ACP's elicitation. The answer's content has to fit it."`
-	URL         string          `json:"url,omitempty" doc:"The address to open. It is opened by nobody unless a person says so; responding says that a person agrees to open it."`
-	URLHost     string          `json:"url_host,omitempty" doc:"The host that url leads to: show it beside."`
-	URLWarnings []string        `json:"url_warnings,omitempty" doc:"What to look at before url is opened, in words for people; show them."`
+	Mode        string          `json:"mode" doc:"form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel."`
+	Schema      json.RawMessage `json:"schema,omitempty" doc:"form: a flat JSON Schema object, as in ACP's elicitation. The answer's content must fit it."`
+	URL         string          `json:"url,omitempty" doc:"The address to open. Open it only after the user agrees; respond says that the user agrees."`
+	URLHost     string          `json:"url_host,omitempty" doc:"The host of url. Show it next to the address."`
+	URLWarnings []string        `json:"url_warnings,omitempty" doc:"What the user should check before opening url. Show them."`
 }
 
-// ElicitationOf is nil for none.
+// ElicitationOf converts an elicitation for clients; nil if there is none.
 func ElicitationOf(e domain.Elicitation) *Elicitation {
 	if e.Mode == "" {
 		return nil
@@ -167,7 +162,7 @@ func ElicitationOf(e domain.Elicitation) *Elicitation {
 	return r
 }
 
-// ErrorText is why a run failed, in words; "" where it did not.
+// ErrorText returns why a run failed, or "".
 func ErrorText(r domain.Run) string {
 	if r.Error == "" && r.State == domain.TimedOut {
 		return "the time limit was reached"
@@ -175,8 +170,8 @@ func ErrorText(r domain.Run) string {
 	return r.Error
 }
 
-// ExecutionError is why a run failed, as the executor catalog tells it: neither
-// its message nor its code, in capitals, is ever empty.
+// ExecutionError returns why a run failed, for the executor catalog. Neither the message nor the
+// code is ever empty.
 func ExecutionError(r domain.Run) (message, code string) {
 	byDefault := "EXECUTOR_ERROR"
 	if r.State == domain.TimedOut {
@@ -185,7 +180,7 @@ func ExecutionError(r domain.Run) (message, code string) {
 	return cmp.Or(ErrorText(r), "the agent failed and did not say why"), cmp.Or(r.ErrorCode, byDefault)
 }
 
-// AgentOfTool is the agent that the executor catalog means by the name of a tool.
+// AgentOfTool returns the agent that the executor catalog calls by a tool's name.
 func AgentOfTool(tool string) string {
 	if tool == "claude-code" {
 		return "claude"
@@ -193,8 +188,7 @@ func AgentOfTool(tool string) string {
 	return tool
 }
 
-// DurationMS is how long a run ran, in milliseconds; nil where it did not, or has
-// not ended.
+// DurationMS returns how long a run ran, in milliseconds; nil if it has not started or not ended.
 func DurationMS(r domain.Run) *int64 {
 	if r.Started.IsZero() || r.Ended.IsZero() {
 		return nil
@@ -203,7 +197,7 @@ func DurationMS(r domain.Run) *int64 {
 	return &ms
 }
 
-// Cut shortens a text to about most bytes, and says so in its place.
+// Cut shortens a text to about most bytes and appends how much is missing.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -215,6 +209,6 @@ func Cut(text string, most int) string {
 	return fmt.Sprintf("%s… [%d of %d bytes left out]", text[:end], len(text)-end, len(text))
 }
 
-// IsContextOverflow reports whether a run failed since its prompt, with what was said
-// before, does not fit into the model's context.
+// IsContextOverflow reports whether a run failed because its prompt and history do not fit into the
+// model's context.
 func IsContextOverflow(r domain.Run) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task

@@ -11,7 +11,7 @@ import (
 
 // Texts for people, shown by the clients in Go.
 
-// Subject is what a rule is about, in words.
+// Subject describes the calls that a rule covers.
 func (r Rule) Subject() string {
 	switch {
 	case r.Command != "":
@@ -24,7 +24,7 @@ func (r Rule) Subject() string {
 	return r.ToolName
 }
 
-// Where is where a rule holds, in words.
+// Where describes the scope of a rule.
 func (r Rule) Where() string {
 	if r.Scope == "session" {
 		return "session " + cmp.Or(r.Title, r.ThreadID)
@@ -45,7 +45,7 @@ func commandLine(words []string) string {
 	return strings.Join(words, " ")
 }
 
-// Found says how many warnings there are, behind what else is said; "" if there are none.
+// Found counts the warnings, as the end of a sentence; "" if there are none.
 func (b BuildResult) Found() string {
 	n := 0
 	for _, d := range b.Warnings {
@@ -62,7 +62,7 @@ func (b BuildResult) Found() string {
 	return fmt.Sprintf(", %d warnings", n)
 }
 
-// Outcome says what came of it, and how long that took.
+// Outcome describes the result of a gate and its duration.
 func (r GateResult) Outcome() string {
 	took := (time.Duration(r.DurationMS) * time.Millisecond).Round(10 * time.Millisecond).String()
 	if r.Passed {
@@ -71,7 +71,7 @@ func (r GateResult) Outcome() string {
 	return r.Gate + ": " + r.Reason + " (" + took + ")"
 }
 
-// Named are the gates. g may be nil.
+// Named returns the gates' names. g may be nil.
 func (g *Gates) Named() []string {
 	if g == nil {
 		return nil
@@ -79,15 +79,15 @@ func (g *Gates) Named() []string {
 	return g.Gates
 }
 
-// IsOver reports whether nothing more comes of the work. g may be nil, which is false.
+// IsOver reports whether the work with gates has ended. g may be nil, which is false.
 func (g *Gates) IsOver() bool {
 	return g != nil && (g.State == domain.LoopPassed || g.State == domain.LoopFailed || g.State == domain.LoopStopped)
 }
 
-// Failed reports whether gates still fail, and nothing more is tried. g may be nil.
+// Failed reports whether the work ended with failing gates. g may be nil.
 func (g *Gates) Failed() bool { return g != nil && g.State == domain.LoopFailed }
 
-// Words are where the work stands, in words; "" where there are no gates.
+// Words describes the state of the gates; "" without gates.
 func (g *Gates) Words() string {
 	if g == nil {
 		return ""
@@ -106,8 +106,7 @@ func (g *Gates) Words() string {
 	return turn
 }
 
-// Short is the same in a word or two, behind the state of a task; "" where that is clear
-// without.
+// Short describes the state in a few words after a task's state; "" if that state says enough.
 func (g *Gates) Short() string {
 	if g == nil {
 		return ""
@@ -125,8 +124,8 @@ func (g *Gates) Short() string {
 	return ""
 }
 
-// Text is the message in words. Its first line is the only one that begins with no space,
-// so that nothing that a page says passes for another message.
+// Text describes the message. Only its first line begins without a space, so that a page's text
+// cannot look like another message.
 func (m PageMessage) Text() string {
 	var text strings.Builder
 	said := indented(m.Message)
@@ -166,13 +165,12 @@ func (m PageMessage) place() string {
 	return fmt.Sprintf("%s:%d:%d", oneLine(m.URL), m.Line, m.Column)
 }
 
-// endsLine reports whether a character ends a line, for some program that shows a text.
+// endsLine reports whether some program ends a line at a character.
 func endsLine(r rune) bool {
 	return '\n' <= r && r <= '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
-// indented is a text whose lines begin with spaces, but for the first one. Empty lines
-// are left out.
+// indented indents every line except the first, and omits empty lines.
 func indented(text string) string {
 	var lines []string
 	for line := range strings.FieldsFuncSeq(text, endsLine) {
@@ -183,7 +181,7 @@ func indented(text string) string {
 	return strings.Join(lines, "\n    ")
 }
 
-// oneLine is a text with spaces in place of its ends of lines.
+// oneLine replaces line ends by spaces.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if endsLine(r) {
@@ -193,7 +191,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// Label says in a line what it is, such as [image image/png 12 KB].
+// Label describes the attachment in one line, such as [image image/png 12 KB].
 func (a Attachment) Label() string {
 	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
 	for _, part := range []string{a.Name, a.MIMEType} {
@@ -224,10 +222,10 @@ func (s Session) BackgroundTitles() string {
 	return strings.Join(titles, ", ")
 }
 
-// Called is the name of the session for people: its title, or its prompt.
+// Called returns the session's title, or its prompt.
 func (s Session) Called() string { return cmp.Or(s.Title, s.Summary, s.Query) }
 
-// Outcome says how the session ended.
+// Outcome describes how the session ended.
 func (s Session) Outcome() string {
 	const completed = string(domain.Completed)
 	if s.Status != completed {
@@ -263,12 +261,12 @@ func Outcome(state, why, code string) string {
 	return state + ": " + why
 }
 
-// AreChecked reports whether the gates of this session's own turn run now.
+// AreChecked reports whether the gates of this session's turn are running.
 func (s Session) AreChecked() bool {
 	return s.Gates != nil && s.Gates.State == domain.LoopChecking && s.Gates.SessionID == s.ID
 }
 
-// GoesOnIn is the session that continues the work of an ended session whose gates failed, or "".
+// GoesOnIn returns the session that continues the work after the gates of this one failed, or "".
 func (s Session) GoesOnIn() string {
 	if s.Gates == nil || s.Gates.SessionID == s.ID || s.Gates.State != domain.LoopWorking && s.Gates.State != domain.LoopChecking {
 		return ""
@@ -282,7 +280,7 @@ func (s Session) Reported() AgentSession { return Value(s.AgentSession) }
 // Reported is the agent's report about its last session, or an empty one.
 func (d AgentDescription) Reported() AgentSession { return Value(d.AgentSession) }
 
-// Value is what p points to, or the zero value.
+// Value returns *p, or the zero value for nil.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -290,7 +288,7 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
-// ModeChoices are modes as choices between them.
+// ModeChoices converts modes to choices.
 func ModeChoices(modes []Mode) []domain.Choice {
 	list := make([]domain.Choice, len(modes))
 	for i, m := range modes {

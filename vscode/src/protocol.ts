@@ -1,32 +1,32 @@
 // Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.
 
 export type AdoptParams = {
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** The agent's own id of the session, as agent.sessions lists it. */
+  /** The agent's id of the session, from agent.sessions. */
   native_session_id: string;
-  /** The directory in which it is to go on; ~ is expanded; absent: as the agent says, or else the project's root. */
+  /** The directory in which to continue; ~ is expanded. Default: the one that the agent reports, or the project's root. */
   working_dir?: string;
-  /** What to call the session; absent: as the agent does. */
+  /** The session's title. Default: the agent's title. */
   title?: string;
 };
 
 export type AdoptResult = {
   session_id: string;
   run_id: string;
-  /** The same under its name as a task. */
+  /** The task id of the same run. */
   task_id: string;
-  /** The conversation. */
+  /** The conversation's id. */
   thread_id: string;
-  /** The agent that was taken. */
+  /** The agent that runs the prompt. */
   agent: string;
   status: string;
   native_session_id: string;
-  /** False: it had a conversation here already, which was left as it is. */
+  /** false: a conversation for this session already existed and was not changed. */
   adopted: boolean;
-  /** Whether its agent has told what was said and done in it. Of one that was here already: true. */
+  /** Whether the agent replayed the session's history. true for a conversation that already existed. */
   history: boolean;
-  /** What is to be known about that, in words. */
+  /** What the user should know about the adoption. */
   note?: string;
 };
 
@@ -35,29 +35,29 @@ export type Agent = {
   title: string;
   /** acp, command or executor. */
   driver: string;
-  /** It is used where no agent is named. */
+  /** Used if a request names no agent. */
   default: boolean;
-  /** Its program was found. */
+  /** Duet has found the agent's program. */
   available: boolean;
-  /** Where its program is. */
+  /** The path of its program. */
   path?: string;
-  /** How to get it, where it is not available. */
+  /** How to install it, if it is not available. */
   install?: string;
-  /** Where the agent's own command line is, if its adapter for the Agent Client Protocol is missing. */
+  /** The path of the agent's own command line, if its adapter for the Agent Client Protocol is missing. */
   cli?: string;
-  /** Which configuration defined it last: built-in, user or project. */
+  /** The configuration that defined it last: built-in, user or project. */
   source: string;
-  /** False: it is defined in a project's file that the user has not trusted, so it is not started. */
+  /** false: the agent is defined in a project's file that the user does not trust, so Duet does not start it. */
   trusted: boolean;
-  /** Of its program or its adapter; absent: not known without starting it. */
+  /** Version of its program or adapter. Absent: unknown without starting it. */
   version?: string;
-  /** What it reported last: yes, no, not_needed or opens_sessions (see agent.check); answered: it has answered a prompt; unknown: agent.check asks it. Absent: it cannot be asked. */
+  /** The last report: yes, no, not_needed or opens_sessions (see agent.check). answered: the agent has answered a prompt. unknown: call agent.check. Absent: the agent cannot be asked. */
   signed_in?: string;
-  /** The account, in its words; or why there is none. */
+  /** The account as the agent names it, or why there is none. */
   account?: string;
-  /** When it reported that. */
+  /** Time of that report. */
   signed_in_at?: string;
-  /** Where that is not known: the evidence that the user is signed in, in words. */
+  /** If signed_in is not known: evidence that the user is signed in, for people. */
   signed_in_hint?: string;
 };
 
@@ -65,17 +65,17 @@ export type AgentCommand = {
   /** Without the slash. */
   name: string;
   description?: string;
-  /** What may follow it, in words. */
+  /** Describes the text that may follow. */
   input_hint?: string;
-  /** What else the agent says of it, as it says it. */
+  /** The agent's other members, unchanged. */
   extra?: unknown;
 };
 
 export type AgentDescription = {
   agent: string;
-  /** All that can be asked for. */
+  /** All modes that a client can request. */
   modes: Array<Mode>;
-  /** Absent: it has told nothing yet. */
+  /** Absent: the agent has reported nothing yet. */
   agent_session?: AgentSession;
 };
 
@@ -86,7 +86,7 @@ export type AgentInfo = {
 };
 
 export type AgentList = {
-  /** The default one first, then those that are available. */
+  /** The default agent first, then available agents. */
   agents: Array<Agent>;
 };
 
@@ -98,55 +98,55 @@ export type AgentOption = {
   category?: string;
   /** select, boolean, or another word. */
   type?: string;
-  /** The id of a value; true or false of a boolean; empty of a type that is not known. */
+  /** The id of a value; boolean: true or false. Empty for an unknown type. */
   current: string;
-  /** Those that there are; empty of a type that is not known. */
+  /** The available values. Empty for an unknown type. */
   values: Array<Choice>;
-  /** What else the agent says of it, as it says it. */
+  /** The agent's other members, unchanged. */
   extra?: unknown;
 };
 
 export type AgentParams = {
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
 };
 
 export type AgentReport = {
-  /** The name that the program gives itself. */
+  /** The program's own name. */
   agent?: string;
   version?: string;
-  /** yes, no, not_needed, or opens_sessions: it opens sessions and has not reported whether the user is signed in; some agents check that only at a prompt. */
+  /** yes, no, not_needed, or opens_sessions: the agent opens sessions but does not report whether the user is signed in. Some agents check that only when they get a prompt. */
   signed_in: string;
-  /** The account, in the agent's words; or why there is none. */
+  /** The account as the agent names it, or why there is none. */
   account?: string;
-  /** The ways to sign in that it offers. */
+  /** The sign-in methods that it offers. */
   methods: Array<SignInMethod>;
-  /** Whether it can sign out on request. */
+  /** Whether the agent can sign out on request. */
   logout: boolean;
 };
 
 export type AgentSession = {
-  /** Which program it is, in its own words. */
+  /** The agent's program, as the agent names it. */
   agent?: AgentInfo;
-  /** The mode that it is in, and those that it has; none is available of an agent without modes. */
+  /** The current mode, and all modes of the agent. Without available modes: the agent has none. */
   mode?: Selection;
-  /** The model that it works with, and those that it has; none is available of an agent that does not say. */
+  /** The current model, and all models of the agent. Without available models: the agent does not list them. */
   model?: Selection;
-  /** What else it can be set to, in its order; those that choose its mode and its model are among them. */
+  /** The agent's other settings, in its order, with those that choose its mode and model. */
   options?: Array<AgentOption>;
-  /** Its slash commands: a prompt may begin with / and the name of one. */
+  /** The agent's slash commands. A prompt may begin with / and one of these names. */
   commands?: Array<AgentCommand>;
-  /** What it calls the session. */
+  /** The agent's title of the session. */
   info?: SessionInfo;
-  /** What it does in the background, while no prompt runs. */
+  /** The agent's background work while no prompt runs. */
   background?: Array<BackgroundTask>;
 };
 
 export type Approval = {
   id: string;
-  /** The same as id. */
+  /** Same as id. */
   approval_id: string;
-  /** The same as tool_use_id, or where another approval has that already, made of it: no two have the same. */
+  /** A unique id: tool_use_id, or an id made from it if another approval already has it. */
   call_id: string;
   run_id: string;
   session_id: string;
@@ -155,75 +155,75 @@ export type Approval = {
   agent?: string;
   /** pending, approved, denied, responded, expired or cancelled. */
   status: string;
-  /** The process that asked is gone: approving resumes the session. */
+  /** The process that asked is gone. Approving resumes the session. */
   stale: boolean;
-  /** The approval that this one asks again: it was answered, and the agent is not known to have acted on that. */
+  /** The approval that this one repeats: it was answered, but the agent is not known to have acted on the answer. */
   reopens?: string;
-  /** Why it is asked again, in words for people; show it. */
+  /** Why Duet asks again, for people; show it. */
   reopened?: string;
-  /** The approval that asks this one again. */
+  /** The approval that repeats this one. */
   reopened_as?: string;
-  /** When the agent was seen to go on from the answer. */
+  /** When the agent was seen to act on the answer. */
   taken_at?: string;
   created_at: string;
-  /** When it expires. */
+  /** When the approval expires. */
   deadline?: string;
   tool_name: string;
   tool_input: unknown;
-  /** Whether a decision may have an updated_input: most agents would run the tool with their own input all the same. */
+  /** Whether a decision may have updated_input. Most agents would run the tool with their own input anyway. */
   input_editable: boolean;
-  /** Why programs may read tool_input differently, such as a member that stands there twice; the title says so too. No rule allows such a call, and it can be approved once alone. */
+  /** Why programs may read tool_input differently, such as a duplicate member; the title says so too. No rule allows such a call, and a user can approve it only once. */
   input_ambiguity?: string;
-  /** The agent's own id of the tool call that waits, as in events and conversations; agents use one again in another session. */
+  /** The agent's id of the waiting tool call, as in events and conversations. Agents reuse ids in other sessions. */
   tool_use_id?: string;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
   tool_kind?: string;
-  /** What is asked, in words. */
+  /** The question, for people. */
   title: string;
   subject?: string;
-  /** The answers that the agent offers: [{option_id,name,kind}]. */
+  /** The agent's answers to choose from: [{option_id,name,kind}]. */
   options?: Array<unknown>;
-  /** Of a human_contact: it is answered with one of its options alone, since whoever asks can be told nothing else. Other words are refused. */
+  /** human_contact: only one of the options is an answer, because the agent can receive nothing else. Other text is refused. */
   options_only?: boolean;
-  /** Of a human_contact: it can be denied too, which says that nothing was chosen, filled in or opened. */
+  /** human_contact: it can also be denied, which means that the user chose, filled in or opened nothing. */
   declinable?: boolean;
-  /** The files that it touches. */
+  /** The files that the call touches. */
   paths?: Array<string>;
-  /** What it would change, as a unified diff. */
+  /** The changes that the tool would make, as a unified diff. */
   diff?: string;
-  /** What the agent says about the tool call beside its title and input: a text for people. Of an agent that sends no input it is all that is known of the call. */
+  /** The agent's text about the tool call, in addition to title and input, for people. If an agent sends no input, nothing else is known about the call. */
   details?: string;
-  /** What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer. */
+  /** The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule. */
   plan?: string;
-  /** What a decision with a scope would hold for, by scope: session and project. Absent: no rule can be made of it. It is Duet's rule; what an option of the kind allow_always makes the agent remember is the agent's, and its name says it. */
+  /** The rule that a decision with a scope would make, by scope: session and project. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers. */
   rule_preview?: Record<string, RulePreview>;
-  /** Whether the agent is told the comment with the decision. Else a decision with tell gives it as the next prompt. */
+  /** Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt. */
   takes_comment: boolean;
   channel?: unknown;
   responded_at?: string;
-  /** user, rule=…, mode=…, timeout, end, overtaken (the conversation went on without it), or changed (the agent changed the tool call, and another approval asks again). */
+  /** user, rule=…, mode=…, timeout, end, overtaken (the conversation continued without it), or changed (the agent changed the tool call, and another approval asks again). */
   decided_by?: string;
-  /** What the rule or mode that decided is, in words: of a rule of a file, which one and where it stands. */
+  /** Describes the rule or mode that decided. For a rule of a file: which rule, and its place. */
   explanation?: string;
   comment?: string;
   response?: string;
-  /** The option that was chosen. */
+  /** The chosen option. */
   option?: string;
-  /** The input as a human changed it. */
+  /** The input as the user changed it. */
   updated_input?: unknown;
-  /** Parts of the input were left out, to fit into a message. */
+  /** Parts of the input were left out to fit into a message. */
   truncated?: boolean;
-  /** form or url: of a question that asks a person to fill in a form or to open an address. It is answered with respond, deny (declined) or cancel. */
+  /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
   mode?: string;
-  /** Of a form: a flat object of JSON Schema, as of ACP's elicitation. The answer's content has to fit it. */
+  /** form: a flat JSON Schema object, as in ACP's elicitation. The answer's content must fit it. */
   schema?: unknown;
-  /** The address to open. It is opened by nobody unless a person says so; responding says that a person agrees to open it. */
+  /** The address to open. Open it only after the user agrees; respond says that the user agrees. */
   url?: string;
-  /** The host that url leads to: show it beside. */
+  /** The host of url. Show it next to the address. */
   url_host?: string;
-  /** What to look at before url is opened, in words for people; show them. */
+  /** What the user should check before opening url. Show them. */
   url_warnings?: Array<string>;
-  /** The values of the form as a human filled them in. */
+  /** The values of the form as the user filled them in. */
   content?: unknown;
   type: ApprovalType;
   function_call?: FunctionCallRequest;
@@ -231,9 +231,9 @@ export type Approval = {
 };
 
 export type ApprovalIDs = {
-  /** The call_id of the approval, or its id. This or approval_id is needed. */
+  /** The call_id or the id of the approval. This or approval_id is required. */
   call_id?: string;
-  /** The approval. */
+  /** The approval's id. */
   approval_id?: string;
 };
 
@@ -252,64 +252,64 @@ export type ApprovalsStatus = {
 };
 
 export type ArchiveManyParams = {
-  /** The sessions. */
+  /** The sessions, by any id. */
   session_ids: Array<string>;
-  /** False takes them back; absent: true. */
+  /** Default true; false restores the conversations. */
   archived?: boolean;
 };
 
 export type ArchiveManyResult = {
-  /** All were changed. */
+  /** Whether all conversations were changed. */
   success: boolean;
-  /** Those that could not be changed. */
+  /** The sessions that could not be changed. */
   failed_sessions?: Array<string>;
 };
 
 export type ArchiveParams = {
-  /** The session; every id of the run will do. */
+  /** The session, by any id of the run. */
   session_id: string;
-  /** False takes it back; absent: true. */
+  /** Default true; false restores the conversation. */
   archived?: boolean;
 };
 
 export type AskUserParams = {
-  /** What to ask. */
+  /** The question. */
   message: string;
-  /** What it is about, in a few words. */
+  /** The topic, in a few words. */
   subject?: string;
-  /** Answers to choose from: strings, or {option_id,name,kind}. Absent: any words will do. */
+  /** Answers to choose from: strings, or {option_id,name,kind}. Absent: any text is an answer. */
   options?: unknown;
-  /** A session that works, by any id: the question is its own, and it waits too. Another name is that of a conversation of questions, which is made where there is none; absent: the project's. */
+  /** An active session, by any id: the question belongs to it, and the session waits too. Any other name selects a conversation of questions, which is created if necessary. Default: the project's. */
   thread?: string;
-  /** The directory that paths and rules are read in, where the question is not a session's; absent: the project's root. */
+  /** The directory for relative paths and rules, if the question does not belong to a session. Default: the project's root. */
   cwd?: string;
-  /** The question stays open when the connection ends, or the hub: who asks the same again in the same thread gets the answer, for an hour. Has no effect on a question of a session. */
+  /** Keep the question open when the connection or the hub ends. The same question in the same thread then gets the answer, for an hour. No effect on a question of a session. */
   keep?: boolean;
 };
 
 export type AskUserResult = {
-  /** The answer in words: what was written, or the name of the option. */
+  /** The answer: the user's text, or the name of the option. */
   response: string;
-  /** The option_id of the option that was chosen. */
+  /** The option_id of the chosen option. */
   option?: string;
-  /** The question, as getApproval has it. */
+  /** The approval, for getApproval. */
   approval_id: string;
 };
 
 export type AttachTerminalParams = {
   /** The terminal. */
   terminal_id: string;
-  /** With rows: the size that the terminal gets, for all who watch it; absent or 0: it stays. */
+  /** With rows: the terminal's new size for all that watch it. Absent or 0: no change. */
   cols?: number;
   /** See cols. */
   rows?: number;
-  /** Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): until terminal.detach, or its end, this connection reads and writes it, and no terminal_output comes. Refused while others watch. */
+  /** Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). Until terminal.detach or its end the client reads and writes it, and gets no terminal_output. Refused while other connections watch. */
   descriptor?: boolean;
 };
 
 export type AttachTerminalResult = {
   terminal_id: string;
-  /** The process in the terminal; 0 if that is not known. */
+  /** Process id of the program in the terminal; 0 if unknown. */
   pty_pid: number;
   program: string;
   args: Array<string>;
@@ -319,41 +319,41 @@ export type AttachTerminalResult = {
   rows?: number;
   /** The tmux session that it shows. */
   tmux_session?: string;
-  /** The task whose agent runs it. */
+  /** The task whose agent runs the terminal. */
   task_id?: string;
-  /** The same, as a session. */
+  /** The session id of the same run. */
   session_id?: string;
-  /** It is an agent's: it can be watched, and no more. */
+  /** An agent's terminal: clients can only watch it. */
   read_only: boolean;
-  /** How many connections watch it. */
+  /** Number of connections that watch it. */
   attached: number;
-  /** A connection has its descriptor; nobody else can watch it. */
+  /** A connection has its descriptor, so others cannot watch it. */
   taken: boolean;
   started_at: string;
-  /** With the descriptor: what was printed lately, before it was handed over. */
+  /** With descriptor: recent output from before the reply. */
   recent?: string;
-  /** Of recent. */
+  /** Encoding of recent. */
   recent_encoding?: Encoding;
 };
 
 export type AttachmentParams = {
   /** The attachment_id. */
   id: string;
-  /** How many bytes to leave out at the beginning. */
+  /** Number of bytes to skip. */
   offset?: number;
-  /** How many bytes; absent or 0: all that fit. */
+  /** Maximum number of bytes. Absent or 0: as many as fit. */
   limit?: number;
 };
 
 export type AttachmentResult = {
   id: string;
-  /** As it was said first; absent: nobody said. */
+  /** As first reported. Absent: unknown. */
   mime_type?: string;
-  /** Of all of it, in bytes. */
+  /** Total size in bytes. */
   size: number;
-  /** In base64. */
+  /** Base64. */
   data: string;
-  /** There is more: pass this as offset. */
+  /** Present if there is more: pass it as offset. */
   next_offset?: number;
 };
 
@@ -362,21 +362,21 @@ export type AuthMethod = {
   id: string;
   name: string;
   description?: string;
-  /** agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do. */
+  /** agent: the agent does it itself, usually in a browser. terminal: a program in a terminal does it. env_var: variables of the agent's environment do it. */
   type: string;
 };
 
 export type AuthenticateParams = {
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** The id of a way to sign in, as agent.check lists them; absent: the only one. */
+  /** The id of a sign-in method from agent.check. Default: the only one. */
   method?: string;
 };
 
 export type AutomationLogParams = {
-  /** One trigger; absent: all. */
+  /** Only this trigger. */
   ruleId?: string;
-  /** How many; 50 unless told, 500 at most. */
+  /** Default 50, at most 500. */
   limit?: number;
 };
 
@@ -385,37 +385,37 @@ export type AutomationLogResult = {
 };
 
 export type AutomationParams = {
-  /** One trigger; absent: all as a whole. */
+  /** One trigger. Absent: all as a whole. */
   ruleId?: string;
 };
 
 export type AutomationStatus = {
-  /** As a whole. */
+  /** Whether triggers are enabled as a whole. */
   enabled: boolean;
   ruleCount: number;
   rules: Array<Trigger>;
   /** The last 10, the newest last. */
   recentExecutions: Array<TriggerExecution>;
-  /** Why no trigger does anything. */
+  /** Why no trigger works. */
   problem?: string;
-  /** What triggers are not told, and what to do: the system lets no more directories be watched. */
+  /** Changes that triggers cannot see because the system allows no more watches, and the remedy. */
   issues?: Array<string>;
 };
 
 export type AutomationSwitched = {
-  /** The trigger, or all as a whole. */
+  /** The state of the trigger, or of all as a whole. */
   enabled: boolean;
-  /** False: there is no such trigger. */
+  /** false: the trigger does not exist. */
   success: boolean;
   ruleId?: string;
 };
 
 export type AutomationTestParams = {
-  /** Such as run.failed or file.modify. */
+  /** The event's type, such as run.failed or file.modify. */
   type: string;
   /** watch, schedule, run or approval. */
   source: string;
-  /** An object: what the event has besides. */
+  /** The event's other members: an object. */
   payload?: unknown;
 };
 
@@ -426,9 +426,9 @@ export type AutomationTestResult = {
 export type AutomationTrial = {
   ruleId: string;
   fits: boolean;
-  /** It is not for the event. */
+  /** Why the trigger does not fit the event. */
   why?: string;
-  /** What it would do. */
+  /** The action that it would do. */
   does?: TriggerAction;
 };
 
@@ -438,7 +438,7 @@ export type BackgroundTask = {
   kind: string;
   /** A tool call's title, or a command. */
   title?: string;
-  /** It can be stopped alone. */
+  /** The task can be stopped alone. */
   stoppable?: boolean;
 };
 
@@ -447,7 +447,7 @@ export type BuildList = {
 };
 
 export type BuildParams = {
-  /** One of listBuilds; absent: the first one. */
+  /** A name from listBuilds. Default: the first one. */
   name?: string;
 };
 
@@ -457,7 +457,7 @@ export type BuildResult = {
   name: string;
   command: Array<string>;
   duration_ms: number;
-  /** What was said to be wrong; at most a thousand. */
+  /** Diagnostics of the build, at most 1,000. */
   warnings: Array<Diagnostic>;
 };
 
@@ -465,73 +465,73 @@ export type BuildTarget = {
   name: string;
   /** The program and its arguments. */
   command: Array<string>;
-  /** In which it runs, relative to the project's; absent: that. */
+  /** Working directory, relative to the project's. Default: the project's. */
   directory?: string;
-  /** buildBackend builds it. */
+  /** buildBackend runs this build. */
   backend: boolean;
-  /** The project's files suggest it; it is not configured. */
+  /** The build comes from the project's files, not from the configuration. */
   detected: boolean;
 };
 
 export type CallToolParams = {
-  /** The server, as mcp.listServers has it. */
+  /** The server's name from mcp.listServers. */
   server: string;
-  /** The agent that gets them; absent: the default one, or that of the thread. */
+  /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
   agent?: string;
-  /** A conversation, by any id: its own servers, too, and its directory. */
+  /** A conversation, by any id. Adds its own servers, and its directory applies. */
   thread?: string;
-  /** The tool, as mcp.listTools has it. */
+  /** The tool's name from mcp.listTools. */
   tool: string;
   /** An object that fits the tool's inputSchema. */
   arguments?: unknown;
-  /** A human has just said here that it may run: nobody is asked. Deny rules, and plan mode, hold nevertheless. */
+  /** The user has just confirmed this call in the client, so Duet does not ask. Deny rules and plan mode still apply. */
   confirmed?: boolean;
 };
 
 export type CallToolResult = {
-  /** As the Model Context Protocol has it: an array of texts, images, … */
+  /** As in the Model Context Protocol: an array of texts, images, … */
   content: unknown;
-  /** The same as a value, where the tool gives one. */
+  /** The same as a value, if the tool returns one. */
   structuredContent?: unknown;
-  /** The tool failed, and content says why. */
+  /** The tool failed. content has the reason. */
   isError?: boolean;
 };
 
 export type CancelTaskResult = {
-  /** The task was cancelled, or its end has begun. False: it has ended before. */
+  /** The task was cancelled, or is being stopped. false: it had ended before. */
   cancelled: boolean;
 };
 
 export type Capabilities = {
-  /** Batches are answered. */
+  /** Whether batches are supported. */
   batch: boolean;
   /** $/cancelRequest cancels a long-running request. */
   cancellation: boolean;
-  /** The longest body that is accepted. */
+  /** Maximum size of a message body. */
   maxFrameBytes: number;
-  /** The longest header section that is accepted. */
+  /** Maximum size of a header section. */
   maxHeaderBytes: number;
   /** The charset of messages. */
   charset: string;
-  /** The methods whose requests run beside others and can be cancelled. */
+  /** Methods whose requests run concurrently and can be cancelled. */
   longRunning: Array<string>;
-  /** Which families of methods are served: core, task, session, executor, terminal. */
+  /** Supported families of methods: core, task, session, executor, terminal. */
   methodFamilies: Array<string>;
-  /** The types of events that Subscribe can choose. */
+  /** The event types that Subscribe accepts. */
   eventTypes?: Array<string>;
 };
 
 export type ChangeDecision = "accept" | "revert" | "reopen";
 
 export type ChatParams = {
-  /** What to say. */
+  /** The message. */
   message: string;
-  /** Higher first; 5 unless told. */
+  /** Higher runs first. Default 5. */
   priority?: number;
 };
 
 export type CheckGateParams = {
-  /** The name of a gate of the configuration, or a line for the shell. */
+  /** The name of a configured gate, or a shell command line. */
   gate: string;
 };
 
@@ -541,21 +541,21 @@ export type Choice = {
   description?: string;
   /** The heading under which the agent lists it. */
   group?: string;
-  /** What else the agent says of it, as it says it. */
+  /** The agent's other members, unchanged. */
   extra?: unknown;
 };
 
 export type ClientBuildParams = {
   /** The build id of the program that the client would start as a daemon. */
   build?: string;
-  /** Its version. */
+  /** The program's version. */
   version?: string;
-  /** The client shows its user the notice of the result. */
+  /** The client shows the notice in the result to its user. */
   notices?: boolean;
 };
 
 export type ClientEnvironmentParams = {
-  /** Variables, at most 256 and 64 KiB. docs/configuration.md says which of them reach what. */
+  /** At most 256 variables and 64 KiB. docs/configuration.md says which programs get which variables. */
   environment: Record<string, string>;
 };
 
@@ -569,40 +569,40 @@ export type CloseTerminalResult = {
 };
 
 export type ConsoleParams = {
-  /** log, debug, info, warn or error; absent: log. */
+  /** log, debug, info, warn or error. Default: log. */
   level?: string;
-  /** What was written, as one text. */
+  /** The text. */
   message?: string;
-  /** What was written, where there is no message: texts as they are, other values as JSON. */
+  /** The values written, if there is no message: strings unchanged, other values as JSON. */
   args?: Array<unknown>;
-  /** Of the page. */
+  /** The page's address. */
   url?: string;
-  /** Of the script; 1 is the first. */
+  /** Line of the script, from 1. */
   line?: number;
-  /** Within the line; 1 is the first. */
+  /** Column in the line, from 1. */
   column?: number;
-  /** A session that it is kept with, by any id; absent: the one that was begun last. */
+  /** The session to store the message with, by any id. Default: the one that started last. */
   session_id?: string;
 };
 
 export type ContentBlock = {
   /** text, image, audio, resource or resource_link. */
   type: string;
-  /** Of a text. */
+  /** text: the text. */
   text?: string;
-  /** Such as image/png. An image and a sound need one. */
+  /** Such as image/png. Required for image and audio. */
   mimeType?: string;
-  /** Of an image and a sound: the bytes, in base64. */
+  /** image and audio: the bytes in base64. */
   data?: string;
-  /** Of a link: where it can be had. Of an image: where it came from. */
+  /** resource_link: the address. image: its origin. */
   uri?: string;
-  /** Of a link: what it is called. */
+  /** resource_link: the name. */
   name?: string;
   title?: string;
   description?: string;
-  /** Of a link: in bytes. */
+  /** resource_link: the size in bytes. */
   size?: number;
-  /** Of a resource. */
+  /** resource: its contents. */
   resource?: Resource;
   annotations?: unknown;
   _meta?: unknown;
@@ -616,77 +616,77 @@ export type ContentDescriptor = {
 };
 
 export type ContinueParams = {
-  /** The session to go on from; every id of the run will do. */
+  /** The session to continue, by any id of the run. */
   session_id: string;
-  /** What the agent is to do. Needed, unless the session is a draft, which has its own. */
+  /** The prompt. Required unless the session is a draft, which has its own. */
   query?: string;
-  /** Replaces the agent's system prompt, where it has one. */
+  /** Replaces the agent's system prompt, if the agent has one. */
   system_prompt?: string;
-  /** Follows the system prompt. */
+  /** Appended to the system prompt. */
   append_system_prompt?: string;
-  /** Further instructions. */
+  /** Further instructions for the agent. */
   custom_instructions?: string;
-  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}; also as a string that holds this JSON. */
+  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
   mcp_config?: unknown;
-  /** Kept for old clients; permissions are asked by approvals. */
+  /** Kept for old clients. Duet asks for permission with approvals. */
   permission_prompt_tool?: string;
-  /** The only tools the agent may use, and without being asked for; empty: all, or as the session before might. */
+  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
   allowed_tools?: Array<string>;
-  /** Tools the agent may not use. */
+  /** Tools that the agent may not use. */
   disallowed_tools?: Array<string>;
-  /** Directories beside working_dir that the agent may use. */
+  /** Directories in addition to working_dir that the agent may use. */
   additional_directories?: Array<string>;
-  /** This connection has files otherwise than the disk: where the agent reads a text file through Duet, the connection is asked for it ("Files"). */
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
   reads_files?: boolean;
-  /** How many turns the agent may take: rounds of tool calls; 0: as configured. Then it is interrupted. */
+  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** How much each run of the conversation may use, in the place of what is configured ([budget.run]); absent: as the session before. */
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.run]). Absent: those of the previous session. */
   budget?: RunBudget;
-  /** What goes with it, as the content blocks of the Agent Client Protocol: images, audio, resources and links to some. Texts are added to it. Images, audio and resources have at most 10 MiB each, all together 20 MiB. A session whose agent does not take them fails, and says what the agent takes; a resource becomes a link instead. */
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
-  /** Begins another conversation there, also behind the last session of one. */
+  /** Start another conversation from this session, even if it is the last one of its conversation. */
   fork?: boolean;
-  /** With fork: a UUID that the caller has chosen to be the thread_id of the new conversation. */
+  /** With fork: a UUID that the client chooses as the thread_id of the new conversation. */
   conversation_id?: string;
-  /** Higher first. */
+  /** Higher runs first. */
   priority?: number;
-  /** An object to keep with the session. */
+  /** A JSON object that is stored with the session. */
   metadata?: unknown;
-  /** queue (the default): the prompt waits until the turn that is under way has ended. steer: the agent gets it while it works, if it can take it; else it waits, too. A prompt with content, other settings or gates waits in any case. */
+  /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits. A prompt with content, other settings or gates always waits. */
   deliver?: string;
-  /** How long it may run, in milliseconds; absent or 0: as the session before. */
+  /** Time limit in milliseconds. Absent or 0: that of the previous session. */
   timeout_ms?: number;
-  /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
   gates?: Array<string>;
-  /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
 };
 
 export type ContinueResult = {
   session_id: string;
   run_id: string;
-  /** The same under its name as a task. */
+  /** The task id of the same run. */
   task_id: string;
-  /** The conversation. */
+  /** The conversation's id. */
   thread_id: string;
-  /** The agent that was taken. */
+  /** The agent that runs the prompt. */
   agent: string;
   status: string;
-  /** The agent's own id of the conversation; empty before its first turn. */
+  /** The agent's id of its session. Empty before its first turn. */
   claude_session_id: string;
   parent_session_id: string;
-  /** injected: the agent that works has the prompt, and session_id is its session; started; or queued. */
+  /** injected (the working agent has the prompt, and session_id is its session), started or queued. */
   delivered: string;
 };
 
 export type ConversationEvent = {
   id: number;
-  /** Of the session in which it happened. */
+  /** The session in which the event happened. */
   session_id: string;
   claude_session_id: string;
-  /** From 1, over the whole conversation. */
+  /** Position in the whole conversation, from 1. */
   sequence: number;
-  /** message, thinking, tool_call, tool_result or system; with LSP framing also plan, diff for a file that the session has changed, and approval for what a human has answered. */
+  /** message, thinking, tool_call, tool_result or system. With LSP framing also plan, diff (a file that the session changed) and approval (a user's answer). */
   event_type: string;
   created_at: string;
   /** user or assistant. */
@@ -694,91 +694,91 @@ export type ConversationEvent = {
   content?: string;
   tool_id?: string;
   tool_name?: string;
-  /** The input, as a string that holds JSON. */
+  /** The input, as a string that contains JSON. */
   tool_input_json?: string;
   parent_tool_use_id?: string;
   tool_result_for_id?: string;
   tool_result_content?: string;
-  /** Of a tool call: it has ended. Of anything else: it is whole. */
+  /** Tool call: it has ended. Other events: the text is complete. */
   is_completed: boolean;
   /** pending, approved, denied, responded, expired or cancelled. */
   approval_status?: string;
   approval_id?: string;
-  /** Of a tool call and its result: who did not let it run, as an approval's decided_by. One that failed otherwise has none. */
+  /** Tool call and its result: what refused the call, as decided_by of an approval. Absent if the call failed for another reason. */
   refused_by?: string;
-  /** Why, in words. */
+  /** The reason, for people. */
   refusal?: string;
-  /** Of the event in the log that changed it last. */
+  /** Number of the log event that changed it last. */
   seq?: number;
-  /** By which message_delta and thinking_delta name it. */
+  /** The message_id in message_delta and thinking_delta. */
   key?: string;
-  /** Of a tool call: what it does, in words. */
+  /** Tool call: what it does, for people. */
   title?: string;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
   tool_kind?: string;
-  /** Of a tool call: pending, in_progress, completed or failed. Of a message: cancelled, if it was taken back before the agent was given it; the agent is not told of it later. */
+  /** Tool call: pending, in_progress, completed or failed. Message: cancelled if it was withdrawn before the agent got it; the agent never gets it. */
   status?: string;
-  /** Of a tool call: paths, diffs, terminal, attachments, _meta. Of a message or a thought: attachments, _meta: the agent's own, at most 8 KiB. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation. */
+  /** Tool call: paths, diffs, terminal, attachments, _meta. Message or thought: attachments, _meta (the agent's own, at most 8 KiB). Plan: entries. Diff: path, added, removed, binary. Approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation. */
   data?: unknown;
 };
 
 export type ConversationParams = {
-  /** The session; every id of the run will do. This or claude_session_id is needed. */
+  /** The session, by any id of the run. This or claude_session_id is required. */
   session_id?: string;
-  /** The agent's own id of the conversation. */
+  /** The agent's id of its session. */
   claude_session_id?: string;
-  /** How many events to leave out at the beginning. */
+  /** Number of events to skip. */
   offset?: number;
-  /** How many events; absent or 0: all that fit, 10,000 at most. */
+  /** Maximum number of events. Absent or 0: as many as fit, at most 10,000. */
   limit?: number;
 };
 
 export type ConversationResult = {
   events: Array<ConversationEvent>;
-  /** How many events there are. */
+  /** Total number of events. */
   total: number;
-  /** There are more: pass this as offset. */
+  /** Present if there are more: pass it as offset. */
   next_offset?: number;
 };
 
 export type CreateApprovalParams = {
-  /** The run that waits; every id of it will do. This or session_id is needed. */
+  /** The run that waits, by any id. This or session_id is required. */
   run_id?: string;
-  /** Another name for run_id. */
+  /** Alias of run_id. */
   session_id?: string;
-  /** Absent: function_call. */
+  /** Default: function_call. */
   type?: ApprovalType;
-  /** Of a function_call: the tool. */
+  /** function_call: the tool. */
   tool_name?: string;
-  /** Of a function_call: its input. */
+  /** function_call: the tool's input. */
   tool_input?: unknown;
-  /** The agent's own id of the tool call. */
+  /** The agent's id of the tool call. */
   tool_use_id?: string;
-  /** Of a human_contact: what to ask. */
+  /** human_contact: the question. */
   message?: string;
-  /** Of a human_contact: what it is about. */
+  /** human_contact: the topic. */
   subject?: string;
   /** Answers to choose from: [{option_id,name,kind}]. */
   options?: unknown;
-  /** Kept, and given back. */
+  /** Stored, and returned unchanged. */
   channel?: unknown;
-  /** Of a human_contact: a form to fill in, a flat object of JSON Schema as of ACP's elicitation. */
+  /** human_contact: a form to fill in, a flat JSON Schema object as in ACP's elicitation. */
   schema?: unknown;
-  /** Of a human_contact: an address to open, once a person agrees. */
+  /** human_contact: an address to open after the user agrees. */
   url?: string;
 };
 
 export type CreateApprovalResult = {
   approval_id: string;
   call_id: string;
-  /** pending, unless a rule or a mode has answered already. */
+  /** pending, unless a rule or a mode has decided already. */
   status: string;
 };
 
 export type CreateMessageParams = {
-  /** Optional; one that is wrong, or of another conversation, is refused. */
+  /** Optional. An invalid token, or that of another conversation, is refused. */
   session_token?: string;
-  /** The task; every id of the run will do. */
+  /** The task, by any id of the run. */
   task_id: string;
   /** The message. */
   message: Message;
@@ -790,13 +790,13 @@ export type CreateMessageResult = {
 };
 
 export type DaemonBuild = {
-  /** Of the daemon. */
+  /** The daemon's version. */
   version: string;
-  /** The version of the protocol between clients and the daemon. A client of another build uses the daemon only if it has the same one. */
+  /** Version of the protocol between clients and the daemon. A client of another build uses the daemon only if the versions are equal. */
   protocol: number;
   /** With notices: as in the result of Subscribe. */
   notice?: string;
-  /** True: the daemon closes the connection and ends, so that the client can start another one. */
+  /** true: the daemon closes the connection and ends, so that the client can start another one. */
   ends: boolean;
 };
 
@@ -806,7 +806,7 @@ export type DaemonStatus = {
   started_at: string;
   /** healthy or degraded. */
   health: string;
-  /** What is wrong, and what to do. */
+  /** The problems and their remedies. */
   issues?: Array<string>;
   version: string;
   /** daemon. */
@@ -815,65 +815,65 @@ export type DaemonStatus = {
 };
 
 export type DecideChangeParams = {
-  /** The session that has made the change; every id of the run will do. */
+  /** The session that made the change, by any id of the run. */
   session_id: string;
-  /** A file_path of getSessionSnapshots; one that is relative is so to the session's directory. */
+  /** A file_path from getSessionSnapshots. A relative path is relative to the session's directory. */
   path: string;
-  /** The id of one hunk; absent: all of the file, all or nothing. */
+  /** The id of one hunk. Absent: the whole file, all or nothing. */
   hunk?: string;
-  /** accept: it was seen, and stays. revert: it is taken back in the file on the disk; a file that the session made is deleted, one that it deleted is there again. reopen: nothing is decided any more; what was reverted is in the file again. */
+  /** accept: the user has seen the change and keeps it. revert: undo the change on the disk; this deletes a file that the session created, and restores one that it deleted. reopen: withdraw the decision; a reverted change is applied again. */
   decision: ChangeDecision;
 };
 
 export type DecideChangeResult = {
   path: string;
-  /** Of all of the file, as of getSessionSnapshots. */
+  /** The state of the whole file, as in getSessionSnapshots. */
   state: string;
-  /** All of the file, as they are now. */
+  /** All hunks of the file, in their current state. */
   hunks: Array<Hunk>;
 };
 
 export type DecisionParams = {
-  /** The call_id of the approval, or its id. This or approval_id is needed. */
+  /** The call_id or the id of the approval. This or approval_id is required. */
   call_id?: string;
-  /** The approval. */
+  /** The approval's id. */
   approval_id?: string;
-  /** What it is thought to be; absent: whatever it is. */
+  /** The expected type. Absent: any. */
   type?: ApprovalType;
-  /** A function_call is approved or denied, a human_contact is responded to; one in which an agent offers options can be denied too. One with a mode is responded to, denied (declined), or cancelled. */
+  /** function_call: approve or deny. human_contact: respond, or deny if an agent offers options. An approval with a mode: respond, deny (decline) or cancel. */
   decision: Verdict;
-  /** Why, or the response. Needed to deny and to respond (unless option is the response). */
+  /** The reason, or the response. Required for deny, and for respond unless option is the response. */
   comment?: string;
-  /** The tool runs with this input instead. Only where the approval is input_editable; else deny, and say in the comment what to run. */
+  /** The tool runs with this input instead. Only if the approval is input_editable; otherwise deny, and write into the comment what to run. */
   updated_input?: unknown;
-  /** once, or a rule for the session or the project, which answers what waits there too. */
+  /** once, or session or project to make a rule there. The rule also decides pending approvals there. */
   scope?: DecisionScope;
-  /** One of the approval's options: its option_id or name. It has to say what the decision says. */
+  /** The option_id or name of one of the approval's options. It must agree with the decision. */
   option?: string;
-  /** The values of a form, an object that fits the approval's schema. An error names the field, such as content.port. */
+  /** The values of a form: an object that fits the approval's schema. An error names the field, such as content.port. */
   content?: unknown;
-  /** With a scope: of the commands or files that the rule is to hold for, instead of what rule_preview says. Of commands as in the configuration; of files * stands for no slash, and src/** for all below src. It has to fit what is asked. */
+  /** With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call. */
   pattern?: string;
-  /** The comment is to reach the agent: where it takes none with the decision, as the next prompt of its conversation. */
+  /** Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its conversation. */
   tell?: boolean;
 };
 
 export type DecisionResult = {
   success: boolean;
-  /** Why not. */
+  /** Why the decision has no effect. */
   error?: string;
-  /** The approval's status now. */
+  /** The approval's current status. */
   status?: string;
-  /** The session whose prompt gives the comment to the agent, where tell made one. */
+  /** The session whose prompt delivers the comment, if tell created one. */
   told_session_id?: string;
-  /** The same as a task. */
+  /** The task id of that session. */
   told_task_id?: string;
 };
 
 export type DecisionScope = "once" | "session" | "project";
 
 export type DeleteRuleParams = {
-  /** The rule, as getRules lists it. */
+  /** The rule's id from getRules. */
   rule_id: number;
 };
 
@@ -884,86 +884,86 @@ export type DeleteRuleResult = {
 
 export type DeleteSessionResult = {
   thread_id: string;
-  /** How many sessions are no more. */
+  /** Number of deleted sessions. */
   deleted: number;
-  /** How many are left, since others were forked from there. */
+  /** Number of sessions that stay because other conversations were forked from them. */
   kept: number;
 };
 
 export type DescribeAgentParams = {
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
 };
 
 export type DetachTerminalResult = {
-  /** False if this connection did not watch it. */
+  /** false: this connection did not watch the terminal. */
   detached: boolean;
 };
 
 export type Diagnostic = {
-  /** Relative to the project's directory, or absolute if it is outside. */
+  /** Relative to the project's directory, or absolute if outside of it. */
   file: string;
-  /** From 1; absent: not known. */
+  /** From 1. Absent: unknown. */
   line?: number;
-  /** From 1, in the tool's own units; absent: not known. */
+  /** From 1, in the tool's own units. Absent: unknown. */
   column?: number;
   /** error, warning or note. */
   severity: string;
   message: string;
-  /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+  /** The tool: go, gcc, typescript, rust, eslint, pytest, make, ... */
   source?: string;
 };
 
 export type EditQueuedParams = {
-  /** The queued session; every id of the run will do. */
+  /** The queued session, by any id of the run. */
   session_id: string;
-  /** What the agent is to do instead. */
+  /** The new prompt. */
   query: string;
 };
 
 export type Encoding = "utf-8" | "base64";
 
 export type ExecuteParams = {
-  /** Optional; one that is wrong, or of another conversation, is refused. */
+  /** Optional. An invalid token, or that of another conversation, is refused. */
   session_token?: string;
-  /** The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other. */
+  /** The caller's id of the conversation, or any id of an existing one. Prompts with the same id run one after the other. */
   session_id?: string;
-  /** The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours. */
+  /** The caller's id of this prompt. It must be new, and must not have the form task-0001. */
   task_id?: string;
-  /** What the agent is to do. */
+  /** The prompt. */
   prompt: string;
-  /** The directory in which the agent works; absent: the project's root. */
+  /** The agent's working directory. Default: the project's root. */
   cwd?: string;
-  /** The tools that are allowed; absent or empty: all. */
+  /** The allowed tools. Absent or empty: all. */
   tools?: Array<string>;
-  /** What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused. */
+  /** What the agent may do without asking. Absent: as in the conversation so far. plan is refused for a plain command. */
   permission_mode?: PermissionMode;
-  /** How long it may run, in milliseconds; 300000 unless above 0. */
+  /** Time limit in milliseconds. Default 300000, also for values below 1. */
   timeout_ms?: number;
-  /** False: subscribers get whole messages, no deltas. Default true. */
+  /** false: subscribers get complete messages and no deltas. Default true. */
   stream?: boolean;
-  /** Another name for agent; claude-code means claude. */
+  /** Alias of agent; claude-code means claude. */
   agentic_tool?: string;
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** What goes with it, as the content blocks of the Agent Client Protocol: images, audio, resources and links to some. Texts are added to it. Images, audio and resources have at most 10 MiB each, all together 20 MiB. A session whose agent does not take them fails, and says what the agent takes; a resource becomes a link instead. */
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
 };
 
 export type ExecuteResult = {
   /** completed, failed or cancelled. */
   status: string;
-  /** How many messages the agent sent. */
+  /** Number of messages from the agent. */
   message_count: number;
   token_usage?: TokenUsage;
   error?: ExecutionError;
-  /** The agent's own. */
+  /** The agent's stop reason. */
   stop_reason?: string;
-  /** The agent that was taken. */
+  /** The agent that runs the prompt. */
   agent: string;
-  /** The caller's, else ours. */
+  /** The caller's id, or Duet's if it gave none. */
   session_id: string;
-  /** The caller's, else ours. */
+  /** The caller's id, or Duet's if it gave none. */
   task_id: string;
 };
 
@@ -971,7 +971,7 @@ export type ExecutionError = {
   message: string;
   /** In capitals, such as EXECUTOR_ERROR or TIMEOUT. */
   code: string;
-  /** Somebody has to sign in first: the ways that the agent offers. */
+  /** The sign-in methods that the agent offers. Present if the user must sign in first. */
   auth_methods?: Array<AuthMethod>;
 };
 
@@ -980,9 +980,9 @@ export type ExecutorsStatus = {
 };
 
 export type FetchApprovalsParams = {
-  /** Only those of this session; every id of the run will do. */
+  /** Only approvals of this session, by any id of the run. */
   session_id?: string;
-  /** Another name for session_id. */
+  /** Alias of session_id. */
   run_id?: string;
 };
 
@@ -1011,13 +1011,13 @@ export type GateDefinition = {
   name: string;
   /** The program and its arguments. */
   command: Array<string>;
-  /** In which it runs, relative to where the agent works; absent: that. */
+  /** Working directory, relative to the agent's. Default: the agent's. */
   directory?: string;
 };
 
 export type GateList = {
   gates: Array<GateDefinition>;
-  /** Those of a project's file that its user does not trust yet: duet-rpc trust. */
+  /** Gates of a project's file that the user does not trust yet (duet-rpc trust). */
   waiting: Array<string>;
 };
 
@@ -1025,34 +1025,34 @@ export type GateResult = {
   /** The command line, or the name of [[gates]]. */
   gate: string;
   passed: boolean;
-  /** Why it did not pass, such as: exit status 2. */
+  /** Why it did not pass, such as exit status 2. */
   reason?: string;
-  /** What its output says is wrong where; at most 50. */
+  /** Diagnostics in the output, at most 50. */
   findings: Array<Diagnostic>;
-  /** How many of the findings are errors, in all. */
+  /** Total number of errors. */
   errors?: number;
   warnings?: number;
-  /** Where it has failed: the first and the last lines that it printed. */
+  /** The first and last lines of the output of a gate that failed. */
   output?: string;
   duration_ms: number;
 };
 
 export type Gates = {
-  /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+  /** working, checking (the gates run), passed, failed, or stopped (a turn failed, or a client ended it). */
   state: string;
-  /** Why it failed or was stopped. */
+  /** Why the work failed or stopped. */
   reason?: string;
-  /** Which turn it is, or was the last, from 1. */
+  /** The current or last turn, from 1. */
   iteration: number;
   max_iterations: number;
   gates: Array<string>;
-  /** Those that did not pass when they were checked last. */
+  /** Gates that did not pass in the last check. */
   failing: Array<string>;
-  /** What came of each when they were checked last. Not in lists. */
+  /** The results of the last check. Not in lists. */
   results?: Array<GateResult>;
   /** The session of that turn. */
   session_id: string;
-  /** The same under its name as a task. */
+  /** The task id of the same run. */
   task_id: string;
 };
 
@@ -1060,7 +1060,7 @@ export type Health = {
   /** ok or degraded. */
   status: string;
   version: string;
-  /** What is wrong, and what to do. */
+  /** The problems and their remedies. */
   issues?: Array<string>;
 };
 
@@ -1086,15 +1086,15 @@ export type HumanContactStatus = {
 };
 
 export type Hunk = {
-  /** The same as long as the change is. */
+  /** Stable while the change exists. */
   id: string;
-  /** As in its head in diff: of no lines 0. */
+  /** As in the hunk's header in diff; 0 if there are no lines. */
   old_start: number;
   old_lines: number;
-  /** In the file as the session left it; what was reverted is not reckoned in. */
+  /** Line in the file as the session left it, without regard to reverted hunks. */
   new_start: number;
   new_lines: number;
-  /** How many lines. */
+  /** Number of added lines. */
   added: number;
   removed: number;
   /** open, accepted or reverted. */
@@ -1103,16 +1103,16 @@ export type Hunk = {
 
 export type IPCStatus = {
   clients: number;
-  /** Where it listens. */
+  /** Paths of the sockets. */
   sockets?: Array<string>;
-  /** Who looks for a daemon and cannot reach this one, and why: AIWG's command line, where a daemon of AIWG runs. */
+  /** Clients that look for a daemon here and cannot reach this one, with the reason. Example: AIWG's command line, if a daemon of AIWG runs. */
   unserved?: Array<string>;
 };
 
 export type InitializeParams = {
-  /** What the caller can do. If it is there, the result tells what duet-rpc can do. */
+  /** The client's capabilities. If present, the result has those of duet-rpc. */
   capabilities?: unknown;
-  /** True: the user trusts this workspace in the editor, so what the project's .duet.toml runs, as it is now, may run, as after duet-rpc trust. False: nothing of that runs for what this connection launches, even where it was trusted before; others are not concerned. Absent: as duet-rpc trust has it. */
+  /** true: the user trusts this workspace in the editor, so the current .duet.toml of the project takes effect, as after duet-rpc trust. false: programs of .duet.toml do not run for this connection, even if it was trusted before; other clients are not affected. Absent: duet-rpc trust decides. */
   workspaceTrusted?: boolean;
 };
 
@@ -1123,94 +1123,94 @@ export type InitializeResult = {
 };
 
 export type InterruptParams = {
-  /** The session; every id of the run will do. */
+  /** The session, by any id of the run. */
   session_id: string;
-  /** Why, for the record. */
+  /** The reason, stored with the run. */
   reason?: string;
-  /** Stop this task of the agent's background work alone, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may offer that; others stop all of it or none, and the error not_offered says so. */
+  /** Stop only this background task, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may support this. Others stop all tasks or none, and the error not_offered says so. */
   background?: string;
 };
 
 export type InterruptResult = {
   success: boolean;
   session_id: string;
-  /** interrupting; interrupted if it had not been started. */
+  /** interrupting, or interrupted if the run had not started. */
   status: string;
 };
 
 export type LaunchParams = {
-  /** What the agent is to do. */
+  /** The prompt. */
   query: string;
-  /** What to call the session. */
+  /** The session's title. */
   title?: string;
-  /** A model that the agent has. One that it is known not to have is refused; an agent that does not say which it has is left alone. */
+  /** A model of the agent. A model that the agent is known not to have is refused. If the agent does not list its models, it keeps its own. */
   model?: string;
-  /** The directory in which the agent works; ~ is expanded; absent: the project's root. */
+  /** The agent's working directory; ~ is expanded. Default: the project's root. */
   working_dir?: string;
-  /** Replaces the agent's system prompt, where it has one. */
+  /** Replaces the agent's system prompt, if the agent has one. */
   system_prompt?: string;
-  /** Follows the system prompt. */
+  /** Appended to the system prompt. */
   append_system_prompt?: string;
-  /** Further instructions. */
+  /** Further instructions for the agent. */
   custom_instructions?: string;
-  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}; also as a string that holds this JSON. */
+  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
   mcp_config?: unknown;
-  /** Kept for old clients; permissions are asked by approvals. */
+  /** Kept for old clients. Duet asks for permission with approvals. */
   permission_prompt_tool?: string;
-  /** The only tools the agent may use, and without being asked for; empty: all, or as the session before might. */
+  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
   allowed_tools?: Array<string>;
-  /** Tools the agent may not use. */
+  /** Tools that the agent may not use. */
   disallowed_tools?: Array<string>;
-  /** Directories beside working_dir that the agent may use. */
+  /** Directories in addition to working_dir that the agent may use. */
   additional_directories?: Array<string>;
-  /** This connection has files otherwise than the disk: where the agent reads a text file through Duet, the connection is asked for it ("Files"). */
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
   reads_files?: boolean;
-  /** How many turns the agent may take: rounds of tool calls; 0: as configured. Then it is interrupted. */
+  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** How much each run of the conversation may use, in the place of what is configured ([budget.run]); absent: as the session before. */
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.run]). Absent: those of the previous session. */
   budget?: RunBudget;
-  /** What goes with it, as the content blocks of the Agent Client Protocol: images, audio, resources and links to some. Texts are added to it. Images, audio and resources have at most 10 MiB each, all together 20 MiB. A session whose agent does not take them fails, and says what the agent takes; a resource becomes a link instead. */
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
   /** Kept for old clients. */
   verbose?: boolean;
-  /** Edits need no approval. */
+  /** File edits need no approval. */
   auto_accept_edits?: boolean;
-  /** Nothing needs approval. */
+  /** No tool call needs approval. */
   dangerously_skip_permissions?: boolean;
-  /** For how long, in milliseconds; absent or 0: without end. */
+  /** Duration in milliseconds. Absent or 0: unlimited. */
   dangerously_skip_permissions_timeout?: number;
-  /** Another name for dangerously_skip_permissions_timeout. */
+  /** Alias of dangerously_skip_permissions_timeout. */
   dangerously_skip_permissions_timeout_ms?: number;
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own ("Modes"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused. */
+  /** What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent ("Modes"). A mode that the agent is known not to have is refused, and so is plan for a plain command. */
   permission_mode?: string;
-  /** Values of the agent's own options, by their ids. What it is known not to have is refused. */
+  /** Values of the agent's options, by option id. A value that the agent is known not to have is refused. */
   options?: Record<string, string>;
-  /** Higher first. */
+  /** Higher runs first. */
   priority?: number;
-  /** How long it may run, in milliseconds; absent or 0: as configured. */
+  /** Time limit in milliseconds. Absent or 0: as configured. */
   timeout_ms?: number;
-  /** A UUID that the caller has chosen to be the thread_id of the conversation. Where there is one with that id the session follows in it. */
+  /** A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it. */
   conversation_id?: string;
-  /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
   gates?: Array<string>;
-  /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
-  /** Only keep it; continueSession launches it. */
+  /** Only store the session. continueSession launches it. */
   draft?: boolean;
-  /** An object to keep with the session. */
+  /** A JSON object that is stored with the session. */
   metadata?: unknown;
 };
 
 export type LaunchResult = {
   session_id: string;
   run_id: string;
-  /** The same under its name as a task. */
+  /** The task id of the same run. */
   task_id: string;
-  /** The conversation. */
+  /** The conversation's id. */
   thread_id: string;
-  /** The agent that was taken. */
+  /** The agent that runs the prompt. */
   agent: string;
   status: string;
 };
@@ -1220,13 +1220,13 @@ export type LeafFilter = "" | "normal" | "archived" | "draft";
 export type Level = "debug" | "info" | "warn" | "error";
 
 export type ListSessionsParams = {
-  /** How many; 500 unless told, 1000 at most. */
+  /** Default 500, at most 1000. */
   limit?: number;
-  /** Only sessions older than this one, for paging. */
+  /** Only sessions older than this session, for paging. */
   before?: string;
-  /** Only sessions with this status; absent: all that were not discarded. */
+  /** Only sessions with this status. Absent: all except discarded ones. */
   status?: SessionStatus;
-  /** Only archived sessions, or only others. */
+  /** true: only archived sessions; false: only the others. */
   archived?: boolean;
   /** Only sessions of this agent. */
   agent?: string;
@@ -1235,11 +1235,11 @@ export type ListSessionsParams = {
 export type ListTasksParams = {
   /** Only tasks in this state. */
   state?: TaskState;
-  /** How many; 20 unless told, 1000 at most. */
+  /** Default 20, at most 1000. */
   limit?: number;
   /** Only tasks of this agent. */
   agent?: string;
-  /** Only tasks older than this one, for paging. */
+  /** Only tasks older than this task, for paging. */
   before?: string;
 };
 
@@ -1247,50 +1247,50 @@ export type MCPServer = {
   name: string;
   /** stdio, http or sse. */
   type: string;
-  /** The program of one that is stdio, without its arguments: these may hold secrets. */
+  /** stdio: the program, without its arguments, which may contain secrets. */
   command?: string;
-  /** The address of another one, without what may be secret in it. */
+  /** http and sse: the address, without parts that may be secret. */
   url?: string;
-  /** It was started, or connected to, for mcp.listTools or mcp.callTool. */
+  /** Duet has started it or connected to it, for mcp.listTools or mcp.callTool. */
   connected: boolean;
 };
 
 export type MCPServerList = {
-  /** The agent that gets them. */
+  /** The agent that gets the servers. */
   agent: string;
   servers: Array<MCPServer>;
 };
 
 export type MCPServerName = {
-  /** The server, as mcp.listServers has it. */
+  /** The server's name from mcp.listServers. */
   server: string;
-  /** The agent that gets them; absent: the default one, or that of the thread. */
+  /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
   agent?: string;
-  /** A conversation, by any id: its own servers, too, and its directory. */
+  /** A conversation, by any id. Adds its own servers, and its directory applies. */
   thread?: string;
 };
 
 export type MCPServerOwner = {
-  /** The agent that gets them; absent: the default one, or that of the thread. */
+  /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
   agent?: string;
-  /** A conversation, by any id: its own servers, too, and its directory. */
+  /** A conversation, by any id. Adds its own servers, and its directory applies. */
   thread?: string;
 };
 
 export type MCPToolList = {
-  /** As the server calls itself; may be empty. */
+  /** The server's own name; may be empty. */
   server: string;
   version?: string;
-  /** As the Model Context Protocol has them: name, title, description, inputSchema, … */
+  /** Tools as in the Model Context Protocol: name, title, description, inputSchema, … */
   tools: Array<unknown>;
 };
 
 export type Message = {
-  /** Who says it. */
+  /** The author of the message. */
   role: MessageRole;
-  /** A string, or whatever the type asks for. */
+  /** A string, or the value that the type requires. */
   content: unknown;
-  /** What kind of message it is; absent: message. */
+  /** The kind of message. Default: message. */
   type?: string;
 };
 
@@ -1303,7 +1303,7 @@ export type MessagingStatus = {
 export type MethodDescribed = {
   name: string;
   description: string;
-  /** name: type, or name?: type where it may be left out. */
+  /** name: type, or name?: type if it is optional. */
   params: Array<string>;
   returns: string;
   longRunning?: boolean;
@@ -1318,64 +1318,64 @@ export type Mode = {
   id: string;
   name?: string;
   description?: string;
-  /** agent, or duet: whatever the agent is in, Duet answers its questions like that. */
+  /** agent; or duet: Duet applies this mode to the agent's requests, whatever the agent's own mode. */
   by: string;
 };
 
 export type MoveQueuedParams = {
-  /** The queued session; every id of the run will do. */
+  /** The queued session, by any id of the run. */
   session_id: string;
-  /** The queued session of the same conversation before which it is to run; absent: it runs last. */
+  /** Move the session before this queued session of the same conversation. Absent: to the end of the queue. */
   before?: string;
 };
 
 export type NativeSession = {
-  /** The agent's own id of it. */
+  /** The agent's id of the session. */
   native_session_id: string;
-  /** In the agent's words. */
+  /** The agent's title. */
   title?: string;
-  /** When something happened in it last. */
+  /** Time of the last activity. */
   updated_at?: string;
-  /** The directory in which it works. */
+  /** The session's working directory. */
   working_dir?: string;
-  /** The last session of the conversation here that has it. */
+  /** The last session of the Duet conversation that continues it. */
   session_id?: string;
-  /** The same under its name as a task. */
+  /** The task id of the same run. */
   task_id?: string;
 };
 
 export type NativeSessionDeleteParams = {
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** The agent's own id of the session. */
+  /** The agent's id of the session. */
   native_session_id: string;
 };
 
 export type NativeSessionList = {
-  /** Its name in the configuration. */
+  /** The agent's name in the configuration. */
   agent: string;
   sessions: Array<NativeSession>;
-  /** There may be more: pass this as cursor. */
+  /** Present if there may be more: pass it as cursor. */
   next_cursor?: string;
 };
 
 export type NativeSessionListParams = {
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** Only sessions that work in this directory; ~ is expanded; absent: all. */
+  /** Only sessions in this directory; ~ is expanded. Absent: all. */
   working_dir?: string;
-  /** As next_cursor, to go on. */
+  /** The next_cursor of the previous page. */
   cursor?: string;
-  /** How many; 50 unless told, 1000 at most. */
+  /** Default 50, at most 1000. */
   limit?: number;
 };
 
 export type NavigationParams = {
-  /** Where the page is now. */
+  /** The page's current address. */
   url: string;
-  /** Of the page. */
+  /** The page's title. */
   title?: string;
-  /** A session that it is kept with, by any id; absent: the one that was begun last. */
+  /** The session to store the message with, by any id. Default: the one that started last. */
   session_id?: string;
 };
 
@@ -1401,19 +1401,19 @@ export type OpenRPCMethod = {
 };
 
 export type PageErrorParams = {
-  /** What is wrong. */
+  /** The error message. */
   message: string;
-  /** Where it was, line by line. */
+  /** The stack trace, line by line. */
   stack?: string;
-  /** Of the script, or the page. */
+  /** The address of the script or the page. */
   url?: string;
-  /** The same under another name. */
+  /** Alias of url. */
   source?: string;
-  /** 1 is the first. */
+  /** From 1. */
   line?: number;
-  /** Within the line; 1 is the first. */
+  /** Column in the line, from 1. */
   column?: number;
-  /** A session that it is kept with, by any id; absent: the one that was begun last. */
+  /** The session to store the message with, by any id. Default: the one that started last. */
   session_id?: string;
 };
 
@@ -1421,18 +1421,18 @@ export type PageMessage = {
   id: number;
   /** console, error or navigation. */
   kind: string;
-  /** Of console: log, debug, info, warn or error. */
+  /** For console: log, debug, info, warn or error. */
   level?: string;
-  /** Of navigation: the title of the page. */
+  /** For navigation: the title of the page. */
   message: string;
   url?: string;
   line?: number;
   column?: number;
   stack?: string;
   session_id?: string;
-  /** How often it was said, one after the other. */
+  /** How often the message came in a row. */
   count: number;
-  /** When it was said last. */
+  /** When it came last. */
   time: string;
 };
 
@@ -1441,15 +1441,15 @@ export type PageMessages = {
 };
 
 export type PageMessagesParams = {
-  /** Only what is kept with a session, or with a conversation, by any id. */
+  /** Only messages stored with this session or conversation, by any id. */
   session_id?: string;
-  /** Only errors, and what was written to the console at the levels warn and error. */
+  /** Only errors, and console messages of the levels warn and error. */
   problems?: boolean;
   /** Only messages with a higher id. */
   after_id?: number;
-  /** The last ones; absent: 100, 1000 at most. */
+  /** Number of messages, the last ones. Default 100, at most 1000. */
   limit?: number;
-  /** Whether the connection is told what pages say from now on, by notifications pageMessage, which are as the messages here; absent: as before. One that was told already comes again when it was said again. */
+  /** true: the connection gets further messages as notifications pageMessage, which look like the messages here. false ends this. Absent: no change. A message that repeats is sent again. */
   follow?: boolean;
 };
 
@@ -1457,42 +1457,42 @@ export type PermissionMode = "default" | "acceptEdits" | "bypassPermissions" | "
 
 export type PingResult = {
   pong: boolean;
-  /** The time, ISO 8601 in UTC with milliseconds. */
+  /** The current time, ISO 8601 in UTC with milliseconds. */
   timestamp: string;
 };
 
 export type PreviewFile = {
   status: number;
   headers: Record<string, string>;
-  /** In base64. What does not fit into a message is the error -32005: of frames files of 6 MiB fit, of lines those of 700 KiB. */
+  /** Base64. A file that does not fit into a message is the error -32005: the limit is 6 MiB with frames, 700 KiB with lines. */
   body: string;
 };
 
 export type PreviewKept = {
-  /** Not, where pages say too much. */
+  /** false if the pages send too many messages. */
   kept: boolean;
 };
 
 export type PreviewParams = {
-  /** A path, with a query if need be. */
+  /** A path, with an optional query. */
   url: string;
-  /** Where the client shows the preview, such as http://127.0.0.1:8080: whole URLs that begin so are paths, too. */
+  /** The client's address of the preview, such as http://127.0.0.1:8080. URLs that begin with it count as paths. */
   origin?: string;
 };
 
 export type PreviewShown = {
-  /** As clients are told it. */
+  /** The address that the clients got. */
   url?: string;
-  /** How many clients were told. */
+  /** Number of clients that were notified. */
   shown: number;
 };
 
 export type ProvideSecretParams = {
-  /** What the event secret_requested named. */
+  /** The request_id of the event secret_requested. */
   request_id: string;
   /** The service that the secret is for. */
   service?: string;
-  /** The secret; empty: there is none. */
+  /** The secret. Empty: there is none. */
   secret: string;
 };
 
@@ -1505,16 +1505,16 @@ export type QueuedPrompt = {
   session_id: string;
   task_id: string;
   query: string;
-  /** The query is cut, so that the list fits into a message; getConversation has all of it. */
+  /** The query is cut so that the list fits into a message. getConversation has all of it. */
   truncated?: boolean;
   created_at: string;
-  /** False: no client has written it, such as what gates complain of. It can be cancelled, but neither edited nor moved. */
+  /** false: no client wrote the prompt, such as one that reports failed gates. It can be cancelled, but not edited or moved. */
   editable: boolean;
 };
 
 export type QueuedTask = {
   id: string;
-  /** Its first 80 characters. */
+  /** The first 80 characters. */
   prompt: string;
   agent: string | null;
   priority: number;
@@ -1528,7 +1528,7 @@ export type RecentPath = {
 };
 
 export type RecentPathsParams = {
-  /** How many; 20 unless told, 1000 at most. */
+  /** Default 20, at most 1000. */
   limit?: number;
 };
 
@@ -1539,46 +1539,46 @@ export type RecentPathsResult = {
 export type RequestPermissionParams = {
   /** The tool. */
   tool_name: string;
-  /** Its input. */
+  /** The tool's input. */
   tool_input?: unknown;
-  /** The caller's own id of the tool call. */
+  /** The caller's id of the tool call. */
   tool_use_id?: string;
-  /** A session that works, by any id: the question is its own, and it waits too. Another name is that of a conversation of questions, which is made where there is none; absent: the project's. */
+  /** An active session, by any id: the question belongs to it, and the session waits too. Any other name selects a conversation of questions, which is created if necessary. Default: the project's. */
   thread?: string;
-  /** The directory that paths and rules are read in, where the question is not a session's; absent: the project's root. */
+  /** The directory for relative paths and rules, if the question does not belong to a session. Default: the project's root. */
   cwd?: string;
-  /** The question stays open when the connection ends, or the hub: who asks the same again in the same thread gets the answer, for an hour. Has no effect on a question of a session. */
+  /** Keep the question open when the connection or the hub ends. The same question in the same thread then gets the answer, for an hour. No effect on a question of a session. */
   keep?: boolean;
 };
 
 export type RequestPermissionResult = {
   /** true */
   approved: boolean;
-  /** user_approved, or the rule=… or mode=… that has answered. */
+  /** user_approved, or the rule=… or mode=… that decided. */
   reason?: string;
-  /** What the human said with it. */
+  /** The user's comment. */
   comment?: string;
-  /** The tool is to run with this input instead. */
+  /** The input that the tool must use instead. */
   updated_input?: unknown;
-  /** The question, as getApproval has it, where a human was asked. */
+  /** The approval, for getApproval, if a person was asked. */
   approval_id?: string;
 };
 
 export type ResizeTerminalParams = {
   /** The terminal. */
   terminal_id: string;
-  /** Columns, from 1 on. */
+  /** Columns, at least 1. */
   cols: number;
-  /** Rows, from 1 on. */
+  /** Rows, at least 1. */
   rows: number;
 };
 
 export type Resource = {
   uri: string;
   mimeType?: string;
-  /** This or blob. */
+  /** The text. Either this or blob. */
   text?: string;
-  /** The bytes, in base64. */
+  /** The bytes in base64. */
   blob?: string;
 };
 
@@ -1592,19 +1592,19 @@ export type Rule = {
   /** allow or deny. */
   effect: string;
   tool_name: string;
-  /** Only for this command; absent: for any input. */
+  /** Only this command. Absent: any input. */
   command?: string;
   /** The command is a pattern, as in the configuration. */
   pattern?: boolean;
-  /** Only for these files: a pattern, in which * stands for no slash. */
+  /** Only these files: a pattern in which * does not match a slash. */
   path?: string;
-  /** Only for the very input that was asked about. */
+  /** Only this exact input. */
   same_input?: boolean;
   /** session or project. */
   scope: string;
-  /** The conversation, if the scope is session. */
+  /** The conversation, if scope is session. */
   thread_id?: string;
-  /** Of that conversation. */
+  /** The conversation's title. */
   title?: string;
   created_at: string;
 };
@@ -1615,30 +1615,30 @@ export type RuleList = {
 
 export type RulePreview = {
   tool_name: string;
-  /** command, files, input (the same one), or tool (whatever it does). */
+  /** command, files, input (exactly this input) or tool (any input). */
   covers: string;
-  /** Of the command or the files; sendDecision takes another one. */
+  /** The pattern of the command or files. sendDecision accepts another one. */
   pattern?: string;
-  /** All of it in words, for people. */
+  /** The whole rule, for people. */
   text: string;
 };
 
 export type RunBudget = {
   /** Rounds of tool calls; 0: as configured. */
   turns?: number;
-  /** How long its agent may work, in milliseconds, without what it waits for people; 0: as configured. */
+  /** Working time of the agent in milliseconds; waiting for people does not count. 0: as configured. */
   time_ms?: number;
-  /** Tokens, read and written; 0: as configured. */
+  /** Tokens read and written; 0: as configured. */
   tokens?: number;
   /** US dollars; 0: as configured. */
   cost_usd?: number;
-  /** The same tool call, one after the other; 0: as configured. */
+  /** Identical tool calls in a row; 0: as configured. */
   repeats?: number;
 };
 
 export type RunningTask = {
   id: string;
-  /** Its first 80 characters. */
+  /** The first 80 characters. */
   prompt: string;
   agent: string | null;
   startedAt: string | null;
@@ -1649,9 +1649,9 @@ export type RunningTask = {
 
 export type SchedulerStatus = {
   enabled: boolean;
-  /** How many triggers have a time. */
+  /** Number of triggers with a schedule. */
   jobs: number;
-  /** When the time of each has come last, since the start. */
+  /** The last scheduled time of each trigger since the start. */
   last_fires: Record<string, string>;
 };
 
@@ -1659,15 +1659,15 @@ export type SearchHit = {
   session_id: string;
   run_id: string;
   thread_id: string;
-  /** Of the session. */
+  /** The session's title. */
   title: string;
   agent: string;
-  /** The id of the event in getConversation, which has plans, diffs and approvals with LSP framing only. */
+  /** The event's id in getConversation, which has plans, diffs and approvals only with LSP framing. */
   event_id: number;
   event_type: string;
   role?: string;
   tool_name?: string;
-  /** What was found, marked by « and ». */
+  /** The text around the match, which is marked by « and ». */
   snippet: string;
   /** Lower is better. */
   rank: number;
@@ -1675,66 +1675,66 @@ export type SearchHit = {
 };
 
 export type SearchParams = {
-  /** The words: 64 at most, each counted once. */
+  /** Words to find: at most 64, and duplicates count once. */
   query: string;
-  /** How many; 20 unless told, 200 at most. */
+  /** Default 20, at most 200. */
   limit?: number;
-  /** How many to leave out at the beginning. */
+  /** Number of hits to skip. */
   offset?: number;
 };
 
 export type SearchResult = {
   hits: Array<SearchHit>;
-  /** There may be more: pass this as offset. */
+  /** Present if there may be more: pass it as offset. */
   next_offset?: number;
 };
 
 export type Selection = {
-  /** An id; empty where the agent does not say. */
+  /** An id. Empty if the agent does not report it. */
   current: string;
   available: Array<Choice>;
 };
 
 export type SendTaskParams = {
-  /** What the agent is to do. This or task is needed. */
+  /** The prompt. This or task is required. */
   prompt?: string;
-  /** Another name for prompt. */
+  /** Alias of prompt. */
   task?: string;
-  /** The agent's name in the configuration; absent: the default one, or that of the thread. */
+  /** The agent's name in the configuration. Default: the agent of the thread, or the default agent. */
   agent?: string;
-  /** The directory in which the agent works; absent: the project's root. */
+  /** The agent's working directory. Default: the project's root. */
   cwd?: string;
-  /** What to call it. */
+  /** The task's title. */
   title?: string;
-  /** Higher first; 0 unless told. */
+  /** Higher runs first. Default 0. */
   priority?: number;
-  /** The caller's own id of the conversation, or any id of one that there is. Tasks with the same one follow each other; absent: a new one. */
+  /** The caller's id of the conversation, or any id of an existing one. Tasks with the same id run one after the other. Absent: a new conversation. */
   thread?: string;
-  /** The caller's own id of the task, by which cancelTask finds it; it must be new, and not of the form task-0001, which is ours. */
+  /** The caller's id of the task, which cancelTask accepts. It must be new, and must not have the form task-0001. */
   taskId?: string;
-  /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
   gates?: Array<string>;
-  /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
 };
 
 export type SendTaskResult = {
   taskId: string;
-  /** The same under its name as a session. */
+  /** The session id of the same run. */
   session_id: string;
   /** completed or failed. */
   state: string;
-  /** What the agent said last. */
+  /** The agent's last message. */
   result: string;
-  /** Why it failed. */
+  /** Why the task failed. */
   error?: string;
-  /** The same for programs. */
+  /** The error code. */
   error_code?: string;
-  /** The agent's own. */
+  /** The agent's stop reason. */
   stop_reason?: string;
-  /** The agent that was taken. */
+  /** The agent that runs the prompt. */
   agent: string;
-  /** Of a task that has gates: where they stand. */
+  /** The state of the gates. Absent without gates. */
   gates?: Gates;
 };
 
@@ -1746,53 +1746,53 @@ export type ServerInfo = {
 export type Session = {
   id: string;
   run_id: string;
-  /** The agent's own id of the conversation, whatever the agent is. */
+  /** The agent's id of its session, for every agent. */
   claude_session_id?: string;
   parent_session_id?: string;
   /** draft, starting, running, waiting_input, interrupting, interrupted, completed, failed or discarded. */
   status: string;
   query: string;
-  /** The query's first 80 characters. */
+  /** The first 80 characters of the query. */
   summary: string;
   title: string;
-  /** What the conversation is called: its title, or the first 80 characters of its first query. */
+  /** The title of the conversation, or the first 80 characters of its first query. */
   conversation_title: string;
   model?: string;
   working_dir: string;
   created_at: string;
-  /** The same as created_at. */
+  /** Same as created_at. */
   start_time: string;
-  /** When the agent began. */
+  /** When the agent started. */
   started_at?: string;
   last_activity_at: string;
-  /** When it ended, however it ended. */
+  /** When the run ended, in any state. */
   completed_at?: string;
-  /** The same as completed_at. */
+  /** Same as completed_at. */
   end_time?: string;
   error?: string;
-  /** The same as error. */
+  /** Same as error. */
   error_message?: string;
-  /** In capitals: TIMEOUT, ORPHANED, ... */
+  /** In capitals, such as TIMEOUT or ORPHANED. */
   error_code?: string;
-  /** It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers. */
+  /** The sign-in methods that the agent offers. Present if the run failed because the user must sign in or give the agent its key. */
   auth_methods?: Array<AuthMethod>;
-  /** The agent's own. */
+  /** The agent's stop reason. */
   stop_reason?: string;
   cost_usd?: number;
   input_tokens?: number;
   output_tokens?: number;
   cache_read_input_tokens?: number;
   cache_creation_input_tokens?: number;
-  /** Input and output. */
+  /** Input plus output. */
   total_tokens?: number;
   /** Tokens in the context. */
   effective_context_tokens?: number;
-  /** Tokens that fit into the context, where the agent tells. */
+  /** Size of the context in tokens, if the agent reports it. */
   context_limit?: number;
   duration_ms?: number;
-  /** Messages of the agent. */
+  /** Number of the agent's messages. */
   num_turns?: number;
-  /** Once it has ended. */
+  /** Present when the run has ended. */
   result?: SessionResult;
   auto_accept_edits: boolean;
   dangerously_skip_permissions: boolean;
@@ -1801,72 +1801,72 @@ export type Session = {
   proxy_enabled: boolean;
   additional_directories?: Array<string>;
   agent: string;
-  /** The conversation. */
+  /** The conversation's id. */
   thread_id: string;
-  /** The same run under its name as a task. */
+  /** The task id of the same run. */
   task_id: string;
-  /** The id that the caller of execute_prompt gave it. */
+  /** The task_id that the client passed to execute_prompt. */
   caller_task_id?: string;
-  /** The one in force. */
+  /** The mode in force. */
   permission_mode: string;
-  /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+  /** What started the run: task, chat, session, execute, decision, trigger, gate, agent, adopted, question or kept_question. gate: the query lists the gates that failed. agent: the agent continued by itself, without a query. question and kept_question: a program called askUser or requestPermission. */
   source: string;
   priority: number;
-  /** The run's own state, which tells queued from starting and timed_out from failed. */
+  /** The run's state. It distinguishes queued from starting, and timed_out from failed. */
   state: string;
-  /** The agent gives no sign of life, and nobody else has to do something first: when its last one was. */
+  /** Time of the agent's last sign of life. Present while the agent is silent and the run does not wait for a person. */
   silent_since?: string;
-  /** What it has complained of since then. */
+  /** The agent's error output since then. */
   silent_note?: string;
-  /** The tool call that it is in the middle of. Then it need not be trouble. */
+  /** The tool call in progress. The silence is then often normal. */
   silent_tool?: string;
-  /** What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it. */
+  /** The agent's background work while no prompt runs in the conversation. interruptSession ends it. */
   background?: Array<BackgroundTask>;
   progress?: unknown;
   metadata?: unknown;
-  /** The mode that the agent says it is in. */
+  /** The mode that the agent reports. */
   agent_mode?: string;
-  /** The agent that the conversation goes on with, if it is not the one of this session. */
+  /** The agent for the conversation's next prompt, if it differs from agent. */
   requested_agent?: string;
-  /** The mode that was asked for, if it is not the one in force. */
+  /** The requested mode, if it is not in force. */
   requested_mode?: string;
-  /** The model that was asked for, if the agent says that it works with another one. */
+  /** The requested model, if the agent reports another one. */
   requested_model?: string;
-  /** Values of the agent's options that were asked for. */
+  /** The requested values of the agent's options. */
   requested_options?: Record<string, string>;
-  /** All modes that can be asked for. Of getSessionState alone. */
+  /** All modes that a client can request. Only in getSessionState. */
   modes?: Array<Mode>;
-  /** What the agent tells of its session. Of getSessionState alone. */
+  /** The agent's report about its session. Only in getSessionState. */
   agent_session?: AgentSession;
-  /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
+  /** The agent's MCP servers that Duet has tested and that have not answered yet. Only in getSessionState. */
   unanswered_mcp_servers?: Array<string>;
-  /** Of work that has gates ("Gates"): where it stands. */
+  /** The state of the gates ("Gates"). Absent without gates. */
   gates?: Gates;
 };
 
 export type SessionInfo = {
   title?: string;
-  /** As the agent writes it. */
+  /** In the agent's format. */
   updated_at?: string;
 };
 
 export type SessionLeavesParams = {
-  /** Only some conversations; absent or empty: all. */
+  /** Absent or empty: all conversations. */
   filter?: LeafFilter;
-  /** How many; 500 unless told, 1000 at most. */
+  /** Default 500, at most 1000. */
   limit?: number;
-  /** Only sessions older than this one, for paging. */
+  /** Only sessions older than this session, for paging. */
   before?: string;
 };
 
 export type SessionList = {
   sessions: Array<Session>;
-  /** There may be more: pass this as before. */
+  /** Present if there may be more: pass it as before. */
   next_before?: string;
 };
 
 export type SessionParams = {
-  /** The session; every id of the run will do. */
+  /** The session, by any id of the run. */
   session_id: string;
 };
 
@@ -1882,7 +1882,7 @@ export type SessionResult = {
   num_turns: number;
   /** The agent's last message. */
   result: string;
-  /** The agent's own id of the conversation. */
+  /** The agent's id of its session. */
   session_id: string;
   error?: string;
 };
@@ -1903,34 +1903,34 @@ export type SetLogLevelResult = {
 };
 
 export type SetSessionParams = {
-  /** The session; every id of the run will do. */
+  /** The session, by any id of the run. */
   session_id: string;
-  /** Another agent of the configuration, which goes on with the conversation from the next prompt on. */
+  /** Another configured agent, which continues the conversation from the next prompt on. */
   agent?: string;
-  /** A mode of the agent's, or default, acceptEdits, bypassPermissions or plan ("Modes"). */
+  /** A mode of the agent, or default, acceptEdits, bypassPermissions or plan ("Modes"). */
   mode?: string;
-  /** A model of the agent's; empty: none is asked for any more. */
+  /** A model of the agent. Empty ends the request for a model. */
   model?: string;
-  /** Values of the agent's options, by their ids; an empty one is not asked for any more. */
+  /** Values of the agent's options, by option id. An empty value ends the request for that option. */
   options?: Record<string, string>;
 };
 
 export type SetSessionResult = {
-  /** The agent works, and has taken it; else it gets it with the next prompt. */
+  /** true: the agent is working and has accepted the change. false: it gets the change with the next prompt. */
   live: boolean;
-  /** As of getSessionState. */
+  /** The session, as in getSessionState. */
   session: Session;
 };
 
 export type ShutdownParams = {
-  /** Why, for the log. */
+  /** The reason, for the log. */
   reason?: string;
-  /** How long running requests may take, in milliseconds; 60000 at most. */
+  /** Time for running requests, in milliseconds; at most 60000. */
   timeout_ms?: number;
 };
 
 export type ShutdownResult = {
-  /** With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not). */
+  /** With reason or timeout_ms: idle (no request was running), completed (all requests ended) or interrupted (some did not). */
   status?: string;
   message: string;
 };
@@ -1939,84 +1939,84 @@ export type SignInMethod = {
   id: string;
   name: string;
   description?: string;
-  /** agent: it does that itself, mostly in a browser; terminal: a program in a terminal does; env_var: variables of its environment do. */
+  /** agent: the agent does it itself, usually in a browser. terminal: a program in a terminal does it. env_var: variables of the agent's environment do it. */
   type: string;
-  /** Of type env_var: those that are needed. */
+  /** env_var: the required variables. */
   variables?: Array<string>;
-  /** Of type env_var: those that the agent does not have. */
+  /** env_var: the variables that the agent does not have. */
   missing?: Array<string>;
-  /** Of type terminal: what duet-rpc agents login runs. */
+  /** terminal: the command that duet-rpc agents login runs. */
   command?: Array<string>;
 };
 
 export type SignInStatus = {
-  /** Its name in the configuration. */
+  /** The agent's name in the configuration. */
   agent: string;
   report: AgentReport;
-  /** Keys that are configured for it and could not be had, in words; it was started without them. */
+  /** Configured keys that Duet could not get, for people. The agent was started without them. */
   missing_keys?: Array<string>;
 };
 
 export type Snapshot = {
   session_id: string;
-  /** Always empty: what counts is what the session made of the file. */
+  /** Always empty: a snapshot covers the whole session, not one tool call. */
   tool_id: string;
   file_path: string;
-  /** The file before the session; empty if there was none. */
+  /** The file before the session. Empty if it did not exist. */
   content: string;
-  /** The file before the session; null if there was none, or it is binary. */
+  /** The file before the session. null if it did not exist, or is binary. */
   before: string | null;
-  /** The file as it was left; null if it is gone, or binary. */
+  /** The file after the session. null if it no longer exists, or is binary. */
   after: string | null;
   binary: boolean;
   /** The change as a unified diff. */
   diff: string;
-  /** The hunks of diff, in order; session.decideChange decides about each. None where it is binary, an empty file, or too much to be told. */
+  /** The hunks of diff, in order, for session.decideChange. Empty if the file is binary or empty, or if they do not fit into the result. */
   hunks: Array<Hunk>;
-  /** open, accepted or reverted: what was decided about all of it; open, too, where its hunks differ. */
+  /** The decision about the whole file: open, accepted or reverted. open also if its hunks differ. */
   state: string;
   created_at: string;
 };
 
 export type SnapshotsResult = {
   snapshots: Array<Snapshot>;
-  /** All changes as one unified diff, to be applied in the session's directory. */
+  /** All changes as one unified diff, relative to the session's directory. */
   diff: string;
 };
 
 export type SpawnTerminalParams = {
-  /** Optional; one that is wrong is refused. */
+  /** Optional. An invalid token is refused. */
   session_token?: string;
-  /** The directory in which it starts; absent: the project's root. */
+  /** The working directory. Default: the project's root. */
   cwd?: string;
-  /** The program; absent: the user's shell. */
+  /** The program. Default: the user's shell. */
   shell?: string;
-  /** Arguments of the program. */
+  /** The program's arguments. */
   args?: Array<string>;
-  /** Its environment, beyond what every terminal gets. */
+  /** Variables in addition to those that every terminal gets. */
   env?: Record<string, string>;
-  /** Run tmux, so that the terminal outlives us. */
+  /** Run tmux, so that the terminal outlives the executor. */
   use_tmux?: boolean;
-  /** The tmux session: joined if it is there, with shell and args in a window of their own if there are any. tmux has no : and no . in a name; they become _. */
+  /** The tmux session. An existing one is joined; shell and args, if any, then get a window of their own. tmux allows no : and . in a name; they become _. */
   tmux_session_name?: string;
   /** The tmux window. */
   tmux_window_name?: string;
-  /** Columns; 80 unless above 0. */
+  /** Columns. Default 80, also for 0. */
   cols?: number;
-  /** Rows; 24 unless above 0. */
+  /** Rows. Default 24, also for 0. */
   rows?: number;
-  /** Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): this connection reads and writes it, and no terminal_output comes. */
+  /** Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal_output. */
   descriptor?: boolean;
 };
 
 export type SpawnTerminalResult = {
   terminal_id: string;
-  /** The process in the terminal. */
+  /** Process id of the program in the terminal. */
   pty_pid: number;
 };
 
 export type StopDaemonParams = {
-  /** End running tasks at once. */
+  /** End running tasks immediately. */
   force?: boolean;
 };
 
@@ -2025,46 +2025,46 @@ export type StopDaemonResult = {
 };
 
 export type StopTaskParams = {
-  /** Optional; one that is wrong, or of another conversation, is refused. */
+  /** Optional. An invalid token, or that of another conversation, is refused. */
   session_token?: string;
-  /** The task; every id of the run will do. */
+  /** The task, by any id of the run. */
   task_id: string;
-  /** Why: user_cancelled, timeout, ... */
+  /** user_cancelled, timeout, ... */
   reason?: string;
 };
 
 export type StopTaskResult = {
-  /** Its end has begun. */
+  /** The task is being stopped. */
   stopped: boolean;
-  /** Why not. */
+  /** Why it was not stopped. */
   message?: string;
 };
 
 export type StoreStatus = {
-  /** The database. */
+  /** The database file. */
   path?: string;
-  /** The last event's number. */
+  /** Number of the last event. */
   last_seq: number;
 };
 
 export type SubmitTaskParams = {
-  /** What the agent is to do. */
+  /** The prompt. */
   prompt: string;
-  /** The agent's name in the configuration; absent: the default one. */
+  /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** Higher first; 0 unless told. */
+  /** Higher runs first. Default 0. */
   priority?: number;
-  /** The directory in which the agent works; absent: the project's root. */
+  /** The agent's working directory. Default: the project's root. */
   cwd?: string;
-  /** What to call it. */
+  /** The task's title. */
   title?: string;
-  /** What goes with it, as the content blocks of the Agent Client Protocol: images, audio, resources and links to some. Texts are added to it. Images, audio and resources have at most 10 MiB each, all together 20 MiB. A session whose agent does not take them fails, and says what the agent takes; a resource becomes a link instead. */
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
-  /** How much it may use, in the place of what is configured ([budget.run]). */
+  /** Limits of the run, in place of the configured ones ([budget.run]). */
   budget?: RunBudget;
-  /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
   gates?: Array<string>;
-  /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
 };
 
@@ -2072,35 +2072,35 @@ export type SubmitTaskResult = {
   taskId: string;
   /** running or queued. */
   state: string;
-  /** The agent that was taken. */
+  /** The agent that runs the prompt. */
   agent: string;
-  /** The same under its name as a session. */
+  /** The session id of the same run. */
   session_id: string;
 };
 
 export type SubscribeParams = {
-  /** Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats. */
+  /** Only these types. Absent or empty: all. approval_requested, approval_responded and session_updated are aliases of new_approval, approval_resolved and session_status_changed. Unknown types are ignored; with only unknown types the client gets nothing but heartbeats. */
   event_types?: Array<string>;
-  /** Only events of this session; every id of the run will do. */
+  /** Only events of this session, by any id of the run. */
   session_id?: string;
-  /** Another name for session_id; with both, only events of this run, which must be one of the session's conversation. */
+  /** Alias of session_id. With both, only events of this run, which must belong to the session's conversation. */
   run_id?: string;
-  /** The id that it gets, as one on an earlier connection had; absent: a new one. A connection has each id once. */
+  /** The id for this subscription, such as that of an earlier connection. Absent: a new id. It must be unique within the connection. */
   subscription_id?: string;
-  /** First what the log has after this seq; 0: all of it. */
+  /** First replay the events after this seq. 0: all. */
   since?: number;
-  /** The client shows its user the notice of the result. */
+  /** The client shows the notice in the result to its user. */
   notices?: boolean;
-  /** How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined. */
+  /** Interval between message_delta or thinking_delta events of one message, in milliseconds: 16 to 1000, default 50. The first delta of a message is sent at once; later text is joined. */
   delta_interval_ms?: number;
 };
 
 export type SubscribeResult = {
   subscription_id: string;
   message: string;
-  /** With notices: says in words that sessions went on while no client followed events. Each user gets it once. */
+  /** With notices: says that sessions continued while no client followed events. Each user gets it once. */
   notice?: string;
-  /** LSP framing: the seq after which the events begin, for a since of later. */
+  /** LSP framing: the seq after which the events begin; use it as since later. */
   seq?: number;
 };
 
@@ -2122,7 +2122,7 @@ export type Success = {
 
 export type SupervisedTasks = {
   running: Array<RunningTask>;
-  /** In the order in which they will start. */
+  /** In the order in which they start. */
   queued: Array<QueuedTask>;
 };
 
@@ -2142,14 +2142,14 @@ export type Task = {
   state: string;
   createdAt: string;
   startedAt: string | null;
-  /** When it ended, however it ended. */
+  /** When the run ended, in any state. */
   completedAt: string | null;
-  /** Always null: agents are none of the caller's processes. */
+  /** Always null: agents are not processes of the client. */
   pid: number | null;
-  /** The agent's last message, once the task is completed. */
+  /** The agent's last message, when the task is completed. */
   result: string | null;
   error: string | null;
-  /** What the agent said so far. In task.list: its last message. */
+  /** The agent's text so far. In task.list: its last message. */
   output: string;
   metadata: unknown;
   session_id: string;
@@ -2157,32 +2157,32 @@ export type Task = {
   thread_id: string;
   cwd: string;
   title: string;
-  /** The beginning of what a human asked for, or why the agent went on by itself. */
+  /** The beginning of the user's request, or why the agent continued by itself. */
   summary: string;
-  /** In capitals: TIMEOUT, ORPHANED, ... */
+  /** In capitals, such as TIMEOUT or ORPHANED. */
   error_code?: string;
-  /** The state as sessions have it. */
+  /** The status of the same run as a session. */
   status: string;
-  /** It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers. */
+  /** The sign-in methods that the agent offers. Present if the run failed because the user must sign in or give the agent its key. */
   auth_methods?: Array<AuthMethod>;
-  /** Of work that has gates ("Gates"): where it stands. */
+  /** The state of the gates ("Gates"). Absent without gates. */
   gates?: Gates;
 };
 
 export type TaskCancelParams = {
-  /** The task; every id of the run will do. */
+  /** The task, by any id of the run. */
   taskId: string;
-  /** Why, for the record. */
+  /** The reason, stored with the run. */
   reason?: string;
 };
 
 export type TaskCancelResult = {
-  /** The task was cancelled, or its end has begun. */
+  /** The task was cancelled, or is being stopped. */
   cancelled: boolean;
 };
 
 export type TaskParams = {
-  /** The task; every id of the run will do. */
+  /** The task, by any id of the run. */
   taskId: string;
 };
 
@@ -2198,13 +2198,13 @@ export type TaskStats = {
 };
 
 export type TaskStatsParams = {
-  /** If this connection was not told of tasks before: first what became of them after this seq, the last that an event.task… notification had; -1: after the end of the hub before this one. */
+  /** On the first task method of this connection: first replay the changes of tasks after this seq, the seq of the last event.task… notification received. -1: those after the end of the previous hub. */
   since?: number;
 };
 
 export type Terminal = {
   terminal_id: string;
-  /** The process in the terminal; 0 if that is not known. */
+  /** Process id of the program in the terminal; 0 if unknown. */
   pty_pid: number;
   program: string;
   args: Array<string>;
@@ -2214,15 +2214,15 @@ export type Terminal = {
   rows?: number;
   /** The tmux session that it shows. */
   tmux_session?: string;
-  /** The task whose agent runs it. */
+  /** The task whose agent runs the terminal. */
   task_id?: string;
-  /** The same, as a session. */
+  /** The session id of the same run. */
   session_id?: string;
-  /** It is an agent's: it can be watched, and no more. */
+  /** An agent's terminal: clients can only watch it. */
   read_only: boolean;
-  /** How many connections watch it. */
+  /** Number of connections that watch it. */
   attached: number;
-  /** A connection has its descriptor; nobody else can watch it. */
+  /** A connection has its descriptor, so others cannot watch it. */
   taken: boolean;
   started_at: string;
 };
@@ -2240,23 +2240,23 @@ export type TokenUsage = {
 
 export type Trigger = {
   id: string;
-  /** What it is for. */
+  /** The events that it reacts to. */
   trigger: TriggerEvent;
-  /** What it does. */
+  /** The action. */
   action: TriggerAction;
   enabled: boolean;
   cooldownMs: number;
-  /** A person is asked first. */
+  /** A person must approve the action first. */
   requiresApproval: boolean;
   description?: string;
   conditions?: Array<TriggerCondition>;
-  /** What it is for, in words. */
+  /** The events that it reacts to, for people. */
   when: string;
-  /** When it did something last. */
+  /** When it acted last. */
   lastFired?: string;
-  /** When its time comes. */
+  /** The next scheduled time. */
   nextFire?: string;
-  /** Whose configuration it stands in: user or project. */
+  /** The configuration that defines it: user or project. */
   from: string;
   file?: string;
   line?: number;
@@ -2297,50 +2297,50 @@ export type TriggerExecution = {
   status: string;
   timestamp: string;
   action: string;
-  /** Of the session that was begun, or that has the question. */
+  /** The session that it started, or that has the question. */
   taskId?: string;
   session_id?: string;
   approval_id?: string;
   error?: string;
-  /** How many sessions in a row triggers had begun before. */
+  /** Number of executions in a row that led to this one. */
   depth?: number;
-  /** The action with what the event has in the place of its templates. */
+  /** The action, with values of the event in place of its templates. */
   does?: unknown;
   event?: unknown;
 };
 
 export type UnsubscribeParams = {
-  /** What Subscribe returned. */
+  /** The subscription_id from Subscribe. */
   subscription_id: string;
 };
 
 export type UpdateSettingsParams = {
-  /** The session; every id of the run will do. */
+  /** The session, by any id of the run. */
   session_id: string;
-  /** Edits need no approval. */
+  /** File edits need no approval. */
   auto_accept_edits?: boolean;
-  /** Nothing needs approval. True also approves what is pending. */
+  /** No tool call needs approval. true also approves pending questions. */
   dangerously_skip_permissions?: boolean;
-  /** For how long, in milliseconds; 0: without end. */
+  /** Duration in milliseconds; 0: unlimited. */
   dangerously_skip_permissions_timeout_ms?: number;
-  /** What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own ("Modes"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused. */
+  /** What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent ("Modes"). A mode that the agent is known not to have is refused, and so is plan for a plain command. */
   permission_mode?: string;
-  /** A model that the agent has; one that it is known not to have is refused. */
+  /** A model of the agent. A model that the agent is known not to have is refused. */
   model?: string;
-  /** Values of the agent's own options, by their ids; an empty one is not asked for any more. What it is known not to have is refused. */
+  /** Values of the agent's options, by option id. An empty value ends the request for that option. A value that the agent is known not to have is refused. */
   options?: Record<string, string>;
-  /** What to call the session. */
+  /** The session's title. */
   title?: string;
-  /** Whether it is put away. */
+  /** true archives the conversation, false restores it. */
   archived?: boolean;
-  /** Directories beside working_dir that the agent may use. */
+  /** Directories in addition to working_dir that the agent may use. */
   additional_directories?: Array<string>;
 };
 
 export type UpdateTitleParams = {
-  /** The session; every id of the run will do. */
+  /** The session, by any id of the run. */
   session_id: string;
-  /** What to call it; empty: nothing. */
+  /** The new title. Empty: none. */
   title: string;
 };
 
@@ -2351,31 +2351,31 @@ export type Usage = {
   cache_read_tokens: number;
   cache_write_tokens: number;
   cost_usd: number;
-  /** How long agents worked, without what they waited for people. */
+  /** Working time of the agents in milliseconds; waiting for people does not count. */
   time_ms: number;
 };
 
 export type UsageParams = {
-  /** day, agent, session (a conversation) or model: rows has one entry for each. */
+  /** day, agent, session (a conversation) or model. rows then has one entry for each. */
   by?: string;
-  /** Only what was asked for at this time or later: as RFC 3339 has it, or a date, which begins at midnight where the hub is. */
+  /** Only runs created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone. */
   since?: string;
-  /** Only what was asked for before. */
+  /** Only runs created before this time. */
   until?: string;
-  /** Only the conversation of this session; every id of one will do. */
+  /** Only the conversation of this session, by any id of a run. */
   session_id?: string;
 };
 
 export type UsageResult = {
   total: Usage;
-  /** With by: the last day first, or what cost most. */
+  /** With by: the newest day first, or the highest cost first. */
   rows?: Array<UsageRow>;
 };
 
 export type UsageRow = {
-  /** The day, agent, conversation (its thread_id) or model; empty where it is not known. */
+  /** The day, agent, conversation (thread_id) or model. Empty if unknown. */
   key: string;
-  /** Of a conversation. */
+  /** The conversation's title. */
   title?: string;
   runs: number;
   input_tokens: number;
@@ -2383,7 +2383,7 @@ export type UsageRow = {
   cache_read_tokens: number;
   cache_write_tokens: number;
   cost_usd: number;
-  /** How long agents worked, without what they waited for people. */
+  /** Working time of the agents in milliseconds; waiting for people does not count. */
   time_ms: number;
 };
 
@@ -2395,215 +2395,215 @@ export type VersionResult = {
 
 export type WatcherStatus = {
   enabled: boolean;
-  /** What is watched, relative to the project. */
+  /** Watched paths, relative to the project. */
   paths: Array<string>;
   events_received: number;
-  /** How many are watched. */
+  /** Number of watched directories. */
   directories: number;
-  /** Why not all is watched, and what to do. */
+  /** Why some paths are not watched, and the remedy. */
   problem?: string;
 };
 
 export type WriteTerminalParams = {
   /** The terminal. */
   terminal_id: string;
-  /** What to type. */
+  /** The input. */
   data: string;
-  /** Of data; utf-8 unless told. */
+  /** Encoding of data. Default utf-8. */
   encoding?: Encoding;
 };
 
 /** The parameters and the result of each method, by its name on the wire. */
 export interface Methods {
-  /** Says who is here. No handshake is needed; a caller that sends its capabilities is told ours. */
+  /** Returns the server's name and version. No handshake is needed. A client that sends its capabilities gets those of duet-rpc. */
   initialize: { params: InitializeParams; result: InitializeResult };
-  /** Answers at once, with the time. */
+  /** Returns the current time. */
   ping: { params: Record<string, never>; result: PingResult };
-  /** Says whether everything works. */
+  /** Returns whether everything works. */
   health: { params: Record<string, never>; result: Health };
-  /** Returns its params untouched, whatever they are; null if there are none. */
+  /** Returns its params unchanged; null if there are none. */
   echo: { params: unknown; result: unknown };
-  /** Tells the version of duet-rpc. */
+  /** Returns the version of duet-rpc. */
   version: { params: Record<string, never>; result: VersionResult };
   /** Lists the methods. */
   listMethods: { params: Record<string, never>; result: Array<MethodListed> };
-  /** Lists the methods with their parameters and results, in words. */
+  /** Lists the methods with their parameters and results as text. */
   describeMethods: { params: Record<string, never>; result: Array<MethodDescribed> };
-  /** Describes the methods as an OpenRPC document, with JSON Schemas. */
+  /** Describes the methods as an OpenRPC document with JSON Schemas. */
   "rpc.discover": { params: Record<string, never>; result: OpenRPCDocument };
-  /** Sets how much is logged, until the process ends. */
+  /** Sets the log level until the process ends. */
   setLogLevel: { params: SetLogLevelParams; result: SetLogLevelResult };
-  /** Ends the connection, and the process that an editor started for it: what arrives later is dropped, running requests are given time. With reason or timeout_ms it first waits for them, and says how that went. The project's daemon, and what runs there, goes on. */
+  /** Ends the connection, and the process that an editor started for it. Later input is dropped, and running requests get time to end. With reason or timeout_ms, it waits for them first and reports the outcome. The project's daemon and its work continue. */
   shutdown: { params: ShutdownParams; result: ShutdownResult };
-  /** Gives the environment of the client to the agents, builds, gates and terminals that it starts on this connection, until it gives another one. The hub keeps it in memory alone. Those of a client that gives none get the hub's own. */
+  /** Sets the client's environment for the agents, builds, gates and terminals that it starts on this connection. Another call replaces it. The hub keeps it only in memory. Without it, they get the hub's environment. */
   "client.environment": { params: ClientEnvironmentParams; result: Success };
-  /** Gives the daemon the build of a client that could start a daemon itself. A daemon of another build ends if it has nothing to do and no client of its own build; else it goes on until then, and health says so. */
+  /** Sends the build of a client that could start a daemon itself. A daemon of another build ends if it is idle and has no client of its own build. Otherwise it continues until then, and health reports it. */
   "client.build": { params: ClientBuildParams; result: DaemonBuild };
   /** Ends the connection, and the process if an editor started it. */
   exit: { params: unknown; result: unknown };
-  /** Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it. */
+  /** Starts a task, or queues it if no slot is free. The notifications event.task… report its progress. */
   "task.submit": { params: SubmitTaskParams; result: SubmitTaskResult };
-  /** Cancels a queued task, or begins to end a running one. */
+  /** Cancels a queued task, or begins to stop a running one. */
   "task.cancel": { params: TaskCancelParams; result: TaskCancelResult };
   /** Lists tasks, the newest first. */
   "task.list": { params: ListTasksParams; result: Array<Task> };
-  /** Tells everything about a task, with its output so far. */
+  /** Returns a task with its output so far. */
   "task.get": { params: TaskParams; result: Task };
-  /** Counts tasks by state. Its since is for who was told of tasks by a hub that has gone. */
+  /** Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed. */
   "task.stats": { params: TaskStatsParams; result: TaskStats };
-  /** Tells what tasks have used, as far as their agents say: tokens, cost and time. */
+  /** Returns the tokens, cost and time that tasks used, as their agents report them. */
   "task.usage": { params: UsageParams; result: UsageResult };
-  /** Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, the chat goes on with it in a new conversation, and it is told what was said. */
+  /** Sends a message to the project's chat, a conversation that continues from task to task. It uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the transcript. */
   "chat.send": { params: ChatParams; result: SubmitTaskResult };
-  /** Tells what the process is doing, and whether anything is wrong. */
+  /** Returns the state of the daemon and its problems. */
   "daemon.status": { params: Record<string, never>; result: DaemonStatus };
-  /** Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for. */
+  /** Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait. */
   "daemon.stop": { params: StopDaemonParams; result: StopDaemonResult };
-  /** Tells the triggers of the configuration, which begin sessions and tell people by themselves, and what they have done last. See docs/automation.md. */
+  /** Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md. */
   "automation.status": { params: Record<string, never>; result: AutomationStatus };
-  /** Switches triggers on: one, or all as a whole. That holds until it is switched again. */
+  /** Enables one trigger, or all as a whole. That holds until it is changed again. */
   "automation.enable": { params: AutomationParams; result: AutomationSwitched };
-  /** Switches triggers off: one, or all as a whole. That holds until it is switched again. */
+  /** Disables one trigger, or all as a whole. That holds until it is changed again. */
   "automation.disable": { params: AutomationParams; result: AutomationSwitched };
-  /** Tells what triggers have done, the newest first. The last 500 are kept. */
+  /** Lists executions of triggers, the newest first. The last 500 are kept. */
   "automation.log": { params: AutomationLogParams; result: AutomationLogResult };
-  /** Tells what each trigger would do for an event, and does none of it. Whether one is switched on, its cooldown and its limits do not count. */
+  /** Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits. */
   "automation.test": { params: AutomationTestParams; result: AutomationTestResult };
-  /** Starts a session: an agent works on a query in a new conversation. */
+  /** Starts a session: an agent runs a prompt in a new conversation. */
   launchSession: { params: LaunchParams; result: LaunchResult };
-  /** Lists sessions, the newest first. If not all fit, next_before says how to go on. */
+  /** Lists sessions, the newest first. If not all fit, pass next_before as before to get more. */
   listSessions: { params: ListSessionsParams; result: SessionList };
-  /** Tells everything about a session but its conversation. */
+  /** Returns a session without its conversation. */
   getSessionState: { params: SessionParams; result: SessionStateResult };
   /** Lists the last session of each conversation, the newest first. */
   getSessionLeaves: { params: SessionLeavesParams; result: SessionList };
-  /** Continues a session's conversation with another query. If the session is the last one there, or has not ended, the query waits its turn in the same conversation; else, or with fork, it begins a new one, which shares all up to that session. A draft is launched: it keeps its ids, and what is given here replaces what it had. The new session may do what the one before might, but a fork never keeps a mode in which tools run unasked. */
+  /** Continues a session's conversation with another prompt. From the last session of the conversation, or one that has not ended, the prompt waits its turn there. From an earlier session, or with fork, it starts a new conversation that shares the history up to that session. A draft is launched: it keeps its ids, and the parameters replace its own. The new session has the permissions of the session before, but a fork never keeps a mode in which tools run without approval. */
   continueSession: { params: ContinueParams; result: ContinueResult };
-  /** Begins to end a session, also while it waits for input. It can be continued. Of a session that has ended it ends what its agent does in the background; with background, that task alone, whether or not the session has ended. */
+  /** Interrupts a session, also while it waits for input. It can be continued. For a session that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the session has ended. */
   interruptSession: { params: InterruptParams; result: InterruptResult };
-  /** Changes settings of a session's conversation. An agent that works on it is told its mode, its model and its options beside; what it does not take is told by the event task_error. session.set waits for it. */
+  /** Changes settings of a session's conversation. A working agent gets a new mode, model or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead. */
   updateSessionSettings: { params: UpdateSettingsParams; result: Success };
-  /** Gives a session's conversation a title. */
+  /** Sets the title of a session's conversation. */
   updateSessionTitle: { params: UpdateTitleParams; result: Success };
-  /** Puts a session's conversation away, or takes it back. To continue one takes it back, too. */
+  /** Archives a session's conversation, or restores it. Continuing a session also restores it. */
   archiveSession: { params: ArchiveParams; result: Success };
-  /** Puts many sessions' conversations away, or takes them back. */
+  /** Archives the conversations of several sessions, or restores them. */
   bulkArchiveSessions: { params: ArchiveManyParams; result: ArchiveManyResult };
-  /** Deletes a session's conversation with all that only it has, for good; everybody is told by the event session_deleted. It is refused while something of it runs. What others were forked from stays, in the archive. The log keeps its numbers: those of events that are no more are left out. */
+  /** Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The log keeps its numbers, without the deleted events. */
   "session.delete": { params: SessionParams; result: DeleteSessionResult };
-  /** Lists directories in which sessions worked, the last used first. */
+  /** Lists working directories of sessions, the last used first. */
   getRecentPaths: { params: RecentPathsParams; result: RecentPathsResult };
-  /** Lists the prompts that wait for their turn in a session's conversation, the next one first. */
+  /** Lists the queued prompts of a session's conversation, the next one first. */
   "session.queue": { params: SessionParams; result: QueueResult };
-  /** Changes the text of a prompt that waits for its turn; what goes with it stays. One that has begun is refused (`bad_state`). All clients get the event queue_changed. */
+  /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
   "session.editQueued": { params: EditQueuedParams; result: QueueResult };
-  /** Moves a prompt that waits for its turn to another place in the queue of its conversation. One that has begun is refused (`bad_state`). All clients get the event queue_changed. */
+  /** Moves a queued prompt within the queue of its conversation. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
   "session.moveQueued": { params: MoveQueuedParams; result: QueueResult };
-  /** Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt. With agent, another agent goes on with the conversation: it is told what was said, begins in default or plan, with a model of its own, and nothing that the one before might do unasked; what that one asked and nobody has answered is closed. While a session of the conversation runs, or waits to, that is refused. */
+  /** Sets the mode, model or options of the agent of a session's conversation. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the conversation: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a session of the conversation runs or is queued. */
   "session.set": { params: SetSessionParams; result: SetSessionResult };
-  /** Tells which modes can be asked of an agent, and what it has told of its session last, in any conversation: its modes, models, options and slash commands. */
+  /** Lists the modes that a client can request of an agent, and the agent's last report from any conversation: its modes, models, options and slash commands. */
   "agent.describe": { params: DescribeAgentParams; result: AgentDescription };
-  /** Lists the agents that are configured or known, how to get those that are not installed, their versions, and who was signed in when they told that last. Nothing is started. */
+  /** Lists the configured and known agents, their versions, their last known sign-in state, and how to install missing ones. Starts nothing. */
   "agent.list": { params: Record<string, never>; result: AgentList };
-  /** Starts an agent in an empty directory, and tells its version, the ways to sign in that it offers, and whether somebody is signed in, as far as it says. It gets no prompt, and is ended within about a minute. */
+  /** Starts an agent in an empty directory, and returns its version, its sign-in methods and whether the user is signed in, if it reports that. The agent gets no prompt, and ends within about a minute. */
   "agent.check": { params: AgentParams; result: SignInStatus };
-  /** Signs in to an agent: it does that itself, mostly in the user's browser, within ten minutes. A way of type terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. So is one of type env_var whose variables are missing (`no_api_key`). */
+  /** Signs in to an agent within ten minutes; the agent does it itself, usually in the user's browser. A method of type terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. A method of type env_var is refused if variables are missing (`no_api_key`). */
   "agent.authenticate": { params: AuthenticateParams; result: Success };
-  /** Signs out of an agent, if agent.check says that it can be told to. */
+  /** Signs out of an agent, if agent.check reports that it can (logout). */
   "agent.logout": { params: AgentParams; result: Success };
-  /** Lists the sessions that an agent keeps itself, however they were begun, in the agent's order, mostly the newest first. The agent is started for that, and ended. One that does not offer it is refused (`not_offered`). */
+  /** Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`). */
   "agent.sessions": { params: NativeSessionListParams; result: NativeSessionList };
-  /** Makes a session of one that an agent keeps itself: a conversation with all that was said and done in it, which has completed. continueSession goes on with the agent's own session. One that has a conversation here already is left as it is, which `adopted` tells. An agent that can go on with its session and not tell its history is adopted without (`history`); one that can do neither is refused (`not_offered`). */
+  /** Imports one of the agent's own sessions as a completed session with its conversation. continueSession continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the conversation has no history (`history`). An agent that can do neither is refused (`not_offered`). */
   "agent.adopt": { params: AdoptParams; result: AdoptResult };
-  /** Has an agent delete a session that it keeps itself, for good. While a conversation here works in it that is refused (`bad_state`), as it is where the agent does not offer it (`not_offered`). A conversation here stays; to continue it begins another session of the agent's, which is told what was said. */
+  /** Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript. */
   "agent.deleteSession": { params: NativeSessionDeleteParams; result: Success };
-  /** Builds the project, with the command that [[builds]] of the configuration has for that, or that its files suggest, and waits for the end. Notifications tell the caller meanwhile: buildProgress {build_id, name, stage, ...}, whose stage is waiting (another build of that name has to end first), started (with command and directory) output (with output, whole lines), and at last succeeded or failed; and buildWarning, a diagnostic with build_id and name, whatever its severity. The error -32001 says that it has failed; its data has diagnostics, and what belongs to them. $/cancelRequest, and the end of the connection, end the build with everything that it has started. */
+  /** Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest. Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32001, whose data has the diagnostics and details. $/cancelRequest or the end of the connection ends the build and all processes that it started. */
   build: { params: BuildParams; result: BuildResult };
-  /** The same for what is the backend: the first of [[builds]] with backend = true, or what is found beside a package.json or tsconfig.json. */
+  /** Like build, for the backend: the first of [[builds]] with backend = true, or a build found in a project that also has a package.json or tsconfig.json. */
   buildBackend: { params: BuildParams; result: BuildResult };
-  /** Lists what build can build; the first one is built where no name is given. Of a project whose configuration waits for trust nothing is. */
+  /** Lists the builds of the project; build runs the first one by default. build runs nothing in a project whose configuration waits for trust. */
   listBuilds: { params: Record<string, never>; result: BuildList };
-  /** Lists the gates of the configuration ([[gates]]), which launchSession takes by their names, and the names of those that wait for trust. */
+  /** Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust. */
   listGates: { params: Record<string, never>; result: GateList };
-  /** Runs a gate in the project's directory and waits for its end, whatever agents do meanwhile. The notification gateProgress {gate, output} tells the caller what it prints, in whole lines. One that does not pass is a result. $/cancelRequest, and the end of the connection, end the gate with everything that it has started. */
+  /** Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started. */
   checkGate: { params: CheckGateParams; result: GateResult };
-  /** Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so. */
+  /** Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so. */
   getConversation: { params: ConversationParams; result: ConversationResult };
-  /** Tells which files a session changed, and how, and what was decided about each change. */
+  /** Returns the files that a session changed, their diffs, and the decision about each change. */
   getSessionSnapshots: { params: SessionParams; result: SnapshotsResult };
-  /** Accepts or reverts a change of a session, a hunk or all of a file, or takes that back; everybody is told by the event change_decided. It is done by what stands in the file: where the lines of a hunk are not there any more, or several times so that it is not clear which are meant, nothing is changed (`changed_since`). What somebody else has changed elsewhere in the file stays. Others of data.kind: `change_not_found`, `bad_state` (a hunk that is reverted is to be accepted), `not_kept` (of a binary file, which can only be accepted), `outside_workspace`, `not_writable`. */
+  /** Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
   "session.decideChange": { params: DecideChangeParams; result: DecideChangeResult };
-  /** Finds what was said in any conversation by words; the last may be the beginning of one. The best come first. */
+  /** Searches all conversations for words; the last word may be a prefix. The best hits come first. */
   searchConversations: { params: SearchParams; result: SearchResult };
-  /** Has the bytes of an image, a sound or a resource that an event or a conversation names by its attachment_id. If not all fits, next_offset says how to go on. */
+  /** Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more. */
   getAttachment: { params: AttachmentParams; result: AttachmentResult };
-  /** Asks a human whether a tool may run, or something else; the answer comes as the event approval_resolved, or by getApproval. */
+  /** Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval. */
   createApproval: { params: CreateApprovalParams; result: CreateApprovalResult };
   /** Lists what waits for a human's answer, the oldest first. */
   fetchApprovals: { params: FetchApprovalsParams; result: ApprovalList };
-  /** Tells everything about an approval. */
+  /** Returns an approval. */
   getApproval: { params: ApprovalIDs; result: ApprovalResult };
-  /** Answers an approval. The first answer counts: for a later one success is false, and error says what was decided. */
+  /** Answers an approval. The first answer wins: for a later one, success is false and error has the decision. */
   sendDecision: { params: DecisionParams; result: DecisionResult };
-  /** Lists what was decided for good, by sendDecision with a scope, the oldest first. */
+  /** Lists the rules that sendDecision has made with a scope, the oldest first. */
   getRules: { params: Record<string, never>; result: RuleList };
-  /** Takes back what was decided for good: from now on it is asked again. */
+  /** Deletes a rule that sendDecision has made. Later calls need approval again. */
   deleteRule: { params: DeleteRuleParams; result: DeleteRuleResult };
-  /** Asks a human something, and waits for the answer. Cancelling the request takes the question back, and so does the end of the connection, unless keep is set. */
+  /** Asks the user a question and waits for the answer. Cancelling the request withdraws the question, and so does the end of the connection unless keep is set. */
   askUser: { params: AskUserParams; result: AskUserResult };
-  /** Asks whether a tool may run, by rules and modes first and then a human, and waits for the answer; a denial is the error -32003. Its end is as that of askUser. */
+  /** Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error -32003. The question is withdrawn as with askUser. */
   requestPermission: { params: RequestPermissionParams; result: RequestPermissionResult };
-  /** Starts a task and waits until the work on it has ended. One that somebody else ends is the error -32004, one whose gates still fail is -32002. Cancelling the request ends the task; at the end of the connection it goes on. Notifications tell the caller meanwhile: progress {taskId, session_id, state, gate?}, whose state is one of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and at last complete {taskId, session_id, state, gates?}. */
+  /** Starts a task and waits for the end of its work. If another client ends the task, the error is -32004; if its gates still fail, -32002. Cancelling the request ends the task. The end of the connection does not. Meanwhile the caller gets notifications: progress {taskId, session_id, state, gate?}, whose state is that of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and finally complete {taskId, session_id, state, gates?}. */
   sendTask: { params: SendTaskParams; result: SendTaskResult };
-  /** Cancels a queued task, or begins to end a running one. One that has ended is no error. */
+  /** Cancels a queued task, or begins to stop a running one. A task that has ended is no error. */
   cancelTask: { params: TaskCancelParams; result: CancelTaskResult };
-  /** Lists the MCP servers that an agent gets, by the configuration and by its conversation. None is started. */
+  /** Lists the MCP servers of an agent: those of the configuration and those of the conversation. Starts none. */
   "mcp.listServers": { params: MCPServerOwner; result: MCPServerList };
-  /** Lists the tools of an MCP server, which is started or connected to where it is not, and kept for a minute after its last use. */
+  /** Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use. */
   "mcp.listTools": { params: MCPServerName; result: MCPToolList };
-  /** Calls a tool of an MCP server. Rules and modes are asked first and then a human, as by requestPermission, for the tool mcp__SERVER__TOOL. Cancelling the request cancels the call, and the question. What the server answers in the place of a result is the error -32007. */
+  /** Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32007. */
   "mcp.callTool": { params: CallToolParams; result: CallToolResult };
-  /** Reads what an address of the preview has: a file of the directory of [preview], the index.html of a directory in it, or the first index.html for an address without extension that no file has. What is not there has the status 404; where nothing can be shown, the error is -32005. An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006. Whoever calls it shows the preview, and is told where to go: notifications navigate {url} and refresh {}. */
+  /** Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html. A missing file has the status 404. If there is nothing to show, the error is -32005. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006. The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}. */
   fetch: { params: PreviewParams; result: PreviewFile };
-  /** Has all clients that show the preview go to an address, once it is known that there is something. An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006. */
+  /** Sends all clients that show the preview to an address, if the address exists. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006. */
   navigate: { params: PreviewParams; result: PreviewShown };
-  /** Has all clients that show the preview load it again. */
+  /** Makes all clients that show the preview reload it. */
   refresh: { params: Record<string, never>; result: PreviewShown };
-  /** Tells what a page has written to its console; a notification or a request. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
+  /** Reports a console message of a page; a notification or a request. Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
   console: { params: ConsoleParams; result: PreviewKept };
-  /** Tells what has gone wrong in a page; a notification or a request. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
+  /** Reports an error in a page; a notification or a request. Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
   error: { params: PageErrorParams; result: PreviewKept };
-  /** Tells where a page is now; a notification or a request. Whoever calls it shows the preview, as with fetch. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
+  /** Reports the current address of a page; a notification or a request. As with fetch, the caller then counts as showing the preview. Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
   updateNavigationState: { params: NavigationParams; result: PreviewKept };
-  /** Lists what pages of the preview have said, the oldest first. */
+  /** Lists messages of the preview's pages, the oldest first. */
   listPageMessages: { params: PageMessagesParams; result: PageMessages };
-  /** Sends events from now on, and first those after since, if that is given. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most. */
+  /** Sends events to this connection. With since, it first replays the stored events after that seq. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions. */
   Subscribe: { params: SubscribeParams; result: SubscribeResult };
   /** Ends a subscription of this connection. */
   Unsubscribe: { params: UnsubscribeParams; result: Success };
-  /** Runs a prompt to its end. An agent that fails is a result with status failed. Cancelling the request ends the run. */
+  /** Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run. */
   execute_prompt: { params: ExecuteParams; result: ExecuteResult };
-  /** Begins to end a task. One that is not known, or has ended, is no error. */
+  /** Begins to stop a task. An unknown task, or one that has ended, is no error. */
   stop_task: { params: StopTaskParams; result: StopTaskResult };
-  /** Does what stop_task does; mostly sent as a notification. */
+  /** Same as stop_task; usually sent as a notification. */
   cancel_task: { params: StopTaskParams; result: StopTaskResult };
-  /** Puts a message into a task's conversation. */
+  /** Adds a message to a task's conversation. */
   create_message: { params: CreateMessageParams; result: CreateMessageResult };
-  /** Answers the event secret_requested. The secret is passed on, never kept and never logged. */
+  /** Answers the event secret_requested. The hub passes the secret on, and never stores or logs it. */
   "secret.provide": { params: ProvideSecretParams; result: Success };
-  /** Starts a program in a terminal, which lives on when this connection has gone. What it prints comes as events terminal_output, its end as terminal_exit, to this connection without a subscription. */
+  /** Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit. */
   spawn_terminal: { params: SpawnTerminalParams; result: SpawnTerminalResult };
-  /** Lists the terminals that run, the oldest first; those of agents, too. */
+  /** Lists the running terminals, also those of agents, the oldest first. */
   "terminal.list": { params: Record<string, never>; result: TerminalList };
-  /** Watches a terminal: what it printed lately, what it prints and its end come as events to this connection, as to who started it. Any number of connections may watch one. An agent's terminal can be watched, and no more. */
+  /** Watches a terminal: this connection gets its recent output, further output and its end as events. Any number of connections can watch a terminal. An agent's terminal can only be watched. */
   "terminal.attach": { params: AttachTerminalParams; result: AttachTerminalResult };
-  /** Ends what spawn_terminal or terminal.attach began for this connection; the program goes on. A descriptor is given back: it must not be read any more when this is called. */
+  /** Ends the watch that spawn_terminal or terminal.attach started for this connection. The program continues. If the client has the descriptor, it must stop reading it before this call. */
   "terminal.detach": { params: CloseTerminalParams; result: DetachTerminalResult };
-  /** Types into a terminal; one need not watch it. */
+  /** Sends input to a terminal. The connection need not watch it. */
   "terminal.write": { params: WriteTerminalParams; result: Success };
-  /** Changes a terminal's size, for all who watch it. */
+  /** Changes a terminal's size for all connections that watch it. */
   "terminal.resize": { params: ResizeTerminalParams; result: Success };
-  /** Closes a terminal and ends what runs in it. */
+  /** Closes a terminal and ends its program. */
   "terminal.close": { params: CloseTerminalParams; result: CloseTerminalResult };
 }
 
