@@ -88,7 +88,7 @@ func (l buildListener) progress(ctx context.Context, p protocol.BuildProgress) {
 
 // Waits implements build.Listener.
 func (l buildListener) Waits(ctx context.Context, id string, t build.Target) {
-	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: "waiting"})
+	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: protocol.BuildWaiting})
 }
 
 // Started implements build.Listener.
@@ -98,7 +98,7 @@ func (l buildListener) Started(ctx context.Context, id string, t build.Target) {
 
 // Printed implements build.Listener.
 func (l buildListener) Printed(ctx context.Context, id string, t build.Target, text string) {
-	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: "output", Output: text})
+	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: protocol.BuildOutput, Output: text})
 }
 
 // Found implements build.Listener.

@@ -15,23 +15,23 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // An asked question is open at the client.
 type asked struct {
-	question wire.Approval
+	question hubclient.Approval
 	cancel   context.CancelFunc // cancels the request to the client
 }
 
 // ask shows an agent's question to the client's user. The question is in the inbox as well: the
 // first answer decides, and closes the question in the other place. The caller holds s.order.
-func (s *session) ask(q wire.Approval) {
+func (s *session) ask(q hubclient.Approval) {
 	s.mu.Lock()
 	_, isAsked := s.asking[q.ApprovalID]
-	if isAsked || slices.ContainsFunc(s.askAgain, func(a wire.Approval) bool { return a.ApprovalID == q.ApprovalID }) {
+	if isAsked || slices.ContainsFunc(s.askAgain, func(a hubclient.Approval) bool { return a.ApprovalID == q.ApprovalID }) {
 		s.mu.Unlock()
 		return // already open; the hub repeats open questions
 	}
@@ -59,7 +59,7 @@ func (s *session) ask(q wire.Approval) {
 }
 
 // await waits for the user's answer, and sends it to the hub as the decision.
-func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about acp.ToolCall) {
+func (s *session) await(ctx context.Context, asker asker, q hubclient.Approval, about acp.ToolCall) {
 	log := s.agent.opts.Logger
 	decision, err := asker.Ask(ctx, s.id, q, about)
 	switch {
@@ -72,7 +72,7 @@ func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about
 		log.Info("the client has not answered; the question stays in the inbox", "approval", q.ApprovalID)
 		return
 	}
-	decided, _, err := wire.Decide(context.WithoutCancel(ctx), s.agent.hub, *decision)
+	decided, _, err := hubclient.Decide(context.WithoutCancel(ctx), s.agent.hub, *decision)
 	if err != nil {
 		log.Warn("an answer was not taken", "approval", q.ApprovalID, "err", err)
 		s.order.Lock()
@@ -89,7 +89,7 @@ func (s *session) answered(id string) {
 	s.mu.Lock()
 	one := s.asking[id]
 	delete(s.asking, id)
-	s.askAgain = slices.DeleteFunc(s.askAgain, func(q wire.Approval) bool { return q.ApprovalID == id })
+	s.askAgain = slices.DeleteFunc(s.askAgain, func(q hubclient.Approval) bool { return q.ApprovalID == id })
 	s.mu.Unlock()
 	if one.cancel != nil {
 		one.cancel()
@@ -120,7 +120,7 @@ func (s *session) askOpen() {
 }
 
 // agentName returns the name of the agent that asks.
-func agentName(q wire.Approval) string {
+func agentName(q hubclient.Approval) string {
 	if q.Agent == "" {
 		return "The agent"
 	}
@@ -139,7 +139,7 @@ type asker struct {
 	Can    acp.ClientCapabilities
 	// Spelled converts the permission request for the client's version of the protocol; nil:
 	// unchanged.
-	Spelled func(wire.Approval, acp.PermissionRequest) any
+	Spelled func(hubclient.Approval, acp.PermissionRequest) any
 }
 
 // ownOptions are the options for a question of an agent that offers none.
@@ -150,7 +150,7 @@ var ownOptions = []acp.PermissionOption{
 
 // Fits reports whether the client can show a question so that the user can answer it. Other
 // questions must be answered in the inbox.
-func (a asker) Fits(q wire.Approval) bool {
+func (a asker) Fits(q hubclient.Approval) bool {
 	switch {
 	case q.Mode == domain.ElicitForm:
 		return acp.Has(a.Can.Elicitation.Form)
@@ -164,7 +164,7 @@ func (a asker) Fits(q wire.Approval) bool {
 
 // Ask asks about a tool call, and returns the decision; nil if the user made none. It returns the
 // error of ctx if the question was answered in another place.
-func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
+func (a asker) Ask(ctx context.Context, session string, q hubclient.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	if q.Mode != "" || q.Type == domain.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
 	}
@@ -172,7 +172,7 @@ func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about a
 }
 
 // permit asks whether a tool may run, or which of the agent's options applies.
-func (a asker) permit(ctx context.Context, session string, q wire.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
+func (a asker) permit(ctx context.Context, session string, q hubclient.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	options := offered(q)
 	var answer acp.PermissionResponse
 	asked := acp.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
@@ -205,7 +205,7 @@ func (a asker) permit(ctx context.Context, session string, q wire.Approval, abou
 }
 
 // offered returns the agent's options, each with a kind of the protocol.
-func offered(q wire.Approval) []acp.PermissionOption {
+func offered(q hubclient.Approval) []acp.PermissionOption {
 	if len(q.Options) == 0 {
 		return ownOptions
 	}
@@ -227,7 +227,7 @@ const answerField = "answer"
 var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerField + `":{"type":"string","title":"Your answer","minLength":1}},"required":["` + answerField + `"]}`)
 
 // elicit asks the user to fill in a form, to open an address, or to write a text.
-func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*protocol.DecisionParams, error) {
+func (a asker) elicit(ctx context.Context, session string, q hubclient.Approval) (*protocol.DecisionParams, error) {
 	r := acp.ElicitationRequest{SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
 	inWords := q.Mode == ""
 	switch {
@@ -272,13 +272,13 @@ func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*pr
 }
 
 // questionInWords returns the question on one line.
-func questionInWords(q wire.Approval) string {
+func questionInWords(q hubclient.Approval) string {
 	text, _, _ := strings.Cut(q.Asks(), "\n")
 	return text
 }
 
 // described returns the full text of an approval from getApproval, with its options.
-func described(q wire.Approval) string {
+func described(q hubclient.Approval) string {
 	var b strings.Builder
 	b.WriteString(cmp.Or(q.Title, q.Subject, q.ToolName, "a question") + "\n\n")
 	switch {
@@ -308,7 +308,7 @@ func fenced(language, text string) string {
 
 // answerTo converts a text to a decision: the number or the name of an option, yes or no, or the
 // text itself if the question needs one.
-func answerTo(q wire.Approval, words string) (d protocol.DecisionParams, ok bool) {
+func answerTo(q hubclient.Approval, words string) (d protocol.DecisionParams, ok bool) {
 	d = protocol.DecisionParams{ApprovalID: q.ApprovalID}
 	n, err := strconv.Atoi(words)
 	i := slices.IndexFunc(q.Options, func(o domain.Option) bool { return o.ID == words || strings.EqualFold(o.Name, words) })
@@ -345,7 +345,7 @@ func answerTo(q wire.Approval, words string) (d protocol.DecisionParams, ok bool
 
 // permission2 returns the permission request of version 2. Its subject is the tool call of the
 // question, if there is one.
-func permission2(q wire.Approval, r acp.PermissionRequest) any {
+func permission2(q hubclient.Approval, r acp.PermissionRequest) any {
 	p := acp.PermissionRequest2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Options: r.Options}
 	var texts []string
 	for _, text := range []string{q.Details, q.Reopened} {

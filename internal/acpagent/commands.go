@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 )
 
 // command runs a prompt that is a command of Duet, and returns its output. handled is false for
@@ -111,7 +111,7 @@ func others(o acp.ConfigOption) string {
 
 // inboxCommand answers a question of any session, or lists the open questions.
 func (s *session) inboxCommand(ctx context.Context, words []string) (string, error) {
-	waiting, _, err := wire.OpenApprovals(ctx, s.agent.hub, "")
+	waiting, _, err := hubclient.OpenApprovals(ctx, s.agent.hub, "")
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 		text, err := s.described(ctx, q)
 		return "That is no answer to it.\n\n" + text, err
 	}
-	decided, _, err := wire.Decide(ctx, s.agent.hub, d)
+	decided, _, err := hubclient.Decide(ctx, s.agent.hub, d)
 	switch {
 	case err != nil:
 		return "It was not taken: " + message(err) + "\n", nil
@@ -141,14 +141,14 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 }
 
 // described returns the full text of a question.
-func (s *session) described(ctx context.Context, q wire.Approval) (string, error) {
-	whole, _, err := wire.GetApproval(ctx, s.agent.hub, q.ApprovalID)
+func (s *session) described(ctx context.Context, q hubclient.Approval) (string, error) {
+	whole, _, err := hubclient.GetApproval(ctx, s.agent.hub, q.ApprovalID)
 	return described(whole), err
 }
 
 // numbered returns the question with a number in the last shown list, if it is still open. A new
 // list would give the number to another question.
-func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approval, ok bool) {
+func (s *session) numbered(word string, waiting []hubclient.Approval) (q hubclient.Approval, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inbox == nil {
@@ -158,7 +158,7 @@ func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approva
 	if err != nil || n < 1 || n > len(s.inbox) {
 		return q, false
 	}
-	i := slices.IndexFunc(waiting, func(q wire.Approval) bool { return q.ApprovalID == s.inbox[n-1] })
+	i := slices.IndexFunc(waiting, func(q hubclient.Approval) bool { return q.ApprovalID == s.inbox[n-1] })
 	if i < 0 {
 		return q, false
 	}
@@ -166,7 +166,7 @@ func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approva
 }
 
 // number numbers questions. The caller holds s.mu.
-func (s *session) number(waiting []wire.Approval) {
+func (s *session) number(waiting []hubclient.Approval) {
 	s.inbox = make([]string, len(waiting))
 	for i, q := range waiting {
 		s.inbox[i] = q.ApprovalID
@@ -174,7 +174,7 @@ func (s *session) number(waiting []wire.Approval) {
 }
 
 // listInbox lists questions with new numbers.
-func (s *session) listInbox(waiting []wire.Approval) string {
+func (s *session) listInbox(waiting []hubclient.Approval) string {
 	s.mu.Lock()
 	s.number(waiting)
 	s.mu.Unlock()
@@ -252,7 +252,7 @@ type queuedPrompt struct {
 }
 
 func (s *session) queued(ctx context.Context, method string, params map[string]string) ([]queuedPrompt, error) {
-	r, _, err := wire.Call[struct {
+	r, _, err := hubclient.Call[struct {
 		Queued []queuedPrompt `json:"queued"`
 	}](ctx, s.agent.hub, method, params)
 	return r.Queued, err

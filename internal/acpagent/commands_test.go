@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A number refers to the question in the shown list, whatever was answered since.
 func TestInboxNumbers(t *testing.T) {
-	a, b, c := wire.Approval{Approval: protocol.Approval{ApprovalID: "a"}}, wire.Approval{Approval: protocol.Approval{ApprovalID: "b"}}, wire.Approval{Approval: protocol.Approval{ApprovalID: "c"}}
-	is := func(s *session, number string, want string, waiting ...wire.Approval) {
+	a, b, c := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "a"}}, hubclient.Approval{Approval: protocol.Approval{ApprovalID: "b"}}, hubclient.Approval{Approval: protocol.Approval{ApprovalID: "c"}}
+	is := func(s *session, number string, want string, waiting ...hubclient.Approval) {
 		t.Helper()
 		q, ok := s.numbered(number, waiting)
 		assert.Equal(t, want, q.ApprovalID)
@@ -20,7 +20,7 @@ func TestInboxNumbers(t *testing.T) {
 	}
 	s := new(session)
 	is(s, "2", "b", a, b) // no list was shown: the open questions count
-	s.listInbox([]wire.Approval{a, b})
+	s.listInbox([]hubclient.Approval{a, b})
 	is(s, "1", "a", a, b)
 	is(s, "1", "", b) // a was answered in another place
 	is(s, "2", "b", b, c)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -45,7 +45,7 @@ func (f *foreground) get(id string) *run {
 	if r := f.find(id); r != nil {
 		return r
 	}
-	r := &run{id: id, state: wire.Queued}
+	r := &run{id: id, state: hubclient.Queued}
 	f.runs = append(f.runs, r)
 	return r
 }
@@ -88,7 +88,7 @@ func (f *foreground) now() string {
 	for _, r := range f.runs {
 		switch {
 		case !r.inserted:
-		case r.state == wire.WaitingInput:
+		case r.state == hubclient.WaitingInput:
 			state = acp.StateRequiresAction
 		default:
 			return acp.StateRunning
@@ -116,14 +116,14 @@ func (s *session) hold(id string, updates []any) bool {
 
 // runChanged handles a new state of a run that has not ended.
 func (s *session) runChanged(id, state string) {
-	if !s.version2 || state == wire.Draft {
+	if !s.version2 || state == hubclient.Draft {
 		return
 	}
 	s.mu.Lock()
 	r := s.work.get(id)
 	r.state = state
 	s.mu.Unlock()
-	if state == wire.Running || state == wire.WaitingInput {
+	if state == hubclient.Running || state == hubclient.WaitingInput {
 		s.insert(r)
 		s.sendState(false)
 	}
@@ -160,7 +160,7 @@ func (s *session) insert(r *run) {
 
 // promptEdited handles a new text of a waiting prompt. A client of version 1 already has the
 // prompt, so it gets a message with the new text.
-func (s *session) promptEdited(d wire.EventData) {
+func (s *session) promptEdited(d hubclient.EventData) {
 	text := d.Content
 	if text == "" {
 		return // the prompt was only moved in the queue
@@ -229,9 +229,9 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 func (s *session) requiresAction(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
-	waits := r != nil && r.inserted && r.state == wire.Running
+	waits := r != nil && r.inserted && r.state == hubclient.Running
 	if waits {
-		r.state = wire.WaitingInput
+		r.state = hubclient.WaitingInput
 	}
 	s.mu.Unlock()
 	if waits {
@@ -282,16 +282,16 @@ func (s *session) stateUpdate(state string) []any {
 func (a *agent) runsOf(ctx context.Context, last protocol.Session) (runs []*run, err error) {
 	for s := last; ; {
 		switch {
-		case s.State == wire.Draft, s.State == wire.Cancelled: // an earlier run may be active
-		case wire.Ended(s.State):
+		case s.State == hubclient.Draft, s.State == hubclient.Cancelled: // an earlier run may be active
+		case hubclient.Ended(s.State):
 			return runs, nil
 		default:
-			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State != wire.Queued && s.State != wire.Starting})
+			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State != hubclient.Queued && s.State != hubclient.Starting})
 		}
 		if s.ParentSessionID == "" {
 			return runs, nil
 		}
-		before, _, err := wire.SessionState(ctx, a.hub, s.ParentSessionID)
+		before, _, err := hubclient.SessionState(ctx, a.hub, s.ParentSessionID)
 		if err != nil || before.ThreadID != last.ThreadID {
 			return runs, err
 		}
@@ -319,7 +319,7 @@ type outcome struct {
 	inserted string // in version 2: the id of the prompt, if the turn has just begun and not ended
 }
 
-func outcomeOf(d wire.EventData) outcome {
+func outcomeOf(d hubclient.EventData) outcome {
 	return outcome{state: d.State, stopReason: d.StopReason, err: d.Error, code: d.ErrorCode, authMethods: d.AuthMethods}
 }
 
@@ -418,13 +418,13 @@ func (o outcome) stopped() (why string, failed bool) {
 	switch {
 	case o.code != "":
 		return acp.StopEndTurn, true
-	case o.state == wire.Completed:
+	case o.state == hubclient.Completed:
 		switch o.stopReason {
 		case acp.StopMaxTokens, acp.StopMaxTurnRequests, acp.StopRefusal, acp.StopCancelled:
 			return o.stopReason, false
 		}
 		return acp.StopEndTurn, false
-	case o.state == wire.Cancelled, o.state == wire.Interrupted, o.state == wire.Discarded:
+	case o.state == hubclient.Cancelled, o.state == hubclient.Interrupted, o.state == hubclient.Discarded:
 		return acp.StopCancelled, false
 	}
 	return acp.StopEndTurn, true

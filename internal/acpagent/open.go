@@ -12,8 +12,8 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -44,11 +44,11 @@ func checkPlace(dir string) error {
 
 // fork makes a session that continues a copy of another one.
 func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
-	from, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
+	from, _, err := hubclient.SessionState(ctx, a.hub, p.SessionID)
 	switch {
 	case err != nil:
 		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
-	case !wire.Ended(from.State):
+	case !hubclient.Ended(from.State):
 		return acp.OpenedSession{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
@@ -100,11 +100,11 @@ func (a *agent) resume(ctx context.Context, p acp.OpenSessionRequest) (acp.Opene
 }
 
 func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool) (acp.OpenedSession, error) {
-	since, err := wire.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
+	since, err := hubclient.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
 	if err != nil {
 		return acp.OpenedSession{}, refused(err)
 	}
-	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
+	state, _, err := hubclient.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
 		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
 	}
@@ -114,7 +114,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
 	s.workspace = &p.Workspace
 	s.translator.Since = since
-	if !wire.Ended(state.State) {
+	if !hubclient.Ended(state.State) {
 		s.running = state.ID
 	}
 	if s.version2 {
@@ -125,7 +125,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 		}
 	}
 	if replay {
-		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
+		err = hubclient.Conversation(ctx, a.hub, state.ID, func(e hubclient.Entry) error {
 			s.sendEntry(e)
 			return ctx.Err()
 		})
@@ -164,13 +164,13 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 
 // sendEntry sends an entry of the conversation. In version 2 the prompts of queued runs are left
 // out.
-func (s *session) sendEntry(e wire.Entry) {
+func (s *session) sendEntry(e hubclient.Entry) {
 	updates := s.translator.Entry(e)
 	if !s.version2 {
 		s.send(updates...)
 		return
 	}
-	if e.EventType == wire.EntryMessage && e.Role == "user" {
+	if e.EventType == hubclient.EntryMessage && e.Role == "user" {
 		s.mu.Lock()
 		isActive := s.work.find(e.SessionID) != nil
 		s.mu.Unlock()
@@ -187,7 +187,7 @@ func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSe
 	if p.Cursor != nil && *p.Cursor != "" {
 		params["before"] = *p.Cursor
 	}
-	page, _, err := wire.Call[struct {
+	page, _, err := hubclient.Call[struct {
 		Sessions []protocol.Session
 		Next     string `json:"next_before"`
 	}](ctx, a.hub, "getSessionLeaves", params)

@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -179,7 +179,7 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 		params["_meta"] = full.meta
 	}
 	hub := s.agent.hub
-	var started wire.Started
+	var started hubclient.Started
 	if start == nil {
 		params["session_id"] = s.id
 		if workspace != nil {
@@ -190,7 +190,7 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 			return "", err
 		}
 	} else {
-		since, err := wire.LastSeq(ctx, hub)
+		since, err := hubclient.LastSeq(ctx, hub)
 		if err != nil {
 			return "", err
 		}
@@ -219,14 +219,14 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 }
 
 // launch starts the conversation.
-func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (wire.Started, error) {
+func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (hubclient.Started, error) {
 	params["conversation_id"] = s.id
 	addWorkspace(params, b.workspace)
 	if b.from != "" {
 		params["session_id"], params["fork"] = b.from, true
 		return s.started(ctx, "continueSession", params)
 	}
-	wire.AddSettings(params, map[string]string{"working_dir": b.workspace.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model}, b.options)
+	hubclient.AddSettings(params, map[string]string{"working_dir": b.workspace.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model}, b.options)
 	return s.started(ctx, "launchSession", params)
 }
 
@@ -235,7 +235,7 @@ const beginsTried = 5
 
 // started asks the hub to start the session of a prompt. A hub that ended before it answered may
 // have started it. The next hub recognizes that by the prompt's id.
-func (s *session) started(ctx context.Context, method string, params map[string]any) (started wire.Started, err error) {
+func (s *session) started(ctx context.Context, method string, params map[string]any) (started hubclient.Started, err error) {
 	prompt := uuid.NewString()
 	metadata := map[string]any{"source": "acp", "client": s.agent.client.title(), "prompt": prompt}
 	if meta, ok := params["_meta"]; ok { // for the agent
@@ -245,15 +245,15 @@ func (s *session) started(ctx context.Context, method string, params map[string]
 	params["metadata"] = metadata
 	for range beginsTried {
 		err = s.agent.hub.Call(ctx, method, params, &started, client.SentOnce())
-		if client.KindOf(err) != wire.KindHubLost {
+		if client.KindOf(err) != hubclient.KindHubLost {
 			return started, err
 		}
-		last, _, notBegun := wire.SessionState(ctx, s.agent.hub, s.id)
+		last, _, notBegun := hubclient.SessionState(ctx, s.agent.hub, s.id)
 		var is struct{ Prompt string }
 		if notBegun == nil && json.Unmarshal(last.Metadata, &is) == nil && is.Prompt == prompt {
-			return wire.Started{SessionID: last.ID}, nil
+			return hubclient.Started{SessionID: last.ID}, nil
 		}
-		if client.KindOf(notBegun) == wire.KindHubLost {
+		if client.KindOf(notBegun) == hubclient.KindHubLost {
 			break // there is no new hub
 		}
 	}
@@ -288,7 +288,7 @@ func (s *session) response(ctx context.Context, run string, o outcome) (acp.Prom
 func (s *session) ending(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
 	why, isFailure := o.stopped()
 	r := acp.PromptResponse{StopReason: why}
-	state, _, err := wire.SessionState(ctx, s.agent.hub, run)
+	state, _, err := hubclient.SessionState(ctx, s.agent.hub, run)
 	if isFailure {
 		if o.code == authRequired {
 			s.agent.mustSignIn(state.Agent)
@@ -469,7 +469,7 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 		s.forgetSteered(full.text)
 		return acp.SteerResponse{}, full.refused(err)
 	}
-	if started.Delivered == wire.DeliveredInjected {
+	if started.Delivered == hubclient.DeliveredInjected {
 		return acp.SteerResponse{Outcome: acp.SteerInjected}, nil
 	}
 	s.forgetSteered(full.text)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // answering is a client that gives the same answer to each request.
@@ -36,15 +36,15 @@ var everything = func() (can acp.ClientCapabilities) {
 }()
 
 func TestAnswersBecomeDecisions(t *testing.T) {
-	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, ToolName: "Bash", Options: []domain.Option{{ID: "y", Name: "Yes", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}}}
-	bare := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, ToolName: "Bash"}}
-	person := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "r", Name: "red"}}}}
-	words := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact, Title: "What?"}}
-	form := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"type":"object"}`)}}
-	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}}
+	tool := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, ToolName: "Bash", Options: []domain.Option{{ID: "y", Name: "Yes", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}}}
+	bare := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, ToolName: "Bash"}}
+	person := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "r", Name: "red"}}}}
+	words := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact, Title: "What?"}}
+	form := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"type":"object"}`)}}
+	link := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL, URL: "https://x"}}
 	chose := func(id string) string { return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}` }
 	for _, c := range []struct {
-		q      wire.Approval
+		q      hubclient.Approval
 		answer string
 		want   *protocol.DecisionParams
 	}{
@@ -74,7 +74,7 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 // Only the agent's options are offered, each with a kind of the protocol.
 func TestOfferedOptions(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
+	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", hubclient.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
 	assert.Equal(t, acp.MethodRequestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
@@ -83,17 +83,17 @@ func TestOfferedOptions(t *testing.T) {
 func TestQuestionsThatTheClientCannotShow(t *testing.T) {
 	var none acp.ClientCapabilities
 	for _, c := range []struct {
-		q    wire.Approval
+		q    hubclient.Approval
 		can  acp.ClientCapabilities
 		fits bool
 	}{
-		{wire.Approval{Approval: protocol.Approval{Type: domain.FunctionCall}}, none, true},
-		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact}}, none, false},
-		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact}}, everything, true},
-		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Options: []domain.Option{{ID: "a"}}}}, none, true},
-		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, none, false},
-		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, none, false},
-		{wire.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, everything, true},
+		{hubclient.Approval{Approval: protocol.Approval{Type: domain.FunctionCall}}, none, true},
+		{hubclient.Approval{Approval: protocol.Approval{Type: domain.HumanContact}}, none, false},
+		{hubclient.Approval{Approval: protocol.Approval{Type: domain.HumanContact}}, everything, true},
+		{hubclient.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Options: []domain.Option{{ID: "a"}}}}, none, true},
+		{hubclient.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, none, false},
+		{hubclient.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, none, false},
+		{hubclient.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, everything, true},
 	} {
 		assert.Equal(t, c.fits, asker{Can: c.can}.Fits(c.q), "%+v", c.q)
 	}
@@ -104,7 +104,7 @@ func TestQuestionsThatTheClientCannotShow(t *testing.T) {
 func TestDescribed(t *testing.T) {
 	input := json.RawMessage(`{"a":1}`)
 	options := []domain.Option{{ID: "y", Name: "Yes"}, {ID: "n"}}
-	for want, q := range map[string]wire.Approval{
+	for want, q := range map[string]hubclient.Approval{
 		"T\n\n````diff\n-```\n+b\n````\n\n1. Yes\n2. n\n": {Approval: protocol.Approval{Title: "T", ToolInput: input, Diff: "-```\n+b\n", Options: options}},
 		"T\n\n1. do it\n\n1. Yes\n2. n\n":                 {Approval: protocol.Approval{Title: "T", ToolInput: input, Plan: "1. do it", Options: options}},
 		"Bash\n\n```json\n{\"a\":1}\n```\n\n":             {Approval: protocol.Approval{ToolName: "Bash", ToolInput: input}},
@@ -115,10 +115,10 @@ func TestDescribed(t *testing.T) {
 }
 
 func TestTextAnswers(t *testing.T) {
-	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, Options: []domain.Option{{ID: "y", Name: "Go on", Kind: "allow_once"}, {ID: "n", Name: "Stop", Kind: "reject_once"}}}}
-	person := wire.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}}
+	tool := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.FunctionCall, Options: []domain.Option{{ID: "y", Name: "Go on", Kind: "allow_once"}, {ID: "n", Name: "Stop", Kind: "reject_once"}}}}
+	person := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q", Type: domain.HumanContact}}
 	for _, c := range []struct {
-		q     wire.Approval
+		q     hubclient.Approval
 		words string
 		want  protocol.DecisionParams
 		ok    bool
@@ -130,8 +130,8 @@ func TestTextAnswers(t *testing.T) {
 		{tool, "3", protocol.DecisionParams{Decision: "approve"}, false},
 		{tool, "perhaps", protocol.DecisionParams{Decision: "approve"}, false},
 		{person, "whatever I say", protocol.DecisionParams{Decision: "respond", Comment: "whatever I say"}, true},
-		{wire.Approval{Approval: protocol.Approval{ApprovalID: "q"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "no", protocol.DecisionParams{Decision: "deny", Comment: "declined"}, true},
-		{wire.Approval{Approval: protocol.Approval{ApprovalID: "q"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "yes", protocol.DecisionParams{Decision: "deny", Comment: "declined"}, false},
+		{hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "no", protocol.DecisionParams{Decision: "deny", Comment: "declined"}, true},
+		{hubclient.Approval{Approval: protocol.Approval{ApprovalID: "q"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm}}, "yes", protocol.DecisionParams{Decision: "deny", Comment: "declined"}, false},
 	} {
 		got, ok := answerTo(c.q, c.words)
 		c.want.ApprovalID = "q"
@@ -146,11 +146,11 @@ func TestPermissions(t *testing.T) {
 	asked := acp.PermissionRequest{SessionID: "s", ToolCall: acp.ToolCall{ToolCallID: "c", Name: "Bash"}, Options: []acp.PermissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}}}
 	const options = `"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]`
 	for _, c := range []struct {
-		q    wire.Approval
+		q    hubclient.Approval
 		want string
 	}{
-		{wire.Approval{Approval: protocol.Approval{Type: domain.FunctionCall, ToolUseID: "c", Title: "T", Details: "Because", Reopened: "Again"}}, `{"sessionId":"s","title":"T","description":"Because\n\nAgain",` + options + `,"subject":{"type":"tool_call","toolCall":{"toolCallId":"c","name":"Bash"}}}`},
-		{wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Subject: "Paint"}}, `{"sessionId":"s","title":"Paint",` + options + `}`},
+		{hubclient.Approval{Approval: protocol.Approval{Type: domain.FunctionCall, ToolUseID: "c", Title: "T", Details: "Because", Reopened: "Again"}}, `{"sessionId":"s","title":"T","description":"Because\n\nAgain",` + options + `,"subject":{"type":"tool_call","toolCall":{"toolCallId":"c","name":"Bash"}}}`},
+		{hubclient.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Subject: "Paint"}}, `{"sessionId":"s","title":"Paint",` + options + `}`},
 	} {
 		got, err := json.Marshal(permission2(c.q, asked))
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -240,7 +240,7 @@ func refused(err error) error {
 
 // message returns the hub's message as a sentence, or the text of another error.
 func message(err error) string {
-	if r, ok := wire.RefusalOf(err); ok {
+	if r, ok := hubclient.RefusalOf(err); ok {
 		return r.Message
 	}
 	return err.Error()

@@ -7,8 +7,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -35,15 +35,15 @@ type session struct {
 	workspace *acp.Workspace // the client's workspace for the next prompt; may be nil
 	sub       *client.Subscription
 	closed    bool
-	turns     []*turn          // of the client, in the order of its prompts
-	ours      map[string]bool  // sessions that the client has begun; the value means that they are running
-	running   string           // the running session; "": none
-	work      foreground       // of version 2
-	asking    map[string]asked // questions that the client is being asked
-	askAgain  []wire.Approval  // questions to repeat after the client has the end of the turn
-	steered   []string         // in version 1: steered messages of this client without their echo yet
-	inbox     []string         // questions by their number in the last list of /inbox
-	queue     []string         // prompts by their number in the last list of /queue
+	turns     []*turn              // of the client, in the order of its prompts
+	ours      map[string]bool      // sessions that the client has begun; the value means that they are running
+	running   string               // the running session; "": none
+	work      foreground           // of version 2
+	asking    map[string]asked     // questions that the client is being asked
+	askAgain  []hubclient.Approval // questions to repeat after the client has the end of the turn
+	steered   []string             // in version 1: steered messages of this client without their echo yet
+	inbox     []string             // questions by their number in the last list of /inbox
+	queue     []string             // prompts by their number in the last list of /queue
 }
 
 // A beginning is the data with which the first prompt begins a conversation.
@@ -65,7 +65,7 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.translator.Bytes = func(id string) ([]byte, error) {
 		var b bytes.Buffer
-		err := wire.WriteAttachment(s.ctx, a.hub, &b, id)
+		err := hubclient.WriteAttachment(s.ctx, a.hub, &b, id)
 		return b.Bytes(), err
 	}
 	s.translator.Version2 = s.version2
@@ -165,7 +165,7 @@ func (s *session) subscriptionEnded(err error) {
 	isClosed := s.closed
 	if !isClosed {
 		for _, t := range s.turns {
-			t.end(outcome{state: wire.Failed, err: why})
+			t.end(outcome{state: hubclient.Failed, err: why})
 		}
 	}
 	s.mu.Unlock()
@@ -183,10 +183,10 @@ func (s *session) event(e client.Event) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	d := wire.DataOf(e)
+	d := hubclient.DataOf(e)
 	switch e.Type {
 	case protocol.TypeApproval:
-		s.ask(wire.ApprovalOf(e))
+		s.ask(hubclient.ApprovalOf(e))
 		return
 	case protocol.TypeResolved:
 		s.answered(d.ApprovalID)
@@ -200,7 +200,7 @@ func (s *session) event(e client.Event) {
 		return
 	}
 	updates := s.translator.Event(e.Type, e.Seq, e.Timestamp, d)
-	if s.version2 && d.EventType == wire.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
+	if s.version2 && d.EventType == hubclient.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
 		return
 	}
 	s.send(updates...)
@@ -211,10 +211,10 @@ func (s *session) event(e client.Event) {
 
 // stateChanged handles a new state of a hub session in the conversation. All of its earlier
 // events were handled before.
-func (s *session) stateChanged(d wire.EventData) {
+func (s *session) stateChanged(d hubclient.EventData) {
 	s.mu.Lock()
-	if !wire.Ended(d.State) {
-		if d.State != wire.Queued && d.State != wire.Draft {
+	if !hubclient.Ended(d.State) {
+		if d.State != hubclient.Queued && d.State != hubclient.Draft {
 			s.running = d.SessionID
 		}
 		s.mu.Unlock()
@@ -237,7 +237,7 @@ func (s *session) stateChanged(d wire.EventData) {
 	switch {
 	case s.version2:
 		s.runEnded(d.SessionID, o, isAwaited)
-	case !ours && d.State == wire.Failed && d.Error != "":
+	case !ours && d.State == hubclient.Failed && d.Error != "":
 		s.send(words("\n\n[the turn failed: %s]\n", d.Error))
 	}
 	if !isAwaited || s.version2 { // else the response to the prompt comes first

@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -25,18 +25,18 @@ var untilDone = client.WithTimeout(0)
 // look asks the hub for the session's settings.
 func (s *session) look(ctx context.Context) (view, error) {
 	hub := s.agent.hub
-	agents, err := wire.Agents(ctx, hub)
+	agents, err := hubclient.Agents(ctx, hub)
 	if err != nil {
 		return view{}, err
 	}
 	b := s.beginning()
 	var state protocol.Session
 	if b == nil {
-		if state, _, err = wire.SessionState(ctx, hub, s.id); err != nil {
+		if state, _, err = hubclient.SessionState(ctx, hub, s.id); err != nil {
 			return view{}, err
 		}
 		if another := state.RequestedAgent; another != "" { // it has reported nothing in this session yet
-			d, err := wire.DescribeAgent(ctx, hub, another, "")
+			d, err := hubclient.DescribeAgent(ctx, hub, another, "")
 			if err != nil {
 				return view{}, err
 			}
@@ -46,7 +46,7 @@ func (s *session) look(ctx context.Context) (view, error) {
 			state.Agent, state.AgentMode, state.Model, state.Modes, state.AgentSession = another, "", "", d.Modes, d.AgentSession
 		}
 	} else {
-		d, err := wire.DescribeAgent(ctx, hub, b.agent, "")
+		d, err := hubclient.DescribeAgent(ctx, hub, b.agent, "")
 		if err != nil {
 			return view{}, err
 		}
@@ -213,7 +213,7 @@ type view struct {
 
 // viewOf converts a session's settings to the client's form.
 func (s *session) viewOf(state protocol.Session, agents []domain.Agent) view {
-	v := view{title: state.Title, working: state.State != "" && !wire.Ended(state.State)}
+	v := view{title: state.Title, working: state.State != "" && !hubclient.Ended(state.State)}
 	if v.title == "" && state.Reported().Info != nil {
 		v.title = state.Reported().Info.Title
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // toolIDs make the ids of tool calls unique for a client, because agents may reuse an id in
@@ -47,7 +47,7 @@ type call struct {
 	session, id, name, title, kind, status string
 	parent                                 string
 	input                                  json.RawMessage
-	data                                   wire.ToolData
+	data                                   hubclient.ToolData
 	result                                 string
 	refusal                                string
 	ended                                  bool
@@ -210,7 +210,7 @@ func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) st
 }
 
 // Question returns the tool call of a question, with its diffs.
-func (t *translator) Question(a wire.Approval) acp.ToolCall {
+func (t *translator) Question(a hubclient.Approval) acp.ToolCall {
 	u := acp.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ApprovalID), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: acp.ToolPending, RawInput: object(a.ToolInput)}
 	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
@@ -331,7 +331,7 @@ func (p *terminal) text() string {
 
 // output stores output of a program, and returns the update of its tool call. It limits the rate,
 // since each update repeats the whole output.
-func (t *translator) output(d wire.EventData, at time.Time) []any {
+func (t *translator) output(d hubclient.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // invalid base64 counts as no output
@@ -368,7 +368,7 @@ func (t *translator) terminal(id string) *terminal {
 }
 
 // exited returns the updates for the rest of a program's output and its end.
-func (t *translator) exited(d wire.EventData) []any {
+func (t *translator) exited(d hubclient.EventData) []any {
 	if t.Version2 {
 		status := &acp.ExitStatus{Signal: d.Signal}
 		if d.Signal == "" {

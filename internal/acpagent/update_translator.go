@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A translator makes the updates of one session. It must not be used concurrently.
@@ -58,14 +58,14 @@ func (t *translator) BeginsInside() { t.messages.leftOut() }
 
 // Entry returns the updates of an entry of the conversation. All entries come before the first
 // event.
-func (t *translator) Entry(e wire.Entry) []any {
+func (t *translator) Entry(e hubclient.Entry) []any {
 	key := e.Key
-	if e.EventType == wire.EntryToolCall || e.EventType == wire.EntryToolResult {
+	if e.EventType == hubclient.EntryToolCall || e.EventType == hubclient.EntryToolResult {
 		key = e.ToolID + e.ResultFor
 	}
 	t.note(key, e.Seq)
 	switch e.EventType {
-	case wire.EntryMessage, wire.EntryThinking:
+	case hubclient.EntryMessage, hubclient.EntryThinking:
 		if e.IsCompleted {
 			t.messages.ended(e.Key, e.Content)
 		} else {
@@ -73,20 +73,20 @@ func (t *translator) Entry(e wire.Entry) []any {
 		}
 		data := e.Tool()
 		return t.said(e.EventType, e.Role, e.Key, metaOf(data.Meta, t.parentID(e.SessionID, e.ParentTool)), e.Content, data.Attachments)
-	case wire.EntryToolCall:
+	case hubclient.EntryToolCall:
 		return t.toolCall(call{
 			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
 			input: json.RawMessage(e.ToolInput), data: e.Tool(), refusal: e.Refusal,
 		})
-	case wire.EntryToolResult:
+	case hubclient.EntryToolResult:
 		return t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})
-	case wire.EntrySystem:
+	case hubclient.EntrySystem:
 		key := ""
 		if t.Version2 {
 			key = e.Key
 		}
 		return []any{aside(key, e.Content)} // notices are for live events only
-	case wire.EntryPlan:
+	case hubclient.EntryPlan:
 		return []any{plan(e.PlanEntries())}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (t *translator) note(key string, seq int64) {
 func (t *translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
 // Event returns the updates of an event.
-func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
+func (t *translator) Event(kind string, seq int64, at time.Time, d hubclient.EventData) []any {
 	switch kind {
 	case protocol.TypeDelta, protocol.TypeThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
@@ -132,7 +132,7 @@ func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	case protocol.TypeLagged:
 		t.messages.leftOut()
 	case protocol.TypeStatus:
-		if wire.Ended(d.State) {
+		if hubclient.Ended(d.State) {
 			t.messages.turnEnded()
 			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Version2 })
 			t.terminals = nil
@@ -142,9 +142,9 @@ func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 }
 
 // conversation returns the updates of a conversation event.
-func (t *translator) conversation(seq int64, d wire.EventData) []any {
+func (t *translator) conversation(seq int64, d hubclient.EventData) []any {
 	switch d.EventType {
-	case wire.EntryMessage, wire.EntryThinking:
+	case hubclient.EntryMessage, hubclient.EntryThinking:
 		switch isSteered := d.Subtype == "steered"; {
 		case t.wasSent(d.MessageID, seq),
 			d.Role == "user" && !isSteered && t.IsOurs(d.SessionID),
@@ -155,15 +155,15 @@ func (t *translator) conversation(seq int64, d wire.EventData) []any {
 			return t.said(d.EventType, d.Role, d.MessageID, nil, d.Content, d.Attachments)
 		}
 		return t.said(d.EventType, d.Role, d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), t.messages.whole(d.MessageID, d.Content), d.Attachments)
-	case wire.EntryToolCall, wire.EntryToolResult:
+	case hubclient.EntryToolCall, hubclient.EntryToolResult:
 		if t.wasSent(d.ToolID, seq) {
 			return nil
 		}
 		return t.toolCall(call{
 			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
-			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult, live: true,
+			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == hubclient.EntryToolResult, live: true,
 		})
-	case wire.EntrySystem:
+	case hubclient.EntrySystem:
 		switch {
 		case t.wasSent(d.MessageID, seq):
 		case t.Version2:
@@ -194,7 +194,7 @@ func notice(subtype, text string) acp.Notice {
 // said returns a message, or a thought, as chunks. For attachments it adds text, for clients that
 // do not show them.
 func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []protocol.Attachment) (updates []any) {
-	as := kindOf(kind == wire.EntryThinking, role)
+	as := kindOf(kind == hubclient.EntryThinking, role)
 	if text != "" && (len(attached) == 0 || role == "user") {
 		updates = append(updates, chunk(as, key, meta, acp.TextContent(text)))
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func newTranslator() *translator {
@@ -30,14 +30,14 @@ func newTranslator() *translator {
 // translated returns the updates of an event, as JSON.
 func translated(t *testing.T, translator *translator, kind string, seq int64, data string) []string {
 	t.Helper()
-	var d wire.EventData
+	var d hubclient.EventData
 	require.NoError(t, json.Unmarshal([]byte(data), &d), data)
 	return asJSON(t, translator.Event(kind, seq, time.Unix(seq, 0), d))
 }
 
 func translatedEntry(t *testing.T, translator *translator, entry string) []string {
 	t.Helper()
-	var e wire.Entry
+	var e hubclient.Entry
 	require.NoError(t, json.Unmarshal([]byte(entry), &e), entry)
 	return asJSON(t, translator.Entry(e))
 }
@@ -152,7 +152,7 @@ func TestToolCalls(t *testing.T) {
 	translated(t, translator, event, 3, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","content":[{"type":"content","content":{"type":"text","text":"` + "```console\\na\\n```" + `"}}]}`},
 		translated(t, translator, "terminal_output", 4, `{"terminal_id":"T","data":"a\n","encoding":"utf-8"}`))
-	assert.Empty(t, translator.Event("terminal_output", 5, time.Unix(4, 1), wire.EventData{TerminalID: "T", Data: "b\n"}), "not each piece")
+	assert.Empty(t, translator.Event("terminal_output", 5, time.Unix(4, 1), hubclient.EventData{TerminalID: "T", Data: "b\n"}), "not each piece")
 	assert.Contains(t, translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T"}`)[0], `a\nb`)
 	assert.NotContains(t, strings.Replace(translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"a\nb\n"}`)[0], "rawOutput", "", 1), `"text":"a\nb\n"`, "and not twice")
 
@@ -160,8 +160,8 @@ func TestToolCalls(t *testing.T) {
 	translated(t, translator, "session_status_changed", 8, `{"session_id":"s","state":"completed"}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c~s2","title":"again","status":"pending","_meta":{"duet":{"parentToolCallId":"d~s2"}}}`},
 		translated(t, translator, event, 9, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again","tool_status":"pending","parent_tool_use_id":"d"}`))
-	assert.Equal(t, "c~s2", translator.Question(wire.Approval{Approval: protocol.Approval{SessionID: "s2", ToolUseID: "c"}}).ToolCallID)
-	assert.Equal(t, "c", translator.Question(wire.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).ToolCallID)
+	assert.Equal(t, "c~s2", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s2", ToolUseID: "c"}}).ToolCallID)
+	assert.Equal(t, "c", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).ToolCallID)
 }
 
 // A client that shows an agent's terminals gets one, piece by piece. In a replay, when nothing
@@ -217,10 +217,10 @@ func TestToolCallsOfVersion2(t *testing.T) {
 	translator := newTranslator()
 	translator.Version2 = true
 	const event = "conversation_updated"
-	assert.Equal(t, "T", translator.Question(wire.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "T"}}).Title)
+	assert.Equal(t, "T", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "T"}}).Title)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","name":"Bash","status":"paused"}`},
 		translated(t, translator, event, 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","tool_name":"Bash","tool_status":"paused"}`))
-	q := translator.Question(wire.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "Run it?", ToolName: "Bash", Plan: "the plan", Details: "why", Reopened: "again"}})
+	q := translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "Run it?", ToolName: "Bash", Plan: "the plan", Details: "why", Reopened: "again"}})
 	assert.Empty(t, q.Title)
 	assert.Equal(t, "Bash", q.Name)
 	assert.Len(t, q.Content, 1, "the question has the words")
@@ -280,7 +280,7 @@ func TestMetaOfToolCalls(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
 		translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","parent_tool_use_id":"p","tool_data":{"_meta":{"vendor":{"n":1}}}}`))
-	assert.Equal(t, map[string]any{"vendor": map[string]any{"n": 1.0}}, translator.Question(wire.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).Meta)
+	assert.Equal(t, map[string]any{"vendor": map[string]any{"n": 1.0}}, translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).Meta)
 }
 
 // A replay contains the _meta of messages and thoughts, and so does a whole message.

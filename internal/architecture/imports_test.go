@@ -100,7 +100,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 	for _, imports := range []map[string][]string{
 		{"frame": {"internal/visible"}},
 		{"server/stdio": {"internal/relay"}},
-		{"client": {"internal/wire"}},
+		{"client": {"internal/hubclient"}},
 		{"internal/domain": {"internal/form"}},
 		{"internal/store": {"internal/visible"}},
 		{"internal/hub": {"internal/x"}, "internal/x": {"internal/y"}, "internal/y": {"server"}},

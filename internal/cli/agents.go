@@ -20,7 +20,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // agentsOptions connects the agents commands with the command line.
@@ -29,7 +30,7 @@ func agentsOptions(s *settings) agentsCommandOptions {
 		Config: s.Config, Version: s.Version, JSON: func() bool { return s.JSON }, NoArguments: noArguments,
 		Working: func(cmd *cobra.Command, agent string) (tasks []string) {
 			_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub there are no running tasks
-				list, _, err := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
+				list, _, err := hubclient.Call[[]protocol.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
 				for _, t := range list {
 					tasks = append(tasks, t.ID)
 				}

@@ -18,8 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const approvalsHelp = `Answer the questions that agents ask: whether a tool may run, or anything else. A
@@ -50,7 +50,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 						return err
 					}
 				}
-				open, raw, err := wire.OpenApprovals(ctx, c, session)
+				open, raw, err := hubclient.OpenApprovals(ctx, c, session)
 				if err != nil {
 					return err
 				}
@@ -138,8 +138,8 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.String()})
 				}
 				text := &strings.Builder{}
-				_ = term.Fields(text, fields...)                        // a Builder cannot fail
-				session, _, _ := wire.SessionState(ctx, c, a.SessionID) // without the session, paths stay absolute
+				_ = term.Fields(text, fields...)                             // a Builder cannot fail
+				session, _, _ := hubclient.SessionState(ctx, c, a.SessionID) // without the session, paths stay absolute
 				for i, line := range turn.Sheet(a, session.WorkingDir).Details() {
 					if i == 0 {
 						text.WriteString("\n")
@@ -153,7 +153,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 }
 
 // answerApproval answers the question with the given id. decide makes the decision.
-func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (protocol.DecisionParams, error)) error {
+func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(hubclient.Approval) (protocol.DecisionParams, error)) error {
 	err := connected(cmd, s, func(ctx context.Context, c *client.Client) error {
 		a, _, err := turn.FindApproval(ctx, c, id)
 		if err != nil {
@@ -201,7 +201,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 				}
 				d.UpdatedInput = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a hubclient.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
@@ -225,7 +225,7 @@ func newDenyCommand(s *settings) *cobra.Command {
 				return errors.New("--tell needs a reason: write it after the id")
 			}
 			d.Comment = cmp.Or(d.Comment, "denied") // the hub requires a reason
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a hubclient.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
 		},
 	}
 	answerFlags(cmd, &d, &option)
@@ -274,7 +274,7 @@ func newRespondCommand(s *settings) *cobra.Command {
 }
 
 // decision turns the response into a decision on question a.
-func (r response) decision(a wire.Approval) (protocol.DecisionParams, error) {
+func (r response) decision(a hubclient.Approval) (protocol.DecisionParams, error) {
 	words := strings.Join(r.words, " ")
 	switch {
 	case r.decline:

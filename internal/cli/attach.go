@@ -21,9 +21,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const attachHelp = `Work in a terminal of the project's hub as if it were this one: what you type
@@ -88,7 +88,7 @@ func newAttachCommand(s *settings) *cobra.Command {
 
 // listTerminals prints the terminals of the hub.
 func listTerminals(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client) error {
-	terminals, raw, err := wire.Terminals(ctx, c)
+	terminals, raw, err := hubclient.Terminals(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -438,14 +438,14 @@ func (w *window) start(ctx context.Context, o attachOptions) error {
 	if o.Tmux != "" {
 		params["use_tmux"], params["tmux_session_name"] = true, o.Tmux
 	}
-	r, _, err := wire.Call[protocol.Terminal](ctx, w.c, "spawn_terminal", params)
+	r, _, err := hubclient.Call[protocol.Terminal](ctx, w.c, "spawn_terminal", params)
 	w.id = r.TerminalID
 	return err
 }
 
 // join attaches to an existing terminal.
 func (w *window) join(ctx context.Context, id string) error {
-	r, _, err := wire.Call[protocol.Terminal](ctx, w.c, "terminal.attach", w.size(map[string]any{"terminal_id": id}))
+	r, _, err := hubclient.Call[protocol.Terminal](ctx, w.c, "terminal.attach", w.size(map[string]any{"terminal_id": id}))
 	w.id, w.watch = id, r.ReadOnly
 	return err
 }
@@ -507,7 +507,7 @@ func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 	case <-ctx.Done():
 		return
 	}
-	d := wire.DataOf(client.Event{Data: raw})
+	d := hubclient.DataOf(client.Event{Data: raw})
 	if d.TerminalID != w.id {
 		return
 	}

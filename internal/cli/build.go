@@ -15,9 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // duet-rpc build: build the project.
@@ -87,7 +87,7 @@ func (b *building) connected(list bool) error {
 }
 
 func (b *building) list(ctx context.Context, c *client.Client) error {
-	r, raw, err := wire.Call[protocol.BuildList](ctx, c, "listBuilds", map[string]any{})
+	r, raw, err := hubclient.Call[protocol.BuildList](ctx, c, "listBuilds", map[string]any{})
 	if err != nil {
 		return err
 	}
@@ -156,11 +156,11 @@ func (b *building) follow(c *client.Client) <-chan struct{} {
 			return
 		}
 		switch p.Stage {
-		case wire.BuildWaits:
+		case protocol.BuildWaiting:
 			progress(b.cmd, b.settings, "another build of %s has to end first", p.Name)
-		case wire.BuildStarted:
+		case protocol.BuildStarted:
 			progress(b.cmd, b.settings, "%s: %s", p.Name, p.Line())
-		case wire.BuildOutput:
+		case protocol.BuildOutput:
 			b.print(out, p.Output)
 		default:
 			end()

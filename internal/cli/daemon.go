@@ -18,9 +18,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func newDaemonCommand(s *settings) *cobra.Command {
@@ -34,13 +34,13 @@ func newDaemonCommand(s *settings) *cobra.Command {
 // duet-rpc daemon: start, inspect and stop the daemon.
 
 // statusOfHub asks the running hub for its status. It does not start a hub.
-func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (wire.HubStatus, error) {
+func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (hubclient.HubStatus, error) {
 	c, err := hubprocess.Dial(ctx, s, p)
 	if err != nil {
-		return wire.HubStatus{}, err
+		return hubclient.HubStatus{}, err
 	}
 	defer c.Close()
-	return wire.Status(ctx, c)
+	return hubclient.Status(ctx, c)
 }
 
 // daemonOptions is what the daemon commands need from the command line.
@@ -125,7 +125,7 @@ func newLogs(o daemonOptions) *cobra.Command {
 
 // startDaemon starts a daemon in the background, unless there is a hub, and returns when it
 // answers. started is false if a daemon was running already.
-func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, started bool, err error) {
+func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project) (status hubclient.HubStatus, started bool, err error) {
 	status, err = statusOfHub(ctx, s, p)
 	if err != nil {
 		if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
@@ -141,7 +141,7 @@ func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project)
 
 // checkWanted returns an error if the running hub differs from the one that daemon start would
 // start.
-func checkWanted(hub wire.HubStatus, s *hubprocess.Settings) error {
+func checkWanted(hub hubclient.HubStatus, s *hubprocess.Settings) error {
 	for _, path := range s.Listen {
 		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {
 			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot start to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", hub.PID, path)
@@ -240,7 +240,7 @@ func newStatus(o daemonOptions) *cobra.Command {
 
 // printJSON prints a status with the paths of the project. The hub does not send the paths to
 // clients.
-func printJSON(out io.Writer, o daemonOptions, hub wire.HubStatus) error {
+func printJSON(out io.Writer, o daemonOptions, hub hubclient.HubStatus) error {
 	paths, err := o.Settings.Paths()
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func printJSON(out io.Writer, o daemonOptions, hub wire.HubStatus) error {
 }
 
 // printStatus prints a status as text.
-func printStatus(out io.Writer, hub wire.HubStatus) error {
+func printStatus(out io.Writer, hub hubclient.HubStatus) error {
 	x := hub.Subsystems
 	up := (time.Duration(hub.UptimeSeconds) * time.Second).String()
 	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", hub.PID, hub.Version, up, hub.Health)
@@ -277,7 +277,7 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 }
 
 // printHub prints what was done to a hub, or its status as JSON.
-func printHub(out io.Writer, o daemonOptions, hub wire.HubStatus, what string) error {
+func printHub(out io.Writer, o daemonOptions, hub hubclient.HubStatus, what string) error {
 	if o.JSON() {
 		return term.Raw(out, hub.Raw)
 	}
@@ -291,7 +291,7 @@ const lookAgain = time.Second
 
 // stopDaemon asks the project's hub to end and waits until it has ended. It calls note with
 // what it waits for. With force it kills a hub that does not answer.
-func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (status wire.HubStatus, killed bool, err error) {
+func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (status hubclient.HubStatus, killed bool, err error) {
 	within := host.DrainWithin + s.AnswerWithin
 	if force {
 		within = host.EndWithin + s.AnswerWithin
@@ -314,7 +314,7 @@ func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, 
 }
 
 // askToStop asks the hub to end and waits until it has ended, or ctx ends.
-func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (wire.HubStatus, error) {
+func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (hubclient.HubStatus, error) {
 	s = s.ForAnyBuild()
 	status, err := statusOfHub(ctx, s, p)
 	if err != nil {
@@ -328,7 +328,7 @@ func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, f
 		return status, err
 	}
 	defer c.Close()
-	connected, cancel := wire.WhileConnected(ctx, c)
+	connected, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
 		return status, err
@@ -360,7 +360,7 @@ const killedWithin = 30 * time.Second
 
 // killHub ends a hub process that does not answer. It sends SIGTERM and, after the time that a
 // hub needs to end, SIGKILL. The returned status only has the process id.
-func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, err error) {
+func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (status hubclient.HubStatus, err error) {
 	pid, held := p.Holder(ctx)
 	if !held {
 		return status, errors.New("the hub has ended by itself")

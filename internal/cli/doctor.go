@@ -25,12 +25,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const doctorHelp = `Check everything that duet-rpc needs, and say what was found, what is wrong and
@@ -480,11 +480,11 @@ func checkHub(s *hubprocess.Settings, p project.Project) finding {
 	f := finding{Check: "hub", State: findingOK}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.AnswerWithin)
 	defer cancel()
-	var status wire.HubStatus
+	var status hubclient.HubStatus
 	c, err := hubprocess.Dial(ctx, s.ForAnyBuild(), p)
 	if err == nil {
 		defer c.Close()
-		status, err = wire.Status(ctx, c)
+		status, err = hubclient.Status(ctx, c)
 	}
 	var nobody *socket.NobodyError
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
@@ -101,7 +101,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	shown := make(map[string]bool) // the hub sends open questions again after each reconnect
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
 		if e.Type == protocol.TypeApproval {
-			id := wire.DataOf(e).ApprovalID
+			id := hubclient.DataOf(e).ApprovalID
 			if shown[id] {
 				return
 			}
@@ -126,27 +126,27 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
 	session := ""
 	if o.session != "" {
-		x, _, err := wire.SessionState(ctx, c, o.session)
+		x, _, err := hubclient.SessionState(ctx, c, o.session)
 		if err != nil {
 			return err
 		}
 		session = x.ID
 	}
-	last, err := wire.LastSeq(ctx, c)
+	last, err := hubclient.LastSeq(ctx, c)
 	if err != nil {
 		return err
 	}
 	if last <= o.since {
 		return nil
 	}
-	ctx, cancel := wire.WhileConnected(ctx, c)
+	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	done, over := make(chan struct{}), false // only the handler uses over
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &o.since}, func(e client.Event) {
 		if over {
 			return
 		}
-		at, d := e.Seq, wire.DataOf(e)
+		at, d := e.Seq, hubclient.DataOf(e)
 		if e.Type == client.TypeLagged {
 			at = d.ToSeq
 		}
@@ -161,7 +161,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		}
 	})
 	if err != nil {
-		return wire.OrGone(ctx, err)
+		return hubclient.OrGone(ctx, err)
 	}
 	defer sub.Close()
 	select {
@@ -188,7 +188,7 @@ func printEvent(out io.Writer, e client.Event, asJSON bool) {
 		_ = term.Raw(out, line)
 		return
 	}
-	d, seq := wire.DataOf(e), "-"
+	d, seq := hubclient.DataOf(e), "-"
 	if e.Seq > 0 {
 		seq = fmt.Sprint(e.Seq)
 	}
@@ -197,7 +197,7 @@ func printEvent(out io.Writer, e client.Event, asJSON bool) {
 }
 
 // gist returns a summary of an event in one line.
-func gist(e client.Event, d wire.EventData) string {
+func gist(e client.Event, d hubclient.EventData) string {
 	switch e.Type {
 	case protocol.TypeStatus:
 		text := d.State
@@ -209,7 +209,7 @@ func gist(e client.Event, d wire.EventData) string {
 		}
 		return term.Short(text)
 	case protocol.TypeConversation:
-		if d.EventType == wire.EntryToolCall || d.EventType == wire.EntryToolResult {
+		if d.EventType == hubclient.EntryToolCall || d.EventType == hubclient.EntryToolResult {
 			return below(d) + term.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
 		}
 		return below(d) + term.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
@@ -296,7 +296,7 @@ func summaryOfReport(s protocol.AgentSession) string {
 }
 
 // below returns the prefix for text of a sub-agent.
-func below(d wire.EventData) string {
+func below(d hubclient.EventData) string {
 	if d.ParentTool == "" {
 		return ""
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Shared by all commands: global flags, arguments, and the connection to the project's hub.
@@ -149,7 +149,7 @@ func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.C
 // with --json.
 func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, print func(R) error) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-		r, raw, err := wire.Call[R](ctx, c, method, params)
+		r, raw, err := hubclient.Call[R](ctx, c, method, params)
 		if err != nil {
 			return err
 		}

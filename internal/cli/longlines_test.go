@@ -13,12 +13,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // shapes are repeated to make one long line.
@@ -81,10 +81,10 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 			term.CutToFit(text, 80)
 		},
 		"a conversation": func(text string) {
-			r := turn.Conversation{Diff: text, Entries: []wire.Entry{
-				{EventType: wire.EntryMessage, Role: "assistant", Content: text},
-				{EventType: wire.EntryToolCall, ToolID: "1", ToolName: "Bash", Title: text, ToolInput: string(asInput(text))},
-				{EventType: wire.EntryToolResult, ResultFor: "1", Result: text},
+			r := turn.Conversation{Diff: text, Entries: []hubclient.Entry{
+				{EventType: hubclient.EntryMessage, Role: "assistant", Content: text},
+				{EventType: hubclient.EntryToolCall, ToolID: "1", ToolName: "Bash", Title: text, ToolInput: string(asInput(text))},
+				{EventType: hubclient.EntryToolResult, ResultFor: "1", Result: text},
 			}}
 			r.Text(turn.Look{Columns: 80, Color: true})
 			r.Markdown()

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 )
 
 // nativeSessions connects the commands about agents' own sessions with the command line.
@@ -76,7 +76,7 @@ func newAdopt(o nativesessionOptions) *cobra.Command {
 					o.Progress(cmd, "the agent is asked for the session, which may take a minute")
 				})
 				defer late.Stop()
-				r, raw, err := wire.Call[struct {
+				r, raw, err := hubclient.Call[struct {
 					Task    string `json:"task_id"`
 					Session string `json:"session_id"`
 					Adopted bool   `json:"adopted"`
@@ -167,7 +167,7 @@ func (o nativesessionOptions) delete(cmd *cobra.Command, w which, word string) e
 				return err
 			}
 		}
-		_, raw, err := wire.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": s.ID})
+		_, raw, err := hubclient.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": s.ID})
 		if err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (w which) pages(ctx context.Context, c *client.Client, o nativesessionOptio
 			return err
 		}
 		var got page
-		if got, _, err = wire.Call[page](ctx, c, "agent.sessions", p); err != nil {
+		if got, _, err = hubclient.Call[page](ctx, c, "agent.sessions", p); err != nil {
 			return err
 		}
 		if take(got) || got.Next == "" {
@@ -330,7 +330,7 @@ func (w *which) words(o nativesessionOptions, more ...string) cobra.CompletionFu
 		if err != nil {
 			return nil
 		}
-		got, _, _ := wire.Call[page](ctx, c, "agent.sessions", p)
+		got, _, _ := hubclient.Call[page](ctx, c, "agent.sessions", p)
 		words := more
 		for _, s := range got.Sessions {
 			words = append(words, s.ID+"\t"+term.Short(term.AgeOf(s.UpdatedAt)+" · "+s.Title))
@@ -389,7 +389,7 @@ func (o nativesessionOptions) list(cmd *cobra.Command, w which, limit int) error
 		if err != nil {
 			return err
 		}
-		got, raw, err := wire.Call[page](ctx, c, "agent.sessions", p)
+		got, raw, err := hubclient.Call[page](ctx, c, "agent.sessions", p)
 		if err != nil {
 			return err
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/preview/web"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // duet-rpc preview: show the project's pages in a browser.
@@ -105,7 +105,7 @@ func serve(cmd *cobra.Command, s *settings, o options) error {
 	announced := false
 	for {
 		err := term.OrInterrupted(h.Interrupts, cancel, func() error { return p.withHub(ctx, h.Client, &announced) })
-		if !errors.Is(err, wire.ErrHubGone) {
+		if !errors.Is(err, hubclient.ErrHubGone) {
 			return err
 		}
 		if err := h.Again(); err != nil {
@@ -118,7 +118,7 @@ func serve(cmd *cobra.Command, s *settings, o options) error {
 // withHub stays connected to a hub until it ends. After the first hub has answered a first
 // request, it prints the address, once.
 func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool) error {
-	ctx, cancel := wire.WhileConnected(ctx, c)
+	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	for method, follow := range map[string]func(json.RawMessage){
 		"refresh": func(json.RawMessage) { p.web.Refresh() },
@@ -133,15 +133,15 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool
 		defer c.On(method, follow)()
 	}
 	if p.options.capture {
-		if _, _, err := wire.Call[protocol.PageMessages](ctx, c, "listPageMessages", map[string]any{"limit": 1, "follow": true}); err != nil {
-			return wire.OrGone(ctx, err)
+		if _, _, err := hubclient.Call[protocol.PageMessages](ctx, c, "listPageMessages", map[string]any{"limit": 1, "follow": true}); err != nil {
+			return hubclient.OrGone(ctx, err)
 		}
 	}
 	// This reports a wrong directory before the user opens a browser.
 	_, err := p.fetchOf(ctx, c, "/")
 	var refused *web.RefusedError
 	if err != nil && !errors.As(err, &refused) {
-		return wire.OrGone(ctx, err)
+		return hubclient.OrGone(ctx, err)
 	}
 	if !*announced {
 		*announced = true
@@ -151,7 +151,7 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool
 		p.printAddress()
 	}
 	<-ctx.Done()
-	return wire.OrGone(ctx, ctx.Err())
+	return hubclient.OrGone(ctx, ctx.Err())
 }
 
 func (p *serving) printAddress() {
@@ -171,7 +171,7 @@ func (p *serving) fetch(ctx context.Context, path string) (web.Page, error) {
 
 // fetchOf asks a hub for the page at a path.
 func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (web.Page, error) {
-	r, _, err := wire.Call[wire.PreviewFile](ctx, c, "fetch", map[string]string{"url": path})
+	page, _, err := hubclient.Call[web.Page](ctx, c, "fetch", map[string]string{"url": path})
 	var refused *client.Error
 	if errors.As(err, &refused) {
 		status := map[client.Kind]int{"preview_load_failed": http.StatusServiceUnavailable, "navigation_failed": http.StatusBadRequest}[refused.Kind()]
@@ -179,7 +179,7 @@ func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (w
 			return web.Page{}, &web.RefusedError{Status: status, Text: refused.Message}
 		}
 	}
-	return web.Page{Status: r.Status, Headers: r.Headers, Body: r.Body}, err
+	return page, err
 }
 
 // report sends a page's message to the hub.

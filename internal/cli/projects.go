@@ -21,10 +21,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const projectsHelp = `List the projects of which sessions are kept on this machine, the last used first:
@@ -208,7 +208,7 @@ func endIdleHub(ctx context.Context, s *settings, root string) {
 		return
 	}
 	defer c.Close()
-	status, err := wire.Status(ctx, c)
+	status, err := hubclient.Status(ctx, c)
 	x := status.Subsystems
 	if err != nil || x.Supervisor.Running+x.Supervisor.Queued > 0 || x.IPC.Clients > 1 {
 		return
@@ -346,7 +346,7 @@ func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, params 
 }
 
 func (l *listedProject) take(ctx context.Context, c *client.Client, params any) error {
-	r, _, err := wire.Call[struct{ Sessions []json.RawMessage }](ctx, c, "listSessions", params)
+	r, _, err := hubclient.Call[struct{ Sessions []json.RawMessage }](ctx, c, "listSessions", params)
 	if err != nil {
 		return err
 	}

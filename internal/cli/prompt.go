@@ -16,8 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
@@ -108,11 +108,11 @@ func newPromptCommand(s *settings) *cobra.Command {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
 		}
-		from, err := wire.SessionID(ctx, c, o.from)
+		from, err := hubclient.SessionID(ctx, c, o.from)
 		if err != nil {
 			return protocol.AgentDescription{}, err
 		}
-		return wire.DescribeAgent(ctx, c, "", from)
+		return hubclient.DescribeAgent(ctx, c, "", from)
 	})
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, taskCandidates))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
@@ -178,7 +178,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	interrupted, err := toItsEnd()
 	var unfit error // the reason why the answer does not fit the schema
-	if err == nil && p.session.Status == wire.Completed {
+	if err == nil && p.session.Status == hubclient.Completed {
 		if unfit = o.answer.Take(p.session); unfit != nil {
 			view.Note("the answer: " + unfit.Error() + "; asking once more")
 			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), protocol.Session{}
@@ -213,13 +213,13 @@ type prompting struct {
 // attend starts a session, or continues the session of a hub that has ended, and shows it to
 // its end.
 func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted bool, err error) {
-	ctx, cancel := wire.WhileConnected(ctx, c)
+	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	defer func() {
 		if err != nil {
-			err = wire.OrGone(ctx, err)
+			err = hubclient.OrGone(ctx, err)
 		}
-		if p.session.ID == "" || interrupted || !errors.Is(err, wire.ErrHubGone) && (err != nil || !turn.IsOrphan(p.session)) {
+		if p.session.ID == "" || interrupted || !errors.Is(err, hubclient.ErrHubGone) && (err != nil || !turn.IsOrphan(p.session)) {
 			return
 		}
 		if place, findErr := p.settings.Project(); findErr == nil && !place.Stopped() {
@@ -229,7 +229,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	again := p.hubGone
 	p.hubGone = false
 	if again {
-		if p.session, _, err = wire.SessionState(ctx, c, p.session.ID); err != nil {
+		if p.session, _, err = hubclient.SessionState(ctx, c, p.session.ID); err != nil {
 			return false, err
 		}
 	}
@@ -239,7 +239,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
 		}
 		if o.from != "" {
-			if o.from, err = wire.SessionID(ctx, c, o.from); err != nil {
+			if o.from, err = hubclient.SessionID(ctx, c, o.from); err != nil {
 				return false, err
 			}
 			if o.from != p.session.ID { // otherwise the agent has ended and asks again
@@ -250,7 +250,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		if err != nil {
 			return false, err
 		}
-		if p.session, _, err = wire.SessionState(ctx, c, started.SessionID); err != nil {
+		if p.session, _, err = hubclient.SessionState(ctx, c, started.SessionID); err != nil {
 			return false, err
 		}
 	}
@@ -265,7 +265,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			if err != nil {
 				return protocol.Session{}, err
 			}
-			session, _, err := wire.SessionState(ctx, c, started.SessionID)
+			session, _, err := hubclient.SessionState(ctx, c, started.SessionID)
 			return session, err
 		}
 	}
@@ -274,7 +274,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 }
 
 // startPrompt launches or continues a session.
-func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started wire.Started, err error) {
+func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started hubclient.Started, err error) {
 	if o.from == "" {
 		if o.agent == "" {
 			o.agent = os.Getenv("DUET_AGENT") // the hub may not have this variable
@@ -297,7 +297,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if err := o.set.addTo(params, members); err != nil {
 			return started, err
 		}
-		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)
+		started, _, err = hubclient.Call[hubclient.Started](ctx, c, "launchSession", params)
 		return started, err
 	}
 	if !o.set.isEmpty() {
@@ -317,7 +317,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	if err := o.gates.Into(params); err != nil {
 		return started, err
 	}
-	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
+	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
 	return started, err
 }
 
@@ -341,7 +341,7 @@ type agentSettings struct {
 // complete.
 func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error)) {
 	f := cmd.Flags()
-	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(wire.DuetModes, ", ")+", or a mode of its own")
+	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(hubclient.DuetModes, ", ")+", or a mode of its own")
 	f.StringVarP(&a.model, "model", "m", "", "have the agent use `MODEL`")
 	f.StringArrayVar(&a.options, "option", nil, "set an option of the agent, `ID=VALUE`; may be given several times")
 	for name, list := range map[string]func(k protocol.AgentDescription) []string{"mode": modeCandidates, "model": modelCandidates, "option": optionCandidates} {
@@ -354,7 +354,7 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 				return list(k)
 			})(cmd, args, word)
 			if words == nil && name == "mode" { // no hub is running
-				words = wire.DuetModes
+				words = hubclient.DuetModes
 			}
 			return words, directive
 		})
@@ -369,7 +369,7 @@ func (a *agentSettings) params(params map[string]any) error {
 // addTo adds the non-empty members and the values of --option to the parameters of a method.
 func (a *agentSettings) addTo(params map[string]any, members map[string]string) error {
 	options, err := agentOptionsValue(a.options)
-	wire.AddSettings(params, members, options)
+	hubclient.AddSettings(params, members, options)
 	return err
 }
 
@@ -379,7 +379,7 @@ func (a *agentSettings) isEmpty() bool { return a.mode == "" && a.model == "" &&
 // knownByFlag describes the agent that --agent names.
 func knownByFlag(ctx context.Context, c *client.Client, cmd *cobra.Command, _ []string) (protocol.AgentDescription, error) {
 	agent, _ := cmd.Flags().GetString("agent") // "" without this flag
-	return wire.DescribeAgent(ctx, c, agent, "")
+	return hubclient.DescribeAgent(ctx, c, agent, "")
 }
 
 // knownByID describes the agent of the session that is the first argument.
@@ -387,7 +387,7 @@ func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args [
 	if len(args) == 0 {
 		return knownByFlag(ctx, c, cmd, nil)
 	}
-	return wire.DescribeAgent(ctx, c, "", args[0])
+	return hubclient.DescribeAgent(ctx, c, "", args[0])
 }
 
 // The prompt: arguments and standard input.

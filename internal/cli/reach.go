@@ -19,10 +19,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Connecting commands to the project's hub. If none is running, a daemon is started.
@@ -148,9 +148,9 @@ func statusOf(session protocol.Session, interrupted bool) error {
 		return term.ErrInterrupted
 	case session.Gates.Failed():
 		return exitStatus(gatesFail)
-	case session.Status == wire.Completed && (session.Gates == nil || session.Gates.State == domain.LoopPassed):
+	case session.Status == hubclient.Completed && (session.Gates == nil || session.Gates.State == domain.LoopPassed):
 		return nil
-	case session.Status == wire.Interrupted && interrupted:
+	case session.Status == hubclient.Interrupted && interrupted:
 		return term.ErrInterrupted
 	}
 	return exitStatus(1)
@@ -166,7 +166,7 @@ func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.
 
 // sendDecision answers a question and prints the outcome.
 func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d protocol.DecisionParams) error {
-	r, raw, err := wire.Decide(ctx, c, d)
+	r, raw, err := hubclient.Decide(ctx, c, d)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 // startWork asks the hub to start a session or a task. It prints the id, or waits for the end.
 func startWork(cmd *cobra.Command, s *settings, method string, params any, wait bool) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-		r, raw, err := wire.Call[wire.Started](ctx, c, method, params)
+		r, raw, err := hubclient.Call[hubclient.Started](ctx, c, method, params)
 		if err != nil {
 			return err
 		}
@@ -311,14 +311,14 @@ func startWork(cmd *cobra.Command, s *settings, method string, params any, wait 
 }
 
 // printStarted prints the id of a started task, or waits for its end.
-func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
+func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r hubclient.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)
 	if !s.JSON {
 		state := cmp.Or(r.State, r.Status)
 		switch r.Delivered {
-		case wire.DeliveredInjected:
+		case hubclient.DeliveredInjected:
 			state = "the agent has it while it works"
-		case wire.DeliveredQueued:
+		case hubclient.DeliveredQueued:
 			state = "queued"
 		}
 		progress(cmd, s, "%s · agent %s · %s", id, r.Agent, state)
@@ -337,7 +337,7 @@ func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 // only prints the result of task.get at the end. The task continues if the command is
 // interrupted.
 func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, task, session string) error {
-	ctx, cancel := wire.WhileConnected(ctx, c)
+	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if s.JSON {
@@ -348,11 +348,11 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 		progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
 	}
 	if err != nil {
-		return wire.OrGone(ctx, err)
+		return hubclient.OrGone(ctx, err)
 	}
-	t, raw, err := wire.Call[wire.TaskState](ctx, c, "task.get", map[string]string{"taskId": last})
+	t, raw, err := hubclient.Call[protocol.Task](ctx, c, "task.get", map[string]string{"taskId": last})
 	if err != nil {
-		return wire.OrGone(ctx, err)
+		return hubclient.OrGone(ctx, err)
 	}
 	if s.JSON {
 		err = term.Raw(cmd.OutOrStdout(), raw)
@@ -362,7 +362,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	switch {
 	case err == nil && t.Gates.Failed():
 		err = exitStatus(gatesFail)
-	case err == nil && (t.State != wire.Completed || t.Gates != nil && t.Gates.State != domain.LoopPassed):
+	case err == nil && (t.State != hubclient.Completed || t.Gates != nil && t.Gates.State != domain.LoopPassed):
 		err = exitStatus(1)
 	}
 	return err

@@ -24,10 +24,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
@@ -229,7 +229,7 @@ func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 
 // taskCandidates lists the latest tasks, and the word last.
 func taskCandidates(ctx context.Context, c *client.Client) []string {
-	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
+	tasks, _, _ := hubclient.Call[[]protocol.Task](ctx, c, "task.list", map[string]int{"limit": 50})
 	var out []string
 	for _, t := range tasks {
 		out = append(out, t.ID+"\t"+term.Short(t.StateInWords()+" · "+t.Summary))
@@ -242,7 +242,7 @@ func taskCandidates(ctx context.Context, c *client.Client) []string {
 
 // approvalCandidates lists the open questions.
 func approvalCandidates(ctx context.Context, c *client.Client) []string {
-	open, _, _ := wire.OpenApprovals(ctx, c, "")
+	open, _, _ := hubclient.OpenApprovals(ctx, c, "")
 	var out []string
 	for _, a := range open {
 		out = append(out, a.ApprovalID+"\t"+term.Short(a.TaskID+" · "+a.Asks()))
@@ -252,7 +252,7 @@ func approvalCandidates(ctx context.Context, c *client.Client) []string {
 
 // terminalCandidates lists the terminals.
 func terminalCandidates(ctx context.Context, c *client.Client) []string {
-	terminals, _, _ := wire.Terminals(ctx, c)
+	terminals, _, _ := hubclient.Terminals(ctx, c)
 	var out []string
 	for _, t := range terminals {
 		out = append(out, t.TerminalID+"\t"+describeTerminal(t))
@@ -262,7 +262,7 @@ func terminalCandidates(ctx context.Context, c *client.Client) []string {
 
 // methodCandidates lists the hub's methods.
 func methodCandidates(ctx context.Context, c *client.Client) []string {
-	methods, _, _ := wire.Call[[]struct{ Name, Description string }](ctx, c, "listMethods", nil)
+	methods, _, _ := hubclient.Call[[]struct{ Name, Description string }](ctx, c, "listMethods", nil)
 	var out []string
 	for _, m := range methods {
 		out = append(out, m.Name+"\t"+term.Short(m.Description))

@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Commands that find, show and archive sessions.
@@ -54,7 +54,7 @@ func (o sessionsOptions) change(cmd *cobra.Command, id, method string, params ma
 	}
 	params["session_id"] = s.ID // by then, an id such as last may name another session
 	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-		_, raw, err := wire.Call[json.RawMessage](ctx, c, method, params)
+		_, raw, err := hubclient.Call[json.RawMessage](ctx, c, method, params)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func newDelete(o sessionsOptions) *cobra.Command {
 				}
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[struct{ Deleted, Kept int }](ctx, c, "session.delete", map[string]string{"session_id": s.ID})
+				r, raw, err := hubclient.Call[struct{ Deleted, Kept int }](ctx, c, "session.delete", map[string]string{"session_id": s.ID})
 				if err != nil {
 					return err
 				}
@@ -155,7 +155,7 @@ func newPick(o sessionsOptions) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				list, _, err := wire.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": offered, "archived": false})
+				list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": offered, "archived": false})
 				if err != nil {
 					return err
 				}
@@ -214,7 +214,7 @@ func newQueue(o sessionsOptions) *cobra.Command {
 				method = "session.moveQueued"
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				_, raw, err := wire.Call[json.RawMessage](ctx, c, method, params)
+				_, raw, err := hubclient.Call[json.RawMessage](ctx, c, method, params)
 				if err != nil {
 					return err
 				}
@@ -272,7 +272,7 @@ func newSearch(o sessionsOptions) *cobra.Command {
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[struct{ Hits []hit }](ctx, c, "searchConversations", map[string]any{"query": joined(args), "limit": limit})
+				r, raw, err := hubclient.Call[struct{ Hits []hit }](ctx, c, "searchConversations", map[string]any{"query": joined(args), "limit": limit})
 				if err != nil {
 					return err
 				}
@@ -314,7 +314,7 @@ func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits [
 	t.Spare("BY", "AGE")
 	for _, h := range hits {
 		if tasks[h.SessionID] == "" {
-			s, _, err := wire.SessionState(ctx, c, h.SessionID)
+			s, _, err := hubclient.SessionState(ctx, c, h.SessionID)
 			if err != nil {
 				return err
 			}
@@ -359,7 +359,7 @@ func newShow(o sessionsOptions) *cobra.Command {
 					}
 					return term.Page(out, t.Text(o.look(out)))
 				}
-				s, raw, err := wire.SessionState(ctx, c, args[0])
+				s, raw, err := hubclient.SessionState(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
@@ -403,7 +403,7 @@ func printExport(ctx context.Context, c *client.Client, out io.Writer, id, forma
 }
 
 func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) error {
-	s, _, err := wire.SessionState(ctx, c, id)
+	s, _, err := hubclient.SessionState(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -439,7 +439,7 @@ func listOfSessions(out io.Writer, sessions []protocol.Session, none string) err
 	listed := make(map[string]bool) // conversations with a listed session
 	for _, x := range sessions {
 		title := term.Short(x.Called())
-		if n := len(x.Background); n > 0 && wire.Ended(x.State) && !listed[x.ThreadID] {
+		if n := len(x.Background); n > 0 && hubclient.Ended(x.State) && !listed[x.ThreadID] {
 			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
 		listed[x.ThreadID] = true
@@ -648,7 +648,7 @@ func findingOptions(s *settings) sessionsOptions {
 		},
 		Find: func(cmd *cobra.Command, id string) (found protocol.Session, err error) {
 			err = connected(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
-				found, _, err = wire.SessionState(ctx, c, id)
+				found, _, err = hubclient.SessionState(ctx, c, id)
 				return err
 			})
 			return found, turn.InWords(err)
@@ -775,7 +775,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 					return errors.New(args[0] + " was not interrupted")
 				case background != "":
 					progress(cmd, s, "the background task %s ends", background)
-				case r.Status == wire.Completed:
+				case r.Status == hubclient.Completed:
 					progress(cmd, s, "%s is completed; what its agent still does for it ends", args[0])
 				default:
 					progress(cmd, s, "%s is %s", args[0], r.Status)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 const taskHelp = `A task is a prompt that an agent works on in the hub while you do something else.
@@ -72,12 +72,12 @@ func newTaskListCommand(s *settings) *cobra.Command {
 		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
+			return askHub(cmd, s, "task.list", p, func(tasks []protocol.Task) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				t.Spare("AGENT")
 				t.Empty(noTask(p.State, p.Agent))
 				for _, task := range tasks {
-					t.Row(task.ID, task.StateInWords(), task.Agent, term.AgeOf(task.CreatedAt), term.Short(task.Summary))
+					t.Row(task.ID, task.StateInWords(), orEmpty(task.Agent), term.AgeOf(task.CreatedAt), term.Short(task.Summary))
 				}
 				return t.Flush()
 			})
@@ -97,11 +97,11 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
+			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t protocol.Task) error {
 				out := cmd.OutOrStdout()
-				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", t.Agent}, term.Field{"prompt", t.Prompt},
-					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.TimeOf(t.CreatedAt)}, term.Field{"started", term.TimeOf(t.StartedAt)},
-					term.Field{"ended", term.TimeOf(t.CompletedAt)}, term.Field{"error", t.Error}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
+				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", orEmpty(t.Agent)}, term.Field{"prompt", t.Prompt},
+					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.TimeOf(t.CreatedAt)}, term.Field{"started", term.TimeOf(orEmpty(t.StartedAt))},
+					term.Field{"ended", term.TimeOf(orEmpty(t.CompletedAt))}, term.Field{"error", orEmpty(t.Error)}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
 				term.Body(out, t.Output, !s.NoColor)
 				return err
 			})
@@ -160,4 +160,12 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 	}
 	report.Add(cmd)
 	return cmd
+}
+
+// orEmpty returns a text that may be null.
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
 }

@@ -11,7 +11,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // duet-rpc triggers: list triggers and their executions, enable and disable them.
@@ -39,7 +40,7 @@ func newList(s *settings) *cobra.Command {
 		Long: "List the triggers, with what each is for and when it did something last.\n" + hubStatusHelp,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "automation.status", struct{}{}, func(r wire.Automation) error {
+			return askHub(cmd, s, "automation.status", struct{}{}, func(r protocol.AutomationStatus) error {
 				if r.Problem != "" {
 					progress(cmd, s, "%s", r.Problem)
 				} else if !r.Enabled {
@@ -52,7 +53,7 @@ func newList(s *settings) *cobra.Command {
 				t.Below("WHEN", "DOES")
 				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and what a project's file has waits for `duet-rpc trust`")
 				for _, rule := range r.Rules {
-					t.Row(rule.ID, rule.State(), term.Short(rule.When), term.Short(rule.Does()), term.AgeOf(rule.LastFired))
+					t.Row(rule.ID, triggerState(rule), term.Short(rule.When), term.Short(describeTrigger(rule)), term.AgeOf(rule.LastFired))
 				}
 				return t.Flush()
 			})
@@ -68,23 +69,27 @@ func newTriggersShow(s *settings) *cobra.Command {
 		Args:    exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				status, _, err := wire.Call[wire.Automation](ctx, c, "automation.status", struct{}{})
+				status, _, err := hubclient.Call[struct{ Rules []json.RawMessage }](ctx, c, "automation.status", struct{}{})
 				if err != nil {
 					return err
 				}
-				for _, rule := range status.Rules {
+				for _, raw := range status.Rules {
+					var rule protocol.Trigger
+					if err := json.Unmarshal(raw, &rule); err != nil {
+						return err
+					}
 					if rule.ID != args[0] {
 						continue
 					}
 					if s.JSON {
-						return term.Raw(cmd.OutOrStdout(), rule.Raw)
+						return term.Raw(cmd.OutOrStdout(), raw)
 					}
 					fields := []term.Field{
 						{"trigger", rule.ID},
-						{"state", rule.State()},
+						{"state", triggerState(rule)},
 						{"description", rule.Description},
 						{"when", rule.When},
-						{"does", rule.Does()},
+						{"does", describeTrigger(rule)},
 						{"next", rule.NextFire},
 						{"last", rule.LastFired},
 						{"file", fmt.Sprintf("%s:%d", rule.File, rule.Line)},
@@ -98,6 +103,22 @@ func newTriggersShow(s *settings) *cobra.Command {
 			})
 		},
 	}
+}
+
+// triggerState returns "on" or "off".
+func triggerState(t protocol.Trigger) string {
+	if t.Enabled {
+		return "on"
+	}
+	return "off"
+}
+
+// describeTrigger describes the action of a trigger.
+func describeTrigger(t protocol.Trigger) string {
+	if t.RequiresApproval {
+		return t.Action.String() + " (asks first)"
+	}
+	return t.Action.String()
 }
 
 func unknown(id string) error {
@@ -142,7 +163,7 @@ func newLog(s *settings) *cobra.Command {
 			if len(args) > 0 {
 				params["ruleId"] = args[0]
 			}
-			return askHub(cmd, s, "automation.log", params, func(r struct{ Executions []wire.TriggerExecution }) error {
+			return askHub(cmd, s, "automation.log", params, func(r protocol.AutomationLogResult) error {
 				t := term.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TASK", "WHY")
 				t.Below("EVENT", "WHY")
 				t.Empty("no trigger has done anything yet")
@@ -172,7 +193,7 @@ func newTest(s *settings) *cobra.Command {
 				}
 				params["payload"] = json.RawMessage(payload)
 			}
-			return askHub(cmd, s, "automation.test", params, func(r struct{ Rules []wire.TriggerTrial }) error {
+			return askHub(cmd, s, "automation.test", params, func(r protocol.AutomationTestResult) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "FITS", "DOES")
 				t.Below("DOES")
 				t.Empty("there are no triggers")

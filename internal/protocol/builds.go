@@ -47,6 +47,13 @@ type BuildFailure struct {
 	Output      string              `json:"output"` // the end of it
 }
 
+// Stages in BuildProgress. Others are ends.
+const (
+	BuildWaiting = "waiting"
+	BuildStarted = domain.BuildStarted
+	BuildOutput  = "output"
+)
+
 // BuildProgress is the notification buildProgress.
 type BuildProgress struct {
 	BuildID   string   `json:"build_id"`

@@ -124,6 +124,30 @@ func (g *Gates) Short() string {
 	return ""
 }
 
+// StateInWords returns the state of the task, with the cause of a failure, and whether it waits for
+// a person.
+func (t Task) StateInWords() string {
+	switch {
+	case t.Status == stateNames[domain.WaitingInput].session:
+		return "waiting" + t.Gates.Short()
+	case t.State == stateNames[domain.Completed].task || t.ErrorCode == "":
+		return t.State + t.Gates.Short()
+	}
+	return t.State + ": " + t.ErrorCode
+}
+
+// Outcome returns how the task ended, in words.
+func (t Task) Outcome() string {
+	if completed := stateNames[domain.Completed].task; t.State == completed && t.Gates != nil {
+		return completed + ", gates: " + t.Gates.Words()
+	}
+	err := ""
+	if t.Error != nil {
+		err = *t.Error
+	}
+	return Outcome(t.State, err, t.ErrorCode)
+}
+
 // Text describes the message. Only its first line begins without a space, so that a page's text
 // cannot look like another message.
 func (m PageMessage) Text() string {

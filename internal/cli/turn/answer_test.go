@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // asking returns an asker with an open question, and the buffer of its messages.
-func asking(a wire.Approval) (*asker, asked, *bytes.Buffer) {
+func asking(a hubclient.Approval) (*asker, asked, *bytes.Buffer) {
 	var side bytes.Buffer
 	return &asker{keyboard: newKeyboard(), view: NewView(&side, &side, true, false)}, asked{a, "/", Sheet(a, "/")}, &side
 }
@@ -35,7 +35,7 @@ func decides(t *testing.T, a *asker, q asked, lines ...string) protocol.Decision
 func TestKeysAnswerToolQuestion(t *testing.T) {
 	t.Setenv("EDITOR", "")
 	t.Setenv("VISUAL", "")
-	tool := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), Editable: true}}
+	tool := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), Editable: true}}
 	for _, c := range []struct {
 		lines []string
 		want  protocol.DecisionParams
@@ -73,7 +73,7 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 // The user can choose each answer that an agent offers. A rule is explained before it is
 // stored.
 func TestAgentOptionsAndRules(t *testing.T) {
-	tool := wire.Approval{
+	tool := hubclient.Approval{
 		Approval: protocol.Approval{
 			ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`),
 			Options: []domain.Option{{ID: "yes", Name: "Yes", Kind: "allow_once"}, {ID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {ID: "no", Name: "No, tell", Kind: "reject_once"}},
@@ -103,7 +103,7 @@ func TestAgentOptionsAndRules(t *testing.T) {
 	a, q, _ := asking(tool)
 	assert.Equal(t, "Allow? [y]es, [n]o, [t]ell why not, [a]lways in this session, in the [p]roject, a number: ", a.promptFor(q))
 
-	plan := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", ToolInput: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}}
+	plan := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", ToolInput: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}}
 	a, q, side := asking(plan)
 	a.show(q)
 	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
@@ -113,7 +113,7 @@ func TestAgentOptionsAndRules(t *testing.T) {
 }
 
 func TestUserQuestionTakesNumberOrText(t *testing.T) {
-	person := wire.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}}}}
+	person := hubclient.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}}}}
 	for line, want := range map[string]protocol.DecisionParams{
 		"2":     {Decision: "respond", Option: "b", Comment: "blue"},
 		"3":     {Decision: "respond", Comment: "3"},
@@ -131,7 +131,7 @@ func TestUserQuestionTakesNumberOrText(t *testing.T) {
 }
 
 func TestChoiceTakesOnlyNumber(t *testing.T) {
-	person := wire.Approval{
+	person := hubclient.Approval{
 		Approval: protocol.Approval{
 			Type: domain.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
 			Options: []domain.Option{{ID: "r", Name: "red"}, {ID: "b", Name: "blue"}},

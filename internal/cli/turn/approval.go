@@ -15,8 +15,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Pending approvals: finding one by its id, and its layout.
@@ -29,7 +29,7 @@ func ShortID(id string) string { return id[:min(len(id), shortID)] }
 
 // UniqueID returns the shortest beginning of an id that no other open approval has, but at
 // least that of ShortID.
-func UniqueID(id string, open []wire.Approval) string {
+func UniqueID(id string, open []hubclient.Approval) string {
 	for n := shortID; n < len(id); n++ {
 		same := 0
 		for _, a := range open {
@@ -46,20 +46,20 @@ func UniqueID(id string, open []wire.Approval) string {
 
 // FindApproval finds an open approval by its id, the beginning of its id, or its tool call. An
 // approval that is not open needs its whole id.
-func FindApproval(ctx context.Context, c *client.Client, word string) (wire.Approval, json.RawMessage, error) {
-	open, _, err := wire.OpenApprovals(ctx, c, "")
+func FindApproval(ctx context.Context, c *client.Client, word string) (hubclient.Approval, json.RawMessage, error) {
+	open, _, err := hubclient.OpenApprovals(ctx, c, "")
 	if err != nil {
-		return wire.Approval{}, nil, err
+		return hubclient.Approval{}, nil, err
 	}
 	id, err := meant(word, open)
 	if err != nil {
-		return wire.Approval{}, nil, err
+		return hubclient.Approval{}, nil, err
 	}
-	return wire.GetApproval(ctx, c, id)
+	return hubclient.GetApproval(ctx, c, id)
 }
 
 // meant returns the id of the open approval that a word names, or the word.
-func meant(word string, open []wire.Approval) (string, error) {
+func meant(word string, open []hubclient.Approval) (string, error) {
 	var fit []string
 	for _, a := range open {
 		switch {
@@ -79,7 +79,7 @@ func meant(word string, open []wire.Approval) (string, error) {
 }
 
 // Sheet lays out an approval of a session. dir is the session's directory.
-func Sheet(a wire.Approval, dir string) sheet {
+func Sheet(a hubclient.Approval, dir string) sheet {
 	q := Question{Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == domain.FunctionCall {
 		q.Tool, q.Plan, q.Details = cmp.Or(a.ToolName, "a tool"), a.Plan, a.Details
@@ -103,7 +103,7 @@ func Sheet(a wire.Approval, dir string) sheet {
 }
 
 // howToAnswer returns the command that answers the question with this id.
-func howToAnswer(a wire.Approval, id string) string {
+func howToAnswer(a hubclient.Approval, id string) string {
 	switch a.Mode {
 	case domain.ElicitForm:
 		return "duet-rpc approvals respond " + id + " --field NAME=VALUE, or --decline or --cancel"
@@ -114,7 +114,7 @@ func howToAnswer(a wire.Approval, id string) string {
 }
 
 // diffOf returns the changes that an approval would make, as a diff.
-func diffOf(a wire.Approval, dir string) string {
+func diffOf(a hubclient.Approval, dir string) string {
 	if a.Diff != "" {
 		return a.Diff
 	}
@@ -122,7 +122,7 @@ func diffOf(a wire.Approval, dir string) string {
 }
 
 // fileDiffs returns a diff for each file that an approval would change.
-func fileDiffs(a wire.Approval, dir string) (diffs []string) {
+func fileDiffs(a hubclient.Approval, dir string) (diffs []string) {
 	for _, d := range a.Diffs {
 		diffs = append(diffs, diff.Unified(dir, d.Path, d.OldText, &d.NewText))
 	}
@@ -131,11 +131,11 @@ func fileDiffs(a wire.Approval, dir string) (diffs []string) {
 
 // wholeApproval fetches the parts of an approval that were too long for its event. If that
 // fails, it returns the truncated approval.
-func wholeApproval(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval {
+func wholeApproval(ctx context.Context, c *client.Client, a hubclient.Approval) hubclient.Approval {
 	if !a.Truncated {
 		return a
 	}
-	whole, _, err := wire.GetApproval(ctx, c, a.ApprovalID)
+	whole, _, err := hubclient.GetApproval(ctx, c, a.ApprovalID)
 	if err != nil {
 		return a
 	}
@@ -146,7 +146,7 @@ func wholeApproval(ctx context.Context, c *client.Client, a wire.Approval) wire.
 }
 
 // FormValues returns the values of a form; given are values as NAME=VALUE.
-func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
+func FormValues(a hubclient.Approval, given []string) (json.RawMessage, error) {
 	f, err := form.Read(a.Schema)
 	if err != nil {
 		return nil, errors.New(term.Line(err.Error()))
@@ -174,7 +174,7 @@ func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
 
 // WithOption adds the option that a word names to a decision. The word is the option's number,
 // id or name.
-func WithOption(d protocol.DecisionParams, a wire.Approval, word string) (protocol.DecisionParams, error) {
+func WithOption(d protocol.DecisionParams, a hubclient.Approval, word string) (protocol.DecisionParams, error) {
 	if word == "" {
 		return d, nil
 	}
@@ -195,7 +195,7 @@ func WithOption(d protocol.DecisionParams, a wire.Approval, word string) (protoc
 // AwaitQuestion waits for a question. A question that is already open counts, because a
 // subscription begins with the open ones.
 func AwaitQuestion(ctx context.Context, c *client.Client, session string) error {
-	ctx, cancel := wire.WhileConnected(ctx, c)
+	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	asked := make(chan struct{}, 1)
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeApproval}, Session: session}, func(client.Event) {
@@ -205,11 +205,11 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 		}
 	})
 	if err != nil {
-		return wire.OrGone(ctx, err)
+		return hubclient.OrGone(ctx, err)
 	}
 	defer sub.Close()
 	for {
-		if open, _, err := wire.OpenApprovals(ctx, c, session); err != nil || len(open) > 0 {
+		if open, _, err := hubclient.OpenApprovals(ctx, c, session); err != nil || len(open) > 0 {
 			return err
 		}
 		select {
@@ -223,7 +223,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 }
 
 // AsksAgain returns a prefix that explains why an answered question is asked again.
-func AsksAgain(a wire.Approval) string {
+func AsksAgain(a hubclient.Approval) string {
 	if a.Reopened == "" {
 		return ""
 	}
@@ -242,7 +242,7 @@ type InboxOptions struct {
 // ones. It returns when the user leaves (left is true), on a signal (the error is
 // interrupt.Err), or when the connection to the hub ends.
 func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
-	ctx, cancel := wire.WhileConnected(ctx, c)
+	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
@@ -256,9 +256,9 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	defer stopContinued()
 
 	if o.Session != "" { // subscriptions need the session's own id
-		session, _, err := wire.SessionState(ctx, c, o.Session)
+		session, _, err := hubclient.SessionState(ctx, c, o.Session)
 		if err != nil {
-			return false, wire.OrGone(ctx, err)
+			return false, hubclient.OrGone(ctx, err)
 		}
 		o.Session = session.ID
 	}
@@ -270,12 +270,12 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		}
 	})
 	if err != nil {
-		return false, wire.OrGone(ctx, err)
+		return false, hubclient.OrGone(ctx, err)
 	}
 	defer func() { leave(nil); sub.Close() }()
-	open, _, err := wire.OpenApprovals(ctx, c, o.Session)
+	open, _, err := hubclient.OpenApprovals(ctx, c, o.Session)
 	if err != nil {
-		return false, wire.OrGone(ctx, err)
+		return false, hubclient.OrGone(ctx, err)
 	}
 	for i, approval := range open {
 		a.coming = len(open) - i - 1
@@ -300,13 +300,13 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		case e := <-events:
 			switch {
 			case e.Type == protocol.TypeResolved:
-				a.resolved(wire.DataOf(e))
+				a.resolved(hubclient.DataOf(e))
 			case !o.Once:
-				approval := wire.ApprovalOf(e)
+				approval := hubclient.ApprovalOf(e)
 				if a.seen[approval.ApprovalID] {
 					continue
 				}
-				if whole, _, err := wire.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
+				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
 					approval = whole
 				}
 				a.ask(ctx, approval)

@@ -13,13 +13,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // asked is a question of the agent and its layout.
 type asked struct {
-	wire.Approval
+	hubclient.Approval
 	dir   string // the working directory of the session
 	sheet sheet
 }
@@ -76,7 +76,7 @@ func newAsker(o Options, view *View, c *client.Client) *asker {
 }
 
 // ask answers a question from the options, or starts to ask it.
-func (a *asker) ask(ctx context.Context, approval wire.Approval) {
+func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 	if a.seen[approval.ApprovalID] {
 		return // the hub announces open questions again
 	}
@@ -116,7 +116,7 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 func (a *asker) isAlone() bool { return a.terminal == nil || a.Yes || a.Deny }
 
 // resolved shows a decision that another client made and stops asking.
-func (a *asker) resolved(d wire.EventData) {
+func (a *asker) resolved(d hubclient.EventData) {
 	if !a.seen[d.ApprovalID] || a.decided[d.ApprovalID] {
 		if !a.seen[d.ApprovalID] {
 			a.view.refusal(d)
@@ -148,11 +148,11 @@ func (a *asker) resolved(d wire.EventData) {
 }
 
 // dirOf returns the working directory of the session that asks.
-func (a *asker) dirOf(ctx context.Context, approval wire.Approval) string {
+func (a *asker) dirOf(ctx context.Context, approval hubclient.Approval) string {
 	if !a.isInbox {
 		return a.view.session.WorkingDir
 	}
-	session, _, _ := wire.SessionState(ctx, a.hub, approval.SessionID) // without it, paths stay absolute
+	session, _, _ := hubclient.SessionState(ctx, a.hub, approval.SessionID) // without it, paths stay absolute
 	return session.WorkingDir
 }
 

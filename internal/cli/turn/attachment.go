@@ -21,9 +21,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Files that go with a prompt: named by flags, or mentioned in the prompt as @path.
@@ -294,7 +294,7 @@ func SaveAttachment(ctx context.Context, c *client.Client, out io.Writer, id str
 	if term.IsTerminal(out) {
 		return errors.New("it is not for a terminal: write it to a file, with > FILE")
 	}
-	return wire.WriteAttachment(ctx, c, out, id)
+	return hubclient.WriteAttachment(ctx, c, out, id)
 }
 
 // howToSave returns the command that saves an attachment, or "" if it has no bytes.

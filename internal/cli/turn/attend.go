@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Options say how questions are answered during a turn, and how signals and a silent hub are
@@ -121,12 +121,12 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
-	if since > 0 && session.Gates != nil && session.State == wire.Completed && !session.AreChecked() { // another hub has run the gates
+	if since > 0 && session.Gates != nil && session.State == hubclient.Completed && !session.AreChecked() { // another hub has run the gates
 		return session, nil
 	}
 	// A full disk ends a session before the event can be stored, and perhaps before the
 	// subscription began. Then no event arrives.
-	if now, _, err := wire.SessionState(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
+	if now, _, err := hubclient.SessionState(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
 		return now, nil
 	}
 	for {
@@ -137,13 +137,13 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			a.hubHeard(a.view.remark)
 			switch a.view.show(e) {
 			case questionAsked:
-				a.ask(ctx, wire.ApprovalOf(e))
+				a.ask(ctx, hubclient.ApprovalOf(e))
 			case questionResolved:
-				a.resolved(wire.DataOf(e))
+				a.resolved(hubclient.DataOf(e))
 			case keyAsked:
-				a.giveKey(ctx, wire.DataOf(e), running)
+				a.giveKey(ctx, hubclient.DataOf(e), running)
 			case turnEnded:
-				if session, _, err = wire.SessionState(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
+				if session, _, err = hubclient.SessionState(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
 					return session, err
 				}
 			case nothingToDo:
@@ -189,11 +189,11 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 // ShowLeftOpen shows the unanswered questions of earlier turns. Call it before a turn begins,
 // because that closes them.
 func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *View) {
-	of, _, err := wire.SessionState(ctx, c, session)
+	of, _, err := hubclient.SessionState(ctx, c, session)
 	if err != nil { // the caller needs the hub as well and reports the error
 		return
 	}
-	open, _, err := wire.OpenApprovals(ctx, c, "")
+	open, _, err := hubclient.OpenApprovals(ctx, c, "")
 	if err != nil {
 		return
 	}
@@ -217,7 +217,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 		if err := watch(ctx, c, view, session); err != nil {
 			return session, err
 		}
-		ended, _, err := wire.SessionState(ctx, c, session)
+		ended, _, err := hubclient.SessionState(ctx, c, session)
 		if err != nil {
 			return session, err
 		}
@@ -233,7 +233,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 
 // watch shows one session to its end.
 func watch(ctx context.Context, c *client.Client, view *View, session string) error {
-	view.session, _, _ = wire.SessionState(ctx, c, session) // without it, paths in diffs stay absolute
+	view.session, _, _ = hubclient.SessionState(ctx, c, session) // without it, paths in diffs stay absolute
 	view.session.ID = session
 	ended := make(chan struct{})
 	over, asked := false, make(map[string]bool) // only the handler uses them
@@ -243,7 +243,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 		}
 		switch view.show(e) {
 		case questionAsked:
-			if a := wire.ApprovalOf(e); !asked[a.ApprovalID] {
+			if a := hubclient.ApprovalOf(e); !asked[a.ApprovalID] {
 				asked[a.ApprovalID] = true
 				view.showQuestion(wholeApproval(ctx, c, a))
 			}
@@ -252,7 +252,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 			view.endLine()
 			close(ended)
 		case questionResolved:
-			view.refusal(wire.DataOf(e))
+			view.refusal(hubclient.DataOf(e))
 		case nothingToDo:
 		}
 	})
@@ -271,7 +271,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 }
 
 // showQuestion shows a question that another command can answer.
-func (v *View) showQuestion(a wire.Approval) {
+func (v *View) showQuestion(a hubclient.Approval) {
 	id := ShortID(a.ApprovalID)
 	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
 	v.lines(lines)
@@ -280,7 +280,7 @@ func (v *View) showQuestion(a wire.Approval) {
 
 // IsOrphan reports whether a session was interrupted because its hub ended.
 func IsOrphan(s protocol.Session) bool {
-	return s.Status == wire.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
+	return s.Status == hubclient.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
 }
 
 // GoOnPrompt returns a prompt that asks an agent to continue a request that the end of its hub

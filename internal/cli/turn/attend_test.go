@@ -16,8 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -93,7 +93,7 @@ func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 // Progress of the agent is shown while a question is open, and the question is repeated below
 // it. A message is not split for that before the agent pauses.
 func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
-	a, q, side := asking(wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
+	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
 	a.begin.Do(func() {}) // no input
 	a.view.session, a.waiting = protocol.Session{ID: "s"}, []asked{q}
 	a.prompt()
@@ -129,11 +129,11 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 
 // A second question is not shown below the first one, so that input answers the first.
 func TestSecondQuestionWaitsForFirst(t *testing.T) {
-	a, q, side := asking(wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
+	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
 	a.begin.Do(func() {})
 	a.terminal, a.seen = os.Stdin, map[string]bool{}
 	a.waiting = []asked{q}
-	a.ask(t.Context(), wire.Approval{Approval: protocol.Approval{ApprovalID: "23456789-0", SessionID: "s", Type: domain.FunctionCall, ToolName: "Write"}})
+	a.ask(t.Context(), hubclient.Approval{Approval: protocol.Approval{ApprovalID: "23456789-0", SessionID: "s", Type: domain.FunctionCall, ToolName: "Write"}})
 	assert.Empty(t, side.String())
 	a.waiting = a.waiting[1:]
 	a.next()

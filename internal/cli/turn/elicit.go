@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // filling is a form that the user fills in, field by field.
@@ -150,7 +150,7 @@ func (f *filling) fill(line string) error {
 
 // elicitedAlone decides about a form or an address without a user. A form can be sent as the
 // agent proposes it. Only a person can agree to an address.
-func (a *asker) elicitedAlone(q wire.Approval) (note string, d protocol.DecisionParams) {
+func (a *asker) elicitedAlone(q hubclient.Approval) (note string, d protocol.DecisionParams) {
 	switch {
 	case a.Deny:
 		return "declined by --deny", protocol.DecisionParams{Decision: protocol.Deny, Comment: "declined by --deny"}
@@ -178,7 +178,7 @@ const (
 // giveKey asks on the terminal for the API key that the agent needs, without showing it, and
 // sends it to the hub. It does not store the key. Without a terminal, other clients have a
 // moment to provide it.
-func (a *asker) giveKey(ctx context.Context, d wire.EventData, running *sync.WaitGroup) {
+func (a *asker) giveKey(ctx context.Context, d hubclient.EventData, running *sync.WaitGroup) {
 	provide := func(key string) error {
 		return a.hub.Call(ctx, "secret.provide", map[string]string{"request_id": d.RequestID, "service": d.Service, "secret": key}, nil)
 	}

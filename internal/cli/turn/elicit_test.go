@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-var aForm = wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "What?"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(
+var aForm = hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "What?"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(
 	`{"properties":{"colour":{"type":"string","enum":["red","green"],"default":"green"},"count":{"type":"integer","minimum":1},"note":{"type":"string"}},"required":["count"]}`)}}
 
 func TestFormIsAskedFieldByField(t *testing.T) {
@@ -53,7 +53,7 @@ func TestFormIsAskedFieldByField(t *testing.T) {
 }
 
 func TestLinkNeedsUserConsent(t *testing.T) {
-	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "Sign in"}, Elicitation: protocol.Elicitation{
+	link := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, Title: "Sign in"}, Elicitation: protocol.Elicitation{
 		Mode: domain.ElicitURL, URL: "https://a@xn--e.example/\u202ex", URLHost: "xn--e.example", URLWarnings: []string{"look"},
 	}}
 	for line, want := range map[string]protocol.DecisionParams{"y": {Decision: "respond", Comment: "agreed to open it"}, "n": decline, "c": dismiss} {
@@ -67,11 +67,11 @@ func TestLinkNeedsUserConsent(t *testing.T) {
 }
 
 func TestElicitationWithoutUser(t *testing.T) {
-	link := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}
-	proposed := wire.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
+	link := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}
+	proposed := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9"}, Elicitation: protocol.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
 	for _, c := range []struct {
 		o    Options
-		q    wire.Approval
+		q    hubclient.Approval
 		want protocol.DecisionParams
 	}{
 		{Options{Yes: true}, proposed, protocol.DecisionParams{Decision: "respond", Content: json.RawMessage(`{"a":true}`)}},

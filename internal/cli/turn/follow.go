@@ -11,21 +11,21 @@ import (
 	"text/tabwriter"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // follow returns the session to show after one that has ended, or nil.
 func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.Session, error) {
 	if id := ended.GoesOnIn(); id != "" {
-		next, _, err := wire.SessionState(ctx, a.hub, id)
+		next, _, err := hubclient.SessionState(ctx, a.hub, id)
 		return &next, err
 	}
 	if len(a.commentTasks) > 0 {
-		if ended.Status != wire.Completed {
+		if ended.Status != hubclient.Completed {
 			a.view.Note(ended.Outcome())
 		}
-		next, _, err := wire.SessionState(ctx, a.hub, a.commentTasks[0])
+		next, _, err := hubclient.SessionState(ctx, a.hub, a.commentTasks[0])
 		a.commentTasks = a.commentTasks[1:]
 		return &next, err
 	}
@@ -155,7 +155,7 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 // InWords returns an error of the hub as a sentence on one line, in which parameters have the
 // names of their flags. Other errors stay unchanged.
 func InWords(err error) error {
-	r, ok := wire.RefusalOf(err)
+	r, ok := hubclient.RefusalOf(err)
 	if !ok {
 		return err
 	}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func TestShortApprovalIDs(t *testing.T) {
-	open := []wire.Approval{{Approval: protocol.Approval{ApprovalID: "aaaabbbbcccc"}}, {Approval: protocol.Approval{ApprovalID: "aaaabbbbdddd", CallID: "call_1"}}, {Approval: protocol.Approval{ApprovalID: "eeee", ToolUseID: "tool_1"}}}
+	open := []hubclient.Approval{{Approval: protocol.Approval{ApprovalID: "aaaabbbbcccc"}}, {Approval: protocol.Approval{ApprovalID: "aaaabbbbdddd", CallID: "call_1"}}, {Approval: protocol.Approval{ApprovalID: "eeee", ToolUseID: "tool_1"}}}
 	for word, want := range map[string]string{
 		"aaaabbbbc": "aaaabbbbcccc", "eeee": "eeee", "e": "eeee", "call_1": "aaaabbbbdddd", "tool_1": "eeee", "closed": "closed",
 	} {

@@ -8,8 +8,8 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Colours and weights, with their ECMA-48 (SGR) numbers.
@@ -228,11 +228,11 @@ type gateWatch struct {
 
 // isOver reports whether the session is complete with an event: its turn has ended and its
 // gates have run.
-func (v *View) isOver(kind string, d wire.EventData) bool {
+func (v *View) isOver(kind string, d hubclient.EventData) bool {
 	switch {
-	case kind == protocol.TypeStatus && wire.Ended(d.State):
+	case kind == protocol.TypeStatus && hubclient.Ended(d.State):
 		v.gates.checked = 0
-		return v.session.Gates == nil || d.State != wire.Completed
+		return v.session.Gates == nil || d.State != hubclient.Completed
 	case kind == protocol.TypeGate:
 		v.gates.checked++
 		return v.gates.checked >= len(v.session.Gates.Named())
@@ -247,7 +247,7 @@ func (g *gateWatch) awaitsMore(s protocol.Session) bool {
 		g.checked = 0 // another hub runs them again
 		return true
 	}
-	return s.Gates.IsOver() && s.Gates.SessionID == s.ID && s.Status == wire.Completed && !g.over
+	return s.Gates.IsOver() && s.Gates.SessionID == s.ID && s.Status == hubclient.Completed && !g.over
 }
 
 // Limits for the output of a failed gate.
@@ -257,7 +257,7 @@ const (
 )
 
 // showGate shows an event of gates.
-func (v *View) showGate(kind string, d wire.EventData) {
+func (v *View) showGate(kind string, d hubclient.EventData) {
 	switch kind {
 	case protocol.TypeIteration:
 		if d.Iteration == 1 {

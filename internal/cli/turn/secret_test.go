@@ -13,7 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -31,14 +31,14 @@ func TestSignalDuringKeyQuestionInterrupts(t *testing.T) {
 	c, err := client.Dial(t.Context(), client.OverTransport(near, frame.LSP))
 	require.NoError(t, err)
 	defer func() { c.Close(); <-conn.Done() }()
-	var d wire.EventData
+	var d hubclient.EventData
 	require.NoError(t, json.Unmarshal([]byte(`{"request_id":"r","service":"s"}`), &d))
 
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		var running sync.WaitGroup
 		var taken []os.Signal
 		signals := make(chan os.Signal, 1)
-		a, _, _ := asking(wire.Approval{})
+		a, _, _ := asking(hubclient.Approval{})
 		a.begin.Do(func() {}) // no input
 		a.hub, a.terminal, a.Signals = c, os.Stdin, signals
 		a.interrupt = func(s os.Signal) { taken = append(taken, s) }

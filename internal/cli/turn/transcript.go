@@ -11,10 +11,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Export of a conversation: as text for a terminal, as Markdown, and as JSON for other tools
@@ -23,7 +23,7 @@ import (
 // Conversation is the conversation up to a session, and the files that the session changed.
 type Conversation struct {
 	Session protocol.Session
-	Entries []wire.Entry
+	Entries []hubclient.Entry
 	Files   []ChangedFile
 	Diff    string // of all files
 
@@ -41,7 +41,7 @@ type ChangedFile struct {
 // ReadConversation reads a whole conversation by any id of its session.
 func ReadConversation(ctx context.Context, c *client.Client, id string) (Conversation, error) {
 	var r Conversation
-	s, raw, err := wire.Call[struct{ Session json.RawMessage }](ctx, c, "getSessionState", map[string]string{"session_id": id})
+	s, raw, err := hubclient.Call[struct{ Session json.RawMessage }](ctx, c, "getSessionState", map[string]string{"session_id": id})
 	if err != nil {
 		return r, err
 	}
@@ -51,7 +51,7 @@ func ReadConversation(ctx context.Context, c *client.Client, id string) (Convers
 		return r, err
 	}
 	r.Session = state.Session
-	err = wire.Conversation(ctx, c, r.Session.ID, func(e wire.Entry) error {
+	err = hubclient.Conversation(ctx, c, r.Session.ID, func(e hubclient.Entry) error {
 		r.Entries = append(r.Entries, e)
 		return nil
 	})
@@ -62,7 +62,7 @@ func ReadConversation(ctx context.Context, c *client.Client, id string) (Convers
 }
 
 func (r *Conversation) readFiles(ctx context.Context, c *client.Client) error {
-	changed, _, err := wire.Call[struct {
+	changed, _, err := hubclient.Call[struct {
 		Snapshots []json.RawMessage `json:"snapshots"`
 		Diff      string            `json:"diff"`
 	}](ctx, c, "getSessionSnapshots", map[string]string{"session_id": r.Session.ID})
@@ -322,7 +322,7 @@ func (r Conversation) Text(look Look) string {
 	attached := make(map[string][]protocol.Attachment)
 	for _, e := range resultsLast(r.Entries) {
 		indent := strings.Repeat("  ", depths[e.ParentTool])
-		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
+		if e.EventType == hubclient.EntryToolCall && e.ToolID != "" {
 			depths[e.ToolID] = min(depths[e.ParentTool]+1, transcriptMostNested)
 			attached[e.ToolID] = e.Attachments()
 		}
@@ -341,20 +341,20 @@ func (r Conversation) Text(look Look) string {
 
 // resultsLast moves the result of each tool call behind all entries of the call, which is the
 // order of arrival. A stored conversation has the result next to the call.
-func resultsLast(entries []wire.Entry) []wire.Entry {
+func resultsLast(entries []hubclient.Entry) []hubclient.Entry {
 	parents, last := make(map[string]string), make(map[string]int)
 	for i, e := range entries {
-		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
+		if e.EventType == hubclient.EntryToolCall && e.ToolID != "" {
 			parents[e.ToolID] = e.ParentTool
 		}
 		for call, depth := e.ParentTool, 0; call != "" && depth < transcriptMostNested; call, depth = parents[call], depth+1 {
 			last[call] = i
 		}
 	}
-	list := make([]wire.Entry, 0, len(entries))
-	waiting := make(map[int][]wire.Entry) // by index of the last entry before them, the outermost call first
+	list := make([]hubclient.Entry, 0, len(entries))
+	waiting := make(map[int][]hubclient.Entry) // by index of the last entry before them, the outermost call first
 	for i, e := range entries {
-		if behind := last[e.ResultFor]; e.EventType == wire.EntryToolResult && behind > i {
+		if behind := last[e.ResultFor]; e.EventType == hubclient.EntryToolResult && behind > i {
 			waiting[behind] = append(waiting[behind], e)
 			continue
 		}
@@ -373,9 +373,9 @@ func (l Look) within(indent string) Look {
 }
 
 // entry formats an entry for a terminal. attached are attachments of a tool result.
-func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
+func (l Look) entry(e hubclient.Entry, attached []protocol.Attachment) string {
 	switch e.EventType {
-	case wire.EntryMessage:
+	case hubclient.EntryMessage:
 		list := e.Attachments()
 		if e.Role == "user" {
 			return l.painted("1", "❯ "+trimmed(term.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
@@ -384,7 +384,7 @@ func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
 			return l.labels("", list) + "\n"
 		}
 		return l.markdown(e.Content, false) + "\n\n"
-	case wire.EntryThinking:
+	case hubclient.EntryThinking:
 		if list := e.Attachments(); len(list) > 0 {
 			return l.labels("✻ ", list) + "\n"
 		}
@@ -392,9 +392,9 @@ func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
 		return "  (" + term.Indented(trimmed(term.Marks.Prose(e.Content))) + ")\n\n"
-	case wire.EntryToolCall:
+	case hubclient.EntryToolCall:
 		return l.painted("1", "● "+term.Line(cmp.Or(e.Title, e.ToolName))+term.Line(inputOf(e))) + "\n"
-	case wire.EntryToolResult:
+	case hubclient.EntryToolResult:
 		text := trimmed(term.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
 		if text != "" {
 			text = l.painted("2", "  "+term.Indented(text)) + "\n"
@@ -402,7 +402,7 @@ func (l Look) entry(e wire.Entry, attached []protocol.Attachment) string {
 		return text + l.labels("  ", attached) + "\n"
 	case "approval":
 		return l.painted("2", "? "+term.Line(decisionOf(e))) + "\n\n"
-	case wire.EntrySystem:
+	case hubclient.EntrySystem:
 		return l.painted("2", "— "+term.Indented(term.Exact(e.Content))) + "\n\n"
 	}
 	return ""
@@ -457,7 +457,7 @@ func (l Look) diff(text string) string {
 
 // inputOf returns the command or the file of a tool call after a colon, unless the title
 // contains it.
-func inputOf(e wire.Entry) string {
+func inputOf(e hubclient.Entry) string {
 	var input struct {
 		Command any    `json:"command"`
 		Path    string `json:"file_path"`
@@ -476,7 +476,7 @@ func inputOf(e wire.Entry) string {
 }
 
 // decisionOf returns a question and its decision.
-func decisionOf(e wire.Entry) string {
+func decisionOf(e hubclient.Entry) string {
 	var d struct {
 		Title     string `json:"title"`
 		Decision  string `json:"decision"`
@@ -517,7 +517,7 @@ func (r Conversation) Markdown() string {
 	}
 	for _, e := range r.Entries {
 		switch e.EventType {
-		case wire.EntryMessage:
+		case hubclient.EntryMessage:
 			who := "Agent"
 			switch {
 			case e.Role == "user":
@@ -526,14 +526,14 @@ func (r Conversation) Markdown() string {
 				who = "Sub-agent"
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guestMarkdown(e.Content))
-		case wire.EntryThinking:
+		case hubclient.EntryThinking:
 			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guestMarkdown(e.Content))
-		case wire.EntryToolCall:
+		case hubclient.EntryToolCall:
 			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
 			if e.ToolInput != "" && e.ToolInput != "{}" {
 				b.WriteString("\n" + fenced("json", indented(e.ToolInput)))
 			}
-		case wire.EntryToolResult:
+		case hubclient.EntryToolResult:
 			if e.Refusal != "" {
 				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
 			}
@@ -542,7 +542,7 @@ func (r Conversation) Markdown() string {
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
-		case wire.EntrySystem:
+		case hubclient.EntrySystem:
 			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
 		}
 	}

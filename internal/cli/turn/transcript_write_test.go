@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 )
 
 // Notes of the hub, for example about an agent's errors while it was silent, stand where they
 // occurred.
 func TestTranscriptHasNotes(t *testing.T) {
-	c := Conversation{Entries: []wire.Entry{
+	c := Conversation{Entries: []hubclient.Entry{
 		{EventType: "message", Role: "user", Content: "go"},
 		{EventType: "system", Content: "claude said nothing for 9 s: API error 429\ntrying again\x1b[2J"},
 		{EventType: "message", Role: "assistant", Content: "Done."},
@@ -24,7 +24,7 @@ func TestTranscriptHasNotes(t *testing.T) {
 
 // A terminal with colours shows rendered Markdown, and faint thoughts.
 func TestTranscriptOnTerminal(t *testing.T) {
-	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Entries: []wire.Entry{
+	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Entries: []hubclient.Entry{
 		{EventType: "message", Role: "user", Content: "go *on*"},
 		{EventType: "thinking", Content: "**Hm**, `x`"},
 		{EventType: "tool_call", Title: "Bash", ToolInput: `{"command":"make"}`},
@@ -60,7 +60,7 @@ it.
 // saves them.
 func TestSubAgentIsIndented(t *testing.T) {
 	image := json.RawMessage(`{"attachments":[{"type":"image","attachment_id":"a","mime_type":"image/png","size":3}]}`)
-	c := Conversation{Entries: []wire.Entry{
+	c := Conversation{Entries: []hubclient.Entry{
 		{EventType: "message", Role: "user", Content: "look", Data: image},
 		{EventType: "tool_call", ToolID: "1", Title: "Task"},
 		{EventType: "tool_result", ResultFor: "1", Result: "fine"},
@@ -131,14 +131,14 @@ func TestTextCannotImitateExport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, role := range []string{"user", "assistant"} {
-				c1 := Conversation{Entries: []wire.Entry{{EventType: "message", Role: role, Content: c.text}, {EventType: "system", Content: "end"}}}
+				c1 := Conversation{Entries: []hubclient.Entry{{EventType: "message", Role: role, Content: c.text}, {EventType: "system", Content: "end"}}}
 				_, text, _ := strings.Cut(c1.Markdown(), "\n## ")
 				_, text, _ = strings.Cut(text, "\n\n")
 				assert.Equal(t, c.want+"\n\n> Note: end\n", plainLook(text))
 			}
 		})
 	}
-	c := Conversation{Entries: []wire.Entry{
+	c := Conversation{Entries: []hubclient.Entry{
 		{EventType: "tool_call", Title: "`a<b>` <script>\n## User", ToolInput: "no JSON \x1b"},
 		{EventType: "tool_result", Result: "```\n\x1b[31m## User\x1b[0m\x07", Status: "x\n## User"},
 		{EventType: "tool_result", Refusal: "<b>\n## User"},

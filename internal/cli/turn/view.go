@@ -14,9 +14,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // View shows a turn on a terminal or in a pipe: the agent's text on out, everything else on
@@ -115,7 +115,7 @@ func (v *View) render() {
 func (v *View) Begin(s protocol.Session) {
 	v.session, v.status.began, v.gates = s, time.Time{}, gateWatch{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
-	if s.State == wire.Queued {
+	if s.State == hubclient.Queued {
 		v.Note(waitsFor(s))
 	}
 }
@@ -182,7 +182,7 @@ const (
 // show shows an event of the turn.
 func (v *View) show(e client.Event) meaning {
 	v.seq = max(v.seq, e.Seq)
-	d := wire.DataOf(e)
+	d := hubclient.DataOf(e)
 	if d.SessionID != v.session.ID && e.Type != protocol.TypeTerminal {
 		return nothingToDo
 	}
@@ -209,7 +209,7 @@ func (v *View) show(e client.Event) meaning {
 	return nothingToDo
 }
 
-func (v *View) showText(kind string, d wire.EventData) {
+func (v *View) showText(kind string, d hubclient.EventData) {
 	switch kind {
 	case protocol.TypeDelta:
 		if d.ParentTool != "" { // of a sub-agent: it is shown when it is complete
@@ -233,7 +233,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case protocol.TypeSilent:
 		v.agentSilent(d)
 	case protocol.TypeError:
-		if !wire.InConversation(d.Code) { // otherwise the conversation has an entry for it
+		if !hubclient.InConversation(d.Code) { // otherwise the conversation has an entry for it
 			v.remark("error: " + d.Message)
 		}
 	case protocol.TypeStatus:
@@ -252,10 +252,10 @@ func (v *View) showText(kind string, d wire.EventData) {
 }
 
 // showItem shows an entry of the conversation.
-func (v *View) showItem(d wire.EventData) {
+func (v *View) showItem(d hubclient.EventData) {
 	tool := term.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
-	case wire.EntryMessage:
+	case hubclient.EntryMessage:
 		if len(d.Attachments) > 0 {
 			v.showAttachments(v.belowIfAny(d.ParentTool)+"  ", d.Role, d.Attachments)
 			v.message = ""
@@ -275,14 +275,14 @@ func (v *View) showItem(d wire.EventData) {
 		v.shown = shownMessage{d.MessageID, len(d.Content)}
 		v.endMessage()
 		v.message = ""
-	case wire.EntryThinking:
+	case hubclient.EntryThinking:
 		switch {
 		case len(d.Attachments) > 0:
 			v.showAttachments(v.belowIfAny(d.ParentTool)+"✻ ", d.Role, d.Attachments)
 		case d.ParentTool == "":
 			v.showThought(d.Content)
 		}
-	case wire.EntryToolCall:
+	case hubclient.EntryToolCall:
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
@@ -290,7 +290,7 @@ func (v *View) showItem(d wire.EventData) {
 				v.aside(v.nested(d)+"● "+tool, bold)
 			}
 		}
-	case wire.EntryToolResult:
+	case hubclient.EntryToolResult:
 		mark := "✓ "
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
@@ -304,7 +304,7 @@ func (v *View) showItem(d wire.EventData) {
 			v.showResult(d)
 		}
 		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
-	case wire.EntrySystem:
+	case hubclient.EntrySystem:
 		if d.Subtype != "gates" { // gates have their own events
 			v.remark(d.Content)
 		}
@@ -313,7 +313,7 @@ func (v *View) showItem(d wire.EventData) {
 
 // nested returns the indentation of a tool call, which grows with the calls that it belongs
 // to, such as that of a sub-agent.
-func (v *View) nested(d wire.EventData) string {
+func (v *View) nested(d hubclient.EventData) string {
 	depth, known := v.depths[d.ToolID]
 	if !known || d.ParentTool != "" {
 		depth = 0
@@ -353,7 +353,7 @@ func (v *View) showAttachments(indent, role string, list []protocol.Attachment) 
 }
 
 // refusedBy says who denied a tool call, and why.
-func refusedBy(d wire.EventData) string {
+func refusedBy(d hubclient.EventData) string {
 	text := "denied by " + d.RefusedBy
 	if d.RefusedBy == "user" {
 		text = "denied"
@@ -365,7 +365,7 @@ func refusedBy(d wire.EventData) string {
 }
 
 // refusal shows what a rule or a mode has denied without a question.
-func (v *View) refusal(d wire.EventData) {
+func (v *View) refusal(d hubclient.EventData) {
 	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
 		return
 	}
@@ -394,7 +394,7 @@ func (v *View) showPlan(steps []domain.PlanEntry) {
 }
 
 // showDiff shows the changes in a file.
-func (v *View) showDiff(d wire.EventData) {
+func (v *View) showDiff(d hubclient.EventData) {
 	v.lines(Diff(d.Diff, term.Marks))
 	switch {
 	case d.Binary:
@@ -457,7 +457,7 @@ const leastCut = domain.MaxEventText - utf8.UTFMax
 
 // showResult shows the first and the last lines of a tool result. If the event has only the
 // beginning, it shows the first lines and says how to read the whole result.
-func (v *View) showResult(d wire.EventData) {
+func (v *View) showResult(d hubclient.EventData) {
 	text := strings.Trim(strings.ReplaceAll(visible.WithoutColors(d.Result), "\r\n", "\n"), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
@@ -478,14 +478,14 @@ func (v *View) showResult(d wire.EventData) {
 // status is the last line of the terminal during a turn. It shows the elapsed time and the
 // agent's activity, or how long the agent has been silent.
 type status struct {
-	ticking bool            // a ticker redraws the line
-	began   time.Time       // of the turn
-	spoken  time.Time       // of the agent's last text
-	tool    string          // the running tool; or ""
-	printed bool            // the tool's terminal has shown output
-	silent  *wire.EventData // nil: the agent is not silent
-	noted   bool            // a permanent line has reported all about the silence
-	step    int             // of the spinner
+	ticking bool                 // a ticker redraws the line
+	began   time.Time            // of the turn
+	spoken  time.Time            // of the agent's last text
+	tool    string               // the running tool; or ""
+	printed bool                 // the tool's terminal has shown output
+	silent  *hubclient.EventData // nil: the agent is not silent
+	noted   bool                 // a permanent line has reported all about the silence
+	step    int                  // of the spinner
 }
 
 // tick is the interval for redrawing the status line. beat is how long after the agent's last
@@ -496,23 +496,23 @@ const (
 )
 
 // follow updates the status from an event.
-func (s *status) follow(kind string, d wire.EventData) {
+func (s *status) follow(kind string, d hubclient.EventData) {
 	switch {
 	case kind == protocol.TypeStatus && d.State != "running":
 		s.silent, s.noted, s.tool = nil, false, ""
 	case kind != protocol.TypeConversation:
-	case d.EventType == wire.EntryToolCall:
+	case d.EventType == hubclient.EntryToolCall:
 		if s.tool == "" {
 			s.printed = false
 		}
 		s.tool = cmp.Or(d.ToolTitle, d.ToolName)
-	case d.EventType == wire.EntryToolResult:
+	case d.EventType == hubclient.EntryToolResult:
 		s.tool = ""
 	}
 }
 
 // agentSilent handles an event about the agent's silence.
-func (v *View) agentSilent(d wire.EventData) {
+func (v *View) agentSilent(d hubclient.EventData) {
 	s := &v.status
 	switch {
 	case d.Ended:
@@ -591,6 +591,6 @@ func (v *View) ticked() {
 }
 
 // silentText says how long an agent has been silent.
-func silentText(agent string, d wire.EventData) string {
+func silentText(agent string, d hubclient.EventData) string {
 	return term.Silence(agent, d.Since, d.ToolTitle, d.Note)
 }

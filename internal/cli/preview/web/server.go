@@ -19,9 +19,9 @@ const own = "/.duet/"
 
 // Page is the hub's response for an address.
 type Page struct {
-	Status  int
-	Headers map[string]string
-	Body    []byte
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    []byte            `json:"body"` // in base64
 }
 
 // Report is a message of a page: a method of the hub with its parameters.

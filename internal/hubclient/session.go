@@ -1,4 +1,4 @@
-package wire
+package hubclient
 
 import (
 	"context"
@@ -62,53 +62,6 @@ const (
 	DeliveredQueued   = "queued"
 )
 
-// A Task is a session in the words of the task methods.
-type Task struct {
-	ID        string          `json:"id"`
-	Prompt    string          `json:"prompt"`
-	Agent     string          `json:"agent"`
-	Priority  int             `json:"priority"`
-	State     string          `json:"state"`
-	CreatedAt string          `json:"createdAt"`
-	ErrorCode string          `json:"error_code"`
-	Status    string          `json:"status"`  // as sessions have it
-	Summary   string          `json:"summary"` // of what a human asked for
-	Gates     *protocol.Gates `json:"gates"`   // nil: it has none
-}
-
-// StateInWords is the state of a task, with the cause of a failure, and whether it waits for a
-// person.
-func (t Task) StateInWords() string {
-	switch {
-	case t.Status == WaitingInput:
-		return "waiting" + t.Gates.Short()
-	case t.State == Completed || t.ErrorCode == "":
-		return t.State + t.Gates.Short()
-	}
-	return t.State + ": " + t.ErrorCode
-}
-
-// A TaskState is a task with all members.
-type TaskState struct {
-	Task
-	SessionID   string `json:"session_id"`
-	ThreadID    string `json:"thread_id"`
-	CWD         string `json:"cwd"`
-	Title       string `json:"title"`
-	StartedAt   string `json:"startedAt"`
-	CompletedAt string `json:"completedAt"`
-	Output      string `json:"output"`
-	Error       string `json:"error"`
-}
-
-// Outcome says how the task ended.
-func (t TaskState) Outcome() string {
-	if t.State == Completed && t.Gates != nil {
-		return Completed + ", gates: " + t.Gates.Words()
-	}
-	return protocol.Outcome(t.State, t.Error, t.ErrorCode)
-}
-
 // SessionID returns the session of an id, or the last one for "last".
 func SessionID(ctx context.Context, c *client.Client, id string) (string, error) {
 	if id != "last" {
@@ -156,4 +109,10 @@ func AddSettings(params map[string]any, members, options map[string]string) {
 	if len(options) > 0 {
 		params["options"] = options
 	}
+}
+
+// Terminals lists the hub's terminals.
+func Terminals(ctx context.Context, c *client.Client) ([]protocol.Terminal, json.RawMessage, error) {
+	r, raw, err := Call[struct{ Terminals []protocol.Terminal }](ctx, c, "terminal.list", nil)
+	return r.Terminals, raw, err
 }

@@ -1,4 +1,4 @@
-package wire
+package hubclient
 
 import (
 	"context"
@@ -47,13 +47,6 @@ func OrGone(ctx context.Context, err error) error {
 		return ErrHubGone
 	}
 	return err
-}
-
-// A PreviewFile is the result of fetch.
-type PreviewFile struct {
-	Status  int               `json:"status"`
-	Headers map[string]string `json:"headers"`
-	Body    []byte            `json:"body"` // in base64
 }
 
 // A Refusal is the hub's error for a request.
