@@ -8,7 +8,7 @@ import (
 
 // The scanner checks JSON (RFC 8259) and UTF-8 in one pass without allocation. Its functions
 // take the body and an index and return the index after the value that they recognised, or -1.
-// Package jsonwalk walks through JSON that is known to be valid, without a check.
+// Package toolinput goes through JSON that is known to be valid, without a check.
 
 const (
 	everyByte = 0x0101010101010101

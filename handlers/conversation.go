@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -304,7 +303,13 @@ func cutStrings(compact []byte, limit int) json.RawMessage {
 		if start < 0 {
 			break
 		}
-		end := jsonwalk.String(compact, start)
+		end := start + 1
+		for ; compact[end] != '"'; end++ {
+			if compact[end] == '\\' {
+				end++
+			}
+		}
+		end++
 		out = append(out, compact[:start]...)
 		isName := end < len(compact) && compact[end] == ':'
 		out = append(out, cutString(compact[start:end], limit, isName)...)

@@ -79,7 +79,7 @@ var importers = map[string]string{
 }
 
 // testOnly lists the packages that only tests and each other may import.
-const testOnly = "internal/architecture internal/chaos internal/executor/executortest internal/screen internal/store/storetest internal/testkit"
+const testOnly = "internal/architecture internal/chaos internal/screen internal/store/storetest internal/testkit"
 
 func TestLayersImportOneWay(t *testing.T) {
 	imports := make(map[string][]string)
@@ -118,7 +118,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 	}
 	assert.Empty(t, violations(map[string][]string{
 		"internal/host": {"handlers"}, "server/stdio": {"server"}, "internal/store/sqlite/x": {"modernc.org/sqlite"},
-		"internal/cli": {"internal/host"}, "internal/executor/executortest": {"internal/testkit"},
+		"internal/cli": {"internal/host"},
 	}))
 }
 

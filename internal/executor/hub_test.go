@@ -20,13 +20,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
-	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
 // A hub is a catalog.Daemon that records what it receives.
 type hub struct {
-	executortest.Terminals
+	terminalRecord
 	context  catalog.GetExecutionContextResult
 	decide   func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
 	key      func(service string) (string, error)

@@ -18,17 +18,16 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
-	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
 // newSet makes a Terminals that is closed when the test ends.
-func newSet(t *testing.T, w *executortest.Terminals) (*executor.Terminals, *process.Flow) {
+func newSet(t *testing.T, w *terminalRecord) (*executor.Terminals, *process.Flow) {
 	t.Helper()
 	return newSetWith(t, w, process.Grace{HangUp: 50 * time.Millisecond})
 }
 
-func newSetWith(t *testing.T, w *executortest.Terminals, grace process.Grace) (*executor.Terminals, *process.Flow) {
+func newSetWith(t *testing.T, w *terminalRecord, grace process.Grace) (*executor.Terminals, *process.Flow) {
 	t.Helper()
 	processes := process.NewRunner(context.Background(), slog.New(slog.DiscardHandler), grace)
 	s := executor.NewTerminals(context.Background(), processes, w)
@@ -54,7 +53,7 @@ func shell(t *testing.T, s *executor.Terminals, script string) string {
 
 // A terminal's program that ends by itself gets no SIGHUP.
 func TestEndedTerminalGetsNoHangup(t *testing.T) {
-	w := &executortest.Terminals{}
+	w := &terminalRecord{}
 	s, _ := newSet(t, w)
 	for range 40 {
 		r, err := s.Spawn(catalog.SpawnTerminalParams{Shell: "cat"})
@@ -66,7 +65,7 @@ func TestEndedTerminalGetsNoHangup(t *testing.T) {
 }
 
 func TestTerminals(t *testing.T) {
-	w := &executortest.Terminals{}
+	w := &terminalRecord{}
 	s, _ := newSet(t, w)
 	t.Run("size, keys and exit", func(t *testing.T) {
 		id := shell(t, s, `stty size; read a; stty size; echo "$WORD $a"; exit 3`)
@@ -146,7 +145,7 @@ has-session) [ "$3" = "=known" ] ;;
 *) printf '<%s>' "$@"; echo; read x ;;
 esac
 `), 0o700))
-	w := &executortest.Terminals{}
+	w := &terminalRecord{}
 	s, _ := newSet(t, w)
 	program := []string{"-c", "make test"}
 	for want, p := range map[string]catalog.SpawnTerminalParams{
@@ -181,7 +180,7 @@ func (f handed) awaits(text string) {
 }
 
 func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
-	w := &executortest.Terminals{}
+	w := &terminalRecord{}
 	s, flow := newSet(t, w)
 	ctx := context.Background()
 	take := func(id string) handed {
@@ -289,7 +288,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 
 // Descriptor returns when all earlier output has been reported, and not earlier.
 func TestDescriptorWaitsForEarlierOutput(t *testing.T) {
-	w := &executortest.Terminals{}
+	w := &terminalRecord{}
 	reporting, goOn := make(chan struct{}), make(chan struct{})
 	w.OnOutput = func(p catalog.TerminalOutputParams) {
 		if p.Data == "up" {

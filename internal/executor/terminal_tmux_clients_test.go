@@ -10,12 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestTmux(t *testing.T) {
-	w := &executortest.Terminals{}
+	w := &terminalRecord{}
 	s, _ := newSet(t, w)
 	testkit.NeedTool(t, "tmux")
 	dir := t.TempDir()

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // The members that rules examine.
@@ -45,7 +43,7 @@ func Read(raw []byte) Input {
 	}
 	s := string(raw)
 	r := reader{s: s}
-	if start := jsonwalk.Space(s, 0); s[start] == '{' {
+	if start := afterSpace(s, 0); s[start] == '{' {
 		r.top(start)
 	} else {
 		r.value(start)
@@ -129,8 +127,8 @@ func readings(texts []string, notText bool, value string, join bool) ([]string, 
 	case '[':
 		notText = true
 		var parts []string
-		jsonwalk.Elements(value, 0, func(at int) int {
-			end := jsonwalk.Value(value, at)
+		eachElement(value, 0, func(at int) int {
+			end := afterValue(value, at)
 			if value[at] == '"' {
 				text, _ := decodeString(value[at:end])
 				parts = append(parts, text)
@@ -154,8 +152,8 @@ func textsOf(value string) (texts []string) {
 		return nil
 	}
 	all := true
-	jsonwalk.Elements(value, 0, func(at int) int {
-		end := jsonwalk.Value(value, at)
+	eachElement(value, 0, func(at int) int {
+		end := afterValue(value, at)
 		if value[at] != '"' {
 			all = false
 			return end
@@ -181,13 +179,13 @@ func (r *reader) value(i int) (end int) {
 			return r.value(at)
 		})
 	case '[':
-		return jsonwalk.Elements(r.s, i, r.value)
+		return eachElement(r.s, i, r.value)
 	case '"':
-		end = jsonwalk.String(r.s, i)
+		end = afterString(r.s, i)
 		r.checkText(r.s[i:end])
 		return end
 	}
-	return jsonwalk.Scalar(r.s, i)
+	return afterScalar(r.s, i)
 }
 
 func (r *reader) checkText(quoted string) {

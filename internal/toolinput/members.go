@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
-
-	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 var errNoObject = errors.New("it is no JSON object")
@@ -20,7 +18,7 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 		return nil, errNoObject
 	}
 	s := string(raw)
-	start := jsonwalk.Space(s, 0)
+	start := afterSpace(s, 0)
 	if s[start] != '{' {
 		return nil, errNoObject
 	}
@@ -28,7 +26,7 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 	seen := make(map[string]string)
 	found := make(map[string]json.RawMessage)
 	members(s, start, func(name string, at int) int {
-		end := jsonwalk.Value(s, at)
+		end := afterValue(s, at)
 		key := folded(name)
 		if before, there := seen[key]; there && err == nil {
 			err = fmt.Errorf("%s and %s are one name to some programs: which of the two is meant is not clear", quote(before), quote(name))

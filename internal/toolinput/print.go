@@ -8,8 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // Fingerprint returns the fingerprint of an input. Two inputs have the same one if they differ only in
@@ -19,7 +17,7 @@ func Fingerprint(raw []byte) string {
 	h := sha256.New()
 	if valid(raw) {
 		s := string(raw)
-		printer{s}.value(h, jsonwalk.Space(s, 0))
+		printer{s}.value(h, afterSpace(s, 0))
 	} else {
 		io.WriteString(h, "?")
 		h.Write(raw)
@@ -40,16 +38,16 @@ func (p printer) value(w hash.Hash, i int) (end int) {
 		return p.object(w, i)
 	case '[':
 		io.WriteString(w, "[")
-		end = jsonwalk.Elements(p.s, i, func(at int) int { return p.value(w, at) })
+		end = eachElement(p.s, i, func(at int) int { return p.value(w, at) })
 		io.WriteString(w, "]")
 		return end
 	case '"':
-		end = jsonwalk.String(p.s, i)
+		end = afterString(p.s, i)
 		text, _ := decodeString(p.s[i:end])
 		writeText(w, 's', text)
 		return end
 	}
-	end = jsonwalk.Scalar(p.s, i)
+	end = afterScalar(p.s, i)
 	writeText(w, 'n', p.s[i:end])
 	return end
 }

@@ -6,14 +6,12 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // members calls f with each member of the object at i: its name, decoded, and the index of its
 // value. f returns the index after the value.
 func members(s string, i int, f func(name string, value int) int) int {
-	return jsonwalk.Members(s, i, func(quoted string, value int) int {
+	return eachMember(s, i, func(quoted string, value int) int {
 		name, _ := decodeString(quoted)
 		return f(name, value)
 	})

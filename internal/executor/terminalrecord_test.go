@@ -1,5 +1,4 @@
-// Package executortest has helpers for the tests of the executor and its packages.
-package executortest
+package executor_test
 
 import (
 	"context"
@@ -8,8 +7,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Terminals records the output and the ends of terminals, in place of a hub.
-type Terminals struct {
+// terminalRecord records the output and the ends of terminals, in place of a hub.
+type terminalRecord struct {
 	testkit.Witness
 	// OnOutput, if set, is called first for each output, without the lock.
 	OnOutput func(catalog.TerminalOutputParams)
@@ -19,7 +18,7 @@ type Terminals struct {
 }
 
 // TerminalOutput records output.
-func (w *Terminals) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
+func (w *terminalRecord) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
 	if w.OnOutput != nil {
 		w.OnOutput(p)
 	}
@@ -33,20 +32,20 @@ func (w *Terminals) TerminalOutput(_ context.Context, p catalog.TerminalOutputPa
 }
 
 // TerminalExit records an end.
-func (w *Terminals) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
+func (w *terminalRecord) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
 	w.Note(func() { w.exits = append(w.exits, p) })
 	return nil
 }
 
 // Printed returns the output of a terminal, each report after its encoding and a colon.
-func (w *Terminals) Printed(id string) string {
+func (w *terminalRecord) Printed(id string) string {
 	w.Lock()
 	defer w.Unlock()
 	return w.output[id]
 }
 
 // Exit returns how a terminal ended, or nil while it runs.
-func (w *Terminals) Exit(id string) *catalog.TerminalExitParams {
+func (w *terminalRecord) Exit(id string) *catalog.TerminalExitParams {
 	for _, exit := range w.Exits() {
 		if exit.TerminalID == id {
 			return &exit
@@ -56,7 +55,7 @@ func (w *Terminals) Exit(id string) *catalog.TerminalExitParams {
 }
 
 // Exits returns all recorded ends.
-func (w *Terminals) Exits() []catalog.TerminalExitParams {
+func (w *terminalRecord) Exits() []catalog.TerminalExitParams {
 	w.Lock()
 	defer w.Unlock()
 	return append([]catalog.TerminalExitParams(nil), w.exits...)
