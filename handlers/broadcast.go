@@ -61,7 +61,7 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 		started := conn.Go(func(ctx context.Context) {
 			if since != nil {
 				if err := m.replay(ctx, h.Events(), *since, last); err != nil && ctx.Err() == nil {
-					b.log.Warn("not all that became of tasks can be told again", "err", err)
+					b.log.Warn("cannot repeat all notifications of tasks", "err", err)
 				}
 			}
 			m.run(ctx)

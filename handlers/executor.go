@@ -82,7 +82,7 @@ func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 		return
 	}
 	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.SessionID, "the request was cancelled"); err != nil {
-		e.Logger.Warn("a run whose request was cancelled goes on", "task", domain.TaskName(s.Task), "err", err)
+		e.Logger.Warn("cannot interrupt the run of a cancelled request", "task", domain.TaskName(s.Task), "err", err)
 	}
 }
 

@@ -380,7 +380,7 @@ func checkUsage(p protocol.UsageParams) error {
 	case "", domain.UsageByDay, domain.UsageByAgent, domain.UsageByThread, domain.UsageByModel:
 		return cmp.Or(err, errUntil)
 	}
-	return server.InvalidParam(server.ParamError{Param: "by", Expected: "what to tell it by", Received: "another text", Accepted: []string{"day", "agent", "session", "model"}})
+	return server.InvalidParam(server.ParamError{Param: "by", Expected: "what to group it by", Received: "another text", Accepted: []string{"day", "agent", "session", "model"}})
 }
 
 func (t *tasks) usage(ctx context.Context, h *hub.Hub, p protocol.UsageParams) (r protocol.UsageResult, err error) {

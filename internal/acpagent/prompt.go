@@ -294,7 +294,7 @@ func (s *session) ending(ctx context.Context, run string, o outcome) (acp.Prompt
 			s.agent.mustSignIn(state.Agent)
 		}
 		if o.code == orphaned && s.asksAgain() {
-			o.err += "; its question waits for an answer, with which the agent goes on"
+			o.err += "; its question is still open, and the agent continues when you answer it"
 		}
 		return r, s.agent.failed(o)
 	}

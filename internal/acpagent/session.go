@@ -157,7 +157,7 @@ func (s *session) follow(ctx context.Context, since int64) error {
 // subscriptionEnded ends the client's turns after the subscription to the conversation has
 // failed.
 func (s *session) subscriptionEnded(err error) {
-	why := "the hub tells no more of this session; open it again to see how the turn goes on"
+	why := "the hub sends no more events of this session; open it again to follow the turn"
 	if err != nil {
 		why += ": " + message(err)
 	}

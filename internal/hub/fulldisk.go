@@ -138,7 +138,7 @@ func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 	if !c.markAll() {
 		return // already handled, or no run is active
 	}
-	c.opts.Logger.Error("the disk is full: what runs is ended", "err", cause)
+	c.opts.Logger.Error("the disk is full: ending all runs", "err", cause)
 	if !c.keeping.Go(c.keep) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -270,7 +270,7 @@ func (c *cutShortByFullDisk) stopAgents(told map[int64]bool) {
 		told[id] = true
 		run, err := c.opts.Store.Run(c.ctx, id)
 		if err != nil {
-			c.opts.Logger.Error("an agent that is to be ended could not be found", "err", err)
+			c.opts.Logger.Error("cannot find an agent that has to end", "err", err)
 			continue
 		}
 		if canEndOnFullDisk(run.State) {
@@ -334,7 +334,7 @@ func (c *cutShortByFullDisk) DiskHasRoom() {
 	c.mu.Unlock()
 	c.opts.Store.Enqueue(c.CloseLeftOpen, func(err error) {
 		if err != nil && !isEnding(err) {
-			c.opts.Logger.Warn("what a full disk left open could not be closed yet", "err", err)
+			c.opts.Logger.Warn("cannot yet close what a full disk left open", "err", err)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func (in *Intake) ReadHistory(list []catalog.Retold, secrets *redact.Secrets) *H
 		}
 		r, err := in.reportOf(0, told.EventType, told.EventData)
 		if err != nil {
-			in.opts.Logger.Warn("a part of a history was not taken", "kind", told.EventType, "err", err)
+			in.opts.Logger.Warn("a part of a history was skipped", "kind", told.EventType, "err", err)
 			continue
 		}
 		keys.take(r)
@@ -81,7 +81,7 @@ func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 		case store.IsFull(err):
 			return err
 		case err != nil:
-			in.opts.Logger.Warn("a part of a history was not taken", "kind", p.kind, "err", err)
+			in.opts.Logger.Warn("a part of a history was skipped", "kind", p.kind, "err", err)
 		}
 	}
 	return nil

@@ -399,7 +399,7 @@ func (t *throttle) tell(l *link) {
 			retry = firstRetry
 			continue
 		}
-		t.log.Debug("an executor was not told to pause, or to go on", "pause", paused, "err", err)
+		t.log.Debug("cannot pause or resume an executor", "pause", paused, "err", err)
 		select {
 		case <-time.After(retry):
 		case <-l.ctx.Done():

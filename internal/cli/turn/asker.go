@@ -103,7 +103,7 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Approve})
 	case a.terminal == nil:
 		a.view.Note("denied: there is no terminal to ask on; --yes would allow it")
-		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Deny, Comment: "nobody is there to ask"})
+		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Deny, Comment: "there is no user to ask"})
 	default:
 		a.waiting = append(a.waiting, q)
 		if len(a.waiting) == 1 {
@@ -276,7 +276,7 @@ func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
 		if needsPrompt(q) {
-			return "What is the agent to be told? (Return alone goes back) "
+			return "What should the agent do? (Return alone goes back) "
 		}
 		return "Why not? (Return alone goes back) "
 	case aPattern:

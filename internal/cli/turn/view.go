@@ -238,7 +238,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 		}
 	case protocol.TypeStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
-			v.remark("its time is up; the agent is told to end, and ended if it does not")
+			v.remark("its time is up; the agent is asked to stop, and ended if it does not")
 		}
 	case protocol.TypeIteration, protocol.TypeGateStart, protocol.TypeGate:
 		v.showGate(kind, d)

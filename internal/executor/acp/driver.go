@@ -210,7 +210,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 			}
 			list = append(list, server)
 		default:
-			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s cannot use the MCP server %s, and goes on without it: the agent does not take servers of the type %s", a.name, s.Name, s.Type))
+			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s continues without the MCP server %s: the agent does not support servers of the type %s", a.name, s.Name, s.Type))
 		}
 	}
 	t.servers = list
@@ -220,7 +220,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 // notStarted explains why a program cannot be started.
 func notStarted(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "is no file that may be run"
+		return "is not an executable file"
 	}
 	return "was not found"
 }
