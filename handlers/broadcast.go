@@ -149,8 +149,8 @@ type member struct {
 	sending   bool   // run is about to send, or does
 	after     int64  // of what happens now, only what has a higher number is sent
 
-	idle  []chan struct{} // closed when nothing waits any more
-	ended chan struct{}   // closed when nothing is sent any more
+	idle  []chan struct{} // closed when no notification is waiting
+	ended chan struct{}   // closed when sending has ended
 }
 
 // expect says that what is sent from now on has higher numbers than seq.

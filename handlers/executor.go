@@ -71,7 +71,7 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecutePar
 }
 
 // abandon ends a run whose request was cancelled. If it is the connection that
-// ends, the run goes on.
+// ends, the run continues.
 func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 	select {
 	case <-server.ConnFrom(ctx).Stopping():

@@ -32,7 +32,7 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "command_output", notification(d.CommandOutput), long, server.Doc("Reports what a command printed; its reply says that this was taken, and until then the command is not read."))
 }
 
-// acknowledged makes a handler of a function that has no result, for whoever asks
+// acknowledged makes a handler of a function that has no result, for a caller that asks
 // for one, as the executor catalog allows.
 func acknowledged[P any](f func(context.Context, P) error) func(context.Context, P) (acknowledgement, error) {
 	return func(ctx context.Context, params P) (acknowledgement, error) {
@@ -46,7 +46,7 @@ type acknowledgement struct {
 }
 
 // Daemon is the hub at the other end of conn. Reports wait while the hub does
-// not read, so whoever reports goes no faster than the hub.
+// not read, so the reporter is no faster than the hub.
 func Daemon(conn *server.Conn) catalog.Daemon { return daemon{conn} }
 
 type daemon struct{ conn *server.Conn }

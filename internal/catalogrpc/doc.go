@@ -18,7 +18,7 @@ const FDVariable = "DUET_EXECUTOR_FD"
 const MaxMessage = 64 << 20
 
 // patience is how long a call may take that waits for a human or for an
-// agent. Whoever calls ends it earlier by its context.
+// agent. The caller ends it earlier by its context.
 const patience = 365 * 24 * time.Hour
 
 // patient gives ctx a deadline far away, where it has none: a connection's

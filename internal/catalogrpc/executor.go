@@ -99,7 +99,7 @@ func (x *executor) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalPar
 }
 
 // TerminalWrite and TerminalResize are calls, not notifications: the caller is
-// told of a terminal that is not there, and keys keep their order.
+// notified of a terminal that does not exist, and keys keep their order.
 func (x *executor) TerminalWrite(ctx context.Context, p catalog.TerminalWriteParams) error {
 	return x.conn.Call(ctx, "terminal.write", p, nil)
 }
@@ -125,7 +125,7 @@ func (x *executor) TerminalReturn(ctx context.Context, p catalog.TerminalReturnP
 func (x *executor) callForFile(ctx context.Context, method string, params, result any) (*os.File, error) {
 	x.files.Lock()
 	defer x.files.Unlock()
-	for { // what nobody asked for
+	for { // files without a request
 		stray, err := passfd.Next(x.conn)
 		if err != nil {
 			break

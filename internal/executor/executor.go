@@ -288,7 +288,7 @@ func (x *Executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (cata
 }
 
 // refuse makes the executor refuse new work. It returns a channel that is closed when nothing
-// runs any more; nil if nothing runs now.
+// runs; nil if nothing runs now.
 func (x *Executor) refuse() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()

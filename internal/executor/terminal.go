@@ -80,7 +80,7 @@ type terminal struct {
 	proc *process.Process
 	tty  *os.File // the master's side; proc closes it
 	once sync.Once
-	over chan struct{} // closed when it is not read any more
+	over chan struct{} // closed when reading has ended
 
 	mu      sync.Mutex // guards the fields below
 	pending []byte     // input that was not written yet

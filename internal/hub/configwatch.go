@@ -204,7 +204,7 @@ func (w *configWatch) isNeeded() bool {
 	})
 	w.looking = len(w.active) > 0 || len(w.ofProject) > 0
 	if none && !w.looking {
-		clear(w.revoked) // no process of them can start any more
+		clear(w.revoked) // none of their processes can start now
 	}
 	return w.looking
 }

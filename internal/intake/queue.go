@@ -265,7 +265,7 @@ func (o *order) skipMissing() {
 	o.stopTimer()
 }
 
-// finish passes on all early reports and lets none wait any more.
+// finish passes on all early reports and stops their waiting.
 func (o *order) finish() {
 	o.finished = true
 	o.skipMissing()

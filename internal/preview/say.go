@@ -52,9 +52,9 @@ func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage)
 		}
 		t.AfterCommit(func() {
 			for i := range said {
-				told := said[i]
-				told.Session = s.Run.SessionID
-				p.tell(Told{Said: &told})
+				message := said[i]
+				message.Session = s.Run.SessionID
+				p.tell(Update{Said: &message})
 			}
 		})
 		return nil

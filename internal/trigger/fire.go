@@ -224,15 +224,15 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 	}
 	var does domain.TriggerAction
 	_ = json.Unmarshal(x.Does, &does)
-	told := domain.TriggerExecuted{
+	executed := domain.TriggerExecuted{
 		Execution: x.ID, Trigger: x.Trigger, EventType: x.EventType, Action: x.Action, Status: x.Status, Approval: x.Approval, Error: x.Error,
 	}
 	if x.Status == domain.TriggerNotified {
-		told.Message, told.Channel = does.Message, does.Channel
+		executed.Message, executed.Channel = does.Message, does.Channel
 	}
-	event := domain.Event{Payload: told}
+	event := domain.Event{Payload: executed}
 	if run.ID != 0 {
-		event = run.Event(told)
+		event = run.Event(executed)
 	}
 	_, err := tx.Append(event)
 	return err

@@ -222,7 +222,7 @@ func (a *asker) page(q asked) {
 // seeing the question.
 func (a *asker) prompt() { a.promptBelow(nil) }
 
-// promptAgain repeats the question if output now stands below it. It does not split a message
+// promptAgain repeats the question if output is now below it. It does not split a message
 // that the agent is writing, unless the agent has paused.
 func (a *asker) promptAgain() {
 	switch {

@@ -22,7 +22,7 @@ import (
 // View shows a turn on a terminal or in a pipe: the agent's text on out, everything else on
 // side. All printed characters are visible, except in the agent's text in a pipe or a file,
 // which is unchanged. On a terminal with cursor control and colours, the view renders the
-// Markdown block by block. An incomplete block stands below in its raw form. A View is not
+// Markdown block by block. An incomplete block is below in its raw form. A View is not
 // safe for concurrent use.
 type View struct {
 	out, side io.Writer

@@ -60,7 +60,7 @@ type Options struct {
 // A Driver runs prompts with agents and keeps the agents for later prompts. Its methods may be
 // called from any goroutine. The caller must close it.
 type Driver struct {
-	ctx       context.Context // when it ends, the driver waits for nothing any more
+	ctx       context.Context // when it ends, the driver stops all waiting
 	hub       Hub
 	processes *process.Runner
 	log       *slog.Logger

@@ -179,7 +179,7 @@ var (
 )
 
 // decision asks the hub for a decision about the tool call in its current state. If the agent
-// changes the call meanwhile, it asks again. A denial stands whatever has changed. It returns the
+// changes the call meanwhile, it asks again. A denial holds whatever has changed. It returns the
 // question that was decided.
 func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (catalog.RequestPermissionResult, catalog.RequestPermissionParams, error) {
 	type reply struct {
