@@ -28,7 +28,7 @@ type link struct {
 	receivedAny atomic.Bool // a message came in
 
 	mu   sync.Mutex               // guards the fields below
-	gone error                    // why nothing can be sent any more; nil while it lives
+	gone error                    // why sending fails; nil while it lives
 	byID map[string]*Subscription // subscriptions by id
 }
 

@@ -77,7 +77,7 @@ func (s *lspSplitter) readFrame() ([]byte, error) {
 }
 
 // notWhole handles a header section that has not ended: it reads on, or refuses bytes that
-// cannot become a header any more.
+// cannot become a header.
 func (s *lspSplitter) notWhole(h header, have int) error {
 	switch h.verdict {
 	case headerGarbage:
@@ -123,7 +123,7 @@ func (s *lspSplitter) moreOfFrame(need int) error {
 	return err
 }
 
-// skip goes past a refused body of n bytes. The frame's clock goes on.
+// skip goes past a refused body of n bytes. The frame's clock keeps running.
 func (s *lspSplitter) skip(n int64) {
 	if n <= s.maxSkip {
 		s.state, s.skipLeft = skippingBody, n

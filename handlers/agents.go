@@ -316,7 +316,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	r := protocol.AdoptResult{LaunchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
 	switch {
 	case !replayed.HasHistory:
-		r.Note = l.Name + " cannot tell what was said in it, but goes on with it"
+		r.Note = l.Name + " cannot send the session's history, but can continue it"
 	case replayed.LeftOut > 0:
 		r.Note = fmt.Sprintf("it is longer than what is kept: its first %d parts are left out", replayed.LeftOut)
 	}
@@ -364,7 +364,7 @@ func nativeError(ctx context.Context, err error) error {
 	case errors.Is(err, agentlink.ErrCursor):
 		return domain.Invalid("cursor", "the next_cursor of another page, or none", "something else")
 	case errors.As(err, &gone):
-		return &domain.Error{Kind: domain.KindInvalid, Param: "working_dir", Expected: "the directory in which the session is to go on (in the shell --dir)", Received: fmt.Sprintf("none, and the agent says %q, which is not there any more", gone.Dir), Message: err.Error()}
+		return &domain.Error{Kind: domain.KindInvalid, Param: "working_dir", Expected: "the directory in which the session continues (in the shell --dir)", Received: fmt.Sprintf("none, and the agent's %q is no longer a directory", gone.Dir), Message: err.Error()}
 	case errors.As(err, new(*agentlink.CannotError)):
 		return &domain.Error{Kind: domain.KindNotOffered, Message: err.Error(), Err: err}
 	}

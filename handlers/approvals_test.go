@@ -278,7 +278,7 @@ func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	id := a["id"].(string)
 	e := c.fail("sendDecision", `{"approval_id":"`+id+`","decision":"respond","comment":"dark red"}`)
 	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, []any{"option", "one of Red, Green (the agent can be told nothing else)", `"dark red"`, []any{"Red", "Green"}}, []any{e.Data["param"], e.Data["expected"], e.Data["received"], e.Data["accepted"]})
+	assert.Equal(t, []any{"option", "one of Red, Green (the agent accepts no other answer)", `"dark red"`, []any{"Red", "Green"}}, []any{e.Data["param"], e.Data["expected"], e.Data["received"], e.Data["accepted"]})
 	assert.Equal(t, "pending", pending(t, w, c, session)["status"])
 	assert.Equal(t, true, object(t, c.ask("sendDecision", `{"approval_id":"`+id+`","decision":"respond","comment":"green"}`))["success"])
 	assert.Equal(t, "g", w.ended(session).Result)

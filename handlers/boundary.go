@@ -41,7 +41,7 @@ func inquiryOf(p protocol.AskedIn, ctx context.Context, s approval.Spec) approva
 			select {
 			case <-conn.Stopping():
 				return true
-			default: // the caller wants no answer any more
+			default: // the caller has cancelled the request
 				return false
 			}
 		}

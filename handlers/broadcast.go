@@ -61,7 +61,7 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 		started := conn.Go(func(ctx context.Context) {
 			if since != nil {
 				if err := m.replay(ctx, h.Events(), *since, last); err != nil && ctx.Err() == nil {
-					b.log.Warn("not all that became of tasks can be told again", "err", err)
+					b.log.Warn("cannot repeat all notifications of tasks", "err", err)
 				}
 			}
 			m.run(ctx)
@@ -149,8 +149,8 @@ type member struct {
 	sending   bool   // run is about to send, or does
 	after     int64  // of what happens now, only what has a higher number is sent
 
-	idle  []chan struct{} // closed when nothing waits any more
-	ended chan struct{}   // closed when nothing is sent any more
+	idle  []chan struct{} // closed when no notification is waiting
+	ended chan struct{}   // closed when sending has ended
 }
 
 // expect says that what is sent from now on has higher numbers than seq.

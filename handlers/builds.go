@@ -64,13 +64,13 @@ func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (protocol.Bu
 	}, nil
 }
 
-// outputTold is how much of what a failed build printed its error has, in bytes.
-const outputTold = 16 << 10
+// outputInError is how many bytes of a failed build's output its error has.
+const outputInError = 16 << 10
 
 func failureOf(f *build.FailedError) protocol.BuildFailure {
 	output := f.Output.Text()
-	if len(output) > outputTold {
-		output = output[len(output)-outputTold:]
+	if len(output) > outputInError {
+		output = output[len(output)-outputInError:]
 	}
 	return protocol.BuildFailure{
 		Kind: "build_failed", BuildID: f.ID, Name: f.Target.Name, Command: append([]string{}, f.Target.Text()...), DurationMS: f.Duration.Milliseconds(),

@@ -341,7 +341,7 @@ func registerAttachments(reg *server.Registry, d Domain) {
 }
 
 func getAttachment(ctx context.Context, h *hub.Hub, p protocol.AttachmentParams) (protocol.AttachmentResult, error) {
-	const envelope = 1024 // what stands around the data
+	const envelope = 1024 // the members around the data
 	most := max(base64.StdEncoding.DecodedLen(max(room(ctx)-envelope, 0))-3, 1)
 	if p.Limit != nil && *p.Limit > 0 {
 		most = int(min(*p.Limit, uint(most)))

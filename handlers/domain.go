@@ -201,7 +201,7 @@ const longestMessage = 9 << 20
 
 // room is how many bytes a result may have on the connection that asks.
 func room(ctx context.Context) int {
-	const envelope = 2048 // the id and what stands around a result
+	const envelope = 2048 // the id and the members around a result
 	if conn := server.ConnFrom(ctx); conn != nil && conn.MaxMessage() > 0 {
 		return conn.MaxMessage() - envelope
 	}

@@ -71,7 +71,7 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecutePar
 }
 
 // abandon ends a run whose request was cancelled. If it is the connection that
-// ends, the run goes on.
+// ends, the run continues.
 func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 	select {
 	case <-server.ConnFrom(ctx).Stopping():
@@ -82,7 +82,7 @@ func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 		return
 	}
 	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.SessionID, "the request was cancelled"); err != nil {
-		e.Logger.Warn("a run whose request was cancelled goes on", "task", domain.TaskName(s.Task), "err", err)
+		e.Logger.Warn("cannot interrupt the run of a cancelled request", "task", domain.TaskName(s.Task), "err", err)
 	}
 }
 

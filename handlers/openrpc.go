@@ -71,7 +71,7 @@ func Describe(reg *server.Registry, version string) OpenRPCDocument {
 		}
 		for _, p := range m.Params().Properties {
 			schema := *p.Schema
-			schema.Description = "" // it stands beside the schema
+			schema.Description = "" // the caller writes it beside the schema
 			d.Params = append(d.Params, contentDescriptor{p.Name, p.Schema.Description, p.Required, &schema})
 		}
 		doc.Methods = append(doc.Methods, d)
@@ -240,7 +240,7 @@ func (t typeScript) declare(name, suffix, text string) string {
 
 var identifier = lazyregexp.New(`^[A-Za-z_$][\w$]*$`)
 
-// memberName is a name as it stands before the colon of a member.
+// memberName is a name in the form that precedes the colon of a member.
 func memberName(name string) string {
 	if identifier().MatchString(name) {
 		return name

@@ -57,8 +57,8 @@ func (p *previews) watcher(ctx context.Context, h *hub.Hub) *preview.Watcher {
 		defer p.drop(conn)
 		for {
 			select {
-			case told := <-w.C:
-				if tellPreview(ctx, conn, told) != nil {
+			case update := <-w.C:
+				if tellPreview(ctx, conn, update) != nil {
 					return
 				}
 			case <-ctx.Done():
@@ -80,7 +80,7 @@ func (p *previews) drop(conn *server.Conn) {
 	delete(p.watchers, conn)
 }
 
-func tellPreview(ctx context.Context, conn *server.Conn, t preview.Told) error {
+func tellPreview(ctx context.Context, conn *server.Conn, t preview.Update) error {
 	switch {
 	case t.Said != nil:
 		return conn.Notify(ctx, "pageMessage", pageMessageOf(*t.Said))
@@ -99,7 +99,7 @@ func (p *previews) shows(ctx context.Context, h *hub.Hub) {
 
 func (p *previews) fetch(ctx context.Context, h *hub.Hub, a protocol.PreviewParams) (protocol.PreviewFile, error) {
 	p.shows(ctx, h)
-	const envelope = 2048 // what stands around the body
+	const envelope = 2048 // the members around the body
 	most := max(base64.StdEncoding.DecodedLen(max(room(ctx)-envelope, 0))-3, 1)
 	r, err := h.Preview().Fetch(ctx, a.URL, a.Origin, most)
 	if err != nil {

@@ -216,25 +216,25 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 	if err != nil {
 		return protocol.SendTaskResult{}, err
 	}
-	told, err := b.tellOfTask(ctx, h, s, p, since)
+	notices, err := b.tellOfTask(ctx, h, s, p, since)
 	if err != nil {
 		b.abandon(ctx, h, s) // the request was cancelled meanwhile
 		return protocol.SendTaskResult{}, err
 	}
-	defer told.Close()
+	defer notices.Close()
 	ended, loop, err := endOfWork(ctx, h, s)
 	if err != nil {
 		b.abandon(ctx, h, s)
 		return protocol.SendTaskResult{}, err
 	}
-	if err := told.CatchUp(ctx); err != nil {
+	if err := notices.CatchUp(ctx); err != nil {
 		return protocol.SendTaskResult{}, err
 	}
 	r, err := sentTask(s, ended, loop)
 	if err == nil || loop != nil && loop.State == domain.LoopFailed {
 		r.Gates, _ = gatesOf(ctx, h, s) // it was read a moment ago
 	}
-	told.tellEnd(ctx, r, ended)
+	notices.tellEnd(ctx, r, ended)
 	if loop != nil && loop.State == domain.LoopFailed {
 		return protocol.SendTaskResult{}, gateFailed(s, r, *loop)
 	}
@@ -379,7 +379,7 @@ func checkUsage(p protocol.UsageParams) error {
 	case "", domain.UsageByDay, domain.UsageByAgent, domain.UsageByThread, domain.UsageByModel:
 		return cmp.Or(err, errUntil)
 	}
-	return server.InvalidParam(server.ParamError{Param: "by", Expected: "what to tell it by", Received: "another text", Accepted: []string{"day", "agent", "session", "model"}})
+	return server.InvalidParam(server.ParamError{Param: "by", Expected: "what to group it by", Received: "another text", Accepted: []string{"day", "agent", "session", "model"}})
 }
 
 func (t *tasks) usage(ctx context.Context, h *hub.Hub, p protocol.UsageParams) (r protocol.UsageResult, err error) {

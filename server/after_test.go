@@ -67,7 +67,7 @@ func TestAPanicAfterTheReplyIsOnlyLogged(t *testing.T) {
 	c := connect(t, afterwards(), frame.LSP, server.Options{})
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":1}`, c.ask(`{"jsonrpc":"2.0","id":1,"method":"wild"}`))
 	assert.Equal(t, `{"jsonrpc":"2.0","id":2,"result":1}`, c.ask(`{"jsonrpc":"2.0","id":2,"method":"wild"}`))
-	assert.Contains(t, c.log.String(), "what was to follow a reply panicked")
+	assert.Contains(t, c.log.String(), "a function that follows a reply panicked")
 	require.NoError(t, c.close())
 }
 

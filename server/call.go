@@ -78,7 +78,7 @@ func (c *Conn) cancelCall(id uint64) {
 	how := c.srv.opts.Cancellation
 	body, err := notification(how.Method, map[string]uint64{how.Member: id})
 	if err == nil && !c.out.trySend(body) {
-		c.log.Warn("the peer was not told of a request that was given up: it does not read", "id", id)
+		c.log.Warn("cannot tell the peer that a request was cancelled: it does not read", "id", id)
 	}
 }
 

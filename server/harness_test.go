@@ -82,7 +82,7 @@ func (c *client) ask(message string) string {
 func (c *client) silent(message string) {
 	c.t.Helper()
 	c.send(message)
-	require.JSONEq(c.t, `{"jsonrpc":"2.0","id":"marker","error":{"code":-32601,"message":"Method not found: marker (listMethods tells what there is)","data":{"method":"marker"}}}`,
+	require.JSONEq(c.t, `{"jsonrpc":"2.0","id":"marker","error":{"code":-32601,"message":"Method not found: marker (listMethods lists the methods)","data":{"method":"marker"}}}`,
 		c.ask(`{"jsonrpc":"2.0","id":"marker","method":"marker"}`))
 }
 

@@ -95,7 +95,7 @@ func (o Options) withDefaults() Options {
 	if o.Detect == nil {
 		o.Detect = frame.Detect
 	}
-	o.MethodHint = cmp.Or(o.MethodHint, "listMethods tells what there is")
+	o.MethodHint = cmp.Or(o.MethodHint, "listMethods lists the methods")
 	o.Cancellation.Method = cmp.Or(o.Cancellation.Method, "$/cancelRequest")
 	o.Cancellation.Member = cmp.Or(o.Cancellation.Member, "id")
 	setDefault(&o.MaxLongRunning, 64)

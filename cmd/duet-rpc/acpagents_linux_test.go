@@ -19,7 +19,7 @@ func TestACPAnotherAgent(t *testing.T) {
 	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
 	question := c.awaitAsked(1)
 	refused := c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "echo"}))
-	require.Equal(t, "the session is at work: it can get another agent when its turn has ended", refused.Error.Message)
+	require.Equal(t, "the session is running a turn; change its agent when the turn has ended", refused.Error.Message)
 	c.choose(question, "reject_once")
 	require.Nil(t, c.result(turn).Error)
 
@@ -33,7 +33,7 @@ func TestACPAnotherAgent(t *testing.T) {
 	require.Equal(t, "agent", set.ConfigOptions[0].ID)
 	require.JSONEq(t, `"echo"`, string(set.ConfigOptions[0].CurrentValue))
 	require.Equal(t, "end_turn", c.prompt(session, "and you"))
-	const note = "[echo goes on here; up to now the agent was scripted.]\n"
+	const note = "[echo continues here; until now the agent was scripted.]\n"
 	require.Contains(t, c.said("agent_thought_chunk"), note)
 	require.Contains(t, c.said("agent_message_chunk"), "User: quiet first")
 

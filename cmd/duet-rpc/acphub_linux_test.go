@@ -58,7 +58,7 @@ func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	s.crashHub()
 	r := c.result(id)
 	orphaned(t, r)
-	require.Contains(t, r.Error.Message, "its question waits for an answer")
+	require.Contains(t, r.Error.Message, "its question is still open")
 	again, seenAgain := c.awaitAsked(2), other.awaitAsked(2)
 	c.choose(again, "allow_once")
 	for _, e := range []*acpClient{c, other} {

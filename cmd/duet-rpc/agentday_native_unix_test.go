@@ -98,7 +98,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	if a.unlisted {
 		require.ErrorContains(t, c.try("agent.sessions", object{"agent": s.agent}, nil), "session/list")
 		err := c.try("agent.adopt", object{"agent": s.agent, "native_session_id": native, "working_dir": t.TempDir()}, nil)
-		require.ErrorContains(t, err, "only in the directory in which it was begun, so say that, with working_dir or --dir")
+		require.ErrorContains(t, err, "only in the directory in which it began: name that directory with working_dir or --dir")
 	} else {
 		var list nativeListed
 		c.call("agent.sessions", object{"agent": s.agent, "working_dir": s.root}, &list)
@@ -114,10 +114,10 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	require.GreaterOrEqual(t, len(told), 2)
 	assert.Equal(t, []string{"message user say: begun alone", "message assistant begun alone"}, told[len(told)-2:])
 	if a.unlisted { // it deletes it when it is started again
-		assert.Contains(t, adopted.Note, "deletes a session that was loaded")
+		assert.Contains(t, adopted.Note, "deletes a loaded session")
 		next := c.next(adopted.launched, "say: gone on")
 		c.completes(next)
-		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used")
+		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used")
 		assert.Contains(t, c.transcript(next.SessionID), "gone on")
 		s.close(c)
 		return "yes, by its id: it does not list them; Duet sends it the transcript, since it deletes what it has loaded when it is started again"

@@ -94,7 +94,7 @@ func playUnknownModel(t *testing.T, a dayAgent) string {
 	if a.modelless {
 		c.completes(l)
 		c.await("the warning", func(e event) bool {
-			return e.Type == "task_error" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), "does not say which models it has")
+			return e.Type == "task_error" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), "does not report its models")
 		})
 		s.close(c)
 		return "no: with a provider of one's own it names no models to choose from; Duet warns of that"

@@ -173,7 +173,7 @@ func TestAttach(t *testing.T) {
 	first.shows("two\r\n")
 	first.types("\x1d")
 	assert.Zero(t, first.leaves())
-	first.shows("detached; the program goes on; come back with: duet-rpc attach " + id)
+	first.shows("detached; the program is still running; come back with: duet-rpc attach " + id)
 	assert.Contains(t, first.printed.String(), "\x1b[?25h\x1b[?1049l\x1b[m", "this terminal is as it was")
 	s.attached(0)
 

@@ -143,7 +143,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.Equal(t, "terminal_taken", kindOf(t, s.files().try("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)))
 	w := s.window(80, 24, "attach", r.ID)
 	assert.Equal(t, 1, w.leaves())
-	w.shows("it can be watched when they have given")
+	w.shows("watch it when that client has given")
 
 	// Given back, the hub reads it again, and others see it.
 	require.NoError(t, tty.f.Close())

@@ -119,9 +119,9 @@ func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 			for range 2 {
 				p.sees("Allow? ")
 				p.types("t")
-				p.sees("What is the agent to be told? ")
+				p.sees("What should the agent do? ")
 				p.types("use ninja")
-				p.sees("the agent is told that with its next prompt: task-")
+				p.sees("the agent receives the comment with its next prompt: task-")
 			}
 			screen := p.screen("Allow? ")
 			assert.Contains(t, screen, "\n— task-0003 · agent played")

@@ -17,7 +17,7 @@ func kill(t testing.TB, r running) {
 	require.NoError(t, syscall.Kill(r.pid, syscall.SIGKILL))
 }
 
-// An agent that is killed fails its run; the conversation goes on with the
+// An agent that is killed fails its run; the conversation continues with the
 // next one.
 func TestAKilledAgent(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func InternalError(text string) *Error {
 	return &Error{Code: jsonrpc2.CodeInternalError, Message: text}
 }
 
-// ErrClosed is the error of a call that can get no response any more.
+// ErrClosed is the error of a call that can no longer get a response.
 var ErrClosed = errors.New("the agent has closed its output")
 
 // A Conn is a connection to an agent that reads and writes one JSON-RPC message per line. Its
@@ -147,7 +147,7 @@ func (c *Conn) background(f func()) {
 func (c *Conn) Done() <-chan struct{} { return c.ended }
 
 // Call calls a method of an agent. The error is an *Error if the agent answered with one,
-// ErrClosed if it cannot answer any more, the error of ctx, or a write error. If ctx ends first,
+// ErrClosed if it can no longer answer, the error of ctx, or a write error. If ctx ends first,
 // the agent gets $/cancel_request.
 func Call[R any](ctx context.Context, c *Conn, method string, params any) (R, error) {
 	var result R

@@ -32,7 +32,7 @@ type reader struct {
 var (
 	errRequestTooLong  = InternalError("the request is longer than 10 MiB")
 	errTooManyRequests = InternalError("too many requests are open")
-	errNoUTF8          = InternalError("the message is no UTF-8: what people would be shown is not what would run")
+	errNoUTF8          = InternalError("the message is not valid UTF-8, so what runs could differ from what the user sees")
 	errMalformed       = InternalError("the agent answered with a malformed error")
 )
 

@@ -86,7 +86,7 @@ func TestRead(t *testing.T) {
 		{"version of a wrong type", `{"jsonrpc":2,"id":1,"result":{}}`, "garbage same", ""},
 		{"carriage return", "{\"id\":1,\"result\":{}}\r", "response", ""},
 		{"blank", "  ", "", ""},
-		{"question that is no UTF-8", "{\"id\":1,\"method\":\"session/request_permission\",\"params\":\"\xff\"}", "garbage {\"id\":1,\"method\":\"session/request_permission\",\"params\":\"\uFFFD\"}", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the message is no UTF-8: what people would be shown is not what would run"}}`},
+		{"question that is no UTF-8", "{\"id\":1,\"method\":\"session/request_permission\",\"params\":\"\xff\"}", "garbage {\"id\":1,\"method\":\"session/request_permission\",\"params\":\"\uFFFD\"}", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the message is not valid UTF-8, so what runs could differ from what the user sees"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen, said := newWitness().takes(c.line)

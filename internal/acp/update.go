@@ -213,7 +213,7 @@ const (
 	StateIdle           = "idle"
 )
 
-// BackgroundWork is work that goes on while the session is idle.
+// BackgroundWork is work that continues while the session is idle.
 type BackgroundWork struct {
 	Type       string `json:"type"`
 	TerminalID string `json:"terminalId,omitempty"`

@@ -128,7 +128,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	d, ok := answerTo(q, strings.Join(words[1:], " "))
 	if !ok {
 		text, err := s.described(ctx, q)
-		return "That is no answer to it.\n\n" + text, err
+		return "That does not answer the question.\n\n" + text, err
 	}
 	decided, _, err := hubclient.Decide(ctx, s.agent.hub, d)
 	switch {

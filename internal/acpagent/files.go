@@ -25,7 +25,7 @@ func (a *agent) readsFiles() bool {
 	return !a.opts.SavedFiles && a.client.capabilities().FS.ReadTextFile
 }
 
-var errNotOurs = errors.New("the session is none of this client's")
+var errNotOurs = errors.New("this client has no such session")
 
 // readFile reads a file as the client has it, for a turn that the client has begun.
 func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, error) {
@@ -140,12 +140,12 @@ func (e *editor) signInMethods() []acp.AuthMethod {
 	var list []acp.AuthMethod
 	if e.capabilities().SignsInInTerminal() {
 		list = append(list, acp.AuthMethod{
-			ID: signInInTerminal, Name: "Sign in to the agent in a terminal", Description: "The agent behind Duet says there which ways it has",
+			ID: signInInTerminal, Name: "Sign in to the agent in a terminal", Description: "The agent behind Duet lists its ways to sign in there",
 			Type: "terminal", Args: []string{LoginFlag},
 		})
 	}
 	return append(list, acp.AuthMethod{
-		ID: signInByAgent, Name: "Have the agent sign you in", Description: "The agent behind Duet does that itself, mostly in your browser",
+		ID: signInByAgent, Name: "Have the agent sign you in", Description: "The agent behind Duet signs you in itself, mostly in your browser",
 	})
 }
 

@@ -49,7 +49,7 @@ func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedS
 	case err != nil:
 		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
 	case !hubclient.Ended(from.State):
-		return acp.OpenedSession{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
+		return acp.OpenedSession{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is running a turn; fork it when the turn has ended", nil)
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
@@ -154,8 +154,8 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.remark(acp.SeverityError, "Duet cannot tell what happens in this session: "+message(err), "Open the session again to see it",
-					"Duet cannot tell what happens in this session: %s. Open it again to see it", message(err))
+				s.remark(acp.SeverityError, "Duet cannot follow this session: "+message(err), "Open the session again to see it",
+					"Duet cannot follow this session: %s. Open it again to see it", message(err))
 			}
 		})
 	})

@@ -125,13 +125,13 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (
 	case o := <-t.ended:
 		return s.response(ctx, run, o)
 	case <-s.ctx.Done(): // the client has closed or deleted the session
-	case <-s.conn.Stopping(): // no client reads the answer; the turn goes on
+	case <-s.conn.Stopping(): // no client reads the answer; the turn continues
 	}
 	return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 }
 
 // requestCancelled ends a turn whose request the client has cancelled. If the connection has
-// ended instead, the turn goes on. In version 2 the request ends when the turn begins.
+// ended instead, the turn continues. In version 2 the request ends when the turn begins.
 func (s *session) requestCancelled(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
@@ -294,7 +294,7 @@ func (s *session) ending(ctx context.Context, run string, o outcome) (acp.Prompt
 			s.agent.mustSignIn(state.Agent)
 		}
 		if o.code == orphaned && s.asksAgain() {
-			o.err += "; its question waits for an answer, with which the agent goes on"
+			o.err += "; its question is still open, and the agent continues when you answer it"
 		}
 		return r, s.agent.failed(o)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // methodHint follows the name of an unknown method in the error.
-const methodHint = "Duet is an agent of the Agent Client Protocol; what it can do stands in the answer to initialize"
+const methodHint = "Duet is an agent of the Agent Client Protocol; the answer to initialize lists its capabilities"
 
 // Serve serves the client at the other end of a transport until the client disconnects, or ctx
 // ends. The caller closes the hub.
@@ -235,7 +235,7 @@ func refused(err error) error {
 		}
 		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
 	}
-	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` says how it is: "+err.Error(), nil)
+	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` shows its state: "+err.Error(), nil)
 }
 
 // message returns the hub's message as a sentence, or the text of another error.

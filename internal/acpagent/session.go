@@ -71,7 +71,7 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 	s.translator.Version2 = s.version2
 	s.translator.ShowsTerminals = a.client.capabilities().Meta.TerminalOutput
 	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 sends each prompt
-	s.translator.IsTold = s.forgetSteered
+	s.translator.IsEcho = s.forgetSteered
 	return s
 }
 
@@ -104,7 +104,7 @@ func (s *session) send(updates ...any) {
 	}
 }
 
-// leave stops following the session. Its turn goes on, and its questions stay open.
+// leave stops following the session. Its turn continues, and its questions stay open.
 func (s *session) leave() {
 	s.mu.Lock()
 	s.closed = true
@@ -157,7 +157,7 @@ func (s *session) follow(ctx context.Context, since int64) error {
 // subscriptionEnded ends the client's turns after the subscription to the conversation has
 // failed.
 func (s *session) subscriptionEnded(err error) {
-	why := "the hub tells no more of this session; open it again to see how the turn goes on"
+	why := "the hub sends no more events of this session; open it again to follow the turn"
 	if err != nil {
 		why += ": " + message(err)
 	}

@@ -162,7 +162,7 @@ func (s *session) set(ctx context.Context, param, id, value string) error {
 	switch id {
 	case configAgent:
 		if v.working {
-			return server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can get another agent when its turn has ended", nil)
+			return server.NewError(jsonrpc2.CodeInvalidRequest, "the session is running a turn; change its agent when the turn has ended", nil)
 		}
 		params[id] = value
 	case configMode, configModel:
@@ -245,7 +245,7 @@ func (s *session) viewOf(state protocol.Session, agents []domain.Agent) view {
 
 // agentOption is the option that chooses the agent behind the session.
 func agentOption(current string, agents []domain.Agent) acp.ConfigOption {
-	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another one is told what was said so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
+	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another agent receives the conversation so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
 	for _, a := range agents {
 		if a.Available || a.Name == current {
 			o.Options = append(o.Options, acp.ConfigValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})

@@ -25,9 +25,9 @@ type translator struct {
 	// IsOurs reports whether this client began the turn. Then the client already has its own
 	// prompt.
 	IsOurs func(session string) bool
-	// IsTold reports whether this client sent a steered message, whose echo it does not need. It
+	// IsEcho reports whether this client sent a steered message, whose echo it does not need. It
 	// is called once for each message.
-	IsTold func(text string) bool
+	IsEcho func(text string) bool
 	// ShowsTerminals means that the client shows an agent's terminals, as several clients do
 	// (_meta terminal_info, terminal_output, terminal_exit). Any other client shows only its own
 	// terminals, and gets the output as text.
@@ -148,7 +148,7 @@ func (t *translator) conversation(seq int64, d hubclient.EventData) []any {
 		switch isSteered := d.Subtype == "steered"; {
 		case t.wasSent(d.MessageID, seq),
 			d.Role == "user" && !isSteered && t.IsOurs(d.SessionID),
-			d.Role == "user" && isSteered && t.IsTold != nil && t.IsTold(d.Content):
+			d.Role == "user" && isSteered && t.IsEcho != nil && t.IsEcho(d.Content):
 			return nil
 		}
 		if d.Role == "user" {

@@ -220,8 +220,8 @@ func (o DescribeOptions) look(ctx context.Context, c *config.Config, a config.Ag
 	s := domain.AgentStatus{Version: versionOf(ctx, a, o.Notes, o.Run), SignedIn: domain.SignInUnknown}
 	login := a.LoginFile(o.Getenv)
 	changed, there := modified(login)
-	if told := o.Notes.read(a.Name, a.StartCommand()).SignIn; told != nil && (told.State != domain.SignedOut || !changed.After(told.At)) {
-		s.SignedIn, s.Account, s.ToldAt = told.State, told.Account, &told.At
+	if signIn := o.Notes.read(a.Name, a.StartCommand()).SignIn; signIn != nil && (signIn.State != domain.SignedOut || !changed.After(signIn.At)) {
+		s.SignedIn, s.Account, s.ToldAt = signIn.State, signIn.Account, &signIn.At
 		return s
 	}
 	switch keys := c.KeysAtHand(a, o.Getenv); {

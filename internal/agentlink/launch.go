@@ -24,7 +24,7 @@ type Launch struct {
 func Askable(a config.Agent) error {
 	switch {
 	case a.Driver != config.DriverACP:
-		return fmt.Errorf("%s has the driver %q; only those that speak the Agent Client Protocol can be asked", a.Name, a.Driver)
+		return fmt.Errorf("%s has the driver %q; only agents that speak the Agent Client Protocol can be asked", a.Name, a.Driver)
 	case a.CLI != "":
 		return fmt.Errorf("%s is installed and its adapter is not: %s", a.Name, cmp.Or(a.HowToInstall(), a.Install()))
 	case !a.Available:

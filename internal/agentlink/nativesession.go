@@ -77,7 +77,7 @@ func Delete(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 	}
 	defer k.Close()
 	if !acp.Has(k.Info.Session.Delete) {
-		return &CannotError{l.Name + " cannot be told to delete its sessions: use its own program, or delete its files"}
+		return &CannotError{l.Name + " does not offer to delete its sessions: use its own program, or delete its files"}
 	}
 	_, err = Ask[json.RawMessage](ctx, k.Link, listTime, "session/delete", map[string]any{"sessionId": id})
 	return withRemedy(l.Name, err)
@@ -115,7 +115,7 @@ func (k *sessionLink) afterLoad() string {
 	if k.agentName != geminiCLI {
 		return ""
 	}
-	return "Gemini CLI deletes a session that was loaded when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings: what was said in it is here, and is told to it anew then"
+	return "Gemini CLI deletes a loaded session when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings. Duet keeps the conversation and sends it again then"
 }
 
 // untilNextMinute returns the rest of the minute, and a moment more.
@@ -152,7 +152,7 @@ const (
 )
 
 // ErrCursor reports a cursor that no SessionPage contained.
-var ErrCursor = errors.New("the cursor is none that was given out")
+var ErrCursor = errors.New("the cursor is not from an earlier page")
 
 // A cursor is the beginning of one of Duet's pages: a number of sessions after the beginning of
 // an agent's page.
@@ -337,7 +337,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	case acp.Has(k.Info.Session.Resume):
 		method = acp.MethodSessionResume
 	default:
-		return NativeHistory{}, &CannotError{l.Name + " cannot go on with a session that was begun elsewhere: it offers neither session/load nor session/resume"}
+		return NativeHistory{}, &CannotError{l.Name + " cannot continue a session that was begun elsewhere: it offers neither session/load nor session/resume"}
 	}
 	known, listed, err := k.find(ctx, want.ID)
 	if err != nil {
@@ -385,14 +385,14 @@ func notLoaded(err error, dir string, listed bool) error {
 	if listed || errors.Is(err, errSignedOut) || !errors.As(err, new(*Refusal)) {
 		return err
 	}
-	return fmt.Errorf("%w (it was asked for the session in %s: some agents have one only in the directory in which it was begun, so say that, with working_dir or --dir; and check the id)", err, dir)
+	return fmt.Errorf("%w (the agent looked for the session in %s; some agents find a session only in the directory in which it began: name that directory with working_dir or --dir, and check the id)", err, dir)
 }
 
 // A DirectoryError reports that the directory of a session does not exist.
 type DirectoryError struct{ Agent, Dir string }
 
 func (e *DirectoryError) Error() string {
-	return fmt.Sprintf("the session of %s worked in %s, which is no directory any more: say in which it is to go on (working_dir, or --dir)", e.Agent, e.Dir)
+	return fmt.Sprintf("the session of %s worked in %s, which is no longer a directory: name another one with working_dir or --dir", e.Agent, e.Dir)
 }
 
 func firstDirectory(list ...string) string {

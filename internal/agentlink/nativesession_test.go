@@ -207,6 +207,6 @@ func TestLoadElsewhere(t *testing.T) {
 	assert.EqualError(t, err, (&DirectoryError{"theirs", gone}).Error())
 	resumes.Answers = nil
 	_, err = LoadSession(t.Context(), resumes.launch(t), Wanted{ID: "s", Dir: dir}, quiet)
-	assert.ErrorContains(t, err, "it was asked for the session in "+dir)
-	assert.ErrorContains(t, err, "with working_dir or --dir; and check the id")
+	assert.ErrorContains(t, err, "the agent looked for the session in "+dir)
+	assert.ErrorContains(t, err, "with working_dir or --dir, and check the id")
 }

@@ -246,7 +246,7 @@ func Logout(ctx context.Context, l Launch, log *slog.Logger) error {
 	}
 	defer k.Close()
 	if !k.report().Logout {
-		return fmt.Errorf("%s cannot be told to sign out: use its own command line", l.Name)
+		return fmt.Errorf("%s does not offer to sign out: use its own command line", l.Name)
 	}
 	_, err = Ask[struct{}](ctx, k.Link, StartTime, k.Info.Logout(), map[string]any{})
 	return err

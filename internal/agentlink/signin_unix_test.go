@@ -132,7 +132,7 @@ func TestUnaskableAgents(t *testing.T) {
 	require.ErrorContains(t, ask(agentlink.Launch{Name: "theirs", Command: []string{"no-such-program"}}), "was not found")
 	require.ErrorContains(t, ask(agent(t, `*) echo "no config" >&2; exit 3 ;;`+"\n")), "no config")
 	require.ErrorContains(t, ask(agent(t, greets(`{}`, `[]`)+`*'"session/new"'*) answer '"error":{"code":-32603,"message":"Internal error","data":{"details":"the disk is full"}}' ;;`+"\n")), "the disk is full")
-	require.ErrorContains(t, agentlink.Logout(t.Context(), agent(t, greets(`{}`, `[]`)), quiet), "cannot be told to sign out")
+	require.ErrorContains(t, agentlink.Logout(t.Context(), agent(t, greets(`{}`, `[]`)), quiet), "does not offer to sign out")
 }
 
 func TestSilentAgentEndsWithItsCaller(t *testing.T) {

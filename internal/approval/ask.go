@@ -323,7 +323,7 @@ func (in *Inbox) takeBack(a domain.Approval, of domain.Run, q Inquiry) {
 		return in.runs.EndQuestion(t, &run, keep)
 	})
 	if err != nil && in.ctx.Err() == nil {
-		in.log.Warn("a question could not be taken back", "err", err)
+		in.log.Warn("cannot withdraw a question", "err", err)
 	}
 }
 
@@ -339,7 +339,7 @@ func denialOf(a domain.Approval) error {
 		}
 		return e
 	}
-	return domain.Errorf(domain.KindTaskCancelled, "the question was taken back before anybody has answered it")
+	return domain.Errorf(domain.KindTaskCancelled, "the question was withdrawn before it was answered")
 }
 
 // checkOption checks that the option of a decision was offered and means the same as the decision,
@@ -405,7 +405,7 @@ func mustChoose(a domain.Approval, d Decision) error {
 	for _, o := range domain.Choices(a.Options) {
 		names = append(names, cmp.Or(o.Name, o.ID))
 	}
-	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", given), names...)
+	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent accepts no other answer)", fmt.Sprintf("%q", given), names...)
 }
 
 // announceQuestion announces an open question.

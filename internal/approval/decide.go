@@ -330,10 +330,10 @@ const (
 // Reasons for dropping an answer.
 const (
 	givenUpStopped    = "%s, but the turn was stopped before the agent was seen to act on the answer"
-	givenUpInputFixed = "%s, but the agent that goes on would run the tool with its own input, so the question is asked anew"
+	givenUpInputFixed = "%s, but the continuing agent would run the tool with its own input, so the question is asked again"
 	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
 	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
-	givenUpLate       = "%s, but nobody asked this again for so long that the answer does not count any more"
+	givenUpLate       = "%s, but the agent did not ask this again for so long that the answer no longer counts"
 	givenUpChanged    = "%s, but the agent had changed the tool call by then"
 	givenUpOvertaken  = "%s, but the conversation went on with something else, in which this was not asked again"
 )

@@ -183,7 +183,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 			return err
 		}
 		if run.State.Ended() || run.State == domain.Interrupting { // nothing would ever close it
-			return domain.Errorf(domain.KindBadState, "%s is %s: it can ask nothing any more; continue it first", domain.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: it cannot ask questions; continue it first", domain.TaskName(run.Task), run.State)
 		}
 		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
 		if a.Type == domain.FunctionCall {
@@ -355,7 +355,7 @@ func resumePrompt(a domain.Approval, request string) string {
 	}
 	next := "Ask the same question again to receive the answer."
 	if a.Reopens != "" {
-		next = "You were told to go on once before, and nobody knows whether you did it. Check first: if it is done, go on from there; if it is not, ask the same question again to receive the answer."
+		next = "You were asked to continue once before, and it is unknown whether you did it. Check first: if it is done, continue from there; if it is not, ask the same question again to receive the answer."
 	}
 	return domain.GoOnPrompt(fmt.Sprintf("Before you were interrupted, %s %s", asked, next), domain.RequestOf(request))
 }

@@ -348,7 +348,7 @@ func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	require.Len(t, last, 1)
 	h.answer(t, last[0], Decision{Decision: Approve})
 	require.Len(t, h.resumed, 1)
-	assert.Contains(t, h.resumed[0], "You were told to go on once before")
+	assert.Contains(t, h.resumed[0], "You were asked to continue once before")
 }
 
 // An agent whose run has ended or is being interrupted cannot ask.

@@ -22,7 +22,7 @@ const (
 	acpFlood = 10_000
 )
 
-// acpAdds measures what stands between an agent and an editor that speaks the Agent Client
+// acpAdds measures the overhead between an agent and an editor that speaks the Agent Client
 // Protocol: the same agent is asked for the same, directly and through duet-rpc acp, in turns.
 func acpAdds(c cell) (measurement, error) {
 	p, err := newPlace(c.server.directory, c.server.agent)
@@ -144,7 +144,7 @@ type acpAgent struct {
 	last   int
 }
 
-// ask sends a request and returns its result; update is told of each message before that.
+// ask sends a request and returns its result; it passes each earlier message to update.
 func (a *acpAgent) ask(method string, params any, update func(time.Time, []byte)) (json.RawMessage, error) {
 	a.last++
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": a.last, "method": method, "params": params})

@@ -31,7 +31,7 @@ const (
 )
 
 // crowd is a place with a great database: a new one, or the one of an earlier
-// run that was told to keep it.
+// run that has to keep it.
 func (c cell) crowd() (place, error) {
 	if c.keep == "" {
 		p, err := newPlace(c.server.directory, c.server.agent)

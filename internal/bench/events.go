@@ -215,7 +215,7 @@ func watchLog(ctx context.Context, database string, n int) ([]time.Duration, err
 }
 
 // chunkThroughput measures how fast chunks of an agent become events, with an
-// editor that is told of them, and makes sure that none is missing.
+// editor that receives them, and makes sure that none is missing.
 func chunkThroughput(c cell) (m measurement, err error) {
 	n := c.count(chunkFlood)
 	var p place

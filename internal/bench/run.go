@@ -62,7 +62,7 @@ func (r *run) measure(ctx context.Context) error {
 }
 
 // worthwhile: a server that failed a workload is not asked again, and one that
-// hung is not asked anything any more.
+// hung gets no more requests.
 func (r *run) worthwhile(w workload, s *server) bool {
 	for key, err := range r.failures {
 		if key.server == s.name && (key.workload == w.name || errors.Is(err, errHung)) {

@@ -125,7 +125,7 @@ type cell struct {
 // count scales a number of messages.
 func (c cell) count(n int) int { return max(leastRepetitions, int(float64(n)*c.scale)) }
 
-// countFor is how many units of work, each taking as long as told, fill the
+// countFor is how many units of work, each of the given duration, fill the
 // time that a cell measures.
 func (c cell) countFor(unit time.Duration) int { return c.count(int(cellDuration / max(1, unit))) }
 

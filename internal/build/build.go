@@ -186,13 +186,13 @@ func (b *Builds) place(name string) chan struct{} {
 	return b.busy[name]
 }
 
-// mostKept limits the diagnostics of a result, and keptText their total bytes; mostTold and
-// toldText are the limits of an event.
+// mostKept limits the diagnostics of a result, and keptText their total bytes; mostInEvent and
+// textInEvent are the limits of an event.
 const (
-	mostKept = 1000
-	keptText = 512 << 10
-	mostTold = 200
-	toldText = 64 << 10
+	mostKept    = 1000
+	keptText    = 512 << 10
+	mostInEvent = 200
+	textInEvent = 64 << 10
 )
 
 func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener) (Result, error) {
@@ -258,7 +258,7 @@ func (r *Result) count(d domain.Diagnostic) {
 func (r *Result) eventDiagnostics() []domain.Diagnostic {
 	text := 0
 	for i, d := range r.Diagnostics {
-		if text += len(d.File) + len(d.Message); i == mostTold || text > toldText {
+		if text += len(d.File) + len(d.Message); i == mostInEvent || text > textInEvent {
 			return r.Diagnostics[:i]
 		}
 	}

@@ -87,7 +87,7 @@ func (f File) decided(d Decision) (File, error) {
 	} else {
 		i := slices.IndexFunc(f.Hunks, func(h Hunk) bool { return h.ID == d.Hunk })
 		if i < 0 {
-			return to, domain.Errorf(domain.KindChangeNotFound, "%s has no change %s any more; look at it again (getSessionSnapshots)", f.Path, d.Hunk)
+			return to, domain.Errorf(domain.KindChangeNotFound, "%s no longer has the change %s; read the changes again with getSessionSnapshots", f.Path, d.Hunk)
 		}
 		if to.Hunks[i].State = after(f.Hunks[i].State, d.Decision); d.Decision == Accept && to.Hunks[i].State == domain.ChangeReverted {
 			return to, domain.Errorf(domain.KindBadState, "this change of %s is reverted: reopen it to have it in the file again", f.Path)
@@ -159,7 +159,7 @@ func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err 
 	case trouble == ambiguous:
 		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed since, and has these lines several times: nothing was done, since it is not clear which of them are meant; change them by hand", from.Path)
 	case trouble != noTrouble && text == nil:
-		return nil, domain.Errorf(domain.KindChangedSince, "%s is not there any more: nothing was done", from.Path)
+		return nil, domain.Errorf(domain.KindChangedSince, "%s no longer exists; nothing was changed", from.Path)
 	case trouble != noTrouble && (from.Before == nil || from.After == nil):
 		return nil, domain.Errorf(domain.KindChangedSince, "%s is not as the session has left it: nothing was done, so that nothing of it is lost; change it by hand", from.Path)
 	case trouble != noTrouble:

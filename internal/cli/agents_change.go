@@ -283,7 +283,7 @@ func remove(cmd *cobra.Command, o agentsCommandOptions, name string, yes bool) e
 		}
 	}
 	if err := RemoveDirectories(directories); err != nil {
-		return fmt.Errorf("%s is not configured any more, but not all of it could be removed; try again: %w", name, err)
+		return fmt.Errorf("%s is no longer configured, but not all of it could be removed; try again: %w", name, err)
 	}
 	if err := records.Forget(name); err != nil {
 		return err

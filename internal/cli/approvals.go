@@ -419,7 +419,7 @@ func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rules",
 		Short: "List the rules that were made by answers with --scope",
-		Long:  "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
+		Long:  "List the rules that were made by answers with --scope: agents do not ask for what\nthey match.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []protocol.Rule }) error {

@@ -371,7 +371,7 @@ func (w *window) run(ctx context.Context, o attachOptions) (status int, err erro
 		fmt.Fprint(w.out, w.modes.undo(), "\r\n")
 	}
 	if errors.Is(err, errDetached) {
-		fmt.Fprintf(w.side, "— detached; the program goes on; come back with: duet-rpc attach %s\r\n", term.Line(w.id))
+		fmt.Fprintf(w.side, "— detached; the program is still running; come back with: duet-rpc attach %s\r\n", term.Line(w.id))
 		return 0, nil
 	}
 	if w.c.Dropped() > 0 || w.lost.Load() {

@@ -55,7 +55,7 @@ type daemonOptions struct {
 }
 
 const daemonHelp = `Each project has one daemon: the hub that runs the agents. Editors and commands that
-need it start it and connect to it. What runs there goes on when they end.
+need it start it and connect to it. Its agents keep running when they end.
 
 A daemon ends by itself when it has had no client and nothing to do for 15 minutes
 (daemon.idle in your configuration).
@@ -410,11 +410,10 @@ func cannotEnd(pid int, err error) error {
 	return fmt.Errorf("the hub (process %d) does not answer, and cannot be ended: %w", pid, err)
 }
 
-const daemonStopHelp = `Stop the project's hub, whoever started it, once the agents have finished. After
-15 s those that still work are interrupted, and so are at once those that wait
-for an answer; interrupted sessions can be continued. A connected editor gets a
-new hub as soon as it needs one. With --force nothing is waited for, and a hub
-that does not answer is killed.
+const daemonStopHelp = `Stop the project's hub when its agents have finished, even if another client started
+it. Agents that wait for an answer are interrupted at once, the others after 15 s;
+interrupted sessions can be continued. A connected editor gets a new hub as soon as
+it needs one. --force does not wait, and kills a hub that does not answer.
 
 Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 

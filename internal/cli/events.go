@@ -24,7 +24,7 @@ const eventsHelp = `Print what happens in the project's hub, a line for each eve
 the log, the time, its type, its task, and a summary. With --json each line is
 {"seq","type","timestamp","data"}; docs/protocol.md lists the types.
 
-It goes on until you interrupt it, even if the hub is replaced by another one;
+It runs until you interrupt it, even if the hub is replaced by another one;
 --since N begins with the events after number N. With --no-follow it prints what
 the log contains so far (all of it, unless --since is given) and ends.
 

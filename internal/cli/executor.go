@@ -191,11 +191,11 @@ const help = `Be an agent for an editor that speaks the Agent Client Protocol, o
 and output: Zed, JetBrains, agent-shell, CodeCompanion and others. The editor
 chooses version 1 or version 2 of the protocol. Its sessions are
 conversations of the project's hub, with any agent behind: they outlive the editor,
-their questions are in the editor and in the inbox, and everybody who is connected
-to the hub sees them.
+their questions are in the editor and in the inbox, and all clients of the hub see
+them.
 
-The hub is a daemon, which is started if none runs. When the editor goes, turns go on
-and questions stay open; another editor, or duet-rpc itself, goes on with them.
+The hub is a daemon, which is started if none runs. When the editor goes, turns
+continue and questions stay open, for another editor or for duet-rpc itself.
 
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 

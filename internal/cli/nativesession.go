@@ -93,7 +93,7 @@ func newAdopt(o nativesessionOptions) *cobra.Command {
 					o.Progress(cmd, "%s", r.Note)
 				}
 				if r.Adopted {
-					o.Progress(cmd, "%s has it: `duet-rpc session continue %s TEXT` goes on", r.Task, r.Task)
+					o.Progress(cmd, "%s has it: `duet-rpc session continue %s TEXT` continues it", r.Task, r.Task)
 				}
 				return nil
 			})

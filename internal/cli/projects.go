@@ -119,7 +119,7 @@ func newProjectsMoveCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "move OLD NEW",
 		Short: "Give the sessions of the project at OLD to the directory NEW",
-		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist any more; nothing may be kept of NEW.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
+		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist; NEW must have no sessions.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
 		Args:  exactly("OLD", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			endIdleHub(cmd.Context(), s, args[0])
@@ -136,7 +136,7 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
-		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist any more.\n\nExit status: 0 if all was deleted; 1 if nothing was, as where a hub runs or the answer was no.",
+		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist.\n\nExit status: 0 if all was deleted; 1 if nothing was, as where a hub runs or the answer was no.",
 		Args:  exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {

@@ -181,7 +181,7 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	}
 	progress(cmd, s, "%s: %s", turn.ShortID(d.ApprovalID), r.Status)
 	if r.ToldTaskID != "" {
-		progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
+		progress(cmd, s, "the agent receives the comment with its next prompt: %s", r.ToldTaskID)
 	}
 	return nil
 }
@@ -345,7 +345,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	}
 	last, err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
+		progress(cmd, s, "%s is still running; cancel it with: duet-rpc task cancel %s", task, task)
 	}
 	if err != nil {
 		return hubclient.OrGone(ctx, err)

@@ -70,7 +70,7 @@ func newArchive(o sessionsOptions) *cobra.Command {
 	return &cobra.Command{
 		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short: "Put a session's conversation away",
-		Long:  "Put a session's conversation away: it is not listed any more but by session list\n--archived. To continue it takes it back.\n" + o.Help,
+		Long:  "Put a session's conversation away: only session list --archived\nlists it then. To continue it takes it back.\n" + o.Help,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": true}, "is in the archive; session unarchive takes it back")
 		},
@@ -462,7 +462,7 @@ func sessionStatus(x protocol.Session) string {
 // sessionCommands prints the slash commands of a session's agent, one line each.
 func sessionCommands(out io.Writer, x protocol.Session) error {
 	t := term.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
-	t.Empty("its agent has told of no slash commands, or has not run yet")
+	t.Empty("its agent has reported no slash commands, or has not run yet")
 	for _, c := range x.Reported().Commands {
 		t.Row("/"+c.Name, term.Short(c.InputHint), term.Short(c.Description))
 	}
@@ -553,7 +553,7 @@ func agentOfSession(x protocol.Session) string {
 	if x.RequestedAgent == "" {
 		return x.Agent
 	}
-	return x.Agent + "; the conversation goes on with " + x.RequestedAgent
+	return x.Agent + "; the conversation continues with " + x.RequestedAgent
 }
 
 // noSession explains an empty list of sessions and what to do.
@@ -807,10 +807,10 @@ func newSessionAttachmentCommand(s *settings) *cobra.Command {
 const sessionSetHelp = `Set the agent of a session to a mode, a model, or values of its own options;
 "duet-rpc session show" lists those that it has. An agent that works takes them at
 once, or refuses them, and then nothing is changed; any other gets them with the
-next prompt. An option without a value is not asked for any more.
+next prompt. An option without a value is no longer requested.
 
-With --agent another agent goes on with the conversation from the next prompt on: it
-is told what was said, and may do nothing unasked that the one before might.
+With --agent another agent continues the conversation with the next prompt: it gets
+the conversation so far, and none of the rights of the previous agent.
 `
 
 func newSessionSetCommand(s *settings) *cobra.Command {

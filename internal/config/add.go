@@ -78,7 +78,7 @@ func Replace(text string, agent NewAgent, getenv func(string) string) (*Edit, er
 }
 
 // Remove returns the edit that removes an agent that the file contains as text. It is nil if the
-// file does not name the agent any more.
+// file no longer names the agent.
 func Remove(name, text string, getenv func(string) string) (*Edit, error) {
 	was, e, err := edit(getenv)
 	if err != nil {

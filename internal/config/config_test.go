@@ -82,7 +82,7 @@ func TestDaemonIdle(t *testing.T) {
 	delete(w.env, "DUET_DAEMON_IDLE")
 	w.write(w.project, "[daemon]\nidle = '1s'")
 	_, err = config.Load(w.sources())
-	require.ErrorContains(t, err, ".duet.toml:1:2: [daemon] says when daemons end, so it stands in your own configuration alone")
+	require.ErrorContains(t, err, ".duet.toml:1:2: [daemon] decides when daemons end, so it belongs only in your own configuration")
 }
 
 // The files and the environment set how duet-rpc acp handles files.

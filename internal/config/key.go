@@ -59,7 +59,7 @@ func (k Key) Fetch(ctx context.Context, getenv func(string) string) (string, err
 	case k.File != "":
 		value, err = k.read(ctx)
 	default:
-		err = errors.New("nothing says where it is")
+		err = errors.New("no env, command or file is configured for it")
 	}
 	if err != nil {
 		return "", fmt.Errorf("getting the key: %w", err)

@@ -49,7 +49,7 @@ func TestFetch(t *testing.T) {
 		{"file that is not there", config.Key{File: filepath.Join(dir, "none")}, "", "no such file"},
 		{"file that is a directory", config.Key{File: dir}, "", "no regular file"},
 		{"file with a longer one", config.Key{File: file("long", strings.Repeat("x", 65537))}, "", "longer than 65536 bytes"},
-		{"nothing", config.Key{}, "", "nothing says where it is"},
+		{"nothing", config.Key{}, "", "no env, command or file is configured for it"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := test.key.Fetch(t.Context(), func(name string) string { return env[name] })

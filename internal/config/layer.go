@@ -104,7 +104,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	files := fileNames{Base: filepath.Dir(path), Home: getenv("HOME")}
 	if top.Has("safe_directories") && source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
+		l.Wrong(l.KeyAt([]string{"safe_directories"}), "safe_directories decides whose files count, so it belongs only in your own configuration")
 	} else {
 		for _, dir := range top.Texts("safe_directories", checkSafe) {
 			l.safe = append(l.safe, files.Path(dir, dir != "*"))
@@ -146,7 +146,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 
 func (l *layer) decodeMCP(top Table) {
 	if l.source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
+		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] decides whether servers are tried, so it belongs only in your own configuration")
 		return
 	}
 	if t, ok := top.Sub("mcp"); ok {
@@ -157,7 +157,7 @@ func (l *layer) decodeMCP(top Table) {
 
 func (l *layer) decodeDaemon(top Table) {
 	if l.source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"daemon"}), "[daemon] says when daemons end, so it stands in your own configuration alone")
+		l.Wrong(l.KeyAt([]string{"daemon"}), "[daemon] decides when daemons end, so it belongs only in your own configuration")
 		return
 	}
 	if t, ok := top.Sub("daemon"); ok {

@@ -30,7 +30,7 @@ func (l *layer) decodeTriggers(top Table) {
 	switch {
 	case !ok:
 	case l.source == SourceProject:
-		t.WrongHere("[automation] says where events may be sent, so it stands in your own configuration alone")
+		t.WrongHere("[automation] decides where events may be sent, so it belongs only in your own configuration")
 	default:
 		a := decodeAutomation(t)
 		l.automation = &a

@@ -239,7 +239,7 @@ func (w *Writer) Compacted(t store.Tx, run domain.Run, c catalog.Compaction) err
 
 // SessionReplaced notes that a run's agent has lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
-	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")
+	return w.say(t, run, "session_replaced", "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used, but not their results.")
 }
 
 // Codes of errors that end no run and are part of the conversation, see [Writer.ErrorReported].
@@ -277,12 +277,12 @@ func (w *Writer) GatesChecked(t store.Tx, run domain.Run, text string) error {
 
 // AnotherAgent notes that a run has another agent than the previous run.
 func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
-	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))
+	return w.say(t, run, "another_agent", fmt.Sprintf("%s continues here; until now the agent was %s.", run.Agent, before))
 }
 
 // ForkedLater notes that a run's agent forked its own session after that had already continued.
 func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
-	return w.say(t, run, "forked_later", "The conversation that this is a fork of went on meanwhile: the agent may know more of it than stands here.")
+	return w.say(t, run, "forked_later", "The conversation from which this was forked continued meanwhile: the agent may know more of it than is shown here.")
 }
 
 // DenialEndedTurn notes, after the open message, that a run's agent ended its turn because
@@ -291,7 +291,7 @@ func (w *Writer) DenialEndedTurn(t store.Tx, run *domain.Run) error {
 	if err := w.CloseMessage(t, run); err != nil {
 		return err
 	}
-	return w.say(t, *run, "denial_ended_turn", "The denial ended the turn: the agent waits to be told what to do instead.")
+	return w.say(t, *run, "denial_ended_turn", "The denial ended the turn: tell the agent what to do instead.")
 }
 
 // say adds a message of the hub.

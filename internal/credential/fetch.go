@@ -98,7 +98,7 @@ func (k *Keys) ask(ctx context.Context, session domain.Session, service string) 
 		}
 		return key, "given by a client"
 	case <-patience.C:
-		return "", "nobody gave one in time"
+		return "", "no client gave one in time"
 	case <-ctx.Done():
 		return "", "cancelled"
 	}

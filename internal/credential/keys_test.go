@@ -185,7 +185,7 @@ func TestAPersonIsNotWaitedForTooLong(t *testing.T) {
 		w.subscribe = func(domain.Event) {}
 		began := time.Now()
 		_, err := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
-		assert.ErrorContains(t, err, "nobody gave one in time")
+		assert.ErrorContains(t, err, "no client gave one in time")
 		assert.Equal(t, askFor, time.Since(began))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

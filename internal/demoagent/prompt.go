@@ -116,7 +116,7 @@ func keywords() []keyword {
 		{name: "sketch", early: true, run: (*turn).sketch, help: "a thought that is an image first"},
 		{name: "garbage", effect: replaces, run: (*turn).garbage, help: "prints a line that is not JSON, then goes on"},
 		{name: "badutf8", effect: replaces, run: (*turn).badUTF8, help: "prints invalid UTF-8 inside a JSON string, then goes on"},
-		{name: "unknown", effect: replaces, run: (*turn).unknownUpdate, help: "sends an update of a kind nobody knows"},
+		{name: "unknown", effect: replaces, run: (*turn).unknownUpdate, help: "sends an update of an unknown kind"},
 		{name: "longline", form: ":N", most: 256, effect: replaces, run: (*turn).longLine, help: "sends one line of N megabytes"},
 		{name: "stream", form: ":N[@R]", most: 10_000_000, effect: replaces, run: (*turn).stream, help: "N chunks of text, as fast as it can or R a second"},
 		{name: "tools", form: ":N", most: 1_000_000, effect: replaces, run: (*turn).tools, help: "N tool calls without permission, as fast as it can"},

@@ -136,7 +136,7 @@ func TestPolicyDenialsApplyWithoutAsking(t *testing.T) {
 	}
 	p.TaskID = "task-2"
 	execute(t, x, p)
-	assert.Contains(t, h.text(), "could not be asked whether it is allowed: it is gone")
+	assert.Contains(t, h.text(), "cannot ask the hub for permission: it is gone")
 	assert.NoFileExists(t, filepath.Join(p.CWD, "new.txt"))
 	h.decide = nil
 	p.TaskID = "task-3"
@@ -175,7 +175,7 @@ func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
 	result = execute(t, x, p)
 	assert.Equal(t, catalog.StatusFailed, result.Status)
 	assert.Equal(t, task.CodePermission, result.Error.Code)
-	assert.Contains(t, result.Error.Message, "could not be asked whether it is allowed")
+	assert.Contains(t, result.Error.Message, "cannot ask the hub for permission")
 
 	h.decide = nil
 	p.TaskID, p.Prompt = "task-3", "plan"
@@ -187,7 +187,7 @@ func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
 	}
 	result = execute(t, x, p)
 	assert.Equal(t, catalog.StatusFailed, result.Status)
-	assert.Equal(t, &catalog.ExecutionError{Code: task.CodeOutput, Message: "output is missing: the hub did not take what the agent said: I will not"}, result.Error)
+	assert.Equal(t, &catalog.ExecutionError{Code: task.CodeOutput, Message: "output is missing: the hub did not accept the agent's output: I will not"}, result.Error)
 	h.refuse = nil
 	p.TaskID = "task-4"
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "the next one is another")
@@ -379,8 +379,8 @@ func TestUnavailableMCPServersAreReported(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		`the MCP server missing will not start: the program "no-such-server" was not found; install it, or correct its command in the configuration`,
-		`the MCP server text will not start: the program "` + program + `.txt" is no file that may be run; install it, or correct its command in the configuration`,
-		"fake cannot use the MCP server remote, and goes on without it: the agent does not take servers of the type http",
+		`the MCP server text will not start: the program "` + program + `.txt" is not an executable file; install it, or correct its command in the configuration`,
+		"fake continues without the MCP server remote: the agent does not support servers of the type http",
 	}, said)
 }
 

@@ -109,7 +109,7 @@ func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
 	}
 	conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
 	if err != nil {
-		return "", &task.Failure{Code: task.CodeExecutor, Message: "the hub did not tell what the prompt stands on: " + err.Error()}
+		return "", &task.Failure{Code: task.CodeExecutor, Message: "cannot get the prompt's context from the hub: " + err.Error()}
 	}
 	t.Prepare(conversation)
 	d := x.drivers[cmp.Or(t.Launch.Driver, "acp")]
@@ -288,7 +288,7 @@ func (x *Executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (cata
 }
 
 // refuse makes the executor refuse new work. It returns a channel that is closed when nothing
-// runs any more; nil if nothing runs now.
+// runs; nil if nothing runs now.
 func (x *Executor) refuse() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()

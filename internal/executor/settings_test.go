@@ -182,8 +182,8 @@ func TestIgnoredModelIsReported(t *testing.T) {
 		said = append(said, e.TaskID+": "+e.Error.Message)
 	}
 	assert.Equal(t, []string{
-		`task-0: fake does not say which models it has, and was not told to use "big": it uses its own`,
-		`task-2: fake does not say which models it has, and was not told to use "bigger": it uses its own`,
+		`task-0: fake does not report its models, so it uses its own model instead of "big"`,
+		`task-2: fake does not report its models, so it uses its own model instead of "bigger"`,
 	}, said)
 }
 

@@ -80,7 +80,7 @@ type terminal struct {
 	proc *process.Process
 	tty  *os.File // the master's side; proc closes it
 	once sync.Once
-	over chan struct{} // closed when it is not read any more
+	over chan struct{} // closed when reading has ended
 
 	mu      sync.Mutex // guards the fields below
 	pending []byte     // input that was not written yet
@@ -116,7 +116,7 @@ func (s *Terminals) Write(p catalog.TerminalWriteParams) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.pending)+len(typed) > maxTyped {
-		return server.NewError(server.CodeOverloaded, "The terminal's program does not read what is typed", kindData{Kind: "overloaded"})
+		return server.NewError(server.CodeOverloaded, "The terminal's program does not read its input", kindData{Kind: "overloaded"})
 	}
 	t.pending = append(t.pending, typed...)
 	if !t.typing && !t.ended {
@@ -222,7 +222,7 @@ func (s *Terminals) Descriptor(ctx context.Context, p catalog.TerminalDescriptor
 	}
 	if t.lent != nil {
 		t.mu.Unlock()
-		return nil, internalError("the terminal's descriptor is held by somebody else", kindData{Kind: "terminal_taken"})
+		return nil, internalError("another client holds the terminal's descriptor", kindData{Kind: "terminal_taken"})
 	}
 	file, err := t.duplicate()
 	if err != nil {

@@ -133,7 +133,7 @@ func TestWhereALinkLeads(t *testing.T) {
 		"http://localhost:8080/":                 {Host: "localhost:8080"},
 		"http://127.0.0.1/":                      {Host: "127.0.0.1"},
 		"http://example.com/":                    {"example.com", []string{"what is sent there can be read on the way: it is http, not https"}},
-		"https://github.com@evil.example/":       {"evil.example", []string{"what stands before the @ is not where it leads; the host is evil.example"}},
+		"https://github.com@evil.example/":       {"evil.example", []string{"the text before the @ is not the host; the host is evil.example"}},
 		"https://xn--pple-43d.com/":              {"xn--pple-43d.com", []string{"the name of the host is written in Punycode: it may be shown as another one"}},
 		"https://аpple.com/":                     {"аpple.com", []string{"the name of the host has letters that may look like others"}},
 		"https://10.1.2.3/":                      {"10.1.2.3", []string{"the host is a bare address without a name"}},

@@ -29,7 +29,7 @@ func LinkOf(address string) Link {
 	warn(u.Host == "", "it does not say which host it leads to")
 	warn(u.Scheme != "https" && u.Scheme != "http", "it is no web address")
 	warn(u.Scheme == "http" && !isLocal(name), "what is sent there can be read on the way: it is http, not https")
-	warn(u.User != nil, "what stands before the @ is not where it leads; the host is "+u.Host)
+	warn(u.User != nil, "the text before the @ is not the host; the host is "+u.Host)
 	warn(hasPunycode(name), "the name of the host is written in Punycode: it may be shown as another one")
 	warn(!isASCII(name), "the name of the host has letters that may look like others")
 	warn(net.ParseIP(name) != nil && !isLocal(name), "the host is a bare address without a name")

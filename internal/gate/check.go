@@ -53,7 +53,7 @@ func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, run int64
 	e.forget(run)
 	e.opts.Runs.Rested()
 	if err != nil && ctx.Err() == nil {
-		e.opts.Logger.Error("what came of gates could not be kept", "err", err)
+		e.opts.Logger.Error("cannot store the results of gates", "err", err)
 	}
 }
 
@@ -133,7 +133,7 @@ func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domai
 		}
 		var is bool
 		if c, is = configured.named(g.Name); !is { // the configuration is read when the gate runs
-			return domain.GateResult{Gate: g.Name, Reason: "no gate of the configuration has that name any more"}, nil
+			return domain.GateResult{Gate: g.Name, Reason: "the configuration no longer has a gate of that name"}, nil
 		}
 	}
 	return e.run(ctx, c, cwd, nil)
@@ -246,7 +246,7 @@ func (e *Engine) givesUp(t store.Tx, l domain.GateLoop, run domain.Run) (string,
 	}
 	denied, err := t.HasDenied(e.ctx, run.ID)
 	if denied {
-		return "a person has denied what the agent wanted to do, so it was not asked to try again", err
+		return "a person denied the agent's action, so the agent was not asked to try again", err
 	}
 	return "", err
 }

@@ -16,7 +16,7 @@ const (
 	firstLines  = 20
 	lastLines   = 80
 	longestLine = 500
-	mostTold    = 20 // findings
+	mostShown   = 20 // findings
 )
 
 // excerpt returns the first and last lines of an output, without terminal control sequences.
@@ -59,17 +59,17 @@ func prompt(l domain.GateLoop) string {
 	}
 	for _, r := range failing {
 		fmt.Fprintf(&b, "\n## %s: %s\n", r.Gate, r.Reason)
-		told := r.Findings
-		if len(told) > mostTold {
-			told = told[:mostTold]
+		shown := r.Findings
+		if len(shown) > mostShown {
+			shown = shown[:mostShown]
 		}
-		if len(told) > 0 {
+		if len(shown) > 0 {
 			b.WriteByte('\n')
 		}
-		for _, d := range told {
+		for _, d := range shown {
 			fmt.Fprintf(&b, "- %s\n", finding(d))
 		}
-		if left := len(r.Findings) - len(told); left > 0 {
+		if left := len(r.Findings) - len(shown); left > 0 {
 			b.WriteString("- and more\n")
 		}
 		if r.Output != "" {

@@ -55,6 +55,6 @@ func TestAnAgentIsToldWhatIsWrongWhere(t *testing.T) {
 		many.Findings = append(many.Findings, domain.Diagnostic{File: "f", Severity: "error", Message: "m"})
 	}
 	text := prompt(domain.GateLoop{Results: []domain.GateResult{many}})
-	assert.Equal(t, mostTold, strings.Count(text, "- f: error: m\n"))
+	assert.Equal(t, mostShown, strings.Count(text, "- f: error: m\n"))
 	assert.Contains(t, text, "- and more\n")
 }

@@ -53,10 +53,10 @@ func runDaemon(ctx context.Context, s *hubprocess.Settings) error {
 	}
 	defer d.close()
 	if err := d.listen(); err != nil {
-		return fmt.Errorf("nothing could reach the daemon: %w", err)
+		return fmt.Errorf("clients cannot reach the daemon: %w", err)
 	}
 	if err := stdio.CloseOutput(); err != nil {
-		log.Debug("who started the daemon is not told that it listens", "err", err)
+		log.Debug("cannot tell the starting process that the daemon listens", "err", err)
 	}
 	d.rest.Reset(restAfter)
 	if err := d.lifecycle.run(ctx); err != nil {

@@ -316,7 +316,7 @@ func newRegistry(s *hubprocess.Settings, log *logging.Log, core handlers.Core, d
 	handlers.RegisterCore(reg, core)
 	notes, err := agentlink.DefaultNotes(os.Getenv)
 	if err != nil {
-		log.Debug("what agents tell of themselves is not kept", "err", err)
+		log.Debug("cannot store what agents report", "err", err)
 	}
 	domain.Version, domain.Now, domain.Logger, domain.Workspaces, domain.Unwatched = s.Version, time.Now, log.Logger, core.Workspaces, core.Unwatched
 	domain.AgentNotes, domain.Configuration = notes, s.ConfigFor

@@ -57,17 +57,17 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		return nil, err
 	}
 	for _, note := range p.Notes {
-		o.log.Warn("something was passed over", "note", note)
+		o.log.Warn("a part of the project is ignored", "note", note)
 	}
 	for _, file := range c.Untrusted {
 		o.log.Warn("a project's configuration waits for your trust; parts of it have no effect", "file", file, "todo", "duet-rpc trust")
 	}
 	if err := o.lock.Unrecorded; err != nil {
-		o.log.Warn("the project was not written down, so it may not be found again after it was moved", "err", err)
+		o.log.Warn("cannot record the project, so it may not be found again after a move", "err", err)
 	}
 	notes, err := agentlink.DefaultNotes(os.Getenv)
 	if err != nil {
-		o.log.Debug("what agents tell of themselves is not kept", "err", err)
+		o.log.Debug("cannot store what agents report", "err", err)
 	}
 	h := &openHub{log: o.log, gone: make(chan struct{})}
 	lost := sync.OnceFunc(func() { close(h.gone) })
@@ -75,7 +75,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	if h.watch, err = filewatch.Directory(p.StateDir, p.Root); err == nil {
 		removed = h.watch.C
 	} else {
-		o.log.Debug("nothing tells whether the project's files were removed, so they are looked for", "err", err)
+		o.log.Debug("cannot watch for the removal of the project's files, so Duet checks at intervals", "err", err)
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
 		OpenStore: openStore(p, o.lock.Record, o.log), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,

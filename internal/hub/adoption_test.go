@@ -86,7 +86,7 @@ func TestAdoptWithoutHistory(t *testing.T) {
 		session Session
 		note    string
 	}{
-		"none": {Session{}, "has it, and goes on with it"},
+		"none": {Session{}, "knows it and can continue"},
 		"long": {Session{HasHistory: true, LeftOut: 7}, "its first 7 parts are left out"},
 	} {
 		c.session.Agent, c.session.Native, c.session.Title, c.session.Dir = "fake", native, "title", "/p"

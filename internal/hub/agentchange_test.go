@@ -80,7 +80,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 			notes = append(notes, e.Content)
 		}
 	}
-	assert.Equal(t, []string{"new goes on here; up to now the agent was old."}, notes)
+	assert.Equal(t, []string{"new continues here; until now the agent was old."}, notes)
 
 	for _, e := range heard.all() {
 		assert.Empty(t, e.Payload.(domain.AgentSessionChanged).Commands)

@@ -108,7 +108,7 @@ func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.cutShort.Has(ru
 const questionsThread = "duet:questions"
 
 // questionGone is the reason for ending the run of a question whose client has gone.
-const questionGone = "who asked this has gone"
+const questionGone = "the client that asked this has gone"
 
 // PlaceOf finds the active run, or the conversation for standalone questions. BeginQuestion creates
 // a conversation that does not exist yet.

@@ -202,7 +202,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 		ended := await(t, h, s)
 		assert.Equal(t, domain.Interrupted, ended.State)
 		assert.Equal(t, codeRevoked, ended.ErrorCode)
-		assert.Contains(t, ended.Error, "not trusted any more")
+		assert.Contains(t, ended.Error, "no longer trusted")
 	}
 	a, err := h.Approvals().Find(context.Background(), asked.ID)
 	require.NoError(t, err)

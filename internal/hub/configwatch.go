@@ -204,7 +204,7 @@ func (w *configWatch) isNeeded() bool {
 	})
 	w.looking = len(w.active) > 0 || len(w.ofProject) > 0
 	if none && !w.looking {
-		clear(w.revoked) // no process of them can start any more
+		clear(w.revoked) // none of their processes can start now
 	}
 	return w.looking
 }
@@ -270,7 +270,7 @@ func (h *Hub) watchConfig() *configWatch {
 // endUntrusted ends agents that the project's file defines, active or idle. It kills them without a
 // request to end, because they are untrusted.
 func (h *Hub) endUntrusted(ctx context.Context, agents []changedAgent) error {
-	h.log.Warn("the project's file is not trusted any more; the agents that it defines are ended")
+	h.log.Warn("the project's file is no longer trusted; ending the agents that it defines")
 	err := h.write(ctx, func(t store.Tx) error {
 		for _, agent := range agents {
 			run, err := t.Run(h.ctx, agent.Run)
@@ -282,7 +282,7 @@ func (h *Hub) endUntrusted(ctx context.Context, agents []changedAgent) error {
 			}
 			if err := h.transition(t, &run, domain.Interrupting, outcome{
 				code: codeRevoked, reason: "trust_revoked",
-				message: "its agent is defined by the project's file, which is not trusted any more: look at it with `duet-rpc trust`, then continue",
+				message: "its agent is defined by the project's file, which is no longer trusted: review it with `duet-rpc trust`, then continue",
 			}); err != nil {
 				return err
 			}

@@ -302,7 +302,7 @@ func (r *runEnvironments) end(run int64, checked bool) {
 	delete(r.byRun, run)
 }
 
-// tidy drops the environments of ended runs whose gates are not checked any more.
+// tidy drops the environments of ended runs whose gates need no more checks.
 func (r *runEnvironments) tidy(checked func(run int64) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

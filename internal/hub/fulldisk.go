@@ -138,7 +138,7 @@ func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 	if !c.markAll() {
 		return // already handled, or no run is active
 	}
-	c.opts.Logger.Error("the disk is full: what runs is ended", "err", cause)
+	c.opts.Logger.Error("the disk is full: ending all runs", "err", cause)
 	if !c.keeping.Go(c.keep) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *cutShortByFullDisk) markAll() (begin bool) {
 
 // keep stores the ends of the stopped runs, and returns when none is left.
 func (c *cutShortByFullDisk) keep() {
-	told := make(map[int64]bool) // the runs that stopAgents has handled
+	handled := make(map[int64]bool) // the runs that stopAgents has handled
 	for {
 		err := c.opts.Runs.Change(c.ctx, c.end)
 		if err != nil && !store.IsFull(err) {
@@ -189,7 +189,7 @@ func (c *cutShortByFullDisk) keep() {
 		if err == nil { // more runs were added meanwhile
 			continue
 		}
-		c.stopAgents(told) // their further output would not be stored
+		c.stopAgents(handled) // their further output would not be stored
 		if c.opts.AwaitRoom(c.ctx) != nil {
 			return
 		}
@@ -262,15 +262,15 @@ func (c *cutShortByFullDisk) Fail(t store.Tx, run domain.Run) error {
 
 // stopAgents stops the agents of the runs whose ends cannot be stored yet, and informs clients,
 // which would otherwise wait for free space. It handles each run once.
-func (c *cutShortByFullDisk) stopAgents(told map[int64]bool) {
+func (c *cutShortByFullDisk) stopAgents(handled map[int64]bool) {
 	for _, id := range c.Runs() {
-		if told[id] {
+		if handled[id] {
 			continue
 		}
-		told[id] = true
+		handled[id] = true
 		run, err := c.opts.Store.Run(c.ctx, id)
 		if err != nil {
-			c.opts.Logger.Error("an agent that is to be ended could not be found", "err", err)
+			c.opts.Logger.Error("cannot find an agent that has to end", "err", err)
 			continue
 		}
 		if canEndOnFullDisk(run.State) {
@@ -334,7 +334,7 @@ func (c *cutShortByFullDisk) DiskHasRoom() {
 	c.mu.Unlock()
 	c.opts.Store.Enqueue(c.CloseLeftOpen, func(err error) {
 		if err != nil && !isEnding(err) {
-			c.opts.Logger.Warn("what a full disk left open could not be closed yet", "err", err)
+			c.opts.Logger.Warn("cannot yet close what a full disk left open", "err", err)
 		}
 	})
 }

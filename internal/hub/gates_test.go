@@ -182,7 +182,7 @@ func TestADenialEndsTheWork(t *testing.T) {
 	require.NoError(t, err)
 	l := awaitGates(t, h, s)
 	assert.Equal(t, domain.LoopFailed, l.State)
-	assert.Contains(t, l.Reason, "a person has denied")
+	assert.Contains(t, l.Reason, "a person denied")
 	assert.Equal(t, 1, l.Iteration)
 }
 
@@ -308,7 +308,7 @@ func TestGatesOfTheConfiguration(t *testing.T) {
 	})
 	l := awaitGates(t, h, launchGated(t, h, "p", gate.Spec{Gates: []string{"tests"}, MaxIterations: 2}))
 	assert.Equal(t, []string{"go test"}, g.lines())
-	assert.Equal(t, "no gate of the configuration has that name any more", l.Results[0].Reason)
+	assert.Equal(t, "the configuration no longer has a gate of that name", l.Results[0].Reason)
 }
 
 func TestGatesThatAreRefused(t *testing.T) {

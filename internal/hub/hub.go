@@ -100,7 +100,7 @@ type Options struct {
 	// removed or replaced. Otherwise the hub polls each second.
 	Removed <-chan struct{}
 	// Lost, if set, is called once if the database was removed or replaced, or if Valid failed.
-	// Nothing is stored any more, and the caller must close the hub, but not from within Lost. Lost
+	// The hub stores nothing more, and the caller must close the hub, but not from within Lost. Lost
 	// must not block.
 	Lost func(error)
 }

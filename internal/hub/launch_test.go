@@ -58,7 +58,7 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 			require.ErrorAs(t, err, &e)
 			assert.Equal(t, domain.KindInvalid, e.Kind)
 			assert.Equal(t, "permission_mode", e.Param)
-			assert.Contains(t, e.Expected, "the agent fake can be held to")
+			assert.Contains(t, e.Expected, "can enforce for the agent fake")
 			assert.NotContains(t, e.Accepted, "plan")
 		}
 		_, err = h.Continue(ctx, ContinueSpec{From: first.UUID, Prompt: "p"})

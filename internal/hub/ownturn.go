@@ -16,8 +16,8 @@ import (
 type ownTurns struct{ hub *Hub }
 
 var (
-	errOthersTask   = errors.New("the task is none of that conversation's")
-	errAnotherAgent = errors.New("another agent goes on in that conversation")
+	errOthersTask   = errors.New("the task is not part of that conversation")
+	errAnotherAgent = errors.New("another agent continues that conversation")
 )
 
 // BeginTurn starts a run for an agent-initiated turn. It waits until no other run of the

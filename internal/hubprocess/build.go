@@ -120,7 +120,7 @@ func (s *Settings) settle(conn net.Conn, answer *frame.Message) error {
 	return nil
 }
 
-// errReplaced says why there is no daemon any more.
+// errReplaced says why the daemon is gone.
 var errReplaced = errors.New("the one of another build has ended")
 
 // awaitClose waits until the daemon closes a connection without any other request, and reports

@@ -16,7 +16,7 @@ import (
 // between names the source of a report outside a prompt: a conversation, and the last task there.
 type between struct{ conversation, task string }
 
-var errOthersTask = errors.New("the task is none of that conversation's")
+var errOthersTask = errors.New("the task is not part of that conversation")
 
 // recordBetween stores the session data that an agent reports between prompts. A report counts
 // while its task is the last of the conversation: the next task gets the full session when it

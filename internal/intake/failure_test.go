@@ -209,7 +209,7 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 			next.ID, next.UUID, next.SessionID, next.RunID = 0, "next", "s2", "r2"
 			return tx.InsertRun(&next)
 		}, ""},
-		"another agent goes on": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+		"another agent continues": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
 			thread, err := tx.Thread(t.Context(), r.run.Thread)
 			thread.Agent = "another"
 			return errors.Join(err, tx.UpdateThread(thread))

@@ -28,15 +28,15 @@ func (in *Intake) ReadHistory(list []catalog.Retold, secrets *redact.Secrets) *H
 	keep := func(r report) { h.parts = append(h.parts, part{report: r}) }
 	content := unpacker{secrets: secrets, pass: keep}
 	keys := redactor{stream: redact.Stream{Secrets: secrets}, pass: content.take}
-	for _, told := range list {
-		if told.Role == "user" {
+	for _, item := range list {
+		if item.Role == "user" {
 			keys.flush()
-			h.parts = append(h.parts, part{said: true, text: secrets.Text(told.Text), content: content.read(0, told.Content)})
+			h.parts = append(h.parts, part{said: true, text: secrets.Text(item.Text), content: content.read(0, item.Content)})
 			continue
 		}
-		r, err := in.reportOf(0, told.EventType, told.EventData)
+		r, err := in.reportOf(0, item.EventType, item.EventData)
 		if err != nil {
-			in.opts.Logger.Warn("a part of a history was not taken", "kind", told.EventType, "err", err)
+			in.opts.Logger.Warn("a part of a history was skipped", "kind", item.EventType, "err", err)
 			continue
 		}
 		keys.take(r)
@@ -81,7 +81,7 @@ func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 		case store.IsFull(err):
 			return err
 		case err != nil:
-			in.opts.Logger.Warn("a part of a history was not taken", "kind", p.kind, "err", err)
+			in.opts.Logger.Warn("a part of a history was skipped", "kind", p.kind, "err", err)
 		}
 	}
 	return nil

@@ -265,7 +265,7 @@ func (o *order) skipMissing() {
 	o.stopTimer()
 }
 
-// finish passes on all early reports and lets none wait any more.
+// finish passes on all early reports and stops their waiting.
 func (o *order) finish() {
 	o.finished = true
 	o.skipMissing()
@@ -399,7 +399,7 @@ func (t *throttle) tell(l *link) {
 			retry = firstRetry
 			continue
 		}
-		t.log.Debug("an executor was not told to pause, or to go on", "pause", paused, "err", err)
+		t.log.Debug("cannot pause or resume an executor", "pause", paused, "err", err)
 		select {
 		case <-time.After(retry):
 		case <-l.ctx.Done():

@@ -197,7 +197,7 @@ func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 		d.disk.release()
 		result := d.run.Judge(completed)
 		assert.Equal(t, catalog.StatusFailed, result.Status, name)
-		assert.Contains(t, result.Error.Message, "but a report of it could not be taken", name)
+		assert.Contains(t, result.Error.Message, "but a report of it could not be stored", name)
 		assert.Equal(t, [2]int{0, c.lost}, d.problems(), name)
 		if name != "not committed" {
 			assert.Equal(t, result, atOnce, name)

@@ -259,7 +259,7 @@ func (w *recorder) recordAll(t store.Tx, reports []report) error {
 			if store.IsFull(err) {
 				return err
 			}
-			w.opts.Logger.Warn("a report of an agent was not taken", "kind", r.kind, "err", err)
+			w.opts.Logger.Warn("a report of an agent was refused", "kind", r.kind, "err", err)
 			if run := w.runs.get(r.run); run != nil {
 				run.refusals.addKind(r.kind, err)
 			}

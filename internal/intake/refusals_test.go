@@ -13,9 +13,9 @@ func TestRefusalsAreCounted(t *testing.T) {
 	var r refusals
 	assert.Equal(t, completed, r.judge(completed))
 	r.add(errors.New("first"))
-	assert.Contains(t, r.judge(completed).Error.Message, "but a report of it could not be taken")
+	assert.Contains(t, r.judge(completed).Error.Message, "but a report of it could not be stored")
 	r.add(errors.New("second"))
-	assert.Contains(t, r.judge(completed).Error.Message, "2 reports of it could not be taken, so output is missing here (first)")
+	assert.Contains(t, r.judge(completed).Error.Message, "2 reports of it could not be stored, so output is missing here (first)")
 	cancelled := catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 	assert.Equal(t, cancelled, r.judge(cancelled))
 }

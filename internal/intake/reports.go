@@ -231,7 +231,7 @@ func (r *refusals) judge(result catalog.ExecutePromptResult) catalog.ExecuteProm
 	}
 	result.Status = catalog.StatusFailed
 	result.Error = &catalog.ExecutionError{Code: CodeOutputMissing, Message: fmt.Sprintf(
-		"the agent came to its end, but %s of it could not be taken, so output is missing here (%s); what it did is done: look at the files, or continue it and ask", reports, r.first)}
+		"the agent has ended, but %s of it could not be stored, so output is missing here (%s); its work is done: look at the files, or continue it and ask", reports, r.first)}
 	return result
 }
 

@@ -59,7 +59,7 @@ func (q *queue) run() {
 		q.lines, q.dropped = spare[:0], 0
 		q.mu.Unlock()
 		if dropped > 0 {
-			out = fmt.Appendf(out, "level=WARN msg=\"log lines dropped: nobody reads the log fast enough\" lines=%d\n", dropped)
+			out = fmt.Appendf(out, "level=WARN msg=\"log lines dropped: the log is not read fast enough\" lines=%d\n", dropped)
 		}
 		spare = out
 		switch {

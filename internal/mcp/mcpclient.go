@@ -430,7 +430,7 @@ func transportTo(server Server, start func(process.Spec) (*process.Process, erro
 	path, err := env.Find(server.Command, server.Dir)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return transport{}, fmt.Errorf("the program %q is no file that may be run", server.Command)
+		return transport{}, fmt.Errorf("the program %q is not an executable file", server.Command)
 	case err != nil:
 		return transport{}, fmt.Errorf("the program %q was not found: install it, or correct the server's command in the configuration", server.Command)
 	}

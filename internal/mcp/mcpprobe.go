@@ -71,7 +71,7 @@ func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found strin
 	case ctx.Err() != nil:
 		return "", unanswered(ctx, ctx.Err(), time.Since(began), todo)
 	}
-	return "", &ServerProblem{Cause: "it answered what is none of the Model Context Protocol", Todo: todo}
+	return "", &ServerProblem{Cause: "its answer is not in the Model Context Protocol", Todo: todo}
 }
 
 // unanswered explains a missing answer, without the address, which may contain a secret.
@@ -162,7 +162,7 @@ func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent pr
 	path, err := env.Find(s.Command, dir)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q is no file that may be run", s.Command), Todo: "make it executable, or correct the server's command in the configuration"}
+		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q is not an executable file", s.Command), Todo: "make it executable, or correct the server's command in the configuration"}
 	case err != nil:
 		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q was not found", s.Command), Todo: "install it, or correct the server's command in the configuration"}
 	}
@@ -192,7 +192,7 @@ func checkAddress(ctx context.Context, address string, proxy proxyFor) (found st
 func webAddress(address string) (*url.URL, *ServerProblem) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &ServerProblem{Cause: fmt.Sprintf("%q is no address of the web", public(address)), Todo: "correct the server's url in the configuration"}
+		return nil, &ServerProblem{Cause: fmt.Sprintf("%q is not a web address", public(address)), Todo: "correct the server's url in the configuration"}
 	}
 	return u, nil
 }
@@ -250,7 +250,7 @@ func (a answer) judge(took time.Duration) (found string, problem *ServerProblem)
 	case a.Error != nil:
 		return "", &ServerProblem{Cause: "it refuses to begin: " + cut(a.Error.Message), Todo: runIt}
 	case json.Unmarshal(a.Result, &result) != nil || result.ProtocolVersion == "":
-		return "", &ServerProblem{Cause: "it answered what is none of the Model Context Protocol", Todo: "correct the server's command in the configuration"}
+		return "", &ServerProblem{Cause: "its answer is not in the Model Context Protocol", Todo: "correct the server's command in the configuration"}
 	}
 	return fmt.Sprintf("%s answers in %v", strings.TrimSpace(cmp.Or(result.ServerInfo.Name, "it")+" "+result.ServerInfo.Version), took.Round(time.Millisecond)), nil
 }

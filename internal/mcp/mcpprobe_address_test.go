@@ -43,8 +43,8 @@ func TestAServerAtAnAddressIsAskedToInitialize(t *testing.T) {
 		"refuses": {func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such version"}}`)
 		}, "", "it refuses to begin: no such version"},
-		"is another":      {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "", "none of the Model Context Protocol"},
-		"says nothing":    {func(http.ResponseWriter, *http.Request) {}, "", "none of the Model Context Protocol"},
+		"is another":      {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "", "not in the Model Context Protocol"},
+		"says nothing":    {func(http.ResponseWriter, *http.Request) {}, "", "not in the Model Context Protocol"},
 		"does not answer": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "", "it does not answer within"},
 		"ends it":         {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "", "it does not answer: EOF"},
 	} {
@@ -157,6 +157,6 @@ func TestWhatIsToldOfNoAddress(t *testing.T) {
 	} {
 		_, problem := try(t.Context(), catalog.MCPServer{Type: "http", URL: address}, "", process.Environment{})
 		require.NotNil(t, problem)
-		assert.Equal(t, strconv.Quote(shown)+" is no address of the web", strings.ReplaceAll(problem.Cause, `\u2026`, "…"))
+		assert.Equal(t, strconv.Quote(shown)+" is not a web address", strings.ReplaceAll(problem.Cause, `\u2026`, "…"))
 	}
 }

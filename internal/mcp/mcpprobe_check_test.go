@@ -51,12 +51,12 @@ func TestServersAreAskedWhetherTheyWork(t *testing.T) {
 		"refuses":     {catalog.MCPServer{Command: "./server", Args: []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such version"}}`}}, "", "it refuses to begin: no such version"},
 		"ends":        {catalog.MCPServer{Command: "./server", Env: map[string]string{"WORD": "nobody"}}, "", "it ended with status 3 before it answered: nobody is here"},
 		"is silent":   {catalog.MCPServer{Command: "./server", Args: []string{"", "stay"}, Env: map[string]string{"WORD": "who"}}, "", "s: who is here"},
-		"is another":  {catalog.MCPServer{Command: "./server", Args: []string{`{"jsonrpc":"2.0","id":1,"result":true}`}}, "", "none of the Model Context Protocol"},
+		"is another":  {catalog.MCPServer{Command: "./server", Args: []string{`{"jsonrpc":"2.0","id":1,"result":true}`}}, "", "not in the Model Context Protocol"},
 		"not there":   {catalog.MCPServer{Command: "no-such-server"}, "", `the program "no-such-server" was not found`},
-		"no program":  {catalog.MCPServer{Command: "./text"}, "", `the program "./text" is no file that may be run`},
+		"no program":  {catalog.MCPServer{Command: "./text"}, "", `the program "./text" is not an executable file`},
 		"address":     {catalog.MCPServer{Type: "http", URL: "http://" + there + "/mcp"}, "^takes connections at " + there, ""},
 		"nobody":      {catalog.MCPServer{Type: "sse", URL: "http://127.0.0.1:1/sse"}, "", "nothing takes connections there"},
-		"not the web": {catalog.MCPServer{Type: "http", URL: "mailto:x"}, "", `"mailto:x" is no address of the web`},
+		"not the web": {catalog.MCPServer{Type: "http", URL: "mailto:x"}, "", `"mailto:x" is not a web address`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

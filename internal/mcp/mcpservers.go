@@ -170,10 +170,10 @@ type Servers struct {
 	room   chan struct{}
 	work   background.Group
 
-	mu    sync.Mutex // guards the fields below
-	works *recent[mcpserversDefinition]
-	tried map[mcpserversDefinition][]asker // runs that wait for the result
-	told  *recent[noticeKey]
+	mu       sync.Mutex // guards the fields below
+	works    *recent[mcpserversDefinition]
+	tried    map[mcpserversDefinition][]asker // runs that wait for the result
+	notified *recent[noticeKey]
 }
 
 // mcpserversDefinition is a hash of a server definition with its environment and directory, which
@@ -196,7 +196,7 @@ type noticeKey struct {
 func NewServers(ctx context.Context, opts ServersOptions) *Servers {
 	s := &Servers{
 		opts: opts, room: make(chan struct{}, atOnce),
-		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker), told: newRecent[noticeKey](remembered),
+		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker), notified: newRecent[noticeKey](remembered),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
@@ -226,7 +226,7 @@ func (s *Servers) Try(g Gets) {
 	for _, server := range g.Servers {
 		d, err := hash(server, g)
 		waiting, isTried := s.tried[d]
-		if err != nil || s.works.has(d) || s.told.has(noticeKey{g.Thread, d}) || !isTried && len(s.tried) >= most {
+		if err != nil || s.works.has(d) || s.notified.has(noticeKey{g.Thread, d}) || !isTried && len(s.tried) >= most {
 			continue
 		}
 		s.tried[d] = append(waiting, asker{g.Run, g.Thread, server.Name})
@@ -289,8 +289,8 @@ func (s *Servers) tells(d mcpserversDefinition, works, tell bool) (askers []aske
 		s.works.add(d)
 	}
 	for _, who := range waited {
-		if key := (noticeKey{who.thread, d}); tell && !s.told.has(key) {
-			s.told.add(key)
+		if key := (noticeKey{who.thread, d}); tell && !s.notified.has(key) {
+			s.notified.add(key)
 			askers = append(askers, who)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Told is an event for a watcher of a preview. One of its fields is set.
-type Told struct {
+// Update is an event for a watcher of a preview. One of its fields is set.
+type Update struct {
 	Navigate string // navigate to this address
 	Refresh  bool
 	Said     *domain.PageMessage
@@ -17,8 +17,8 @@ type Told struct {
 // lost.
 type Watcher struct {
 	// C delivers the events.
-	C     <-chan Told
-	c     chan Told
+	C     <-chan Update
+	c     chan Update
 	shows bool // has a browser; guarded by the audience's lock
 	hears bool // receives page messages; guarded by the audience's lock
 }
@@ -34,7 +34,7 @@ type audience struct {
 
 // Watch returns a Watcher. It receives nothing before Shows or Hears.
 func (a *audience) Watch() *Watcher {
-	c := make(chan Told, waiting)
+	c := make(chan Update, waiting)
 	w := &Watcher{C: c, c: c}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +67,7 @@ func (a *audience) Hears(w *Watcher, yes bool) {
 }
 
 // tell sends an event to the matching watchers and returns their number.
-func (a *audience) tell(t Told) (n int) {
+func (a *audience) tell(t Update) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for w := range a.watchers {

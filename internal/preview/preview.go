@@ -61,8 +61,8 @@ func (p *Preview) Navigate(ctx context.Context, url, origin string) (path string
 		return "", 0, refuse("there is no such file in the preview")
 	}
 	path = address.String()
-	return path, p.tell(Told{Navigate: path}), nil
+	return path, p.tell(Update{Navigate: path}), nil
 }
 
 // Refresh makes all clients that show the preview reload it, and returns their number.
-func (p *Preview) Refresh() (shown int) { return p.tell(Told{Refresh: true}) }
+func (p *Preview) Refresh() (shown int) { return p.tell(Update{Refresh: true}) }

@@ -41,7 +41,7 @@ func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage)
 	said := []domain.PageMessage{m}
 	if lost > 0 {
 		said = append([]domain.PageMessage{{
-			Kind: domain.PageConsole, Level: "warn", Text: fmt.Sprintf("(%d messages that pages said too fast are missing here)", lost), Thread: m.Thread, Run: m.Run,
+			Kind: domain.PageConsole, Level: "warn", Text: fmt.Sprintf("(%d messages are missing here: pages sent them too fast)", lost), Thread: m.Thread, Run: m.Run,
 		}}, said...)
 	}
 	err = p.opts.Write(ctx, func(t store.Tx) error {
@@ -52,9 +52,9 @@ func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage)
 		}
 		t.AfterCommit(func() {
 			for i := range said {
-				told := said[i]
-				told.Session = s.Run.SessionID
-				p.tell(Told{Said: &told})
+				message := said[i]
+				message.Session = s.Run.SessionID
+				p.tell(Update{Said: &message})
 			}
 		})
 		return nil

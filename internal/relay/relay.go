@@ -288,7 +288,7 @@ func New(editor server.Transport, opts Options) *Relay {
 // returned. Run closes both connections.
 //
 // If a read from the editor outlives its Close (see [server.Transport]), as one from standard
-// input does, a goroutine stays blocked in it; it relays nothing any more.
+// input does, a goroutine stays blocked in it; it relays nothing more.
 func (r *Relay) Run(ctx context.Context) error {
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.cancel()

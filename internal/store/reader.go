@@ -147,7 +147,7 @@ type Reader interface {
 
 	// Usage.
 
-	// Usage sums up the runs of a filter. A run that goes on counts up to now.
+	// Usage sums up the runs of a filter. A run that has not ended counts up to now.
 	Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error)
 	// UsageBy is Usage for each day, the last first, or for each agent, conversation or
 	// model, the most expensive first.

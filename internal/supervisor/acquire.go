@@ -204,7 +204,7 @@ func (l *lease) Release() {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
 			if err := p.pauses.send(ctx, p.executor); err != nil {
-				p.supervisor.opts.Logger.Debug("an executor was not told to go on", "err", err)
+				p.supervisor.opts.Logger.Debug("cannot resume an executor", "err", err)
 			}
 		})
 	}

@@ -221,7 +221,7 @@ func (p *process) endBackground() {
 	for _, thread := range threads {
 		ended := catalog.ReportSessionParams{SessionID: thread, Session: catalog.Session{Background: []domain.BackgroundTask{}, Ended: true}}
 		if err := p.supervisor.opts.Daemon.ReportSession(context.Background(), ended); err != nil {
-			p.supervisor.opts.Logger.Debug("the end of an agent was not taken", "err", err)
+			p.supervisor.opts.Logger.Debug("cannot record the end of an agent", "err", err)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (p *process) endTerminals(left map[string]string) {
 	for id, task := range left {
 		exit := catalog.TerminalExitParams{TerminalID: id, TaskID: task, ExitCode: -1, Signal: "executor gone"}
 		if err := p.supervisor.opts.Daemon.TerminalExit(context.Background(), exit); err != nil {
-			p.supervisor.opts.Logger.Debug("the end of a terminal was not taken", "err", err)
+			p.supervisor.opts.Logger.Debug("cannot record the end of a terminal", "err", err)
 		}
 	}
 }

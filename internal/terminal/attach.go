@@ -39,8 +39,8 @@ func (r *Registry) Attach(ctx context.Context, id string, p AttachParams, delive
 	return view, nil
 }
 
-// Close ends a view; deliver is not called any more. If the view had the descriptor, the executor
-// reads the terminal again when Close returns, and the descriptor must not be used any more.
+// Close ends a view; deliver is not called afterwards. If the view had the descriptor, the executor
+// reads the terminal again when Close returns, and the caller must no longer use the descriptor.
 //
 // It may be called more than once; each call returns when the view has ended.
 func (v *View) Close() {

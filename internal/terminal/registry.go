@@ -166,7 +166,7 @@ func (r *Registry) executorOf(id string) (executor Executor, taken bool, err err
 // usable returns an error for a terminal that people may only watch.
 func (t *terminal) usable() error {
 	if t.executor == nil {
-		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s is an agent's: it can be watched, and no more; stop its task to end it", t.ID)
+		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s belongs to an agent and can only be watched; stop its task to end it", t.ID)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (r *Registry) Write(ctx context.Context, p catalog.TerminalWriteParams) err
 	case err != nil:
 		return err
 	case taken:
-		return domain.Errorf(domain.KindTerminalTaken, "somebody has the descriptor of the terminal %s, and types on it", p.TerminalID)
+		return domain.Errorf(domain.KindTerminalTaken, "another client has the descriptor of the terminal %s, and writes to it", p.TerminalID)
 	}
 	return executor.TerminalWrite(ctx, p)
 }

@@ -42,7 +42,7 @@ func (r *Registry) admit(id string, p AttachParams) (*terminal, error) {
 	case err != nil:
 		return nil, err
 	case term.holder != nil:
-		return nil, domain.Errorf(domain.KindTerminalTaken, "somebody has the descriptor of the terminal %s; it can be watched when they have given it back", id)
+		return nil, domain.Errorf(domain.KindTerminalTaken, "another client has the descriptor of the terminal %s; watch it when that client has given the descriptor back", id)
 	case !p.Descriptor:
 		return term, nil
 	}
@@ -54,7 +54,7 @@ func (r *Registry) admit(id string, p AttachParams) (*terminal, error) {
 		others--
 	}
 	if others > 0 {
-		return nil, domain.Errorf(domain.KindTerminalTaken, "others watch the terminal %s, so its descriptor is not handed over", id)
+		return nil, domain.Errorf(domain.KindTerminalTaken, "other clients watch the terminal %s, so its descriptor cannot be passed", id)
 	}
 	return term, nil
 }

@@ -45,7 +45,7 @@ func GoldenBytes(t testing.TB, path string, got []byte) {
 	}
 }
 
-// GoldenBlock requires that the fenced block of the Markdown file at path that stands behind
+// GoldenBlock requires that the fenced block of the Markdown file at path that follows
 // marker, on a line of its own, holds got.
 func GoldenBlock(t testing.TB, path, marker string, got []byte) {
 	t.Helper()
@@ -88,8 +88,8 @@ func rewrite(t testing.TB, path string, got []byte) {
 
 // Parts of JSON messages.
 
-// JSONMember is what stands at a path in an object, such as error.code, as it stands
-// there; nil if nothing does.
+// JSONMember is the value at a path of an object, such as error.code, as it is written
+// there; nil if there is none.
 func JSONMember[O ~string | ~[]byte](t testing.TB, object O, path string) json.RawMessage {
 	t.Helper()
 	at := json.RawMessage(object)

@@ -14,16 +14,16 @@ import (
 // A Witness collects what other goroutines report, so that a test can wait for a value.
 
 // patience is how long a test waits for what has to come: long, since machines
-// are slow at times, and nobody waits for it where it comes.
+// are slow at times, and no goroutine waits where the value appears.
 const patience = time.Minute
 
-// A Witness is embedded in what is told things. Its lock guards what was told.
+// A Witness is embedded in a type that receives reports. Its lock guards them.
 type Witness struct {
 	sync.Mutex
-	changed chan struct{} // closed and replaced at each change; nil while nobody waits
+	changed chan struct{} // closed and replaced at each change; nil while no goroutine waits
 }
 
-// Note changes what was told, and wakes whoever waits.
+// Note changes the reports, and wakes waiting goroutines.
 func (w *Witness) Note(change func()) {
 	w.Lock()
 	defer w.Unlock()

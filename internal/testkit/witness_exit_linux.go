@@ -25,7 +25,7 @@ func AwaitExit(t testing.TB, pid int) {
 		case err != nil:
 			t.Fatalf("process %d: %v", pid, err)
 		case n == 0:
-			t.Fatalf("process %d goes on", pid)
+			t.Fatalf("process %d still runs", pid)
 		default:
 			return
 		}

@@ -76,7 +76,7 @@ func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change)
 	result, err := lease.SetSession(ctx, p)
 	switch {
 	case err != nil:
-		return false, &domain.Error{Kind: domain.KindSetting, Message: "the agent could not be told: " + err.Error(), Err: err}
+		return false, &domain.Error{Kind: domain.KindSetting, Message: "cannot send the setting to the agent: " + err.Error(), Err: err}
 	case result.Status == catalog.SessionRefused:
 		return false, &domain.Error{Kind: domain.KindSetting, Message: result.Message}
 	}
@@ -104,7 +104,7 @@ func (ts *Settings) setInBackground(s domain.Session, c Change) {
 	}
 	report, _ := json.Marshal(map[string]string{"code": "SETTING_REFUSED", "message": refused.Error()})
 	if err := ts.opts.Runs.Write(ts.ctx, func(t store.Tx) error { return announce(t, s.Run, domain.AgentErrorReported{Report: report}) }); err != nil {
-		ts.opts.Logger.Warn("an agent did not take a setting, and nobody could be told", "err", err)
+		ts.opts.Logger.Warn("an agent refused a setting, and this cannot be recorded", "err", err)
 	}
 }
 
@@ -185,7 +185,7 @@ func checkMode(agent config.Agent, reported domain.AgentSession, mode string) er
 	case slices.Contains(known, mode):
 		return nil
 	case agent.Driver == config.DriverCommand && mode == catalog.ModePlan:
-		return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode), known...)
+		return domain.Invalid("permission_mode", "a mode that Duet can enforce for the agent "+agent.Name+": it is a plain command, which acts without asking", fmt.Sprintf("%q", mode), known...)
 	case agent.Driver == config.DriverCommand, reported.Modes != nil && !reported.TellsModes():
 		return domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode), known...)
 	case reported.Modes == nil: // not reported yet

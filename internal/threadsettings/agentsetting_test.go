@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 		"nothing told":          {acpAgent, domain.AgentSession{}, "any", "any", map[string]string{"any": "thing"}, "", "", nil},
 		"another mode":          {acpAgent, told, "plan", "", nil, "permission_mode", "a mode of the agent ours", modesOf(acpAgent, told)},
 		"it has no modes":       {acpAgent, domain.AgentSession{Modes: choices()}, "x", "", nil, "permission_mode", "a permission mode", modesOf(acpAgent, domain.AgentSession{})},
-		"a command and plan":    {command, domain.AgentSession{}, "plan", "", nil, "permission_mode", "asks nobody before it acts", duets},
+		"a command and plan":    {command, domain.AgentSession{}, "plan", "", nil, "permission_mode", "acts without asking", duets},
 		"a command's mode":      {command, domain.AgentSession{}, "x", "", nil, "permission_mode", "a permission mode", duets},
 		"another model":         {acpAgent, told, "", "huge", nil, "model", "a model of the agent ours", []string{"small", "large"}},
 		"another option":        {acpAgent, told, "", "", map[string]string{"x": "1"}, "options", "options of the agent ours", []string{"effort", "free"}},

@@ -216,7 +216,7 @@ func TestSetAgent(t *testing.T) {
 	assert.EqualError(t, err, "not now")
 	w.err = errors.New("it has gone")
 	_, _, err = w.SetAgent(t.Context(), run.UUID, Change{Model: new("large")})
-	assert.EqualError(t, err, "the agent could not be told: it has gone")
+	assert.EqualError(t, err, "cannot send the setting to the agent: it has gone")
 	assert.ErrorIs(t, err, w.err)
 	thread, err := w.store.Thread(t.Context(), run.Thread)
 	require.NoError(t, err)

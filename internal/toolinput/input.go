@@ -39,7 +39,7 @@ func Read(raw []byte) Input {
 		return Input{}
 	}
 	if !valid(raw) {
-		return Input{Ambiguity: "it is no valid JSON"}
+		return Input{Ambiguity: "it is not valid JSON"}
 	}
 	s := string(raw)
 	r := reader{s: s}
@@ -49,7 +49,7 @@ func Read(raw []byte) Input {
 		r.value(start)
 	}
 	if r.broken || !utf8.ValidString(s) {
-		r.doubt("it has characters that are no valid Unicode")
+		r.doubt("it has characters that are not valid Unicode")
 	}
 	r.in.Ambiguity = strings.Join(r.doubts, "; ")
 	return r.in
@@ -216,7 +216,7 @@ func (n *names) add(r *reader, name string, top bool) {
 	case !there:
 		n.seen[key] = name
 	case before == name:
-		r.doubt("%s stands there more than once", quote(name))
+		r.doubt("%s appears more than once", quote(name))
 	default:
 		r.doubt("%s and %s differ in case only", quote(before), quote(name))
 	}

@@ -354,7 +354,7 @@ func (e *Engine) refresh(first bool) {
 	e.mu.Lock()
 	unchanged := !first && reflect.DeepEqual(active, e.active)
 	if e.problem != problem && problem != "" && e.opts.Logger != nil {
-		e.opts.Logger.Warn("automation stands still", "err", problem)
+		e.opts.Logger.Warn("automation does not run", "err", problem)
 	}
 	e.active, e.problem = active, problem
 	e.wants = []domain.EventKind{domain.EventApprovalResolved}

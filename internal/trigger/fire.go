@@ -98,9 +98,9 @@ func (e *Engine) admit(tx store.Tx, t config.Trigger, automation config.Automati
 	x := executionOf(t, event)
 	switch {
 	case event.depth >= automation.MaxDepth:
-		x.Status, x.Error = domain.TriggerDepthLimited, fmt.Sprintf("%d sessions in a row were begun by triggers, which is automation.max_depth: this one is not", event.depth)
+		x.Status, x.Error = domain.TriggerDepthLimited, fmt.Sprintf("triggers began %d sessions in a row, the limit of automation.max_depth; this one was not begun", event.depth)
 	case state.Count >= automation.MaxPerHour:
-		x.Status, x.Error = domain.TriggerRateLimited, fmt.Sprintf("it has done something %d times since %s, which is automation.max_per_hour: it goes on in the next hour", state.Count, state.Window.Format(time.RFC3339))
+		x.Status, x.Error = domain.TriggerRateLimited, fmt.Sprintf("it has acted %d times since %s, the limit of automation.max_per_hour; it acts again in the next hour", state.Count, state.Window.Format(time.RFC3339))
 	default:
 		state.Count++
 		state.Fired, state.Limited = now, ""
@@ -224,15 +224,15 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 	}
 	var does domain.TriggerAction
 	_ = json.Unmarshal(x.Does, &does)
-	told := domain.TriggerExecuted{
+	executed := domain.TriggerExecuted{
 		Execution: x.ID, Trigger: x.Trigger, EventType: x.EventType, Action: x.Action, Status: x.Status, Approval: x.Approval, Error: x.Error,
 	}
 	if x.Status == domain.TriggerNotified {
-		told.Message, told.Channel = does.Message, does.Channel
+		executed.Message, executed.Channel = does.Message, does.Channel
 	}
-	event := domain.Event{Payload: told}
+	event := domain.Event{Payload: executed}
 	if run.ID != 0 {
-		event = run.Event(told)
+		event = run.Event(executed)
 	}
 	_, err := tx.Append(event)
 	return err
@@ -240,13 +240,13 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 
 // noteSent records the result of sending an event.
 func (e *Engine) noteSent(x domain.TriggerExecution) {
-	e.warn(e.opts.Runs.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) }), "what became of a webhook could not be noted", x.Trigger)
+	e.warn(e.opts.Runs.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) }), "cannot record the result of a webhook", x.Trigger)
 }
 
 // giveUpSending records the events that a dead process was sending.
 func (e *Engine) giveUpSending(ctx context.Context) {
 	open, err := e.opts.Store.OpenTriggerExecutions(ctx)
-	e.warn(err, "what was being sent cannot be read", "")
+	e.warn(err, "cannot read unfinished webhooks", "")
 	for _, x := range open {
 		if x.Status == domain.TriggerSending {
 			x.Status, x.Error = domain.TriggerError, "duet-rpc ended while this was sent; whether it arrived is not known, and it is not sent again"
@@ -258,7 +258,7 @@ func (e *Engine) giveUpSending(ctx context.Context) {
 // settle performs approved actions and records refused ones.
 func (e *Engine) settle(ctx context.Context) {
 	open, err := e.opts.Store.OpenTriggerExecutions(ctx)
-	e.warn(err, "what waits for people cannot be read", "")
+	e.warn(err, "cannot read the actions that wait for a decision", "")
 	for _, x := range open {
 		if x.Status != domain.TriggerWaiting {
 			continue
@@ -269,7 +269,7 @@ func (e *Engine) settle(ctx context.Context) {
 			x.Status, x.Error = domain.TriggerError, refused.Message
 			err = e.opts.Runs.Write(ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) })
 		}
-		e.warn(err, "what a person has decided could not be done", x.Trigger)
+		e.warn(err, "cannot carry out a decision", x.Trigger)
 	}
 }
 
@@ -292,7 +292,7 @@ func (e *Engine) settleOne(tx store.Tx, x domain.TriggerExecution) error {
 		if exists && t.Action.Type == x.Action {
 			return e.perform(tx, automation, &x, &draft)
 		}
-		x.Error = "the trigger is not in the configuration any more, or does something else"
+		x.Error = "the trigger was removed from the configuration, or its action was changed"
 	}
 	switch {
 	case x.Error != "":

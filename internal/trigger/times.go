@@ -161,7 +161,7 @@ func (e *Engine) stopWatching() {
 func (e *Engine) fireBatch(ctx context.Context, b changeBatch) (seen bool) {
 	depth, err := e.depthOfChanges(ctx, b)
 	if err != nil {
-		e.warn(err, "what sessions work cannot be read", b.ID)
+		e.warn(err, "cannot read which sessions are at work", b.ID)
 	}
 	seen = true
 	event := eventOfBatch(b, depth)

@@ -40,7 +40,7 @@ type Kind uint8
 
 // The kinds of types.
 const (
-	Scalar Kind = iota // a string, a number, a boolean, or nothing at all
+	Scalar Kind = iota // a string, a number, a boolean, or no value
 	Object             // an object alone
 	Array              // an array alone
 	Any                // any value, as far as the type shows

@@ -516,7 +516,7 @@ func Wrapped(line string, columns int, indent string) string {
 	return b.String()
 }
 
-// joint stands for a space at which a line must not be broken.
+// joint represents a space at which a line must not break.
 const joint = "\x00"
 
 // joinQuoted joins the words in backquotes that fit into columns.

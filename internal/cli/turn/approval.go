@@ -338,7 +338,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 	if a.decide(ctx, q, d) || ctx.Err() != nil {
 		return
 	}
-	a.view.Note("nobody is there to answer; interrupting")
+	a.view.Note("there is no terminal to ask on; interrupting")
 	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
 		a.view.Note(InWords(err).Error())
 	}
@@ -359,7 +359,7 @@ func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) 
 	if r.Success {
 		a.decided[q.ApprovalID] = true
 		if r.ToldTaskID != "" {
-			a.view.Note("the agent is told that with its next prompt: " + r.ToldTaskID)
+			a.view.Note("the agent receives the comment with its next prompt: " + r.ToldTaskID)
 			a.commentTasks = append(a.commentTasks, r.ToldTaskID)
 		}
 	} // otherwise the session was interrupted or another client was faster, which an event reports

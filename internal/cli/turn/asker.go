@@ -103,7 +103,7 @@ func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Approve})
 	case a.terminal == nil:
 		a.view.Note("denied: there is no terminal to ask on; --yes would allow it")
-		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Deny, Comment: "nobody is there to ask"})
+		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Deny, Comment: "there is no user to ask"})
 	default:
 		a.waiting = append(a.waiting, q)
 		if len(a.waiting) == 1 {
@@ -222,7 +222,7 @@ func (a *asker) page(q asked) {
 // seeing the question.
 func (a *asker) prompt() { a.promptBelow(nil) }
 
-// promptAgain repeats the question if output now stands below it. It does not split a message
+// promptAgain repeats the question if output is now below it. It does not split a message
 // that the agent is writing, unless the agent has paused.
 func (a *asker) promptAgain() {
 	switch {
@@ -276,7 +276,7 @@ func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
 		if needsPrompt(q) {
-			return "What is the agent to be told? (Return alone goes back) "
+			return "What should the agent do? (Return alone goes back) "
 		}
 		return "Why not? (Return alone goes back) "
 	case aPattern:

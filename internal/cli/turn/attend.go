@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // ErrHungUp says that the terminal was closed while the session continues.
-var ErrHungUp = errors.New("the terminal was closed; the session goes on in the project's daemon")
+var ErrHungUp = errors.New("the terminal was closed; the session continues in the project's daemon")
 
 // endWithin is how long a process that received SIGTERM waits for the end of its session. It
 // is longer than an agent has to end.

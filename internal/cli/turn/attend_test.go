@@ -68,7 +68,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 // If the disk is full, the end of a session cannot be stored, so no event arrives.
 func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 	full := server.NewError(-32603, "the disk is full", map[string]string{"kind": "subsystem_unavailable"})
-	for sig, says := range map[os.Signal]string{syscall.SIGTERM: "the disk is full", syscall.SIGHUP: "the session goes on"} {
+	for sig, says := range map[os.Signal]string{syscall.SIGTERM: "the disk is full", syscall.SIGHUP: "the session continues"} {
 		signals, _, _, ended := attended(t, full)
 		signals <- sig
 		select {

@@ -32,7 +32,7 @@ func (a *asker) fillingOf(q asked) *filling {
 	if a.filling == nil || a.filling.question != q.ApprovalID {
 		f, _ := form.Read(q.Schema) // an invalid schema has no fields; the hub reports the error
 		a.filling = &filling{question: q.ApprovalID, form: f, values: f.Defaults()}
-		a.view.Note("an empty line takes what stands in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer for all of it")
+		a.view.Note("an empty line takes the default in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer for all of it")
 	}
 	return a.filling
 }

@@ -220,7 +220,7 @@ type file struct {
 }
 
 // filesOf splits a unified diff by file. Every line in a hunk begins with a sign, and an
-// unchanged line stands between hunks of a file. So three lines that look like the head of a
+// unchanged line is between hunks of a file. So three lines that look like the head of a
 // file are one.
 func filesOf(diff string) []file {
 	var files []file
@@ -562,7 +562,7 @@ func quoted(text string, m visible.Marks) string {
 	return m.Exact(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// lines adds the lines of a value after its member's name. A text of several lines stands
+// lines adds the lines of a value after its member's name. A text of several lines is
 // below the name, after a bar.
 func (v value) lines(indent, name string, depth int, m visible.Marks, add func(string)) {
 	switch {

@@ -22,7 +22,7 @@ import (
 // View shows a turn on a terminal or in a pipe: the agent's text on out, everything else on
 // side. All printed characters are visible, except in the agent's text in a pipe or a file,
 // which is unchanged. On a terminal with cursor control and colours, the view renders the
-// Markdown block by block. An incomplete block stands below in its raw form. A View is not
+// Markdown block by block. An incomplete block is below in its raw form. A View is not
 // safe for concurrent use.
 type View struct {
 	out, side io.Writer
@@ -238,7 +238,7 @@ func (v *View) showText(kind string, d hubclient.EventData) {
 		}
 	case protocol.TypeStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
-			v.remark("its time is up; the agent is told to end, and ended if it does not")
+			v.remark("its time is up; the agent is asked to stop, and ended if it does not")
 		}
 	case protocol.TypeIteration, protocol.TypeGateStart, protocol.TypeGate:
 		v.showGate(kind, d)

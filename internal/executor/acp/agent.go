@@ -59,7 +59,7 @@ type agent struct {
 	spent     atomic.Uint64          // what its session has cost so far, in USD, as the bits of a float64
 	updates   atomic.Int64           // number of updates received
 	loading   atomic.Bool            // updates are a replay of what the hub has
-	inputGone atomic.Bool            // the agent reads no input any more: it is exiting, or has closed its stdin
+	inputGone atomic.Bool            // the agent no longer reads input: it is exiting, or has closed its stdin
 	open      atomic.Int64
 	own       ownTurns
 
@@ -108,7 +108,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a.conn = acp.NewConn((*agentInput)(a), a.handler())
 	d.work.Go(func() {
 		<-proc.Done()
-		cancel() // first, so that no terminal is opened any more
+		cancel() // first, so that no more terminals open
 		a.endTerminals()
 	})
 	d.work.Go(func() {
@@ -470,7 +470,7 @@ func (a *agent) gone() bool {
 	default:
 	}
 	if a.inputGone.Load() && !a.proc.Wait(answerTime) {
-		a.proc.Terminate() // the agent can answer no call any more
+		a.proc.Terminate() // the agent can no longer answer a call
 	}
 	if !a.proc.Ended() {
 		return false

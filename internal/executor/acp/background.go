@@ -296,7 +296,7 @@ func (a *agent) reportLate(of lastTask, event string, value any) {
 		err = a.driver.hub.ReportLate(a.driver.ctx, catalog.ReportLateParams{SessionID: of.conversation, TaskID: of.task, EventType: event, EventData: data})
 	}
 	if err != nil {
-		a.driver.log.Info("what an agent told between two turns was not reported", "agent", a.name, "event", event, "err", err)
+		a.driver.log.Info("cannot report an agent's update between two turns", "agent", a.name, "event", event, "err", err)
 	}
 }
 

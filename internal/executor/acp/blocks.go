@@ -158,7 +158,7 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 	t := a.current.Load()
 	if err := checkElicitation(p); err != nil {
 		if t != nil {
-			t.Problem(task.CodePermission, "the agent asked for something to be filled in, and nobody was asked: "+err.Error())
+			t.Problem(task.CodePermission, "the agent's question was not shown to the user, because it is not valid: "+err.Error())
 		}
 		return acp.ElicitationResponse{}, acp.InvalidParams(err)
 	}
@@ -203,7 +203,7 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 		return dismissed, nil
 	case err != nil: // no answer is not a refusal by the user
 		a.forgetLink(p.ID)
-		why := fmt.Sprintf("the hub could not be asked (%s), so the agent was told that nobody answered: %v", p.Message, err)
+		why := fmt.Sprintf("cannot ask the hub (%s), so Duet cancelled the agent's question: %v", p.Message, err)
 		t.Problem(task.CodePermission, why)
 		t.Fail(task.CodePermission, why)
 		return dismissed, nil

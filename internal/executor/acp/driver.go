@@ -60,7 +60,7 @@ type Options struct {
 // A Driver runs prompts with agents and keeps the agents for later prompts. Its methods may be
 // called from any goroutine. The caller must close it.
 type Driver struct {
-	ctx       context.Context // when it ends, the driver waits for nothing any more
+	ctx       context.Context // when it ends, the driver stops all waiting
 	hub       Hub
 	processes *process.Runner
 	log       *slog.Logger
@@ -214,7 +214,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 			}
 			list = append(list, server)
 		default:
-			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s cannot use the MCP server %s, and goes on without it: the agent does not take servers of the type %s", a.name, s.Name, s.Type))
+			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s continues without the MCP server %s: the agent does not support servers of the type %s", a.name, s.Name, s.Type))
 		}
 	}
 	t.servers = list
@@ -224,7 +224,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 // notStarted explains why a program cannot be started.
 func notStarted(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "is no file that may be run"
+		return "is not an executable file"
 	}
 	return "was not found"
 }

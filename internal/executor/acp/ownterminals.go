@@ -60,7 +60,7 @@ type terminalUpdate struct {
 		ExitCode *int
 		Signal   string
 	}
-	Capabilities json.RawMessage // null: no capabilities any more
+	Capabilities json.RawMessage // null: the capabilities were removed
 }
 
 // isTerminal reports whether a kind of update is about a terminal that the agent runs itself.

@@ -85,7 +85,7 @@ func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, gi
 		t := a.current.Load()
 		if t != nil {
 			t.taking.Lock()
-			if a.current.Load() != t { // it accepts no reports any more
+			if a.current.Load() != t { // it no longer accepts reports
 				t.taking.Unlock()
 				continue
 			}

@@ -130,7 +130,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp
 	}
 	open, err := t.takePermission(raw)
 	if err != nil {
-		t.Problem(task.CodePermission, "the agent asked for permission in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
+		t.Problem(task.CodePermission, "permission refused without asking the user, because the agent's request cannot be read: "+err.Error())
 		return acp.PermissionResponse{}, acp.InvalidParams(err)
 	}
 	defer t.tools.close(open)
@@ -147,10 +147,10 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp
 	answer, question, err := a.decision(ctx, t, open)
 	switch {
 	case errors.Is(err, errNotUTF8):
-		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so it was refused", question.Title))
+		t.Problem(task.CodePermission, fmt.Sprintf("permission (%s) refused: the agent's request is not valid UTF-8, so what runs could differ from what you see", question.Title))
 		return acp.PermissionResponse{}, acp.InvalidParams(err)
 	case errors.Is(err, errNoOptions):
-		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without an answer to choose, so it was told that nobody decided", question.Title))
+		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without options to choose from, so Duet cancelled the request", question.Title))
 		return cancelledAnswer, nil
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
@@ -158,7 +158,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp
 	case err != nil:
 		// Not a denial: the agent would remember a denial when it is resumed, and no user has
 		// denied anything.
-		why := fmt.Sprintf("the hub could not be asked for permission (%s), so the agent was told that nobody decided: %v", question.Title, err)
+		why := fmt.Sprintf("cannot ask the hub for permission (%s), so Duet cancelled the request: %v", question.Title, err)
 		t.Problem(task.CodePermission, why)
 		t.Fail(task.CodePermission, why)
 		return cancelledAnswer, nil
@@ -174,12 +174,12 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp
 }
 
 var (
-	errNotUTF8   = errors.New("the tool call is no valid UTF-8")
+	errNotUTF8   = errors.New("the tool call is not valid UTF-8")
 	errNoOptions = errors.New("the request has no options")
 )
 
 // decision asks the hub for a decision about the tool call in its current state. If the agent
-// changes the call meanwhile, it asks again. A denial stands whatever has changed. It returns the
+// changes the call meanwhile, it asks again. A denial holds whatever has changed. It returns the
 // question that was decided.
 func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (catalog.RequestPermissionResult, catalog.RequestPermissionParams, error) {
 	type reply struct {
@@ -393,7 +393,7 @@ func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) 
 	answer, err := a.driver.hub.RequestPermission(ctx, q)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("%s: the hub could not be asked whether it is allowed: %w", q.Title, err)
+		err = fmt.Errorf("%s: cannot ask the hub for permission: %w", q.Title, err)
 		if ctx.Err() == nil && !t.Stopped() {
 			t.Problem(task.CodePermission, err.Error())
 			t.Fail(task.CodePermission, err.Error())

@@ -327,7 +327,7 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 	return catalog.ReleaseSessionResult{Released: true}
 }
 
-// end ends the agent when no prompt uses it any more.
+// end ends the agent when no prompt uses it.
 func (c *conversation) end() {
 	c.busy <- struct{}{}
 	c.dismiss()

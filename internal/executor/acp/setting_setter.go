@@ -46,7 +46,7 @@ func (s *setter) ChooseMode(last, wanted string, problem func(message string)) e
 	switch {
 	case last != "" && hasModes && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
 		if err := s.setMode(last); err != nil {
-			problem(fmt.Sprintf("the agent does not go on in the mode %q: %v", last, err))
+			problem(fmt.Sprintf("the agent does not continue in the mode %q: %v", last, err))
 		}
 		return nil
 	case wanted == "": // like the default, except that an agent that plans stays in its own mode
@@ -142,7 +142,7 @@ func (s *setter) leavePlan(wanted string) error {
 	case len(others) == 0:
 		return nil
 	}
-	return fmt.Errorf("the agent stays in plan mode: %q is Duet's own, and nobody knows which of the agent's modes is meant: it has %s", wanted, listed(others))
+	return fmt.Errorf("the agent stays in plan mode: %q is a mode of Duet, and it is unclear which of the agent's modes it means; choose one of %s", wanted, listed(others))
 }
 
 // noMode returns an error that lists the available modes.
@@ -203,7 +203,7 @@ func (s *setter) setModel(id string) error {
 		return nil
 	case len(now.Model.Choices) == 0:
 		if s.State.ignoresModel(id) {
-			s.Ignored(fmt.Sprintf("%s does not say which models it has, and was not told to use %q: it uses its own", s.Agent, id))
+			s.Ignored(fmt.Sprintf("%s does not report its models, so it uses its own model instead of %q", s.Agent, id))
 		}
 		return nil
 	case !has(now.Model.Choices, id):

@@ -60,7 +60,7 @@ func TestLeavePlanMode(t *testing.T) {
 				problem := set(s)
 				assert.Equal(t, c.is, s.State.Session().Mode.Current, way)
 				if c.is == catalog.ModePlan {
-					assert.Contains(t, problem, "it has yolo, build", way)
+					assert.Contains(t, problem, "choose one of yolo, build", way)
 				} else {
 					assert.Equal(t, "<nil>", problem, way)
 				}

@@ -75,7 +75,7 @@ func (a *agent) reportBetween(changed catalog.Session) {
 	}
 	err := a.driver.hub.ReportSession(a.driver.ctx, catalog.ReportSessionParams{SessionID: last.conversation, TaskID: last.task, Session: changed})
 	if err != nil {
-		a.driver.log.Debug("what an agent told of its session was not taken", "agent", a.name, "err", err)
+		a.driver.log.Debug("cannot report an agent's session update", "agent", a.name, "err", err)
 	}
 }
 

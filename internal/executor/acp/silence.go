@@ -173,7 +173,7 @@ func (s *silenceWatch) reportNote(note string) {
 }
 
 // Retries notes that the agent reported a failed request to its model's API that it retries. That
-// is no progress: the silence goes on, with that note.
+// is no progress: the silence continues, with that note.
 func (s *silenceWatch) Retries(note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -245,7 +245,7 @@ func (s *steering) answered(id, result []byte) string {
 }
 
 // deliveries are the user's answers that were sent to a turn's agent, until the agent visibly
-// goes on from them. The zero value is empty.
+// continues from them. The zero value is empty.
 //
 // A written answer proves nothing: the agent may die before it reads it. After the answer is
 // written, these events prove that the agent went on:

@@ -41,7 +41,7 @@ type Runner struct {
 	work     sync.WaitGroup
 }
 
-// NewRunner makes a Runner. After the end of ctx it does not wait for ending processes any more;
+// NewRunner makes a Runner. After the end of ctx it no longer waits for ending processes;
 // the caller must then call Kill. The logger receives the processes' stderr, at debug level.
 func NewRunner(ctx context.Context, log *slog.Logger, grace Grace) *Runner {
 	grace.Interrupt = cmp.Or(grace.Interrupt, 2*time.Second)

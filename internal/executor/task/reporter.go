@@ -78,8 +78,8 @@ func (r *Reporter) event(kind string, payload any) {
 		Timestamp: time.Now().UnixMilli(), EventType: kind, EventData: data,
 	})
 	if err != nil {
-		r.log.Debug("a report was not taken", "type", kind, "err", err)
-		r.fail(CodeOutput, "output is missing: the hub did not take what the agent said: "+err.Error())
+		r.log.Debug("the hub did not accept a report", "type", kind, "err", err)
+		r.fail(CodeOutput, "output is missing: the hub did not accept the agent's output: "+err.Error())
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *Reporter) problem(code, message string) {
 		Error: catalog.ReportedError{Code: code, Message: strings.ToValidUTF8(message, "\uFFFD")},
 	})
 	if err != nil {
-		r.log.Debug("an error report was not taken", "code", code, "err", err)
+		r.log.Debug("the hub did not accept an error report", "code", code, "err", err)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestFailureOfATask(t *testing.T) {
 		},
 		"the hub did not take a report": {
 			before: func(of *task.Task, w *witness) { w.refuses = errors.New("full"); of.Text("", "", "x") }, reason: "end_turn", status: catalog.StatusFailed,
-			message: "output is missing: the hub did not take what the agent said: full",
+			message: "output is missing: the hub did not accept the agent's output: full",
 		},
 		"what could not be encoded": {
 			before: func(of *task.Task, _ *witness) { of.Event(catalog.EventPlan, func() {}) }, reason: "end_turn", status: catalog.StatusFailed,

@@ -89,7 +89,7 @@ func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 	}
 	now, modified, err := c.read(path)
 	if err != nil {
-		c.log.Debug("a file is not followed", "err", err)
+		c.log.Debug("cannot record the changes of a file", "err", err)
 		return
 	}
 	before := now
@@ -97,7 +97,7 @@ func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 		before = undo(before, diffs[i], done || modified.After(c.began))
 	}
 	if c.kept += len(before.text); c.kept > maxFilesKept {
-		c.log.Warn("files are not followed any more: the prompt touches too much", "path", path)
+		c.log.Warn("file changes are no longer recorded: the prompt changes too much", "path", path)
 		return
 	}
 	c.files[path] = &trackedFile{before: before, reported: before}

@@ -251,7 +251,7 @@ func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.Us
 	case domain.UsageByThread:
 		key, title, order = "t.uuid", "t.title", "6 DESC, max(r.id) DESC"
 	default:
-		return nil, fmt.Errorf("usage cannot be told by %q", by)
+		return nil, fmt.Errorf("usage cannot be grouped by %q", by)
 	}
 	from, arguments := chosen(f, now)
 	type keyed struct {

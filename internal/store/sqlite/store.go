@@ -172,7 +172,7 @@ func dsn(path, query string) string {
 }
 
 // checkHeader checks the file before SQLite opens it, so that a foreign file or one of a newer
-// version is not touched at all. A missing file is no error.
+// version stays unchanged. A missing file is no error.
 func checkHeader(path string) error {
 	version, err := fileVersion(path)
 	var damaged *damagedError

@@ -39,7 +39,7 @@ func (t *Tx) MoveDirectories(from, to string) error {
 	if err != nil {
 		return err
 	}
-	// A run that goes on after a move may have changed a file under both paths.
+	// A run that continues after a move may have changed a file under both paths.
 	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
 	return err
 }

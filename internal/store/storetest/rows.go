@@ -404,7 +404,7 @@ func testAgentSessions(t *testing.T, k kind) {
 	assert.Equal(t, later, last("a"))
 	whole.Seen, whole.Info = time.Unix(7, 0).UTC(), nil
 	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
-	assert.Equal(t, whole, last("a"), "it was told something else again")
+	assert.Equal(t, whole, last("a"), "it received another text")
 	assert.Equal(t, whole, seen(one.ID))
 	works, err := s.BackgroundSessions(ctx)
 	require.NoError(t, err)

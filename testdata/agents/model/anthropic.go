@@ -71,7 +71,7 @@ func (anthropic) conversation(_ *http.Request, body []byte) (conversation, error
 			case "text":
 				switch message.Role {
 				case "user":
-					c.told(b.Text)
+					c.addText(b.Text)
 				case "system":
 					c.instructed(b.Text)
 				}

@@ -73,7 +73,7 @@ func (chat) conversation(_ *http.Request, body []byte) (conversation, error) {
 			}
 		case "user":
 			for _, part := range message.Content {
-				c.told(part.Text)
+				c.addText(part.Text)
 				if _, data, ok := strings.Cut(part.Image.URL, ";base64,"); ok {
 					c.saw(data)
 				}

@@ -48,11 +48,11 @@ type result struct {
 //	delegate: WORDS   it gives WORDS to a sub-agent
 //	todo: WORDS       it notes that with the agent's tool for lists of things to do
 //	say: WORDS        it says the words
-//	talk:             it talks until nobody listens
-//	hang:             it says nothing, until nobody listens
+//	talk:             it talks until the client hangs up
+//	hang:             it says nothing, until the client hangs up
 //	cut:              it ends the connection
 //	fail: STATUS [N]  it answers with an HTTP status; with N as often as that, and then it says "at last"
-//	Continue …        it begins again with what it was told before
+//	Continue …        it begins again with the prompt before
 //	Implement the approved plan.  Codex says that when the user agrees to a plan
 var verbs = regexp.MustCompile(`(?m)^(run|background|write|plan|delegate|todo|say|talk|hang|cut|fail): ?(.*)$`)
 
@@ -77,8 +77,8 @@ func (c *conversation) instructed(text string) {
 	}
 }
 
-// told adds a text of the user, or of the agent on the user's behalf.
-func (c *conversation) told(text string) {
+// addText adds a text of the user, or of the agent on the user's behalf.
+func (c *conversation) addText(text string) {
 	c.instructed(text)
 	text = strings.ReplaceAll(text, "[[PLAN]] ", "") // of Copilot in plan mode
 	isNotice := notice.MatchString(text)             // which repeats the command

@@ -59,13 +59,13 @@ func (gemini) conversation(r *http.Request, body []byte) (conversation, error) {
 		for _, part := range message.Parts {
 			switch {
 			case part.FunctionResponse != nil:
-				var told struct{ Output, Error string }
-				_ = json.Unmarshal(part.FunctionResponse.Response, &told)
-				c.returned(result{tool: part.FunctionResponse.Name, text: cmp.Or(told.Error, told.Output), failed: told.Error != ""})
+				var output struct{ Output, Error string }
+				_ = json.Unmarshal(part.FunctionResponse.Response, &output)
+				c.returned(result{tool: part.FunctionResponse.Name, text: cmp.Or(output.Error, output.Output), failed: output.Error != ""})
 			case part.InlineData.Data != "":
 				c.saw(part.InlineData.Data)
 			default:
-				c.told(part.Text)
+				c.addText(part.Text)
 			}
 		}
 	}

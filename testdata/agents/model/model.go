@@ -24,11 +24,11 @@ import (
 type Model struct {
 	URL    string
 	Key    string          // that it wants
-	HungUp <-chan struct{} // closed when nobody listens any more to an answer that would not end
+	HungUp <-chan struct{} // closed when the client hangs up on an endless answer
 
 	mu       sync.Mutex // guards the fields below
 	serial   int
-	heard    []string       // the prompts in the conversation, as it was told last
+	heard    []string       // the prompts in the latest request
 	images   [][]byte       // the images in it
 	refusals map[string]int // how often a prompt was answered with an error
 	strayKey bool
@@ -186,7 +186,7 @@ func (m *Model) listens(r *http.Request) bool {
 	}
 }
 
-// Prompts are what the agent told of the conversation when it asked last.
+// Prompts are the conversation's prompts in the agent's latest request.
 func (m *Model) Prompts() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +200,7 @@ func (m *Model) Images() [][]byte {
 	return m.images
 }
 
-// Refused reports whether somebody came with another key.
+// Refused reports whether a client used another key.
 func (m *Model) Refused() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -94,7 +94,7 @@ func (openAI) conversation(_ *http.Request, body []byte) (conversation, error) {
 			}
 		case item.Role == "user":
 			for _, part := range item.Content {
-				c.told(part.Text)
+				c.addText(part.Text)
 				if _, data, ok := strings.Cut(part.Image, ";base64,"); ok {
 					c.saw(data)
 				}

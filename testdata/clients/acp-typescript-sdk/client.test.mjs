@@ -111,7 +111,7 @@ test('the hub is killed with a question open: the prompt ends, the question is a
 	const prompt = e.prompt(sessionId, 'hello before');
 	const q = await e.question();
 	project.crashHub();
-	await assert.rejects(within(prompt, 'the end'), /has died.*its question waits for an answer/);
+	await assert.rejects(within(prompt, 'the end'), /has died.*its question is still open/);
 	await e.until(() => q.withdrawn, 'the question to be taken back');
 	allow(await e.question(1));
 	await e.until(() => e.text().includes('That is all.'), 'the rest of the turn');

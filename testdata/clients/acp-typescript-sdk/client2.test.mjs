@@ -268,7 +268,7 @@ test('the hub is killed with a question open: the turn ends, the question is ask
 	project.crashHub();
 	const { end } = await turn;
 	assert.equal(end.stopReason, 'error');
-	assert.match(end.error.message, /has died.*its question waits for an answer/);
+	assert.match(end.error.message, /has died.*its question is still open/);
 	await e.until(() => q.withdrawn, 'the question to be taken back');
 	allow(await e.question(1));
 	assert.equal((await e.idle(sessionId, 2)).stopReason, 'end_turn');

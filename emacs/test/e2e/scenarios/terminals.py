@@ -84,7 +84,7 @@ def ends_a_terminal(home, emacs):
     terminal.press("Enter")
     terminal.see(r"^ +1 +words$")
     terminal.press("C-]")
-    terminal.see(r"^— detached; the program goes on")
+    terminal.see(r"^— detached; the program is still running")
     terminal.see(r"^Process .* finished$")
     terminal.see(r"^ Detached: g attaches again, q buries this buffer")
     terminal.press("g")
