@@ -121,7 +121,7 @@ func TestCommandThatDies(t *testing.T) {
 	if state == client.Connected { // which may be reported late
 		state = <-states
 	}
-	assert.Equal(t, client.Disconnected, state, "no reconnecting unless told")
+	assert.Equal(t, client.Disconnected, state, "no reconnecting unless configured")
 	err = c.Call(context.Background(), "echo", 1, nil)
 	require.ErrorAs(t, err, &d)
 	assert.False(t, d.Sent)

@@ -97,7 +97,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	checked := c.ask("agent.check", `{"agent":"theirs"}`)
 	assert.Equal(t, "no", testkit.JSONAs[string](t, checked, "report.signed_in"))
 	assert.Equal(t, "4.5.6", testkit.JSONAs[string](t, checked, "report.version"))
-	assert.Equal(t, "no", listed()["signed_in"], "it has told that")
+	assert.Equal(t, "no", listed()["signed_in"], "it has reported that")
 	assert.Equal(t, "4.5.6", listed()["version"])
 	assert.Equal(t, "log in first", listed()["account"])
 	assert.Contains(t, listed(), "signed_in_at")

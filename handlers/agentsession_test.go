@@ -45,15 +45,15 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	c := w.connect(frame.LSP)
 	described := object(t, c.ask("agent.describe", ""))
 	assert.Equal(t, "fake", described["agent"])
-	assert.NotContains(t, described, "agent_session", "nobody knows it yet")
+	assert.NotContains(t, described, "agent_session", "it is not known yet")
 	assert.Len(t, described["modes"], 4)
 	assert.Equal(t, -32602, c.fail("agent.describe", `{"agent":"nobody"}`).Code)
 
 	c.ask("Subscribe", `{"event_types":["agent_session","session_settings_changed"]}`)
 	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q"}`), "session_id")
-	told := c.event("agent_session")
+	reported := c.event("agent_session")
 	var event map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(told, &event))
+	require.NoError(t, json.Unmarshal(reported, &event))
 	for name, part := range object(t, json.RawMessage(choosySession)) {
 		want, _ := json.Marshal(part)
 		assert.JSONEq(t, string(want), string(event[name]), name)
@@ -148,7 +148,7 @@ func TestTheModeInForce(t *testing.T) {
 	assert.Equal(t, []any{"default", "plan", "default"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]})
 	c.ask("updateSessionSettings", `{"session_id":"`+id+`","permission_mode":"plan"}`)
 	s = testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
-	assert.Equal(t, "plan", s["permission_mode"], "somebody has asked for it since")
+	assert.Equal(t, "plan", s["permission_mode"], "a client has asked for it since")
 }
 
 // event is the data of the next event of a type.

@@ -193,8 +193,8 @@ func TestAnInputThatCannotBeChanged(t *testing.T) {
 	assert.Equal(t, "take b.txt", w.ended(session).Result)
 }
 
-// An agent may offer answers of kinds that nobody knows yet, and a client say
-// more of one: all of it is told.
+// An agent may offer answers of unknown kinds, and a client say
+// more of one: all of it is reported.
 func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 	agents := []catalog.PermissionOption{{OptionID: "a", Name: "Yes", Kind: "allow_once"}, {OptionID: "b", Name: "Ask the boss", Kind: "ask_the_boss"}}
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -218,7 +218,7 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 	w.ended(session)
 }
 
-// A client may ask for a form itself, and everybody is told what fits it.
+// A client may ask for a form itself, and every client learns what fits it.
 func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	w := newWorld(t, until)
 	c, watcher := w.connect(frame.NDJSON), w.connect(frame.LSP)
@@ -234,11 +234,11 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	listed := object(t, c.ask("fetchApprovals", ""))["approvals"].([]any)[0].(map[string]any)
 	got := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
 	want := object(t, json.RawMessage(schema))
-	for _, told := range []map[string]any{event, listed, got} {
-		assert.Equal(t, "form", told["mode"])
-		assert.Equal(t, want, told["schema"])
-		assert.NotContains(t, told, "url")
-		assert.NotContains(t, told, "content")
+	for _, reported := range []map[string]any{event, listed, got} {
+		assert.Equal(t, "form", reported["mode"])
+		assert.Equal(t, want, reported["schema"])
+		assert.NotContains(t, reported, "url")
+		assert.NotContains(t, reported, "content")
 	}
 	e = c.fail("sendDecision", `{"approval_id":"`+id+`","decision":"respond","content":{"port":"80"}}`)
 	assert.Equal(t, -32602, e.Code)
@@ -257,7 +257,7 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	assert.Equal(t, map[string]any{"success": true, "status": "cancelled"}, r)
 }
 
-// An agent that lets one choose can be told its own options alone: the question
+// An agent that lets one choose accepts only its own options: the question
 // says so, other words are refused with what there is, and it goes on waiting.
 func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {

@@ -24,7 +24,7 @@ func question(t *testing.T, w *world, c *client) map[string]any {
 	w.until(func() bool {
 		list, err := w.hub.Approvals().Pending(context.Background(), "")
 		return err == nil && len(list) == 1
-	}, "somebody asks")
+	}, "the agent asks")
 	list := object(t, c.ask("fetchApprovals", `{}`))["approvals"].([]any)
 	require.Len(t, list, 1)
 	return list[0].(map[string]any)

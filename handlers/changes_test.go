@@ -33,7 +33,7 @@ type hunk struct {
 	State    string `json:"state"`
 }
 
-// A reviewed is a file of a session, on the disk and as clients are told of it.
+// A reviewed is a file of a session, on the disk and as clients receive it.
 type reviewed struct {
 	t       *testing.T
 	c       *client
@@ -52,8 +52,8 @@ func (r reviewed) text() string {
 
 func (r reviewed) write(text string) { require.NoError(r.t, os.WriteFile(r.path, []byte(text), 0o600)) }
 
-// told is what getSessionSnapshots tells of the file.
-func (r reviewed) told() (hunks []hunk, state string) {
+// reported is what getSessionSnapshots returns for the file.
+func (r reviewed) reported() (hunks []hunk, state string) {
 	var all struct {
 		Snapshots []struct {
 			FilePath string `json:"file_path"`
@@ -86,7 +86,7 @@ func (r reviewed) decide(hunkID, decision string) (states []string) {
 	}
 	require.NoError(r.t, json.Unmarshal(r.c.ask("session.decideChange", r.params(hunkID, decision)), &result))
 	assert.Equal(r.t, r.path, result.Path)
-	hunks, state := r.told()
+	hunks, state := r.reported()
 	assert.Equal(r.t, hunks, result.Hunks)
 	assert.Equal(r.t, state, result.State)
 	for _, h := range hunks {
@@ -98,10 +98,10 @@ func (r reviewed) decide(hunkID, decision string) (states []string) {
 // kind is the data.kind with which a decision is refused, which changes nothing.
 func (r reviewed) kind(hunk, decision string) string {
 	before := r.text()
-	hunks, _ := r.told()
+	hunks, _ := r.reported()
 	e := r.c.fail("session.decideChange", r.params(hunk, decision))
 	assert.Equal(r.t, before, r.text())
-	now, _ := r.told()
+	now, _ := r.reported()
 	assert.Equal(r.t, hunks, now)
 	return fmt.Sprint(e.Data["kind"])
 }
@@ -138,7 +138,7 @@ func twoChanges() (before, after string) {
 func TestDecideAboutHunks(t *testing.T) {
 	before, after := twoChanges()
 	_, r := changing(t, &before, &after)
-	hunks, state := r.told()
+	hunks, state := r.reported()
 	require.Len(t, hunks, 2)
 	assert.Equal(t, "open", state)
 	first, second := hunks[0].ID, hunks[1].ID
@@ -171,7 +171,7 @@ func TestDecideAboutHunks(t *testing.T) {
 func TestADecisionIsRefusedWhereItWouldLoseSomething(t *testing.T) {
 	before, after := twoChanges()
 	_, r := changing(t, &before, &after)
-	hunks, _ := r.told()
+	hunks, _ := r.reported()
 	first, second := hunks[0].ID, hunks[1].ID
 
 	r.write(strings.Replace(after, "and a half", "and more", 1) + " of it")
@@ -181,7 +181,7 @@ func TestADecisionIsRefusedWhereItWouldLoseSomething(t *testing.T) {
 	r.write("mine\n" + strings.Replace(after, "three\nand a half\n", "line 3\r\n", 1))
 	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"), "it was done by hand")
 	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide("", "revert"))
-	assert.Equal(t, "mine\n"+before, r.text(), "what is somebody else's stays")
+	assert.Equal(t, "mine\n"+before, r.text(), "changes of others stay")
 
 	assert.Equal(t, "change_not_found", r.kind("nothing", "revert"))
 	elsewhere := r
@@ -218,11 +218,11 @@ func TestAFileThatWasMadeIsDeletedAndMadeAgain(t *testing.T) {
 	_, r := changing(t, nil, &text)
 	require.NoError(t, os.Chmod(r.path, 0o700))
 	r.write(text + "exit 1\n")
-	assert.Equal(t, "changed_since", r.kind("", "revert"), "somebody has worked on it")
+	assert.Equal(t, "changed_since", r.kind("", "revert"), "another program has changed it")
 	r.write(text)
 	assert.Equal(t, []string{"reverted", "reverted"}, r.decide("", "revert"))
 	assert.Equal(t, "none", r.text())
-	hunks, _ := r.told()
+	hunks, _ := r.reported()
 	r.write("another\n")
 	assert.Equal(t, "changed_since", r.kind(hunks[0].ID, "reopen"))
 	require.NoError(t, os.Remove(r.path))
@@ -258,7 +258,7 @@ func TestOfABinaryFileNothingIsReverted(t *testing.T) {
 	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	w.ended(id)
 	r := reviewed{t, c, id, filepath.Join(w.dir, "a.txt")}
-	hunks, _ := r.told()
+	hunks, _ := r.reported()
 	assert.Equal(t, []hunk{}, hunks)
 	assert.Equal(t, "not_kept", r.kind("", "revert"))
 	assert.Equal(t, []string{"accepted"}, r.decide("", "accept"))
@@ -268,7 +268,7 @@ func TestOfABinaryFileNothingIsReverted(t *testing.T) {
 func TestChangeDecidedIsTold(t *testing.T) {
 	before, after := twoChanges()
 	w, r := changing(t, &before, &after)
-	hunks, _ := r.told()
+	hunks, _ := r.reported()
 	other := w.connect(frame.LSP)
 	other.ask("Subscribe", `{"event_types":["change_decided"]}`)
 	r.decide(hunks[1].ID, "revert")
@@ -295,7 +295,7 @@ func TestDecisionsAboutOneFileAreMadeOneAfterTheOther(t *testing.T) {
 		after += part + "new\n"
 	}
 	w, r := changing(t, &before, &after)
-	hunks, _ := r.told()
+	hunks, _ := r.reported()
 	require.Len(t, hunks, 30)
 	var all sync.WaitGroup
 	for worker := range 3 {
@@ -309,11 +309,11 @@ func TestDecisionsAboutOneFileAreMadeOneAfterTheOther(t *testing.T) {
 	}
 	all.Wait()
 	assert.Equal(t, before, r.text())
-	_, state := r.told()
+	_, state := r.reported()
 	assert.Equal(t, "reverted", state)
 }
 
-// refusing is a store that keeps nothing while it is told to.
+// refusing is a store that keeps nothing while a test wants that.
 type refusing struct {
 	store.Store
 	refuse bool

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Whoever begins a conversation may choose its id, by which it is known from then on.
+// The client that begins a conversation may choose its id, by which it is known from then on.
 func TestACallerChoosesTheIDOfAConversation(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)

@@ -113,10 +113,10 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	c.close()
 	s, err := w.hub.Query().Session(context.Background(), "goes on")
 	require.NoError(t, err)
-	assert.Equal(t, "running", string(s.State), "it was the connection that ended, and nobody stopped the run")
+	assert.Equal(t, "running", string(s.State), "it was the connection that ended, and no client stopped the run")
 }
 
-// Nobody needs a token; one that is given has to be that of the conversation.
+// A token is optional; a given one has to be that of the conversation.
 func TestATokenIsGoodForItsConversationAlone(t *testing.T) {
 	tokens := make(chan string, 2)
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {

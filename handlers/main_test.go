@@ -110,12 +110,12 @@ func until(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 }
 
 // executors run prompts in the test's process, and terminals that say what
-// they are told.
+// they are reported.
 type executors struct {
 	catalog.Executor
 	daemon catalog.Daemon
 	play   play
-	set    func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
+	set    func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is notified
 
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc

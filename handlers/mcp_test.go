@@ -82,7 +82,7 @@ func TestToolsOfMCPServers(t *testing.T) {
 	assert.Equal(t, -32003, c.wait(id).Error.Code)
 	assert.Empty(t, called)
 
-	// Who was told by a person asks nobody; deny rules hold.
+	// An agent in bypass mode asks no user; deny rules hold.
 	c.ask("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"three"},"confirmed":true}`)
 	assert.Equal(t, "three", <-called)
 	assert.Equal(t, -32003, c.fail("mcp.callTool", `{"server":"far","tool":"never","confirmed":true}`).Code)

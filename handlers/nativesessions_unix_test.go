@@ -58,9 +58,9 @@ func TestSessionsOfAgents(t *testing.T) {
 	adopted := c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`)
 	assert.Equal(t, "completed", testkit.JSONAs[string](t, adopted, "status"))
 	session := testkit.JSONAs[string](t, adopted, "session_id")
-	told := string(c.ask("getConversation", `{"session_id":"`+session+`"}`))
-	assert.Contains(t, told, "so it is ")
-	assert.NotContains(t, told, key, "the agent's key is taken out")
+	reported := string(c.ask("getConversation", `{"session_id":"`+session+`"}`))
+	assert.Contains(t, reported, "so it is ")
+	assert.NotContains(t, reported, key, "the agent's key is taken out")
 	assert.Equal(t, session, testkit.JSONAs[string](t, c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`), "session_id"))
 
 	locked := c.fail("agent.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Whoever has waited for a connection has waited for all that was started for it.
+// Waiting for a connection waits for all that was started for it.
 func TestAConnectionLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, quick)
 	reg, workspaces := server.NewRegistry(), handlers.NewWorkspaces()
@@ -28,7 +28,7 @@ func TestAConnectionLeavesNothingBehind(t *testing.T) {
 		c := connectTo(t, srv, frame.LSP)
 		c.ask("spawn_terminal", "")
 		c.ask("Subscribe", `{"since":0}`)
-		c.ask("task.list", "") // it is told what becomes of tasks from now on
+		c.ask("task.list", "") // it receives task notifications from now on
 		c.ask("initialize", `{"workspaceTrusted":false}`)
 		assert.NotEmpty(t, goroutinesOfHandlers(), "or this test would see none")
 		c.close()

@@ -136,7 +136,7 @@ func TestAHeldMemberWaits(t *testing.T) {
 	})
 }
 
-// Who asks without a pause is told all the same, of what was before.
+// A client that asks without a pause still receives what was before.
 func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked := make(chan struct{})
@@ -335,7 +335,7 @@ func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 		gone()
 		<-ended
 		f.put(terminalOutput("x", "utf-8"))
-		assert.Empty(t, f.queue, "nobody will take it")
+		assert.Empty(t, f.queue, "no one will take it")
 	})
 }
 

@@ -30,7 +30,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 		prompt string
 		before []string
 	}
-	told := make(chan seen, 8)
+	reported := make(chan seen, 8)
 	release := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
@@ -41,7 +41,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 		for _, m := range before.Messages {
 			s.before = append(s.before, m.Content)
 		}
-		told <- s
+		reported <- s
 		select {
 		case <-release:
 		case <-ctx.Done():
@@ -54,7 +54,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 		return testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"`+more+`}`), "session_id")
 	}
 	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
-	assert.Equal(t, seen{"one", []string{}}, <-told)
+	assert.Equal(t, seen{"one", []string{}}, <-reported)
 	two := follow(first, "two", "")
 	three := follow(first, "three", "")
 	four := follow(first, "four", `,"priority":1`)
@@ -79,9 +79,9 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 
 	close(release)
 	w.ended(two)
-	assert.Equal(t, seen{"three", []string{"one"}}, <-told)
-	assert.Equal(t, seen{"four", []string{"one", "three"}}, <-told)
-	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-told)
+	assert.Equal(t, seen{"three", []string{"one"}}, <-reported)
+	assert.Equal(t, seen{"four", []string{"one", "three"}}, <-reported)
+	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-reported)
 	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`))
 
 	// What has begun is not changed, and the conversation goes on behind what ran last.
@@ -95,7 +95,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	c.fail("session.editQueued", `{"session_id":"`+two+`","query":" "}`)
 	five := follow("last", "five", "")
 	w.ended(five)
-	assert.Equal(t, seen{"five", []string{"one", "three", "four", "2"}}, <-told)
+	assert.Equal(t, seen{"five", []string{"one", "three", "four", "2"}}, <-reported)
 	var r struct{ Events []struct{ Content string } }
 	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+five+`"}`), &r))
 	assert.Equal(t, []struct{ Content string }{{"one"}, {"three"}, {"four"}, {"2"}, {"five"}}, r.Events)

@@ -72,9 +72,9 @@ func TestATaskWhoseGatesStillFail(t *testing.T) {
 		"taskId": "task-0001", "result": "Done: paint",
 		"gates": []any{map[string]any{"gate": "make test", "passed": false, "reason": "exit status 2", "findings": finding, "errors": 1.0, "output": "main.go:3:7: undefined: x"}},
 	}, e.Data)
-	told := news(t, c)
-	require.NotEmpty(t, told)
-	assert.Equal(t, "complete failed", told[len(told)-1])
+	reported := news(t, c)
+	require.NotEmpty(t, reported)
+	assert.Equal(t, "complete failed", reported[len(reported)-1])
 
 	// Sessions, tasks and their lists say so.
 	session := object(t, c.ask("getSessionState", `{"session_id":"mine"}`))["session"].(map[string]any)

@@ -247,7 +247,7 @@ func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 }
 
 func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T) {
-	told := make(chan []string, 8)
+	reported := make(chan []string, 8)
 	release := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
@@ -258,7 +258,7 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 		for _, m := range before.Messages {
 			list = append(list, m.Content)
 		}
-		told <- list
+		reported <- list
 		<-release
 		return done
 	})
@@ -272,8 +272,8 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 	last := follow(taken, "two")
 	close(release)
 	w.ended(last)
-	assert.Equal(t, []string{}, <-told)
-	assert.Equal(t, []string{"one"}, <-told)
+	assert.Equal(t, []string{}, <-reported)
+	assert.Equal(t, []string{"one"}, <-reported)
 	var r struct {
 		Events []struct{ Content, Status string }
 	}
@@ -328,7 +328,7 @@ func TestSnapshots(t *testing.T) {
 	assert.Contains(t, r.Diff, added.Diff)
 }
 
-// Who comes later is told of the plan and of the changed files in their places;
+// A later client receives the plan and the changed files in their places;
 // HumanLayer's clients know no such events, and are not.
 func TestConversationHasPlansAndChanges(t *testing.T) {
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -375,7 +375,7 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 	assert.Equal(t, "plan", hit["event_type"])
 }
 
-// Old clients scan lines of 1 MiB: what is longer is cut, or told in parts.
+// Old clients scan lines of 1 MiB: what is longer is cut, or sent in parts.
 func TestLongConversationsFitIntoALine(t *testing.T) {
 	long := strings.Repeat("long text ", 20_000)
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {

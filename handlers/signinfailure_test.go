@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// What is to be signed in to is data, wherever the end of the run is told.
+// The service to sign in to is data, wherever the end of the run is reported.
 func TestARunThatNeedsASignInHasTheWays(t *testing.T) {
 	w := newWorld(t, func(context.Context, *turn) catalog.ExecutePromptResult {
 		return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{

@@ -237,7 +237,7 @@ func TestSubscriptionGetsTheIDThatAClientChooses(t *testing.T) {
 }
 
 // One who does not read is waited for as long as it is given, and takes no time of
-// those who do: they have been told everything by then.
+// those who do: they have received everything by then.
 func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 	w := newWorld(t, quick)
 	small := server.New(w.reg, server.Options{MaxQueued: 100}) // after the first event there is no room
@@ -252,7 +252,7 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 		}()
 		reader := frame.NewReader(end, frame.LSP, frame.Limits{})
 		var reply frame.Message
-		for id, method := range []string{"Subscribe", "task.stats"} { // and it is told of tasks
+		for id, method := range []string{"Subscribe", "task.stats"} { // and it receives task notifications
 			_, err := end.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, id+1, method)))
 			require.NoError(t, err)
 			require.NoError(t, reader.Next(&reply))
@@ -269,12 +269,12 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 		defer close(flushed)
 		w.flush(ctx)
 	}()
-	for status, told := "", false; status != "completed" || !told; {
+	for status, reported := "", false; status != "completed" || !reported; {
 		switch m := c.next(); m.Method {
 		case "event":
 			status = testkit.JSONAs[map[string]any](t, m.Params, "event")["data"].(map[string]any)["new_status"].(string)
 		case "event.taskCompleted":
-			told = true
+			reported = true
 		}
 	}
 	select {

@@ -21,7 +21,7 @@ import (
 )
 
 // What one editor says of the workspace counts for what it launches, and for
-// nobody else.
+// no other client.
 func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, ".duet.toml")

@@ -70,7 +70,7 @@ func TestAConnectionThatHasEndedStartsNothing(t *testing.T) {
 		c := connect(t, reg, frame.LSP, server.Options{})
 		require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":true}`, c.ask(begin))
 		require.NoError(t, c.close())
-		assert.False(t, conn().Go(func(context.Context) { t.Error("nobody would wait for it") }))
+		assert.False(t, conn().Go(func(context.Context) { t.Error("no one would wait for it") }))
 	})
 }
 

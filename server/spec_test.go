@@ -171,7 +171,7 @@ func TestAFailureThatIsRepeatedIsWarnedOfOnce(t *testing.T) {
 	assert.Equal(t, 1, warnings())
 	c.silent(`{"jsonrpc":"2.0","method":"teapot"}`)
 	c.silent(`{"jsonrpc":"2.0","method":"fail"}`)
-	assert.Equal(t, 3, warnings(), "another failure is told, and the first if it comes after that")
+	assert.Equal(t, 3, warnings(), "another failure is reported, and the first if it comes after that")
 	for id := range 2 { // a caller waits for these
 		c.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"fail"}`, id))
 	}

@@ -15,7 +15,7 @@ import (
 // Unserved receives messages that get no error response, because they were not requests.
 func TestWhatIsNotServedIsTold(t *testing.T) {
 	var mu sync.Mutex
-	var told []string
+	var reported []string
 	reg := server.NewRegistry()
 	type params struct {
 		N int `json:"n"`
@@ -29,7 +29,7 @@ func TestWhatIsNotServedIsTold(t *testing.T) {
 	c := connect(t, reg, frame.NDJSON, server.Options{Unserved: func(_ *server.Conn, method string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, method+": "+err.Error())
+		reported = append(reported, method+": "+err.Error())
 	}})
 	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":2}}`)
 	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":1}}`)
@@ -38,8 +38,8 @@ func TestWhatIsNotServedIsTold(t *testing.T) {
 	assert.Contains(t, c.ask(`{"jsonrpc":`), "-32700")
 	mu.Lock()
 	defer mu.Unlock()
-	assert.Len(t, told, 3, "%q", told)
-	assert.Equal(t, "note: not one", told[0])
-	assert.Contains(t, told[1], "note: ")
-	assert.Contains(t, told[2], "invalid-json")
+	assert.Len(t, reported, 3, "%q", reported)
+	assert.Equal(t, "note: not one", reported[0])
+	assert.Contains(t, reported[1], "note: ")
+	assert.Contains(t, reported[2], "invalid-json")
 }

@@ -33,21 +33,21 @@ func TestACPEditorDies(t *testing.T) {
 	require.Contains(t, string(question.Params), `"type":"diff"`)
 	taken := third.awaitAsked(1)
 	other.choose(question, "allow_once")
-	third.await("the question to be taken back", func() bool { return len(third.told) > 0 })
-	require.Equal(t, "$/cancel_request", third.told[0].Method)
-	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.told[0].Params))
+	third.await("the question to be taken back", func() bool { return len(third.reported) > 0 })
+	require.Equal(t, "$/cancel_request", third.reported[0].Method)
+	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.reported[0].Params))
 	other.await("the rest", func() bool { return strings.Contains(other.saidLocked("agent_message_chunk"), "That is all.") })
 	written, err := os.ReadFile(filepath.Join(s.root, "demo.txt"))
 	require.NoError(t, err)
 	require.Equal(t, "Turn 1: Edit it\n", string(written))
 
-	// What somebody else begins there is shown, with its prompt.
+	// A turn of another client is shown, with its prompt.
 	require.Equal(t, "end_turn", third.prompt(session, "quiet from the third"))
 	other.await("the other's turn", func() bool {
 		return strings.HasSuffix(other.saidLocked("user_message_chunk"), "quiet from the third") &&
 			strings.Contains(other.saidLocked("agent_message_chunk"), "You asked: quiet from the third")
 	})
-	require.Empty(t, third.said("user_message_chunk"), "its own prompt is not told to a client")
+	require.Empty(t, third.said("user_message_chunk"), "a client does not receive its own prompt")
 	out, err := s.command("session", "show", session)
 	require.NoError(t, err)
 	require.Contains(t, out, "quiet from the third")
@@ -83,7 +83,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	_, err = s.command("approvals", "approve", id[1])
 	require.NoError(t, err)
 	require.Nil(t, c.result(turn).Error)
-	c.await("the question to be taken back", func() bool { return len(c.told) > 0 })
+	c.await("the question to be taken back", func() bool { return len(c.reported) > 0 })
 	c.choose(question, "reject_once") // too late, and not asked any more
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
 
@@ -105,7 +105,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	c.quit()
 }
 
-// However fast an agent writes, all of it is told, in order.
+// However fast an agent writes, the client receives all of it, in order.
 func TestACPTellsEveryChunk(t *testing.T) {
 	t.Parallel()
 	_, c, session := newACPSession(t)
@@ -256,7 +256,7 @@ func TestACPCancels(t *testing.T) {
 	again.quit()
 }
 
-// Whatever a client says of its servers, it gets a session; nothing is told before it
+// Whatever a client says of its servers, it gets a session; no update comes before it
 // has its id. A session that was never used leaves nothing behind.
 func TestACPSessionsBegin(t *testing.T) {
 	t.Parallel()
@@ -304,7 +304,7 @@ func TestACPSessionsBegin(t *testing.T) {
 }
 
 // What an agent reads in a turn of the client is read from the client's editor, with what
-// is not saved there; in a turn of somebody else, and where the client is started so, from
+// is not saved there; in a turn of another client, and where the client is started so, from
 // the disk. Version 2 of the protocol has no such reads: the demo agent speaks version 1.
 func TestACPUnsavedFiles(t *testing.T) {
 	t.Parallel()

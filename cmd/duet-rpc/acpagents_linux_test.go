@@ -8,7 +8,7 @@ import (
 )
 
 // The agent behind a session is another one after the first prompt, too: by the choice
-// that the editor shows, and by the slash command. It is told what was said.
+// that the editor shows, and by the slash command. It receives the conversation so far.
 func TestACPAnotherAgent(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))

@@ -43,14 +43,14 @@ func (u acpUpdate) text() string {
 type acpClient struct {
 	*process
 
-	mu      sync.Mutex // guards the fields below
-	changed *sync.Cond
-	serial  int
-	replies map[int]reply
-	updates []acpUpdate
-	asked   []acpMessage // requests of the program
-	told    []acpMessage // notifications but session/update
-	came    []string     // all messages, in the order in which they came
+	mu       sync.Mutex // guards the fields below
+	changed  *sync.Cond
+	serial   int
+	replies  map[int]reply
+	updates  []acpUpdate
+	asked    []acpMessage // requests of the program
+	reported []acpMessage // notifications but session/update
+	came     []string     // all messages, in the order in which they came
 	// exchange is all messages of both sides, as a golden file has them.
 	exchange []string
 	answer   func(acpMessage) any
@@ -123,7 +123,7 @@ func (c *acpClient) take(line []byte) {
 		u.raw = p.Update
 		c.updates = append(c.updates, u)
 	case m.Method != "" && m.ID == nil:
-		c.told = append(c.told, m)
+		c.reported = append(c.reported, m)
 	case m.Method != "":
 		c.asked = append(c.asked, m)
 		if c.answer != nil {

@@ -47,8 +47,8 @@ var editorScenarios = []editorScenario{
 func TestACPAgentDay(t *testing.T) {
 	t.Parallel()
 	agents := slices.DeleteFunc(dayAgents(), func(a dayAgent) bool { return a.briefly })
-	var mu sync.Mutex // guards told
-	told := make(map[string]string)
+	var mu sync.Mutex // guards reported
+	reported := make(map[string]string)
 	t.Run("agents", func(t *testing.T) {
 		for _, a := range agents {
 			t.Run(a.folder, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestACPAgentDay(t *testing.T) {
 						t.Log(cell)
 						mu.Lock()
 						defer mu.Unlock()
-						told[scenario.name+a.folder] = cell
+						reported[scenario.name+a.folder] = cell
 					}) {
 						return
 					}
@@ -72,15 +72,15 @@ func TestACPAgentDay(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || len(told) < len(agents)*len(editorScenarios) {
+	if t.Failed() || len(reported) < len(agents)*len(editorScenarios) {
 		t.Log("not all of them had their day, so the table is not compared")
 		return
 	}
-	testkit.GoldenBytes(t, "../../docs/acp.md", withEditorTable(t, agents, told))
+	testkit.GoldenBytes(t, "../../docs/acp.md", withEditorTable(t, agents, reported))
 }
 
 // withEditorTable is the page with the table as it is now.
-func withEditorTable(t testing.TB, agents []dayAgent, told map[string]string) []byte {
+func withEditorTable(t testing.TB, agents []dayAgent, reported map[string]string) []byte {
 	const begin, end = "<!-- made by TestACPAgentDay -->\n", "<!-- its end -->\n"
 	page, err := os.ReadFile("../../docs/acp.md")
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func withEditorTable(t testing.TB, agents []dayAgent, told map[string]string) []
 	for _, s := range editorScenarios {
 		fmt.Fprintf(&b, "| %s |", s.name)
 		for _, a := range agents {
-			fmt.Fprintf(&b, " %s |", told[s.name+a.folder])
+			fmt.Fprintf(&b, " %s |", reported[s.name+a.folder])
 		}
 		b.WriteString("\n")
 	}
@@ -143,7 +143,7 @@ func editorAllows(t *testing.T, d *editorDay) string {
 	return "yes"
 }
 
-// settings are what the session is set to and can be set to, as a client is told it that
+// settings are what the session is set to and can be set to, as a client learns it that
 // resumes it.
 func (d *editorDay) settings(t *testing.T) (*acp.SessionModeState, []acp.SessionConfigOption) {
 	t.Helper()

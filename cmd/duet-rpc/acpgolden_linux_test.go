@@ -90,7 +90,7 @@ func (c *acpClient) written(root string) []byte {
 			continue
 		}
 		open = piece
-		if n := len(lines); n > 0 && isSettings(line) && isSettings(lines[n-1]) { // they are told whole, as they become known
+		if n := len(lines); n > 0 && isSettings(line) && isSettings(lines[n-1]) { // they are sent whole, as they become known
 			lines = lines[:n-1]
 		}
 		lines = append(lines, line)

@@ -78,17 +78,17 @@ func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 // requireTakenBack requires that those questions, and no others, are taken back.
 func (c *acpClient) requireTakenBack(questions ...acpMessage) {
 	c.t.Helper()
-	c.await("questions to be taken back", func() bool { return len(c.told) >= len(questions) })
+	c.await("questions to be taken back", func() bool { return len(c.reported) >= len(questions) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	require.Len(c.t, c.told, len(questions))
+	require.Len(c.t, c.reported, len(questions))
 	for i, q := range questions {
-		require.Equal(c.t, "$/cancel_request", c.told[i].Method)
-		require.JSONEq(c.t, fmt.Sprintf(`{"requestId":%s}`, q.ID), string(c.told[i].Params))
+		require.Equal(c.t, "$/cancel_request", c.reported[i].Method)
+		require.JSONEq(c.t, fmt.Sprintf(`{"requestId":%s}`, q.ID), string(c.reported[i].Params))
 	}
 }
 
-// A hub that is killed while nobody waits for it: whatever the editor does next works.
+// After a kill of a hub that no request waits for, the editor's next request works.
 func TestACPHubIsKilledIdle(t *testing.T) {
 	t.Parallel()
 	s, c, session := newACPSession(t)

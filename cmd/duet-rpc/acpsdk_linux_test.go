@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The client that comes with the Go SDK as its example, which nobody here wrote, starts
+// The client that comes with the Go SDK as its example, which is third-party code, starts
 // the program and has a turn: the demo agent asks it whether it may edit.
 func TestACPExampleClientOfTheGoSDK(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// outsider is an agent that takes prompts when somebody has signed in: by a request, or in
+// outsider is an agent that takes prompts when the user has signed in: by a request, or in
 // a terminal.
 const outsider = `#!/bin/sh
 answer() { printf '{"jsonrpc":"2.0","id":%%s,%%s}\n' "$id" "$1"; }
@@ -26,7 +26,7 @@ while read -r line; do
 done
 `
 
-// The ways to sign in are told to every client, as the registry of agents wants it, and
+// Every client receives the ways to sign in, as the registry of agents wants it, and
 // they are those of the agent behind.
 func TestACPSignIn(t *testing.T) {
 	t.Parallel()

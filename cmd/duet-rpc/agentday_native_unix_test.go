@@ -110,9 +110,9 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	c.call("agent.adopt", object{"agent": s.agent, "native_session_id": native}, &adopted)
 	assert.True(t, adopted.Adopted)
 	assert.True(t, adopted.History)
-	told := c.told(adopted.SessionID)
-	require.GreaterOrEqual(t, len(told), 2)
-	assert.Equal(t, []string{"message user say: begun alone", "message assistant begun alone"}, told[len(told)-2:])
+	reported := c.reported(adopted.SessionID)
+	require.GreaterOrEqual(t, len(reported), 2)
+	assert.Equal(t, []string{"message user say: begun alone", "message assistant begun alone"}, reported[len(reported)-2:])
 	if a.unlisted { // it deletes it when it is started again
 		assert.Contains(t, adopted.Note, "deletes a loaded session")
 		next := c.next(adopted.launched, "say: gone on")

@@ -23,7 +23,7 @@ func (s *agentSite) asksToRun(c *client, session string) event {
 	return question
 }
 
-// transcript is all that stands in the conversation of a session, whoever said it.
+// transcript is the whole conversation of a session.
 func (c *client) transcript(session string) string {
 	c.t.Helper()
 	var r struct {
@@ -73,7 +73,7 @@ func (a dayAgent) touchesUnderRule(t *testing.T, effect string) (*agentSite, *cl
 	return s, c, c.launch("run: touch made", s.agent)
 }
 
-// neverAsked requires that nobody was asked anything so far.
+// neverAsked requires that no question was asked so far.
 func (c *client) neverAsked() {
 	c.t.Helper()
 	for _, e := range c.seen() {
@@ -95,10 +95,10 @@ func (c *client) asked(session string) (n int) {
 func playDenial(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "run: touch made")
 	question := s.asksToRun(c, l.SessionID)
-	var told struct {
+	var begun struct {
 		SessionID string `json:"told_session_id"`
 	}
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "say: another name, please", "tell": true}, &told)
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "say: another name, please", "tell": true}, &begun)
 	c.awaitEnd(l.SessionID)
 	const ended = "The denial ended the turn"
 	assert.False(t, s.exists("made"))
@@ -115,10 +115,10 @@ func playDenial(t *testing.T, a dayAgent) string {
 		assert.Equal(t, "user: say: another name, please", call)
 	}
 	// The reason is the next prompt, as it was wanted.
-	require.NotEmpty(t, told.SessionID)
-	c.completes(launched{SessionID: told.SessionID})
-	assert.Contains(t, c.transcript(told.SessionID), "and I did not give it: say: another name, please")
-	l.SessionID = told.SessionID
+	require.NotEmpty(t, begun.SessionID)
+	c.completes(launched{SessionID: begun.SessionID})
+	assert.Contains(t, c.transcript(begun.SessionID), "and I did not give it: say: another name, please")
+	l.SessionID = begun.SessionID
 	// It is there for the next prompt.
 	l = c.next(l, "say: hello")
 	c.completes(l)
@@ -202,7 +202,7 @@ func playKill(t *testing.T, a dayAgent) string {
 	if a.forgets {
 		prompts = append(prompts, prompts[0])[:2] // it may know of the first one, or not
 	}
-	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the agent may have lost it, so it is told again")
+	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the agent may have lost it, so it is sent again")
 	s.close(c)
 	return "yes"
 }
@@ -250,7 +250,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 	if a.subHangs {
 		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,
 			"the sub-agent does not begin")
-		c.awaitSilence(l, func(s silence) bool { return s.Tool != "" }) // which is told at least
+		c.awaitSilence(l, func(s silence) bool { return s.Tool != "" }) // which is reported at least
 		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 		require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
 	} else {

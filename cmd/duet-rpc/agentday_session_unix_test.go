@@ -85,7 +85,7 @@ func playPlan(t *testing.T, a dayAgent) string {
 	return "yes"
 }
 
-// playUnknownModel asks for a model that nobody has.
+// playUnknownModel asks for a model that no agent has.
 func playUnknownModel(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	c := s.open()
@@ -112,8 +112,8 @@ func playUnknownModel(t *testing.T, a dayAgent) string {
 	return "yes: refused, with a list of what it has"
 }
 
-// awaitCommand waits until the agent of a session has told of a slash command, which
-// it may do when its turn is over. What was told is kept.
+// awaitCommand waits until the agent of a session has reported a slash command, which
+// it may do when its turn is over. The report is kept.
 func (c *client) awaitCommand(l launched, name string) {
 	c.t.Helper()
 	type session struct {
@@ -123,8 +123,8 @@ func (c *client) awaitCommand(l launched, name string) {
 		return slices.ContainsFunc(s.Commands, func(c struct{ Name string }) bool { return c.Name == name })
 	}
 	c.await("the command "+name, func(e event) bool {
-		var told session
-		return e.Type == "agent_session" && e.Data.SessionID == l.SessionID && json.Unmarshal(e.Raw, &told) == nil && has(told)
+		var reported session
+		return e.Type == "agent_session" && e.Data.SessionID == l.SessionID && json.Unmarshal(e.Raw, &reported) == nil && has(reported)
 	})
 	var state struct {
 		Session struct {

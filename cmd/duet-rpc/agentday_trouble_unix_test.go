@@ -70,7 +70,7 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	return "yes: an error at once, with its ways to sign in"
 }
 
-// A silence is what is told of an agent that gives no sign of life.
+// A silence is the report about an agent that gives no sign of life.
 type silence struct {
 	Note  string `json:"note"`
 	Tool  string `json:"tool_id"`
@@ -81,8 +81,8 @@ type silence struct {
 func (c *client) awaitSilence(l launched, fits func(silence) bool) {
 	c.t.Helper()
 	c.await("the agent's silence", func(e event) bool {
-		var told silence
-		return e.Type == "agent_silent" && e.Data.SessionID == l.SessionID && json.Unmarshal(e.Raw, &told) == nil && !told.Ended && fits(told)
+		var reported silence
+		return e.Type == "agent_silent" && e.Data.SessionID == l.SessionID && json.Unmarshal(e.Raw, &reported) == nil && !reported.Ended && fits(reported)
 	})
 }
 

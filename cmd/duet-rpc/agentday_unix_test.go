@@ -20,7 +20,7 @@ import (
 type dayAgent struct {
 	name     string
 	folder   string // of testdata/agents
-	packaged string // the package whose version is told
+	packaged string // the package whose version is reported
 	site     func(testing.TB) *agentSite
 	briefly  bool // the client tier plays the brief scenarios with it, and no others
 
@@ -199,7 +199,7 @@ func TestAgentDay(t *testing.T) {
 	t.Parallel()
 	agents := dayAgents()
 	var mu sync.Mutex
-	told := keptDay(t, agents) // by scenario and agent
+	reported := keptDay(t, agents) // by scenario and agent
 	t.Run("agents", func(t *testing.T) {
 		for _, a := range agents {
 			t.Run(a.folder, func(t *testing.T) {
@@ -216,17 +216,17 @@ func TestAgentDay(t *testing.T) {
 						t.Log(cell)
 						mu.Lock()
 						defer mu.Unlock()
-						told[s.name+a.folder] = cell
+						reported[s.name+a.folder] = cell
 					})
 				}
 			})
 		}
 	})
-	if t.Failed() || len(told) < len(agents)*len(dayScenarios) {
+	if t.Failed() || len(reported) < len(agents)*len(dayScenarios) {
 		t.Log("not all of them had their day, so the table is not compared")
 		return
 	}
-	testkit.GoldenBytes(t, "../../docs/agents-tested.md", dayTable(t, agents, told))
+	testkit.GoldenBytes(t, "../../docs/agents-tested.md", dayTable(t, agents, reported))
 }
 
 // keptDay reads the table of docs/agents-tested.md: the outcomes of the scenarios that this
@@ -235,20 +235,20 @@ func keptDay(t testing.TB, agents []dayAgent) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/agents-tested.md")
 	require.NoError(t, err)
-	told := make(map[string]string)
+	reported := make(map[string]string)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		if len(cells) != len(agents)+3 {
 			continue
 		}
 		for i, a := range agents {
-			told[strings.TrimSpace(cells[1])+a.folder] = strings.TrimSpace(cells[i+2])
+			reported[strings.TrimSpace(cells[1])+a.folder] = strings.TrimSpace(cells[i+2])
 		}
 	}
-	return told
+	return reported
 }
 
-func dayTable(t testing.TB, agents []dayAgent, told map[string]string) []byte {
+func dayTable(t testing.TB, agents []dayAgent, reported map[string]string) []byte {
 	var b strings.Builder
 	b.WriteString(`# Agents that are tested
 
@@ -291,7 +291,7 @@ loaded, but not within its minute.
 	for _, s := range dayScenarios {
 		fmt.Fprintf(&b, "| %s |", s.name)
 		for _, a := range agents {
-			fmt.Fprintf(&b, " %s |", told[s.name+a.folder])
+			fmt.Fprintf(&b, " %s |", reported[s.name+a.folder])
 		}
 		b.WriteString("\n")
 	}

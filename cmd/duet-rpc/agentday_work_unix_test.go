@@ -24,13 +24,13 @@ func playTodos(t *testing.T, a dayAgent) string {
 		return "no: " + a.todoless
 	}
 	plan := c.await("a plan", isPlan)
-	var told struct {
+	var reported struct {
 		Entries []struct{ Content, Status string }
 	}
-	require.NoError(t, json.Unmarshal(plan.Raw, &told))
-	require.Len(t, told.Entries, 1)
-	assert.Equal(t, "look around", told.Entries[0].Content)
-	assert.Contains(t, []string{"pending", "in_progress"}, told.Entries[0].Status) // the first where one is only begun later
+	require.NoError(t, json.Unmarshal(plan.Raw, &reported))
+	require.Len(t, reported.Entries, 1)
+	assert.Equal(t, "look around", reported.Entries[0].Content)
+	assert.Contains(t, []string{"pending", "in_progress"}, reported.Entries[0].Status) // the first where one is only reported later
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "The tool said: ")
 	s.close(c)
@@ -187,21 +187,21 @@ func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	c := s.open()
 	l := c.launch("talk:", s.agent)
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
-	var told struct {
+	var begun struct {
 		launched
 		Delivered string `json:"delivered"`
 	}
-	c.call("continueSession", object{"session_id": l.SessionID, "query": "say: heard", "deliver": "steer"}, &told)
-	if told.Delivered == "queued" {
+	c.call("continueSession", object{"session_id": l.SessionID, "query": "say: heard", "deliver": "steer"}, &begun)
+	if begun.Delivered == "queued" {
 		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 		assert.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
-		c.completes(told.launched)
-		assert.Contains(t, c.conversation(told.SessionID), "heard")
+		c.completes(begun.launched)
+		assert.Contains(t, c.conversation(begun.SessionID), "heard")
 		s.close(c)
 		return false
 	}
-	assert.Equal(t, "injected", told.Delivered)
-	assert.Equal(t, l.SessionID, told.SessionID)
+	assert.Equal(t, "injected", begun.Delivered)
+	assert.Equal(t, l.SessionID, begun.SessionID)
 	c.completes(l)
 	before, after, found := strings.Cut(c.transcript(l.SessionID), "say: heard\n")
 	assert.True(t, found)
@@ -211,7 +211,7 @@ func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	return true
 }
 
-// playTimeout has an agent wait, for its model or for a sub-agent that asks nobody,
+// playTimeout has an agent wait, for its model or for a sub-agent that asks no permission,
 // until its run may not take longer.
 func playTimeout(t *testing.T, a dayAgent) string {
 	s := a.site(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // An agent with modes and models of its own: what it does not have is an error that
-// lists what it has, at its first start and, once it has told, before it is started.
+// lists what it has, at its first start and, once it has reported, before it is started.
 func TestAnAgentsOwnModesAndModels(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -427,7 +427,7 @@ func (c *client) usage(session string) toldUsage {
 }
 
 // requireGoesOn requires that a session goes on with the last of prompts, and
-// that the model is told of all of them.
+// that the model receives all of them.
 func (s *agentSite) requireGoesOn(c *client, from launched, prompts ...string) (next launched) {
 	s.t.Helper()
 	c.call("continueSession", object{"session_id": from.SessionID, "query": prompts[len(prompts)-1]}, &next)

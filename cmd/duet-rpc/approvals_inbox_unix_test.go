@@ -66,7 +66,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			editor.awaitEnd(first)
 			third := editor.launch("permit:1", "scripted").SessionID
 			p.sees("[q]uit: ")
-			editor.call("interruptSession", object{"session_id": third}, nil) // somebody else is faster
+			editor.call("interruptSession", object{"session_id": third}, nil) // another client is faster
 			p.sees("no other question is open (1 question left); waiting for")
 			fourth := editor.launch("permit:1", "scripted").SessionID
 			p.sees("[q]uit: ")

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A window is duet-rpc in a terminal of its own, in front of somebody.
+// A window is duet-rpc in a terminal of its own, in front of a user.
 type window struct {
 	t       testing.TB
 	cmd     *exec.Cmd
@@ -138,7 +138,7 @@ func (s *site) attached(n int) {
 	require.Eventually(s.t, func() bool {
 		list = s.terminals()
 		return len(list) == 1 && list[0].Attached == n
-	}, watchdog/3, pollEvery, "the hub has not been told")
+	}, watchdog/3, pollEvery, "the hub was not notified")
 }
 
 func TestAttach(t *testing.T) {
@@ -196,7 +196,7 @@ func TestAttach(t *testing.T) {
 	second.shows("four\r\n")
 	third.shows("four\r\n")
 
-	// One whose process dies is gone; the end is told to who is there.
+	// One whose process dies is gone; the clients that are there learn of the end.
 	require.NoError(t, third.cmd.Process.Kill())
 	s.attached(1)
 	second.types("exit 7\r")
@@ -206,7 +206,7 @@ func TestAttach(t *testing.T) {
 	assert.Equal(t, 1, late.leaves())
 	assert.Contains(t, late.printed.String(), fmt.Sprintf("no terminal has the id %q", id))
 
-	// A signal is told as shells do.
+	// A signal is reported as shells do.
 	last := s.window(80, 24, "attach", "--new", "--", "sh", "-c", `kill -TERM $$`)
 	assert.Equal(t, 128+15, last.leaves())
 	_, err = s.command("daemon", "stop", "--force")

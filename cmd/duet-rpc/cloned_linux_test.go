@@ -21,7 +21,7 @@ import (
 
 const (
 	// clonedEnd bounds the program's end in a repository of another author, once it
-	// was told to end.
+	// was asked to end.
 	clonedEnd = watchdog / 3
 	// clonedTime bounds a command that ends by itself.
 	clonedTime = watchdog / 3
@@ -29,7 +29,7 @@ const (
 	clonedMemory = 150 << 20
 )
 
-// A clone is a repository that somebody else made and this user has just
+// A clone is a third-party repository that this user has just
 // cloned. Nothing of it may ever run.
 type clone struct {
 	*site
@@ -43,7 +43,7 @@ type clone struct {
 }
 
 // newClone makes an empty repository of a user with two agents: mine, which
-// notes its prompts, and unsafe, a command that asks nobody and that this user
+// notes its prompts, and unsafe, a command that asks no permission and that this user
 // would never take unasked.
 func newClone(t *testing.T) *clone {
 	s := newSite(t)
@@ -112,7 +112,7 @@ type visited struct {
 }
 
 // enter starts the program in the repository. talk speaks with it, and returns
-// when the program has been told to end; nil: it is not told anything, and has
+// when the program has been asked to end; nil: it is not asked, and has
 // its time to come to an end.
 func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *testkit.Text, process *os.Process), args ...string) visited {
 	t.Helper()
@@ -299,7 +299,7 @@ func TestAPlantedRuleAnswersNothing(t *testing.T) {
 				closeInput(in, process)
 			})
 			e.requireCivil(t)
-			assert.NotContains(t, e.out, `"completed"`, "nobody was asked")
+			assert.NotContains(t, e.out, `"completed"`, "no question was asked")
 			c.requireHarmless(t)
 		})
 	}

@@ -22,7 +22,7 @@ var tricks = []struct {
 	rules bool // it tries to answer questions
 }{
 	{name: "agents, keys and rules", lay: everySetting, rules: true},
-	{name: "a default agent that asks nobody", lay: func(_ *testing.T, c *clone) { c.file(".duet.toml", "default_agent = \"unsafe\"\n") }},
+	{name: "a default agent that asks no permission", lay: func(_ *testing.T, c *clone) { c.file(".duet.toml", "default_agent = \"unsafe\"\n") }},
 	{name: "a database with a queued run", lay: planted(`UPDATE runs SET state = 'queued', ended = 0, prompt = 'planted', agent = 'mine', mode = 'bypassPermissions', error = '', error_code = ''`,
 		`UPDATE threads SET agent = 'mine', mode = 'bypassPermissions', native_session = '', settings = '{"skip_permissions":true,"mcp_servers":[{"name":"x","command":"TRIPWIRE"}]}'`)},
 	{name: "a database with a run of the unsafe agent", lay: planted(`UPDATE runs SET state = 'queued', ended = 0, prompt = 'planted', agent = 'unsafe'`, `UPDATE threads SET agent = 'unsafe', native_session = ''`)},
@@ -117,7 +117,7 @@ func toml(text func() string) func(*testing.T, *clone) {
 	return func(_ *testing.T, c *clone) { c.file(".duet.toml", strings.ReplaceAll(text(), "TRIPWIRE", c.tripwire)) }
 }
 
-// pipe puts one, which nobody ever writes to, in the place of a file of the state.
+// pipe puts one, which never gets data, in the place of a file of the state.
 func pipe(name string) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) {
 		path := filepath.Join(c.state(), name)
@@ -251,7 +251,7 @@ func gitHooks(_ *testing.T, c *clone) {
 // foreignAbove is a directory of another user, in which this user works.
 func foreignAbove(t *testing.T, c *clone) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can give a file to somebody else")
+		t.Skip("only root can give a file to another user")
 	}
 	const nobody = 65534
 	c.file(".duet.toml", "default_agent = \"unsafe\"\n")
@@ -261,5 +261,5 @@ func foreignAbove(t *testing.T, c *clone) {
 		require.NoError(t, os.Chown(path, nobody, nobody))
 	}
 	require.NoError(t, os.Chmod(c.root, 0o777|os.ModeSticky))
-	c.then(func(t *testing.T) { assert.NoDirExists(t, c.state(), "the state is in somebody else's directory") })
+	c.then(func(t *testing.T) { assert.NoDirExists(t, c.state(), "the state is in another user's directory") })
 }

@@ -20,15 +20,15 @@ func (s *site) configured(dir string) map[string]string {
 	s.t.Helper()
 	out, problem, err := s.commandIn(dir, "config", "--json")
 	require.NoError(s.t, err, problem)
-	var told struct {
+	var reported struct {
 		Values []struct {
 			Key   string
 			Value any
 		}
 	}
-	require.NoError(s.t, json.Unmarshal([]byte(out), &told))
+	require.NoError(s.t, json.Unmarshal([]byte(out), &reported))
 	values := map[string]string{}
-	for _, v := range told.Values {
+	for _, v := range reported.Values {
 		values[v.Key] = fmt.Sprint(v.Value)
 	}
 	return values

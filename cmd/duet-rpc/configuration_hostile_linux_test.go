@@ -15,7 +15,7 @@ import (
 )
 
 // hostileConfigurations are .duet.toml files that a repository could bring to
-// hurt whoever opens it, and what is said of each.
+// hurt the user who opens it, and what is said of each.
 var hostileConfigurations = map[string]struct {
 	plant func(t *testing.T, path string)
 	says  string

@@ -103,13 +103,13 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	s.agents(shows + key("one"))
 	c := s.start()
 	c.subscribe()
-	told := func() string {
+	reported := func() string {
 		t.Helper()
 		said, err := s.command("prompt", "--agent", "shows", "tell")
 		require.NoError(t, err)
 		return strings.TrimSpace(said)
 	}
-	require.Equal(t, "it is another", told())
+	require.Equal(t, "it is another", reported())
 	open := c.launch("permit:1 quiet", "")
 	question := c.awaitQuestion(open.SessionID)
 
@@ -124,8 +124,8 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	c.awaitEnd(open.SessionID)
 	denied := c.launch("permit:1 quiet", "")
 	c.awaitEnd(denied.SessionID)
-	assert.Empty(t, c.pending(), "nobody is asked")
-	assert.Equal(t, "it is two", told())
+	assert.Empty(t, c.pending(), "no question is asked")
+	assert.Equal(t, "it is two", reported())
 
 	// A rule that has gone is asked about again, also one that was made here.
 	s.agents(shows + key("two"))

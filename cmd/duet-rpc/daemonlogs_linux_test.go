@@ -40,7 +40,7 @@ func TestTheLogOfADaemonIsFollowed(t *testing.T) {
 	}
 }
 
-// A command that goes on until it is interrupted ends, too, when nobody reads it any more:
+// A command that runs until it is interrupted ends, too, when its output has no reader:
 // not with the next that it would print.
 func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func change(t *testing.T, s *site, at int64, to []byte) {
 	require.NoError(t, err)
 }
 
-// A subscriber to a log of which pages are damaged is told which part is
+// A subscriber to a log of which pages are damaged learns which part is
 // missing, and all the rest; health and doctor say what is wrong.
 func TestDamagedLogIsTold(t *testing.T) {
 	t.Parallel()
@@ -73,9 +73,9 @@ func TestDamagedLogIsTold(t *testing.T) {
 
 				c = s.start()
 				c.subscribe()
-				told := c.await("that the log is damaged", func(e event) bool { return e.Type == "log_damaged" })
-				assert.Contains(t, told.Data.Message, "duet-rpc doctor")
-				// What happens now is told as ever, where it can be kept.
+				reported := c.await("that the log is damaged", func(e event) bool { return e.Type == "log_damaged" })
+				assert.Contains(t, reported.Data.Message, "duet-rpc doctor")
+				// New events arrive as ever, where they can be kept.
 				var begun launched
 				if c.try("launchSession", object{"query": "quiet"}, &begun) == nil {
 					c.awaitEnd(begun.SessionID)
@@ -97,7 +97,7 @@ func TestDamagedLogIsTold(t *testing.T) {
 				now := lasting(c.seen(), 1<<60)
 				for seq, e := range whole {
 					if !missing[seq] {
-						assert.Equal(t, e, now[seq], "%d is neither told nor missing", seq)
+						assert.Equal(t, e, now[seq], "%d is neither reported nor missing", seq)
 					}
 				}
 				assert.NotZero(t, last)

@@ -141,14 +141,14 @@ func TestADatabaseOutlivesKills(t *testing.T) {
 	for i := range 4 {
 		c := s.start()
 		c.subscribe()
-		for _, told := range before {
-			assert.Equal(t, "completed", c.session(told.SessionID).State)
+		for _, begun := range before {
+			assert.Equal(t, "completed", c.session(begun.SessionID).State)
 		}
 		_, issues := c.issues()
 		assert.Empty(t, issues)
-		told := c.launch(fmt.Sprint("quiet ", i), "")
-		require.Equal(t, "completed", c.awaitEnd(told.SessionID).Data.State)
-		before = append(before, told)
+		begun := c.launch(fmt.Sprint("quiet ", i), "")
+		require.Equal(t, "completed", c.awaitEnd(begun.SessionID).Data.State)
+		before = append(before, begun)
 		c.crash()
 	}
 }

@@ -133,7 +133,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	tty.shows("12 50\r\n")
 	assert.True(t, s.terminals()[0].Taken)
 
-	// It is nobody else's meanwhile.
+	// No other client has it meanwhile.
 	for method, params := range map[string]object{
 		"terminal.attach": {"terminal_id": r.ID},
 		"terminal.write":  {"terminal_id": r.ID, "data": "x"},
@@ -180,7 +180,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	again.call("terminal.write", object{"terminal_id": r.ID, "data": "four\r"}, nil)
 	again.until("output as events", func() bool { return strings.HasSuffix(again.printed(), "got four\r\n") })
 
-	// The end of the program is told to who has the descriptor, who reads the
+	// The holder of the descriptor learns of the program's end, and reads the
 	// rest.
 	again.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)
 	tty = again.file()
@@ -258,7 +258,7 @@ func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	hub.leave()
 }
 
-// A holder whose executor dies is told that the terminal has ended.
+// A holder whose executor dies learns that the terminal has ended.
 func TestTheExecutorOfADescriptorDies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -280,7 +280,7 @@ func TestTheExecutorOfADescriptorDies(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Whoever comes and goes leaves nothing open in the hub and the executor.
+// Clients that come and go leave nothing open in the hub and the executor.
 func TestTerminalsLeaveNothingOpen(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -330,7 +330,7 @@ func TestTerminalsLeaveNothingOpen(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// alone reports whether nobody is attached to a terminal.
+// alone reports whether no client is attached to a terminal.
 func (s *site) alone(c *fileClient, id string) bool {
 	var r struct{ Terminals []listed }
 	c.call("terminal.list", object{}, &r)

@@ -200,7 +200,7 @@ func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
 }
 
 // Its command line ends a daemon by a signal, so it is not led to an editor's process; and
-// where nobody uses AIWG nothing is made.
+// without AIWG nothing is made.
 func TestAIWGIsNotLedToEditors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -220,7 +220,7 @@ func TestAIWGIsNotLedToEditors(t *testing.T) {
 	_, err := other.command("daemon", "stop")
 	require.NoError(t, err)
 
-	// Unless somebody says so.
+	// Unless a flag says so.
 	s.args = []string{"--listen", socket}
 	editor = s.start()
 	editor.call("daemon.status", object{}, nil)

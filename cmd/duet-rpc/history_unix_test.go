@@ -36,7 +36,7 @@ func TestCommandsAtOnce(t *testing.T) {
 	assert.Regexp(t, `task-0002 +completed`, out)
 }
 
-// Nobody waits while somebody is asked whether to delete a session.
+// No request waits while a user is asked whether to delete a session.
 func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

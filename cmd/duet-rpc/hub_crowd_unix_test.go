@@ -143,17 +143,17 @@ func TestCrowd(t *testing.T) {
 	all := l.clients * l.tasks
 	require.Len(t, r.tasks, all, "every run has a number of its own")
 
-	// Whoever is told of states is told of all, in their order, once.
+	// A client that receives states receives all of them once, in order.
 	events, subscribers := 0, 0
 	for i, c := range r.callers {
 		switch {
 		case c.heard != nil:
 			subscribers++
 			require.Eventually(t, func() bool {
-				_, ended, wrong := c.heard.told()
+				_, ended, wrong := c.heard.reported()
 				return ended >= all || wrong != ""
-			}, l.within, pollEvery, "client %d is not told of all ends", i)
-			n, ended, wrong := c.heard.told()
+			}, l.within, pollEvery, "client %d has not received all ends", i)
+			n, ended, wrong := c.heard.reported()
 			events += n
 			require.Empty(t, wrong, "client %d", i)
 			require.Equal(t, all, ended)
@@ -165,7 +165,7 @@ func TestCrowd(t *testing.T) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				return len(c.ended) >= all
-			}, l.within, pollEvery, "client %d is not told of all tasks", i)
+			}, l.within, pollEvery, "client %d has not received all tasks", i)
 		}
 	}
 	require.Positive(t, subscribers)

@@ -155,7 +155,7 @@ func TestHubIsADaemon(t *testing.T) {
 	require.NoError(t, err)
 	third.requireCore()
 	_, err = s.command("daemon", "status")
-	require.ErrorContains(t, err, "no hub runs here", "nobody needs one for a ping")
+	require.ErrorContains(t, err, "no hub runs here", "a ping needs none")
 	require.Equal(t, "interrupted", third.session(talking.SessionID).State)
 	s.requireDaemon(third, fourth, fifth)
 	_, err = s.command("daemon", "stop", "--force")
@@ -164,7 +164,7 @@ func TestHubIsADaemon(t *testing.T) {
 	third.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
 	fourth.leave()
 	fifth.leave()
-	s.requireNobody("when the last editor has ended: no daemon is started to be told of that")
+	s.requireNobody("when the last editor has ended: no daemon is started to hear of it")
 }
 
 // The first replies do not wait for the daemon.
@@ -233,7 +233,7 @@ func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Whoever started a daemon is told when it listens: its standard output ends then.
+// A daemon shows its starter that it listens: its standard output ends then.
 func TestADaemonTellsThatItListens(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -253,7 +253,7 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	_, err = s.command("daemon", "status")
 	require.NoError(t, err, "it answers at once")
 
-	// Who has stopped it finds nobody: another one is started without waiting.
+	// The client that stopped it finds no hub: another one is started without waiting.
 	_, err = s.command("daemon", "stop")
 	require.NoError(t, err)
 	requireNoFile(t, s.socketPath())

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stranger is a user who is nobody's user.
+// stranger is a user who owns nothing here.
 const stranger = 65534
 
 // requireRoot skips a test that needs to be two users.
@@ -81,8 +81,8 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	require.NoError(t, err, "its own user is served on")
 }
 
-// What somebody else has put where the socket belongs stays there, and is
-// spoken to by nobody.
+// Another user's file at the socket's path stays there, and
+// no process connects to it.
 func TestAnotherUsersSocketStays(t *testing.T) {
 	requireRoot(t)
 	t.Parallel()
@@ -112,5 +112,5 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 	assert.True(t, os.SameFile(before, after))
 	require.NoError(t, l.(*net.UnixListener).SetDeadline(time.Now()))
 	_, err = l.Accept()
-	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "nobody has connected")
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "no process has connected")
 }

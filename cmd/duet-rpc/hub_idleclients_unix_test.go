@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// A thousand clients that only wait cost nobody anything, are answered when
+// A thousand idle clients cost other clients nothing, are answered when
 // they ask, and leave nothing behind.
 func TestIdleClients(t *testing.T) {
 	limit, err := socket.RaiseFileLimit()

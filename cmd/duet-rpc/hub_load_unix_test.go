@@ -70,7 +70,7 @@ func (s *site) end(p *process) {
 	requireNoFile(s.t, s.socketPath())
 }
 
-// A tally is what a subscriber was told of states.
+// A tally is the states that a subscriber received.
 type tally struct {
 	mu     sync.Mutex // guards the fields below
 	last   int64
@@ -107,7 +107,7 @@ func (y *tally) hear(e event) {
 	}
 }
 
-func (y *tally) told() (events, ended int, wrong string) {
+func (y *tally) reported() (events, ended int, wrong string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return y.events, y.ended, y.wrong
@@ -124,7 +124,7 @@ type caller struct {
 	latest string // its last session
 
 	mu    sync.Mutex      // guards ended
-	ended map[string]bool // tasks of which it was told that they are completed
+	ended map[string]bool // tasks reported as completed
 }
 
 // Families.
@@ -170,7 +170,7 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 			}
 		}
 		c.line.mu.Unlock()
-		require.NoError(t, c.try("task.stats", object{}, nil)) // it is told of tasks from now on
+		require.NoError(t, c.try("task.stats", object{}, nil)) // it receives task notifications from now on
 	case subscribes:
 		params := object{"since": 0, "event_types": []string{"session_status_changed"}}
 		if number < families { // these want everything

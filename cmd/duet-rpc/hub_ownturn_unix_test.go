@@ -86,7 +86,7 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 	c.call("continueSession", object{"session_id": own, "query": "quiet slow"}, &next)
 	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
 	assert.Equal(t, l.ThreadID, next.ThreadID)
-	// What the agent had said before it was told may have come after the end, as a turn of its own.
+	// The agent's earlier output may have come after the end, as a turn of its own.
 	assert.LessOrEqual(t, len(c.ownTurns()), turns+1, "the goal was given up")
 	c.leave()
 }

@@ -34,7 +34,7 @@ func (s *site) shell(t *testing.T, args ...string) *prompting {
 	return &prompting{process: l.start(t), tty: tty}
 }
 
-// An editor or CI may hand down a pipe to which nobody writes and which nobody closes:
+// An editor or CI may hand down a pipe that gets no data and is never closed:
 // a prompt in arguments does not wait for it for ever.
 func TestAPromptGoesWithoutASilentPipe(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestPromptOnATerminal(t *testing.T) {
 	}
 }
 
-// Whoever is first answers, and what is typed answers nothing else.
+// The first answer counts, and typed text answers nothing else.
 func TestPromptAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -214,7 +214,7 @@ func TestPromptWhoseHubDies(t *testing.T) {
 	editor.leave()
 }
 
-// Whoever stops a hub stops what runs there.
+// Stopping a hub stops what runs there.
 func TestPromptWhoseHubIsStopped(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

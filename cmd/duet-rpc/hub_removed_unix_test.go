@@ -47,7 +47,7 @@ func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 			third := s.start()
 			third.subscribe()
 			for _, c := range []*client{other, third} {
-				require.Eventually(t, func() bool { // what has just lost its hub is told so
+				require.Eventually(t, func() bool { // the editor that has just lost its hub learns it
 					var status struct{ PID int }
 					return c.try("daemon.status", object{}, &status) == nil && status.PID == next
 				}, watchdog/3, 100*time.Millisecond, "another editor has another hub")

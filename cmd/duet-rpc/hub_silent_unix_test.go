@@ -199,7 +199,7 @@ func TestDaemonStartPretendsNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Editors whose hub is stopped are told so, by the answer to what they ask, and by
+// Editors whose hub is stopped learn it by the answer to their request, and by
 // health; so is one that comes meanwhile. When it goes on they go on with it, and
 // nothing was done twice.
 func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
@@ -258,7 +258,7 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// So is whoever sits at a prompt; what they have answered meanwhile is done when
+// So does the user at a prompt; the hub handles their answers when
 // the hub goes on.
 func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()

@@ -91,21 +91,21 @@ func TestSocketServesAIWG(t *testing.T) {
 	assert.Contains(t, task.Output, task.Result)
 	assert.Nil(t, task.Error)
 
-	var told struct{ TaskID, State string }
-	c.call("task.submit", object{"prompt": "fail", "priority": 3}, &told)
-	c.awaitNote("event.taskFailed", told.TaskID)
-	c.call("task.submit", object{"prompt": "quiet permit:1"}, &told)
+	var begun struct{ TaskID, State string }
+	c.call("task.submit", object{"prompt": "fail", "priority": 3}, &begun)
+	c.awaitNote("event.taskFailed", begun.TaskID)
+	c.call("task.submit", object{"prompt": "quiet permit:1"}, &begun)
 	var cancelled struct{ Cancelled bool }
-	c.call("task.cancel", object{"taskId": told.TaskID}, &cancelled)
+	c.call("task.cancel", object{"taskId": begun.TaskID}, &cancelled)
 	assert.True(t, cancelled.Cancelled)
-	c.awaitNote("event.taskCancelled", told.TaskID)
-	c.call("chat.send", object{"message": "quiet"}, &told)
-	c.awaitNote("event.taskCompleted", told.TaskID)
+	c.awaitNote("event.taskCancelled", begun.TaskID)
+	c.call("chat.send", object{"message": "quiet"}, &begun)
+	c.awaitNote("event.taskCompleted", begun.TaskID)
 
 	var list []struct{ ID, State string }
 	c.call("task.list", object{"limit": 3}, &list)
 	require.Len(t, list, 3)
-	assert.Equal(t, told.TaskID, list[0].ID, "the newest first")
+	assert.Equal(t, begun.TaskID, list[0].ID, "the newest first")
 	c.call("task.list", object{"state": "failed"}, &list)
 	assert.Len(t, list, 1)
 	var stats struct{ Total, Queued, Running, Completed, Failed, Cancelled int }
@@ -140,7 +140,7 @@ func TestSocketServesAIWG(t *testing.T) {
 	editor.leave()
 }
 
-// Broadcasts about tasks go to whoever has spoken that family, and to nobody
+// Broadcasts about tasks go to clients that have spoken that family, and to no
 // else.
 func TestSocketBroadcastsToItsFamily(t *testing.T) {
 	t.Parallel()
@@ -151,10 +151,10 @@ func TestSocketBroadcastsToItsFamily(t *testing.T) {
 	other.call("listSessions", object{}, nil)
 	other.call("ping", object{}, nil)
 	other.call("health", object{}, nil)
-	var told struct{ TaskID string }
-	speaks.call("task.submit", object{"prompt": "quiet"}, &told)
+	var begun struct{ TaskID string }
+	speaks.call("task.submit", object{"prompt": "quiet"}, &begun)
 	for _, c := range []*lineClient{speaks, listens} {
-		c.awaitNote("event.taskCompleted", told.TaskID)
+		c.awaitNote("event.taskCompleted", begun.TaskID)
 	}
 	// Another task, which another family begins, is one too.
 	var l launched
@@ -280,7 +280,7 @@ func TestSocketKeepsLinesShort(t *testing.T) {
 }
 
 // A client of the socket can end its own connection, and nothing else. The
-// same socket speaks frames to whoever begins with a header.
+// same socket speaks frames to a client that begins with a header.
 func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -318,7 +318,7 @@ func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 	editor.leave()
 }
 
-// requireSocket requires a socket of ours that somebody answers on.
+// requireSocket requires a socket of ours that answers.
 func requireSocket(t testing.TB, path string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -331,7 +331,7 @@ func requireSocket(t testing.TB, path string) {
 		c := linesOn(t, conn)
 		defer conn.Close()
 		return c.try("ping", object{}, nil) == nil
-	}, watchdog/3, pollEvery, "nobody answers on %s", path)
+	}, watchdog/3, pollEvery, "no process answers on %s", path)
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
 	assert.Equal(t, fs.ModeSocket|0o600, info.Mode(), path)
@@ -401,7 +401,7 @@ func TestListen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "mine", string(content))
 
-	// A daemon is told where, from where it was told.
+	// A daemon gets the path relative to the caller's directory.
 	s.args = nil
 	pid := s.daemon("--listen", "from/here.sock")
 	requireSocket(t, filepath.Join(s.root, "from", "here.sock"))
@@ -430,7 +430,7 @@ func TestSocketOfALongPath(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(s.state(), "socket"))
 		where = strings.TrimSuffix(string(text), "\n")
 		return err == nil
-	}, watchdog/3, pollEvery, "the socket's place is not told")
+	}, watchdog/3, pollEvery, "the socket's place is not announced")
 	require.Equal(t, filepath.Join(short, "duet"), filepath.Dir(where))
 	require.Equal(t, where, s.socketPath())
 	requireSocket(t, where)

@@ -65,7 +65,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 			behind[i] = lastSeq(c.seen())
 		}
 
-		// Each editor has requests pending, and asks on as soon as it is told
+		// Each editor has requests pending, and asks on as soon as it learns
 		// that they are lost.
 		var group sync.WaitGroup
 		var mu sync.Mutex
@@ -132,7 +132,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 		lines.conn.Close()
 
 		// What ran is interrupted, what was asked is still asked; everybody is
-		// told of both, and somebody new is told the same.
+		// sent both, and a new client receives the same.
 		for _, c := range editors {
 			end := c.awaitEnd(talking.SessionID)
 			assert.Equal(t, "interrupted", end.Data.State)
@@ -154,13 +154,13 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 			seen := c.seen()
 			requireRising(t, seen)
 			got := lasting(seen, last)
-			for seq, told := range want {
+			for seq, reported := range want {
 				if _, ok := got[seq]; !ok {
-					assert.Fail(t, "an event is lost", "editor %d, which had seen %d, was not told %d %s", i, behind[i], seq, told)
+					assert.Fail(t, "an event is lost", "editor %d, which had seen %d, did not receive %d %s", i, behind[i], seq, reported)
 				}
 			}
-			for seq, told := range got {
-				assert.Equal(t, want[seq], told, "event %d of editor %d", seq, i)
+			for seq, reported := range got {
+				assert.Equal(t, want[seq], reported, "event %d of editor %d", seq, i)
 			}
 			for key, text := range textsOf(seen) {
 				assert.Equal(t, texts[key], text, "the text %s of editor %d", key, i)
@@ -171,7 +171,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 		answered.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
 		for id := range answered.pending() {
 			if id != question.Data.ApprovalID {
-				answered.call("sendDecision", object{"approval_id": id, "decision": "deny", "comment": "nobody asks any more"}, nil)
+				answered.call("sendDecision", object{"approval_id": id, "decision": "deny", "comment": "no agent asks this now"}, nil)
 			}
 		}
 		for _, c := range editors { // it goes on where it asked

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However a hub ends, who is told of tasks is told once how each has ended,
+// However a hub ends, a client that follows tasks learns once how each has ended,
 // also who came to another hub then.
 func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			s := newSite(t)
 			hub := s.start()
 			hub.subscribe()
-			before := hub.launch("quiet permit:1 before", "") // when nobody is told yet
+			before := hub.launch("quiet permit:1 before", "") // before any client follows tasks
 			hub.awaitQuestion(before.SessionID)
 			attached := s.start()
 			process := hubOf(t, attached)

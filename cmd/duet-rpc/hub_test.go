@@ -90,7 +90,7 @@ func requireNoFile(t testing.TB, path string) {
 }
 
 // lasting are the events up to a number that look the same whenever they are
-// told, by their numbers.
+// received, by their numbers.
 func lasting(events []event, upTo int64) map[int64]string {
 	m := make(map[int64]string)
 	for _, e := range events {
@@ -115,7 +115,7 @@ func requireRising(t testing.TB, events []event) {
 }
 
 // Editors on one project see the same, whichever of them it began in, and
-// each may answer; whoever is first wins.
+// each may answer; the first answer wins.
 func TestEditorsShare(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3} {
@@ -134,8 +134,8 @@ func TestEditorsShare(t *testing.T) {
 			}
 			var last event
 			for i, c := range editors {
-				told := c.launch(fmt.Sprintf("permit:1 stream:50 round %d", i), "")
-				question := editors[(i+1)%n].awaitQuestion(told.SessionID)
+				begun := c.launch(fmt.Sprintf("permit:1 stream:50 round %d", i), "")
+				question := editors[(i+1)%n].awaitQuestion(begun.SessionID)
 				var won []int
 				var lost []string
 				var mu sync.Mutex
@@ -164,7 +164,7 @@ func TestEditorsShare(t *testing.T) {
 					assert.Contains(t, text, "already")
 				}
 				for j, c := range editors {
-					last = c.awaitEnd(told.SessionID)
+					last = c.awaitEnd(begun.SessionID)
 					assert.Equal(t, "completed", last.Data.State)
 					resolved := c.await("the answer", func(e event) bool {
 						return e.Type == "approval_resolved" && e.Data.ApprovalID == question.Data.ApprovalID

@@ -42,9 +42,9 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 
 			l = c.next(l, "permit:1")
 			question = c.awaitQuestion(l.SessionID)
-			var told struct{ Delivered string }
-			c.call("continueSession", object{"session_id": l.SessionID, "query": "use the other file", "deliver": "steer"}, &told)
-			assert.Equal(t, "injected", told.Delivered)
+			var reported struct{ Delivered string }
+			c.call("continueSession", object{"session_id": l.SessionID, "query": "use the other file", "deliver": "steer"}, &reported)
+			assert.Equal(t, "injected", reported.Delivered)
 			c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
 			c.completes(l)
 			assert.Contains(t, c.conversation(l.SessionID), "You said meanwhile: use the other file ")

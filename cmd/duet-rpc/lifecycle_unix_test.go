@@ -112,7 +112,7 @@ func (e ending) check(p *process, replies ...string) {
 //
 // These do not run in parallel with other tests: a process that is being
 // started has, until it is on its feet, every pipe of this one, and while
-// somebody could read it the end that we closed does not count as closed.
+// a process could read it the end that we closed does not count as closed.
 func TestAClosedOutputEndsIt(t *testing.T) {
 	end := func(p *process) {
 		watch := startStopwatch(t)
@@ -159,7 +159,7 @@ func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
 	}
 }
 
-// Somebody who presses ^C twice means it.
+// A second ^C ends the program at once.
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	for _, signals := range [][2]syscall.Signal{
 		{syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGINT, syscall.SIGINT}, {syscall.SIGHUP, syscall.SIGTERM},
@@ -199,7 +199,7 @@ func TestEndingsWhileShutdownWaits(t *testing.T) {
 	}
 }
 
-// Nobody reads the replies, nobody reads the log, and a handler runs on: the
+// The replies and the log are unread, and a handler runs on: the
 // times that each of these is given must not add up.
 func TestTheWorstEndIsInTime(t *testing.T) {
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestTheWorstEndIsInTime(t *testing.T) {
 	}
 }
 
-// deafLog is a pipe for standard error that is full, and that nobody reads.
+// deafLog is a pipe for standard error that is full and unread.
 func deafLog(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -232,7 +232,7 @@ func deafLog(t *testing.T) *os.File {
 	return w
 }
 
-// Nor do they where nobody reads the log and the hub is still being opened, which
+// Nor do they where the log is unread and the hub is still being opened, which
 // waits for a process that holds the database.
 func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func connect(t testing.TB, path string) (conn *net.UnixConn) {
 		}
 		conn = c.(*net.UnixConn)
 		return true
-	}, watchdog/3, pollEvery, "nobody listens on %s", path)
+	}, watchdog/3, pollEvery, "no process listens on %s", path)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }

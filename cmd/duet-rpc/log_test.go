@@ -60,7 +60,7 @@ func TestLogKeepsSecrets(t *testing.T) {
 	}
 }
 
-// The values of the environment are nobody's business either.
+// The values of the environment are not logged either.
 func TestLogKeepsTheEnvironment(t *testing.T) {
 	p := launch{args: []string{"--log-level", "debug", "--test-methods"}, env: []string{"SOME_API_KEY=" + secret}}.start(t)
 	p.ask(`{"jsonrpc":"2.0","id":1,"method":"test.panic"}`)

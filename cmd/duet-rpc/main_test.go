@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // waitInParallel lets more tests run at once than there are processors, unless
-// somebody said how many: what they do is mostly to wait for a process.
+// a flag says how many: what they do is mostly to wait for a process.
 func waitInParallel() {
 	parallel := flag.Lookup("test.parallel")
 	if parallel.Value.String() == parallel.DefValue {

@@ -96,7 +96,7 @@ func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 	person.leave()
 }
 
-// A server that somebody else wrote is asked by the methods mcp.*: it is started where it
+// A third-party server is asked by the methods mcp.*: it is started where it
 // is needed, and ends with the hub, also one that is killed.
 func TestMCPServerEverything(t *testing.T) {
 	t.Parallel()

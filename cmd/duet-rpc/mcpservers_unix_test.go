@@ -43,15 +43,15 @@ func (s *site) mcpServers(more string, others ...string) (program string) {
 
 const mcpEnded = "the MCP server ends ended with status 1 before it answered: no login with [secret]"
 
-// Of a server that does not work its conversation is told: in events, in the shell and
-// in what is kept; what is secret is not. It is told once, and of one that works nothing.
+// A conversation learns that a server does not work: in events, in the shell and
+// in what is kept; secrets are left out. It learns it once, and nothing of a server that works.
 func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	program := s.mcpServers("")
 	c := s.start()
 	c.subscribe()
-	told := func(l launched, text string) {
+	reported := func(l launched, text string) {
 		t.Helper()
 		c.await("the code of "+text, func(e event) bool {
 			return e.Type == "task_error" && e.Data.SessionID == l.SessionID && e.Data.Code == "MCP_SERVER_FAILED" && strings.Contains(string(e.Raw), strings.SplitN(text, " ", 5)[3])
@@ -61,8 +61,8 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 		})
 	}
 	first := c.launch("hello", "served")
-	told(first, mcpEnded)
-	told(first, `the MCP server gone will not start: the program "no-such-server" was not found`)
+	reported(first, mcpEnded)
+	reported(first, `the MCP server gone will not start: the program "no-such-server" was not found`)
 	assert.Equal(t, "completed", c.approveAll(first.SessionID).Data.State)
 
 	transcript, err := s.command("session", "show", first.TaskID, "--transcript")
@@ -71,10 +71,10 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	assert.Contains(t, transcript, `the MCP server gone will not start`)
 	assert.NotContains(t, transcript, "server works")
 
-	// Another conversation is told, too, and has it tried again; the same one is not.
+	// Another conversation learns it, too, and has it tried again; the same one does not.
 	again := c.next(first, "again")
 	assert.Equal(t, "completed", c.approveAll(again.SessionID).Data.State)
-	told(c.launch("hello", "served"), mcpEnded)
+	reported(c.launch("hello", "served"), mcpEnded)
 	for _, e := range c.seen() {
 		assert.NotContains(t, string(e.Raw), "guarded", "%s %s", e.Type, e.Raw)
 		if e.Data.SessionID == again.SessionID {

@@ -33,7 +33,7 @@ func watchMemory(pid int) (most func() int64) {
 			var kB int64
 			_, _ = fmt.Sscan(rest, &kB)
 			most = max(most, kB<<10)
-			time.Sleep(between) // a sample: /proc tells nobody of a change
+			time.Sleep(between) // a sample: /proc does not report a change
 		}
 	}()
 	return sync.OnceValue(func() int64 { return <-peak })

@@ -14,7 +14,7 @@ import (
 // A stopwatch tells how long something takes that the program promises to do within
 // a time, and how much of that the machine withheld. The latter is measured: the
 // stopwatch works for a moment and sleeps for a moment, again and again, and what
-// these take longer than on a processor that nobody else wants is withheld. On a
+// these take longer than on a processor that no other process uses is withheld. On a
 // machine that has nothing else to do that is nothing, so that a promise counts as
 // it is given.
 type stopwatch struct {

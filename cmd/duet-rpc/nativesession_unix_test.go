@@ -74,8 +74,8 @@ type nativeAdopted struct {
 	Note    string `json:"note"`
 }
 
-// told are the kinds and the texts of what a session's conversation holds.
-func (c *client) told(session string) (list []string) {
+// reported are the kinds and the texts of what a session's conversation holds.
+func (c *client) reported(session string) (list []string) {
 	c.t.Helper()
 	var r struct {
 		Events []struct {
@@ -134,8 +134,8 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 				"message user <context>of the agent</context>", "message user Mend it", "thinking assistant Hm.", "plan assistant - [x] look", "message assistant I edit.", "tool_call assistant  Edit", "tool_result user",
 				"message assistant Done.", "message user Thanks", "message assistant You are welcome.",
 			}
-			told := c.told(a.SessionID)
-			assert.Equal(t, want, told)
+			reported := c.reported(a.SessionID)
+			assert.Equal(t, want, reported)
 			diffs := false
 			for _, e := range c.seen() {
 				assert.Equal(t, a.SessionID, e.Data.SessionID, "%s", e.Raw)
@@ -158,7 +158,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			assert.False(t, again.Adopted)
 			assert.Equal(t, a.SessionID, again.SessionID)
 			assert.Contains(t, again.Note, a.TaskID)
-			assert.Equal(t, want, c.told(a.SessionID))
+			assert.Equal(t, want, c.reported(a.SessionID))
 			c.call("agent.sessions", object{"agent": "keeping", "working_dir": s.root}, &here)
 			assert.Equal(t, a.SessionID, here.Sessions[1].SessionID)
 			assert.Equal(t, a.TaskID, here.Sessions[1].TaskID)
@@ -166,7 +166,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			next := c.next(a.launched, "and now?")
 			c.completes(next)
 			whole := append(append([]string{}, want...), "message user and now?", "message assistant after 4: and now?")
-			assert.Equal(t, whole, c.told(next.SessionID), "the agent knows what was said, and tells none of it again")
+			assert.Equal(t, whole, c.reported(next.SessionID), "the agent knows what was said, and sends none of it again")
 			assert.Len(t, keptIn(dir), 3, "it is the same session")
 			c.leave()
 		})
@@ -204,12 +204,12 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	assert.True(t, a.Adopted)
 	assert.False(t, a.History)
 	assert.Contains(t, a.Note, "can continue it")
-	told := c.told(a.SessionID)
-	require.Len(t, told, 1)
-	assert.Contains(t, told[0], "This conversation was begun elsewhere.")
+	reported := c.reported(a.SessionID)
+	require.Len(t, reported, 1)
+	assert.Contains(t, reported[0], "This conversation was begun elsewhere.")
 	next := c.next(a.launched, "on")
 	c.completes(next)
-	assert.Contains(t, c.told(next.SessionID), "message assistant after 4: on")
+	assert.Contains(t, c.reported(next.SessionID), "message assistant after 4: on")
 	err = c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "none"}, nil)
 	require.ErrorContains(t, err, "Resource not found")
 	err = c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "two", "working_dir": "/nowhere"}, nil)
@@ -231,7 +231,7 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	c.leave()
 }
 
-// A directory that is not there any more is told before the agent is asked to load.
+// A missing directory is reported before the agent is asked to load.
 func TestAnAdoptedSessionNeedsItsDirectory(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -271,19 +271,19 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	require.ErrorContains(t, err, "Resource not found")
 	c.leave()
 
-	// The conversation goes on with a session of its own, which is told what was said.
+	// The conversation goes on with a session of its own, which receives the conversation so far.
 	c = s.start()
 	c.subscribe()
 	next := c.next(busy, "on")
 	c.completes(next)
-	told := c.told(next.SessionID)
-	assert.Contains(t, told[len(told)-1], "after 0: ")
-	assert.Contains(t, told[len(told)-1], "You are welcome.")
+	reported := c.reported(next.SessionID)
+	assert.Contains(t, reported[len(reported)-1], "after 0: ")
+	assert.Contains(t, reported[len(reported)-1], "You are welcome.")
 	c.leave()
 }
 
 // A fork from where a conversation ends is made by the agent, where it can; any other
-// is told the transcript.
+// receives the transcript.
 func TestAnAgentForksItsOwnSession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -301,7 +301,7 @@ func TestAnAgentForksItsOwnSession(t *testing.T) {
 	c.call("continueSession", object{"session_id": second.SessionID, "query": "third", "fork": true}, &fork)
 	c.completes(fork)
 	assert.NotEqual(t, second.ThreadID, fork.ThreadID)
-	assert.Equal(t, []string{"message user third", "message assistant after 2: third"}, c.told(fork.SessionID)[4:], "it knows what was said, and is not told again")
+	assert.Equal(t, []string{"message user third", "message assistant after 2: third"}, c.reported(fork.SessionID)[4:], "it knows what was said, and does not receive it again")
 	c.await("the fork's own session", func(e event) bool {
 		return e.Data.SessionID == fork.SessionID && strings.Contains(string(e.Raw), `"event_type":"native_session"`) && strings.Contains(string(e.Raw), `"forked":true`)
 	})
@@ -312,8 +312,8 @@ func TestAnAgentForksItsOwnSession(t *testing.T) {
 	var early launched
 	c.call("continueSession", object{"session_id": first.SessionID, "query": "other"}, &early)
 	c.completes(early)
-	said := strings.Join(c.told(early.SessionID), "\n")
-	assert.Contains(t, said, "after 0: ", "it is told the transcript")
+	said := strings.Join(c.reported(early.SessionID), "\n")
+	assert.Contains(t, said, "after 0: ", "it receives the transcript")
 	assert.Contains(t, said, "first")
 	assert.NotContains(t, said, "second")
 	assert.Equal(t, 1, s.requests(dir, "session/fork "+native))
@@ -335,7 +335,7 @@ func TestAnAgentClosesItsSessionBeforeItIsEnded(t *testing.T) {
 	require.Eventually(t, func() bool { return s.requests(dir, "session/close "+native) == 1 }, watchdog/3, pollEvery, "it was not closed")
 	second := c.next(first, "second")
 	c.completes(second)
-	assert.Contains(t, c.told(second.SessionID), "message assistant after 1: second")
+	assert.Contains(t, c.reported(second.SessionID), "message assistant after 1: second")
 	c.leave()
 }
 

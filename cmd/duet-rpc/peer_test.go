@@ -100,7 +100,7 @@ type taskNote struct {
 	} `json:"params"`
 }
 
-// newPeer makes a peer that sends by a function. Somebody has to read.
+// newPeer makes a peer that sends by a function. The caller has to read.
 func newPeer(t testing.TB, write func(string) error) *peer {
 	p := &peer{t: t, write: write, closed: make(chan struct{}), replies: make(map[string]reply)}
 	p.changed = sync.NewCond(&p.mu)
@@ -229,7 +229,7 @@ func (p *peer) reply(id string) (reply, error) {
 	}
 }
 
-// deadline wakes whoever waits when it takes too long; late is guarded by the lock.
+// deadline wakes waiting goroutines when it takes too long; late is guarded by the lock.
 func (p *peer) deadline() (late *bool, stop func() bool) {
 	late = new(bool)
 	p.mu.Lock()

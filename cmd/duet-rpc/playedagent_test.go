@@ -18,7 +18,7 @@ type playedStep struct {
 	Say string         `json:"say,omitempty"` // a chunk of its message
 	Ask map[string]any `json:"ask,omitempty"` // a tool call that takes permission; how it was answered is said
 
-	// Beside is what it does while it waits for the answer, once somebody has opened
+	// Beside is what it does while it waits for the answer, once the user has opened
 	// the FIFO Go for writing.
 	Beside []playedStep `json:"beside,omitempty"`
 	Go     string       `json:"go,omitempty"`

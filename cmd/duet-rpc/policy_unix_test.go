@@ -234,10 +234,10 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 		c := s.start()
 		c.subscribe()
 		l := c.launch("do it", "judging")
-		told := c.await("a warning or the end", func(e event) bool {
+		reported := c.await("a warning or the end", func(e event) bool {
 			return e.Data.SessionID == l.SessionID && (e.Type == "task_error" || e.Type == "session_status_changed" && ended(e.Data.State))
 		})
-		assert.Contains(t, string(told.Raw), `judging is in its mode \"Auto review\" (agent), in which it may act without asking: rules and questions hold only for what it asks about`)
+		assert.Contains(t, string(reported.Raw), `judging is in its mode \"Auto review\" (agent), in which it may act without asking: rules and questions hold only for what it asks about`)
 		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
 		c.leave()
 		_, said, err := s.commandIn(s.root, "prompt", "--agent", "judging", "do it")
@@ -246,7 +246,7 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 	})
 }
 
-// Whoever was killed with an open question is answered when it asks the same
+// An agent that was killed with an open question gets the answer when it asks the same
 // again, under an id and at a time of another turn.
 func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 	t.Parallel()
@@ -281,7 +281,7 @@ func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 	c.leave()
 }
 
-// carelessExecutor is an executor that somebody else wrote: it says something,
+// carelessExecutor is a third-party executor: it says something,
 // then the line in a file, with its own task and token put in, and ends. Where that
 // asks something the answer comes first: requests are served beside one another.
 const carelessExecutor = `

@@ -56,9 +56,9 @@ func (s *site) preview(t *testing.T, args ...string) *previewing {
 	p := &previewing{process: l.start(t), t: t, lines: make(chan pageSaid, 1000)}
 	out := bufio.NewScanner(p.stdout)
 	require.True(t, out.Scan(), "it tells no address: %s", p.log)
-	var told struct{ URL string }
-	require.NoError(t, json.Unmarshal(out.Bytes(), &told))
-	p.address = told.URL
+	var reported struct{ URL string }
+	require.NoError(t, json.Unmarshal(out.Bytes(), &reported))
+	p.address = reported.URL
 	go func() {
 		defer close(p.lines)
 		for out.Scan() {
@@ -180,9 +180,9 @@ func TestAPageInABrowser(t *testing.T) {
 	s.crashHub()
 	s.project(map[string]string{"dist/app.js": `console.info("of another hub")`})
 	require.Eventually(t, func() bool {
-		var told struct{ Shown int }
-		person.call("refresh", object{}, &told)
-		return told.Shown > 0
+		var reported struct{ Shown int }
+		person.call("refresh", object{}, &reported)
+		return reported.Shown > 0
 	}, watchdog*2/3, pollEvery, "it does not show the pages of the next hub")
 	p.logs("info", "of another hub")
 	person.leave()

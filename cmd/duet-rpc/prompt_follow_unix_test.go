@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lockedAgent is an agent that opens no session before somebody has signed in.
+// lockedAgent is an agent that opens no session before the user has signed in.
 const lockedAgent = `#!/bin/sh
 in=${0%/*}/in
 test "$1" = --login && { echo "a program signs in"; touch "$in"; exit; }
@@ -48,7 +48,7 @@ func (s *site) locked(methods ...string) {
 	s.agents(fmt.Sprintf("[agents.locked]\ncommand = [%q]\n", path))
 }
 
-// Whoever is not signed in is told the commands, can take a way at once, and the
+// A user who is not signed in sees the commands, can take a way at once, and the
 // prompt goes on.
 func TestPromptOffersToSignIn(t *testing.T) {
 	t.Parallel()
@@ -96,10 +96,10 @@ func TestPromptNeedNotSignIn(t *testing.T) {
 	s.locked(byBrowser)
 	_, err := s.command("prompt", "--agent", "locked", "hello")
 	require.ErrorContains(t, err, "duet-rpc agents login locked --method browser")
-	assert.NotContains(t, err.Error(), "Sign in now", "nobody is there")
+	assert.NotContains(t, err.Error(), "Sign in now", "no user is there")
 }
 
-// What the agent is told instead is its next prompt, which is shown to its end:
+// The user's message to the agent is its next prompt, which is shown to its end:
 // the exit status is that of the last.
 func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 	t.Parallel()

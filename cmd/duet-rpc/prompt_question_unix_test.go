@@ -44,7 +44,7 @@ func (p *prompting) screen(until string) string {
 }
 
 // An input that is too long for an event is shown by its head and tail, and
-// whole to whoever asks.
+// whole to a client that asks.
 func TestPromptShowsALongInput(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -239,7 +239,7 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 	editor.leave()
 }
 
-// Whoever comes back to a prompt that was stopped sees what is asked.
+// A user who returns to a stopped prompt sees its question.
 func TestPromptAsksAgainWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -46,7 +46,7 @@ keys = { MY_KEY = "myservice" }
 	p.ends()
 	assert.NotContains(t, p.tty.printed.String(), "has ended already", "the question was answered before the interrupt")
 
-	// Where there is no terminal nobody waits for long.
+	// Without a terminal, no question waits for long.
 	_, err = s.command("prompt", "--agent", "keyed", "hello")
 	assert.ErrorContains(t, err, "the client that was asked gave none")
 }

@@ -93,7 +93,7 @@ func testRestarted(t *testing.T, s *agentSite) {
 	s.close(c)
 }
 
-// What a model says of a wrong key is what the user is told.
+// The user sees what a model says of a wrong key.
 func testWrongKey(t *testing.T, s *agentSite) {
 	s.env = append(s.env, "KEY_OF_THE_MODEL="+s.model.Key+"-but-not-quite")
 	s.variables["CLAUDE_CODE_MAX_RETRIES"] = "0"

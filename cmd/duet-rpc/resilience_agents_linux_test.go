@@ -30,15 +30,15 @@ func TestAKilledAgent(t *testing.T) {
 			s := newSite(t)
 			c := s.start()
 			c.subscribe()
-			told := c.launch(test.query, "")
+			begun := c.launch(test.query, "")
 			c.await("a sign of life", func(e event) bool {
-				return e.Data.SessionID == told.SessionID && (e.Type == "message_delta" || e.Type == "new_approval")
+				return e.Data.SessionID == begun.SessionID && (e.Type == "message_delta" || e.Type == "new_approval")
 			})
 			if test.query == "permit:2" {
-				c.awaitQuestion(told.SessionID)
+				c.awaitQuestion(begun.SessionID)
 			}
 			kill(t, s.find(t, "demo-agent"))
-			end := c.awaitEnd(told.SessionID)
+			end := c.awaitEnd(begun.SessionID)
 			assert.Equal(t, "failed", end.Data.State)
 			assert.Equal(t, "AGENT_EXITED", end.Data.ErrorCode)
 			assert.Contains(t, end.Data.Error, "SIGKILL")
@@ -49,8 +49,8 @@ func TestAKilledAgent(t *testing.T) {
 			}
 
 			var resumed launched
-			c.call("continueSession", object{"session_id": told.SessionID, "query": "quiet"}, &resumed)
-			assert.Equal(t, told.ThreadID, resumed.ThreadID)
+			c.call("continueSession", object{"session_id": begun.SessionID, "query": "quiet"}, &resumed)
+			assert.Equal(t, begun.ThreadID, resumed.ThreadID)
 			assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
 			c.leave()
 			s.requireNobody("after the end")
@@ -65,18 +65,18 @@ func TestAKilledExecutor(t *testing.T) {
 	s := newSite(t)
 	c := s.start()
 	c.subscribe()
-	told := c.launch("permit:2", "")
-	c.awaitQuestion(told.SessionID)
+	begun := c.launch("permit:2", "")
+	c.awaitQuestion(begun.SessionID)
 	agent := s.find(t, "demo-agent")
 	kill(t, s.find(t, " executor"))
-	end := c.awaitEnd(told.SessionID)
+	end := c.awaitEnd(begun.SessionID)
 	assert.Equal(t, "interrupted", end.Data.State)
 	assert.Equal(t, "EXECUTOR_GONE", end.Data.ErrorCode)
 	assert.NotEmpty(t, end.Data.Error)
 	require.Eventually(t, func() bool { return syscall.Kill(agent.pid, 0) != nil }, time.Minute, pollEvery, "the agent outlives its executor")
 
 	var resumed launched
-	c.call("continueSession", object{"session_id": told.SessionID, "query": "continue"}, &resumed)
+	c.call("continueSession", object{"session_id": begun.SessionID, "query": "continue"}, &resumed)
 	assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
 	c.leave()
 }
@@ -120,18 +120,18 @@ command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c.t = t
-			told := c.launch(test.query, test.agent)
-			end := c.approveAll(told.SessionID)
+			begun := c.launch(test.query, test.agent)
+			end := c.approveAll(begun.SessionID)
 			assert.Equal(t, test.state, end.Data.State, "%s", end.Raw)
 			assert.Equal(t, test.code, end.Data.ErrorCode, "%s", end.Raw)
 			assert.Contains(t, end.Data.Error, test.says)
 			if test.event != "" {
 				c.await("an event "+test.event+" with "+test.with, func(e event) bool {
-					return e.Data.SessionID == told.SessionID && e.Type == test.event && containsText(e.Raw, test.with)
+					return e.Data.SessionID == begun.SessionID && e.Type == test.event && containsText(e.Raw, test.with)
 				})
 			}
 			if test.query == "badutf8" {
-				said := c.conversation(told.SessionID)
+				said := c.conversation(begun.SessionID)
 				assert.Contains(t, said, "bytes", "what can be read of it is shown")
 				assert.Contains(t, said, "\uFFFD", "and the rest can be seen to be missing")
 			}
@@ -145,15 +145,15 @@ command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
 	c.leave()
 }
 
-// An agent that does not answer is ended by force when somebody asks for it.
+// An agent that does not answer is ended by force when a client asks for it.
 func TestAgentsThatHangAreKilled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, query, agent string
 		ready              func(*client, launched)
 	}{
-		{"in mid-turn, and ignores signals", "hang", "", func(c *client, told launched) {
-			c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == told.SessionID })
+		{"in mid-turn, and ignores signals", "hang", "", func(c *client, begun launched) {
+			c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == begun.SessionID })
 		}},
 		{"from the start", "hello", "mute", nil},
 		{"from the start, and ignores signals", "hello", "deaf", nil},
@@ -170,15 +170,15 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 `)
 			c := s.start()
 			c.subscribe()
-			told := c.launch(test.query, test.agent)
-			c.awaitState(told.SessionID, "running")
+			begun := c.launch(test.query, test.agent)
+			c.awaitState(begun.SessionID, "running")
 			before := len(s.running()) // the program, the daemon and the executor, at least
 			require.Eventually(t, func() bool { return len(s.running()) > 3 }, time.Minute, pollEvery, "no agent: %d processes", before)
 			if test.ready != nil {
-				test.ready(c, told)
+				test.ready(c, begun)
 			}
-			c.call("interruptSession", object{"session_id": told.SessionID}, nil)
-			end := c.awaitEnd(told.SessionID)
+			c.call("interruptSession", object{"session_id": begun.SessionID}, nil)
+			end := c.awaitEnd(begun.SessionID)
 			assert.Equal(t, "interrupted", end.Data.State, "%s", end.Raw)
 			if !assert.Eventually(t, func() bool { return len(s.running()) <= 3 }, time.Minute, pollEvery, "a process of the agent is left") {
 				t.Fatalf("%q", s.processes())
@@ -232,8 +232,8 @@ func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
 	s := newSite(t)
 	c := s.start()
 	c.subscribe()
-	told := c.launch("hang", "")
-	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == told.SessionID })
+	begun := c.launch("hang", "")
+	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == begun.SessionID })
 	c.leave()
 	s.requireNobody("after the end of input")
 }
@@ -261,10 +261,10 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 	before, threadsBefore := open(), threads()
 	last := one
 	for range 40 { // in one conversation, so that one executor serves them
-		var told launched
-		c.call("continueSession", object{"session_id": last.SessionID, "query": "quiet tools:3"}, &told)
-		c.awaitEnd(told.SessionID)
-		last = told
+		var begun launched
+		c.call("continueSession", object{"session_id": last.SessionID, "query": "quiet tools:3"}, &begun)
+		c.awaitEnd(begun.SessionID)
+		last = begun
 	}
 	assert.Eventually(t, func() bool { return open() <= before+4 }, watchdog/3, pollEvery, "descriptors")
 	assert.LessOrEqual(t, threads(), threadsBefore+16, "threads")

@@ -77,7 +77,7 @@ func TestAnAnswerOutlivesTheAgentThatIsResumedWithIt(t *testing.T) {
 			var there bool
 			open, there = c.questionOf("it")
 			return there && open.Reopens == id
-		}, time.Minute, pollEvery, "nobody is asked again")
+		}, time.Minute, pollEvery, "no question is asked again")
 		assert.Contains(t, open.Reopened, "approved before")
 		assert.Zero(t, s.done("it"))
 		id = open.ID

@@ -82,7 +82,7 @@ func (s *recordedSite) requireCarriedOut(c *client, thing string) (openedAgain b
 		var open bool
 		if a, open = c.questionOf(thing); open {
 			openedAgain = true
-			assert.NotEmpty(s.t, a.Reopened, "nobody is told why it is asked again")
+			assert.NotEmpty(s.t, a.Reopened, "no reason is given for asking again")
 			assert.NotEmpty(s.t, a.Reopens)
 			assert.True(s.t, a.Stale)
 			s.approve(c, thing, a.ID)

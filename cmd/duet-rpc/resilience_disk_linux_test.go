@@ -78,7 +78,7 @@ func (s *site) fillWithout() {
 		switch err := syscall.Fallocate(int(f.Fd()), 0, size, free); {
 		case err == nil:
 			size += free
-		case !errors.Is(err, syscall.EINTR): // ENOSPC: somebody else was faster
+		case !errors.Is(err, syscall.EINTR): // ENOSPC: another process was faster
 			require.ErrorIs(s.t, err, syscall.ENOSPC)
 		}
 	}
@@ -149,7 +149,7 @@ func TestAFullDisk(t *testing.T) {
 			assert.Contains(t, partly, "chunk 1 chunk 2 ", "what it said so far is there")
 			for key, text := range textsOf(c.seen()) {
 				if strings.HasPrefix(key, streaming.SessionID) {
-					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "and is what was told")
+					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "and is what was reported")
 				}
 			}
 			assert.Equal(t, said, c.conversation(kept.SessionID))

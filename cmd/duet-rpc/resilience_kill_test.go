@@ -25,7 +25,7 @@ const (
 	fewKills  = 4
 	manyKills = 50
 	// killsAProject is after how many a new project is begun: all that was
-	// ever told in one is looked at after each kill.
+	// ever reported in one is checked after each kill.
 	killsAProject = 12
 )
 
@@ -46,7 +46,7 @@ func testSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// Whenever the program is killed, nothing that it ever told is gone, nothing
+// Whenever the program is killed, nothing that it ever reported is gone, nothing
 // runs on, and the next process goes on with it.
 func TestKillLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func killOften(t *testing.T, random *rand.Rand, done, n int) {
 	k.site.requireNobody("at the end")
 }
 
-// A ledger is what a client was told, and may rely on.
+// A ledger is what the hub reported to a client, which may rely on it.
 type ledger struct {
 	events  map[int64]event       // that are kept as they are
 	texts   map[string]string     // by message: what its deltas said so far
@@ -96,7 +96,7 @@ type toldRun struct {
 
 type toldAsk struct {
 	event
-	resolved string // how, as far as was told
+	resolved string // how, as far as the hub reported it
 }
 
 type acceptance int
@@ -133,7 +133,7 @@ func textsOf(events []event) map[string]string {
 	return texts
 }
 
-// take notes what a client that subscribed from the beginning was told.
+// take notes what a client received that subscribed from the beginning.
 func (l *ledger) take(t testing.TB, events []event) {
 	last := int64(0)
 	for _, e := range events {
@@ -185,17 +185,17 @@ func (l *ledger) number(t testing.TB, task, session string) {
 	l.topTask = max(l.topTask, n)
 }
 
-// accepted notes a run that a reply told of.
-func (l *ledger) accepted(t testing.TB, told launched, query string) {
-	known := l.runs[told.SessionID]
+// accepted notes a run that a reply named.
+func (l *ledger) accepted(t testing.TB, begun launched, query string) {
+	known := l.runs[begun.SessionID]
 	if known == nil {
-		n, err := strconv.Atoi(strings.TrimPrefix(told.TaskID, "task-"))
+		n, err := strconv.Atoi(strings.TrimPrefix(begun.TaskID, "task-"))
 		require.NoError(t, err)
 		require.Greater(t, n, l.topTask, "numbers of tasks are never used again")
 	}
-	run := l.run(told.SessionID)
-	run.launched, run.query = told, query
-	l.number(t, told.TaskID, told.SessionID)
+	run := l.run(begun.SessionID)
+	run.launched, run.query = begun, query
+	l.number(t, begun.TaskID, begun.SessionID)
 }
 
 // kills is TestKillLosesNothing under way.
@@ -252,9 +252,9 @@ func (k *kills) work(c *client) {
 		switch choice := k.rand.IntN(10); {
 		case i < 3 || choice < 4 && i < 8: // what waits for a slot makes each round longer
 			query := strings.TrimSpace(fmt.Sprintf("%s number %d", prompts[k.rand.IntN(len(prompts))], i))
-			var told launched
-			if err = c.try("launchSession", object{"query": query}, &told); err == nil {
-				k.accepted(k.t, told, query)
+			var begun launched
+			if err = c.try("launchSession", object{"query": query}, &begun); err == nil {
+				k.accepted(k.t, begun, query)
 			}
 		case choice < 7: // an answer to whatever waits
 			asked = asked[:0]
@@ -271,11 +271,11 @@ func (k *kills) work(c *client) {
 				}
 			}
 		case choice < 8:
-			var told launched
+			var begun launched
 			for session, run := range k.runs {
 				if run.state == "interrupted" {
-					if err = c.try("continueSession", object{"session_id": session, "query": "continue"}, &told); err == nil {
-						k.accepted(k.t, told, "continue")
+					if err = c.try("continueSession", object{"session_id": session, "query": "continue"}, &begun); err == nil {
+						k.accepted(k.t, begun, "continue")
 					}
 					break
 				}
@@ -299,7 +299,7 @@ func (k *kills) work(c *client) {
 	}
 }
 
-// verify holds the program against what was told before.
+// verify compares the program with its earlier reports.
 func (k *kills) verify(c *client) {
 	t := k.t
 	t.Helper()
@@ -328,7 +328,7 @@ func (k *kills) verify(c *client) {
 	k.take(t, replayed)
 }
 
-// replay is what a new subscriber is told of the past.
+// replay is the past as a new subscriber receives it.
 func (k *kills) replay(c *client) []event {
 	k.t.Helper()
 	var status struct {
@@ -349,7 +349,7 @@ func (k *kills) replay(c *client) []event {
 }
 
 // verifyRuns requires that each run is there; one that had an agent is
-// interrupted, or had ended without our being told.
+// interrupted, or had ended without a report to us.
 func (k *kills) verifyRuns(c *client) {
 	t := k.t
 	t.Helper()
@@ -364,7 +364,7 @@ func (k *kills) verifyRuns(c *client) {
 		c.call("task.get", object{"taskId": run.TaskID}, &task)
 		require.Equal(t, session, task.SessionID)
 		require.Equal(t, run.TaskID, task.ID)
-		if run.RunID != "" { // a reply told us
+		if run.RunID != "" { // a reply named it
 			require.Equal(t, run.RunID, task.RunID)
 			require.Equal(t, run.query, task.Prompt)
 			require.Equal(t, run.ThreadID, shown.ThreadID)
@@ -413,7 +413,7 @@ func (k *kills) verifyApprovals(c *client, pending map[string]shownApproval) {
 			require.True(t, pending[id].Stale, "the question %s", ask.Raw)
 		}
 		if ask.resolved == "" && k.answers[id] == 0 && r.Approval.Status != "pending" {
-			// Its run may have ended, or asked again, without our being told.
+			// Its run may have ended, or asked again, without a report to us.
 			require.Equal(t, "cancelled", r.Approval.Status, "the question %s", ask.Raw)
 		}
 	}
@@ -456,10 +456,10 @@ func (k *kills) goOn(c *client) {
 		if shown.State != "interrupted" {
 			continue
 		}
-		var told launched
-		c.call("continueSession", object{"session_id": session, "query": "continue"}, &told)
-		k.accepted(t, told, "continue")
-		end := k.finish(c, told.SessionID)
+		var begun launched
+		c.call("continueSession", object{"session_id": session, "query": "continue"}, &begun)
+		k.accepted(t, begun, "continue")
+		end := k.finish(c, begun.SessionID)
 		assert.Equal(t, "completed", end.Data.State, "%s continued: %s", run.query, end.Raw)
 		k.take(t, c.seen())
 		break

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// processes cannot be told.
+// processes cannot be found.
 func (s *site) processes() []string { return nil }
 
 // readOnly makes a directory one that cannot be written.

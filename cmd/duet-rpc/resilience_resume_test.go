@@ -18,7 +18,7 @@ const (
 	fewKillsInMidStream = 2
 )
 
-// said is what was told of a session's messages, by their deltas.
+// said is a session's messages, built from their deltas.
 func said(t testing.TB, events []event, session string) string {
 	var text strings.Builder
 	for _, e := range events {

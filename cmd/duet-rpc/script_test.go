@@ -84,7 +84,7 @@ func stopHubs(t *testing.T, dir string) {
 	for _, path := range sockets {
 		conn, err := net.Dial("unix", path)
 		if err != nil {
-			continue // nobody is there
+			continue // no hub listens
 		}
 		t.Logf("%s: a hub was left behind", path)
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
@@ -94,7 +94,7 @@ func stopHubs(t *testing.T, dir string) {
 	}
 }
 
-// refuses requires of duet-rpc what every command owes to whoever misspelt it:
+// refuses requires of duet-rpc what every command owes to a user who misspelt it:
 // status 1, nothing on standard output, and one line on standard error that
 // matches.
 func refuses(ts *testscript.TestScript, neg bool, args []string) {

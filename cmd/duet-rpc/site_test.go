@@ -18,7 +18,7 @@ import (
 )
 
 // A site is a project with a user of its own: nothing that a test does there
-// is seen by another test, and what it starts can be told by its HOME.
+// is seen by another test, and what it starts is recognized by its HOME.
 type site struct {
 	t    testing.TB
 	root string // of the project

@@ -33,7 +33,7 @@ type stage struct {
 	tmux     func(args ...string) string
 }
 
-// lookAgain is how often a screen is looked at that is waited for: tmux tells nobody
+// lookAgain is how often a screen is looked at that is waited for: tmux does not report
 // when what a pane shows has changed.
 const lookAgain = 20 * time.Millisecond
 

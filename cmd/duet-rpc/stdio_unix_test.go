@@ -59,7 +59,7 @@ func throughSocketPairs(t *testing.T, c frameCase) []byte {
 	return got
 }
 
-// Whoever starts the program may share its descriptors and make them
+// The starter of the program may share its descriptors and make them
 // non-blocking behind its back.
 func TestNonBlockingPipes(t *testing.T) {
 	inTheirs, in, err := os.Pipe()
@@ -125,7 +125,7 @@ func TestClosedStandardErrorDoesNotEndIt(t *testing.T) {
 	})
 }
 
-// A pipe on standard error that nobody reads is full after some hundred lines.
+// An unread pipe on standard error is full after some hundred lines.
 func TestStandardErrorThatNobodyReadsDoesNotStopIt(t *testing.T) {
 	const n = 30_000
 	r, w, err := os.Pipe()
@@ -174,7 +174,7 @@ func TestAPipeIsNotAttached(t *testing.T) {
 	require.ErrorContains(t, err, "fifo is a pipe or a device and cannot be attached: write what it gives to a file and attach that")
 }
 
-// A log file may be a pipe that nobody reads; opening it must not wait.
+// A log file may be an unread pipe; opening it must not wait.
 func TestALogFileThatIsAPipeDoesNotStopIt(t *testing.T) {
 	path := t.TempDir() + "/fifo"
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
@@ -194,7 +194,7 @@ func TestALogFileThatIsAPipeDoesNotStopIt(t *testing.T) {
 }
 
 // A client that sends and never reads stops being served; it costs no more
-// memory than that, and it keeps nobody from ending the process.
+// memory than that, and the process can still be ended.
 func TestAClientThatNeverReadsCostsLittle(t *testing.T) {
 	for name, params := range map[string]string{"short replies": `1`, "long replies": `"` + strings.Repeat("x", 100_000) + `"`, "huge replies": `"` + strings.Repeat("x", 9<<20) + `"`} {
 		t.Run(name, func(t *testing.T) {

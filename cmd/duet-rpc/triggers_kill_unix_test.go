@@ -201,7 +201,7 @@ action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 			assert.Equal(t, 1, l.times(task.ID))
 			sent++
 		} else {
-			assert.Equal(t, "error", call.Status, "nobody knows whether it arrived")
+			assert.Equal(t, "error", call.Status, "it is unknown whether it arrived")
 		}
 	}
 	assert.Positive(t, sent)

@@ -48,18 +48,18 @@ func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 		}
 	}
 	writing := time.Since(began)
-	events, told := 0, 0
-	for told < dirs*files {
+	events, reported := 0, 0
+	for reported < dirs*files {
 		done := editor.await("a trigger", func(e event) bool { return e.Type == "trigger_executed" })
 		var data struct{ Message string }
 		require.NoError(t, json.Unmarshal(done.Raw, &data))
 		n, err := strconv.Atoi(strings.TrimSuffix(data.Message, " files"))
 		require.NoError(t, err)
-		events, told = events+1, told+n
+		events, reported = events+1, reported+n
 	}
 	if events == 1 {
-		assert.Equal(t, dirs*files, told)
-	} // else the system may have left changes out, and those of the last minute are told once more
+		assert.Equal(t, dirs*files, reported)
+	} // else the system may have left changes out, and reports those of the last minute once more
 	// An event takes a silence of 5 s, or half a minute of changes.
 	assert.LessOrEqual(t, events, 1+int(writing/(5*time.Second)), "writing took %s", writing)
 	after := memoryOf(t, hub, "VmHWM")

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A limit of the system that is reached is told wherever somebody looks.
+// A limit of the system that is reached is reported wherever a user looks.
 func TestAWatchLimitIsTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -25,22 +25,22 @@ func TestAWatchLimitIsTold(t *testing.T) {
 	}
 	s.watchAtMost(30) // the hub has some for its own files
 	editor := s.start()
-	const told = "directories are not watched: the system allows no more watches (sysctl fs.inotify.max_user_watches)"
+	const reported = "directories are not watched: the system allows no more watches (sysctl fs.inotify.max_user_watches)"
 	var status struct {
 		Health string
 		Issues []string
 	}
 	require.Eventually(t, func() bool {
 		editor.call("daemon.status", object{}, &status)
-		return status.Health == "degraded" && strings.Contains(strings.Join(status.Issues, "; "), told)
-	}, watchdog/3, pollEvery, "no limit is told")
+		return status.Health == "degraded" && strings.Contains(strings.Join(status.Issues, "; "), reported)
+	}, watchdog/3, pollEvery, "no limit is reported")
 	cmd := exec.Command(program, "--root", s.root, "triggers")
 	cmd.Env = append(cleanEnvironment(), s.launch().env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.Contains(t, strings.Join(strings.Fields(string(out)), " "), told)
+	assert.Contains(t, strings.Join(strings.Fields(string(out)), " "), reported)
 	out2, _ := s.command("doctor", "--json")
-	assert.Contains(t, out2, told)
+	assert.Contains(t, out2, reported)
 
 	// What is watched stays so.
 	editor.subscribe()

@@ -71,7 +71,7 @@ func TestMessageIsSentOnceInOrder(t *testing.T) {
 	}
 	translator := newTranslator()
 	assert.Equal(t, "a b ", text(append(translated(t, translator, delta, 1, piece("m", "a ")), translated(t, translator, delta, 2, piece("m", "b "))...)))
-	assert.Empty(t, translated(t, translator, whole, 3, message("m", "a b ")), "all of it was told")
+	assert.Empty(t, translated(t, translator, whole, 3, message("m", "a b ")), "all of it was sent")
 
 	// Pieces are missing: the rest waits for the whole message.
 	assert.Equal(t, "1 ", text(translated(t, translator, delta, 4, piece("n", "1 "))))
@@ -170,7 +170,7 @@ func TestTerminalsInKind(t *testing.T) {
 	translator := newTranslator()
 	translator.ShowsTerminals = true
 	const event = "conversation_updated"
-	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "nobody knows yet where it belongs")
+	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "it is not known yet where it belongs")
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"d","name":"Bash","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"_meta":{"terminal_info":{"terminal_id":"T"},"terminal_output":{"data":"early\n","terminal_id":"T"}}}`},
 		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`))
 	for seq, text := range []string{"a", "b"} { // each piece
@@ -271,7 +271,7 @@ func TestContentAsBlockOrText(t *testing.T) {
 	assert.Equal(t, []string{`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"medium","status":"pending"}]}`}, translated(t, translator, "plan", 2, `{"entries":[{"content":"a"}]}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"usage_update","used":5,"size":10,"cost":{"amount":0.5,"currency":"USD"}}`}, translated(t, translator, "usage", 3, `{"context_used":5,"context_size":10,"cost_usd":0.5}`))
 	assert.Empty(t, translated(t, translator, "usage", 4, `{"input_tokens":5}`), "how full the context is, is not said")
-	assert.Empty(t, translated(t, translator, "agent_update", 5, `{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`), "told of settings")
+	assert.Empty(t, translated(t, translator, "agent_update", 5, `{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`), "sent with settings")
 	assert.Equal(t, []string{`{"sessionUpdate":"_mine","x":1}`}, translated(t, translator, "agent_update", 6, `{"update":{"sessionUpdate":"_mine","x":1}}`))
 }
 

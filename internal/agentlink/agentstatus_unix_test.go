@@ -198,7 +198,7 @@ func TestUnreadableNotesAreMissing(t *testing.T) {
 	m.notes.Turn("codex", []string{program}, true)
 	assert.Equal(t, domain.SignInAnswered, m.of("codex").SignedIn)
 	require.NoError(t, os.Chmod(filepath.Dir(files[0]), 0o777))
-	assert.Equal(t, domain.SignInUnknown, m.of("codex").SignedIn, "somebody else might have written them")
+	assert.Equal(t, domain.SignInUnknown, m.of("codex").SignedIn, "another user might have written them")
 	(*agentlink.Notes)(nil).Turn("codex", []string{program}, true)
 }
 

@@ -104,16 +104,16 @@ func TestACommentReachesTheAgent(t *testing.T) {
 		p := write("f")
 		p.ToolUseID, p.InputFixed = p.ToolUseID+string(rune('a'+i)), c.fixed
 		asked, answered := h.ask(t, run, p)
-		h.told = nil
+		h.reported = nil
 		a, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: c.decision, Comment: "use a branch", Tell: c.tell})
 		require.NoError(t, err)
 		assert.Equal(t, "use a branch", (<-answered).Comment)
 		if c.want == "" {
-			assert.Empty(t, h.told)
+			assert.Empty(t, h.reported)
 			assert.Nil(t, a.Next)
 			continue
 		}
-		assert.Equal(t, []string{c.want}, h.told)
+		assert.Equal(t, []string{c.want}, h.reported)
 		assert.EqualValues(t, 1, a.Next.Task)
 	}
 	asked, _ := h.ask(t, run, write("g"))

@@ -33,13 +33,13 @@ type harness struct {
 	store   store.Store
 	written testkit.Witness // signalled by each transaction
 
-	mu      sync.Mutex // guards the fields below
-	rules   []config.Rule
-	read    map[string]int // approvals read in transactions, by query
-	resumed []string       // prompts
-	told    []string       // prompts
-	refused []string       // tool calls
-	notes   []string
+	mu       sync.Mutex // guards the fields below
+	rules    []config.Rule
+	read     map[string]int // approvals read in transactions, by query
+	resumed  []string       // prompts
+	reported []string       // prompts
+	refused  []string       // tool calls
+	notes    []string
 
 	deliveries []string // texts of notes about deliveries
 
@@ -153,8 +153,8 @@ func (h *harness) Tell(_ store.Tx, _ domain.Run, prompt string, _ bool) (domain.
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.told = append(h.told, prompt)
-	return domain.Run{Task: int64(len(h.told))}, nil
+	h.reported = append(h.reported, prompt)
+	return domain.Run{Task: int64(len(h.reported))}, nil
 }
 
 func (h *harness) RefuseTool(_ store.Tx, _ domain.Run, a domain.Approval, why string) error {

@@ -113,19 +113,19 @@ func TestWhoIsAskedSeesThatAnInputHasTwoReadings(t *testing.T) {
 // Data too long for an event is in the approval.
 func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	short := domain.Approval{Input: json.RawMessage(`{"a":1}`), Diffs: []domain.Diff{{Path: "/a", NewText: "x"}}, Options: []domain.Option{{ID: "o"}}}
-	told := Requested(short, "/p")
-	assert.Equal(t, []any{short.Input, short.Diffs, short.Options, false}, []any{told.Input, told.Diffs, told.Options, told.Truncated})
+	reported := Requested(short, "/p")
+	assert.Equal(t, []any{short.Input, short.Diffs, short.Options, false}, []any{reported.Input, reported.Diffs, reported.Options, reported.Truncated})
 
 	long := short
 	long.Diffs = []domain.Diff{{Path: "/a", NewText: strings.Repeat("x", domain.MaxEventText)}}
-	told = Requested(long, "/p")
-	assert.Nil(t, told.Diffs)
-	assert.Equal(t, []any{short.Input, true}, []any{told.Input, told.Truncated})
+	reported = Requested(long, "/p")
+	assert.Nil(t, reported.Diffs)
+	assert.Equal(t, []any{short.Input, true}, []any{reported.Input, reported.Truncated})
 
 	long = short
 	long.Plan = strings.Repeat("x", domain.MaxEventText+1)
-	told = Requested(long, "/p")
-	assert.Equal(t, []any{"", short.Input, true}, []any{told.Plan, told.Input, told.Truncated})
+	reported = Requested(long, "/p")
+	assert.Equal(t, []any{"", short.Input, true}, []any{reported.Plan, reported.Input, reported.Truncated})
 
 	ruled := domain.Approval{Type: domain.FunctionCall, Tool: "Write", ToolKind: "edit", Paths: []string{"/p/a/b"}}
 	assert.Equal(t, "/p/a/*", Requested(ruled, "/p").Rule.Pattern)
@@ -134,9 +134,9 @@ func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 
 	long = short
 	long.Input = json.RawMessage(`"` + strings.Repeat("x", domain.MaxEventText) + `"`)
-	told = Requested(long, "/p")
-	assert.Nil(t, told.Input)
-	assert.Equal(t, []any{short.Diffs, true}, []any{told.Diffs, told.Truncated})
+	reported = Requested(long, "/p")
+	assert.Nil(t, reported.Input)
+	assert.Equal(t, []any{short.Diffs, true}, []any{reported.Diffs, reported.Truncated})
 }
 
 // codexInput is a command's input from codex. It contains when and why codex asks.

@@ -122,7 +122,7 @@ func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 	soon, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	result, err := h.Ask(soon, again.ID, write("a"))
-	require.NoError(t, err, "nobody is asked again")
+	require.NoError(t, err, "no user is asked again")
 	assert.Equal(t, catalog.RequestPermissionResult{Approved: true, Reason: "user_approved", ApprovalID: asked.ID}, result)
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Taken(tx, again.ID, []string{asked.ID}) }))
 	a, err := h.Inbox.Find(ctx, asked.ID)

@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// ends is a daemon that is told of the ends of tasks.
+// ends is a daemon that receives the ends of tasks.
 type ends struct{ catalog.Daemon }
 
 func (ends) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {

@@ -192,7 +192,7 @@ func FuzzRevertAndReopen(f *testing.F) {
 				next := file.with(i, state)
 				got, trouble := apply(&now, file, next)
 				if above+below != "" && trouble != noTrouble && (before == "" || after == "") {
-					return // a change of the whole file cannot be told apart from other content
+					return // a change of the whole file cannot be distinguished from other content
 				}
 				require.Equal(t, noTrouble, trouble, "%q, as it was %q, as it was left %q", now, before, after)
 				now, file = *got, next

@@ -26,7 +26,7 @@ import (
 // the agents of a project keep what they know.
 const agentVariable = "DUET_CHAOS_AGENT"
 
-// workPrompt is what the agent is told to do: so many steps, each of which
+// workPrompt is the agent's prompt: so many steps, each of which
 // takes leave.
 func workPrompt(work string, steps int) string { return fmt.Sprintf("work %s %d", work, steps) }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// A board is what everybody in a round knows of what was told: what waits for an
+// A board is what all clients in a round know from reports: what waits for an
 // answer, what can be continued, and the calls whose replies are checked.
 type board struct {
 	mu        sync.Mutex
@@ -22,14 +22,14 @@ type board struct {
 	runs      map[string]*knownRun // by session
 	launches  []launch
 	calls     []call
-	seen      map[int64]time.Time // by seq: when an event was first told
+	seen      map[int64]time.Time // by seq: when an event was first received
 	findings  []string
 	works     int
 	answers   int
 	continued map[string]bool // sessions: who continues one a second time forks it
 }
 
-// A question is what events told of an approval.
+// A question is an approval as events reported it.
 type question struct {
 	id     string
 	opened time.Time // when it was first seen
@@ -77,7 +77,7 @@ func stepOf(command string) string {
 	return step
 }
 
-// take notes an event that somebody was told.
+// take notes an event that a client received.
 func (b *board) take(e client.Event) {
 	var d eventData
 	if err := json.Unmarshal(e.Data, &d); err != nil && len(e.Data) > 0 {
@@ -157,7 +157,7 @@ func (b *board) session(choose func(n int) int, states ...string) (id string, ok
 	return fit[choose(len(fit))].session, true
 }
 
-// newWork names a work that nobody else has.
+// newWork names a work that is new.
 func (b *board) newWork(most int) (work string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,7 +182,7 @@ func (b *board) launched(l launch) {
 	b.launches = append(b.launches, l)
 }
 
-// continues reports whether nobody else continues a session already.
+// continues reports whether no other client continues a session already.
 func (b *board) continues(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

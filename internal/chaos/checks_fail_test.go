@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// story is evidence of one step of one session, told in its order: each word is
+// story is evidence of one step of one session, in its order: each word is
 // a second.
 func story(words ...string) *evidence {
 	began := time.Unix(1_000_000, 0)
@@ -41,7 +41,7 @@ func story(words ...string) *evidence {
 			status(statusPending)
 		case "reopened":
 			again := fmt.Sprintf("q%d", i)
-			e.Approvals[again] = shownApproval{Reopens: question, Reopened: "nobody knows"}
+			e.Approvals[again] = shownApproval{Reopens: question, Reopened: "unknown"}
 			question = again
 			event("new_approval", fmt.Sprintf(`{"approval_id":%q,"tool_input":{"command":"step w/1"}}`, question))
 			status(statusPending)
@@ -77,7 +77,7 @@ func TestChecks(t *testing.T) {
 		{"carried out", []string{"asks", "approved", "told", "did"}, nil},
 		{"denied", []string{"asks", "denied", "refused"}, nil},
 		{"denied, and the agent never heard", []string{"asks", "denied"}, nil},
-		{"used up by nobody", []string{"asks", "approved"}, []string{checkApproved}},
+		{"used up by no agent", []string{"asks", "approved"}, []string{checkApproved}},
 		{"used up by an agent that died", []string{"asks", "approved", "told"}, []string{checkApproved}},
 		{"open again", []string{"asks", "approved", "told", "reopened"}, nil},
 		{"open again, and overtaken by a newer turn", []string{"asks", "approved", "told", "reopened", "overtaken"}, nil},
@@ -89,11 +89,11 @@ func TestChecks(t *testing.T) {
 		{"twice for two answers", []string{"asks", "approved", "told", "did", "reopened", "approved", "told", "did"}, nil},
 		{"interrupted by a person", []string{"asks", "approved", "interrupted"}, nil},
 		{"twice for one answer", []string{"asks", "approved", "told", "did", "did"}, []string{checkTwice}},
-		{"told twice of one answer", []string{"asks", "approved", "told", "told", "did"}, []string{checkTwice}},
+		{"sent one answer twice", []string{"asks", "approved", "told", "told", "did"}, []string{checkTwice}},
 		{"not approved at all", []string{"asks", "told", "did"}, []string{checkTwice, checkTwice}},
 		{"before it was approved", []string{"asks", "told", "approved", "did"}, []string{checkDenied}},
 		{"after a denial", []string{"asks", "approved", "reopened", "denied", "told", "did"}, []string{checkDenied}},
-		{"a denial that nobody gave", []string{"asks", "refused"}, []string{checkUndenied}},
+		{"a denial that no user gave", []string{"asks", "refused"}, []string{checkUndenied}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -127,22 +127,22 @@ func TestLostLaunches(t *testing.T) {
 func TestViews(t *testing.T) {
 	t.Parallel()
 	e := story("asks", "approved")
-	told := func(events ...client.Event) []finding { return e.views([]*view{{name: "somebody", events: events}}) }
+	reported := func(events ...client.Event) []finding { return e.views([]*view{{name: "a client", events: events}}) }
 	event := func(i int) client.Event {
 		return client.Event{Seq: e.Log[i].Seq, Type: e.Log[i].Type, Data: e.Log[i].Raw}
 	}
-	assert.Empty(t, told())
-	assert.Empty(t, told(event(0)))
-	assert.Empty(t, told(event(0), event(1)))
-	assert.Len(t, told(event(1)), 1, "the first is missing")
+	assert.Empty(t, reported())
+	assert.Empty(t, reported(event(0)))
+	assert.Empty(t, reported(event(0), event(1)))
+	assert.Len(t, reported(event(1)), 1, "the first is missing")
 	shown := event(0)
 	shown.Seq = 0
-	assert.Empty(t, told(shown, event(1)), "the question was shown, without its number")
+	assert.Empty(t, reported(shown, event(1)), "the question was shown, without its number")
 	other := event(0)
 	other.Data = json.RawMessage(`{"approval_id":"another"}`)
-	assert.Len(t, told(other), 1, "another text")
+	assert.Len(t, reported(other), 1, "another text")
 	other.Seq = 17
-	assert.NotEmpty(t, told(event(0), event(1), other), "an event that there is not")
+	assert.NotEmpty(t, reported(event(0), event(1), other), "an event that there is not")
 }
 
 func TestEnds(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 	checkSaid      = "a question is open again and does not say why"
 	checkTwice     = "one answer was carried out twice"
 	checkDenied    = "something was carried out that was not allowed"
-	checkUndenied  = "an agent was told a denial that nobody gave"
+	checkUndenied  = "an agent received a denial that no user gave"
 	checkEvents    = "events"
 	checkStuck     = "something does not end"
 	checkUnfit     = "what was cut short cannot be continued"
@@ -82,9 +82,9 @@ func (e *evidence) registers(visualize func(approval string) string) (found []fi
 }
 
 // approved: whatever was approved last of a step is carried out, or is asked
-// again and open; if its agent was told, so that it may be half done, the question
+// again and open; if its agent received it, so that it may be half done, the question
 // says so. It holds while all is at rest and before anybody continues
-// anything. What a person interrupted is nobody's to carry out, and neither is what
+// anything. No agent carries out what a person interrupted, and neither is what
 // was asked again and then overtaken by a turn that a person began. An agent that completed
 // the turn which an answer began, and died before it went on by itself, is not waited for: an
 // answer that was given twice is kept for the next turn.
@@ -125,21 +125,21 @@ func (e *evidence) approved() (found []finding, of int) {
 		}
 		of++
 		done := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteDid })
-		told := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteAllowed && !time.Unix(0, n.At).Before(last.at) })
+		reported := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteAllowed && !time.Unix(0, n.At).Before(last.at) })
 		again := open[step]
 		switch {
-		case done || overtaken[last.approval], a.Reopens != "" && !told && e.completedSince(a.ThreadID, last.at):
+		case done || overtaken[last.approval], a.Reopens != "" && !reported && e.completedSince(a.ThreadID, last.at):
 			continue
-		case again.ID != "" && (!told || again.Reopened != ""):
+		case again.ID != "" && (!reported || again.Reopened != ""):
 			continue
 		case again.ID != "":
-			found = append(found, finding{checkSaid, fmt.Sprintf("step %s: question %s was approved (%s), and the agent was told; question %s (stale: %t) does not say so", step, last.approval, last.answer.Words, again.ID, again.Stale)})
+			found = append(found, finding{checkSaid, fmt.Sprintf("step %s: question %s was approved (%s), and the agent received it; question %s (stale: %t) does not say so", step, last.approval, last.answer.Words, again.ID, again.Stale)})
 			continue
 		}
 		s := e.Sessions[a.SessionID]
 		found = append(found, finding{checkApproved, fmt.Sprintf(
-			"step %s: question %s (stale: %t) was approved (%s) at event %d; the agent was told: %t; its run is %s %s",
-			step, last.approval, a.Stale, last.answer.Words, last.seq, told, s.State, s.ErrorCode,
+			"step %s: question %s (stale: %t) was approved (%s) at event %d; the agent received it: %t; its run is %s %s",
+			step, last.approval, a.Stale, last.answer.Words, last.seq, reported, s.State, s.ErrorCode,
 		)})
 	}
 	return found, of
@@ -156,8 +156,8 @@ func (e *evidence) completedSince(thread string, at time.Time) bool {
 	return false
 }
 
-// permits: agents are told of an approval once, after it was given, and carry
-// out no more than that; they are told of no denial that nobody gave.
+// permits: agents receive an approval once, after it was given, and carry
+// out no more than that; they receive no denial that no user gave.
 func (e *evidence) permits() (found []finding) {
 	verdicts := e.verdicts()
 	for step, notes := range e.notesOf() {
@@ -167,22 +167,22 @@ func (e *evidence) permits() (found []finding) {
 				approvals = append(approvals, v)
 			}
 		}
-		told, did := 0, 0
+		reported, did := 0, 0
 		for _, n := range notes {
 			at := time.Unix(0, n.At)
 			switch n.What {
 			case noteAllowed:
-				told++
+				reported++
 				switch last := lastBefore(verdicts[step], at); {
-				case told > len(approvals):
-					found = append(found, finding{checkTwice, fmt.Sprintf("step %s was allowed %d times and approved %d times", step, told, len(approvals))})
-				case approvals[told-1].at.After(at.Add(clockSlack)):
-					found = append(found, finding{checkDenied, fmt.Sprintf("step %s was allowed before its approval no. %d", step, told)})
+				case reported > len(approvals):
+					found = append(found, finding{checkTwice, fmt.Sprintf("step %s was allowed %d times and approved %d times", step, reported, len(approvals))})
+				case approvals[reported-1].at.After(at.Add(clockSlack)):
+					found = append(found, finding{checkDenied, fmt.Sprintf("step %s was allowed before its approval no. %d", step, reported)})
 				case last.answer.Status == "denied":
 					found = append(found, finding{checkDenied, fmt.Sprintf("step %s was allowed (%s) after it was denied (%s)", step, n.Call, last.answer.Words)})
 				}
 			case noteDid:
-				if did++; did > told || did > len(approvals) {
+				if did++; did > reported || did > len(approvals) {
 					found = append(found, finding{checkTwice, fmt.Sprintf("step %s was carried out %d times; it was approved %d times", step, did, len(approvals))})
 				}
 			case noteDenied:
@@ -210,7 +210,7 @@ func transient(seq int64, kind string) bool {
 	return seq == 0 || kind == "message_delta" || kind == "thinking_delta" || kind == "lagged"
 }
 
-// views: what everybody was told is what the log has, and none of it is missing.
+// views: every client received what the log has, and none of it is missing.
 func (e *evidence) views(views []*view) (found []finding) {
 	add := func(format string, args ...any) {
 		found = append(found, finding{checkEvents, fmt.Sprintf(format, args...)})
@@ -222,7 +222,7 @@ func (e *evidence) views(views []*view) (found []finding) {
 		}
 	}
 	for _, v := range views {
-		last, told, shown := v.last(), make(map[int64]bool), make(map[string]bool)
+		last, reported, shown := v.last(), make(map[int64]bool), make(map[string]bool)
 		for _, t := range v.events {
 			if t.Type == "new_approval" {
 				shown[loggedOf(t).Data.ApprovalID] = true
@@ -230,19 +230,19 @@ func (e *evidence) views(views []*view) (found []finding) {
 			if transient(t.Seq, t.Type) {
 				continue
 			}
-			told[t.Seq] = true
+			reported[t.Seq] = true
 			l, ok := log[t.Seq]
 			switch {
 			case !ok:
-				add("%s was told event %d (%s), which is not in the log: %.200s", v.name, t.Seq, t.Type, t.Data)
+				add("%s received event %d (%s), which is not in the log: %.200s", v.name, t.Seq, t.Type, t.Data)
 			case l.Type != t.Type || !sameJSON(l.Raw, t.Data):
-				add("%s was told event %d as %s %.200s, the log has %s %.200s", v.name, t.Seq, t.Type, t.Data, l.Type, l.Raw)
+				add("%s received event %d as %s %.200s, the log has %s %.200s", v.name, t.Seq, t.Type, t.Data, l.Type, l.Raw)
 			}
 		}
 		for seq, l := range log {
 			// A question that was shown among those that wait, without a number, does not come again.
-			if v.after < seq && seq <= last && !told[seq] && (l.Type != "new_approval" || !shown[l.Data.ApprovalID]) {
-				add("%s was never told event %d (%s), but event %d", v.name, seq, l.Type, last)
+			if v.after < seq && seq <= last && !reported[seq] && (l.Type != "new_approval" || !shown[l.Data.ApprovalID]) {
+				add("%s never received event %d (%s), but event %d", v.name, seq, l.Type, last)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ type evidence struct {
 	Began    time.Time       `json:"began"`
 	Notes    []note          `json:"notes"` // of the agents
 	Log      []logged        `json:"log"`   // all events, from the first on
-	Seen     map[int64]int64 `json:"seen"`  // by seq: when somebody was first told, in nanoseconds since Began
+	Seen     map[int64]int64 `json:"seen"`  // by seq: when a client first received it, in nanoseconds since Began
 	Calls    []call          `json:"calls"`
 	Launches []launch        `json:"launches"`
 	Stopped  map[string]bool `json:"stopped"` // sessions that a person tried to interrupt
@@ -113,8 +113,8 @@ func (e *evidence) verdicts() map[string][]verdict {
 	return m
 }
 
-// forked are the works of which two conversations have asked: somebody continued
-// a session while an answer or somebody else did.
+// forked are the works of which two conversations have asked: a client continued
+// a session while an answer or another client did.
 func (e *evidence) forked() map[string]bool {
 	threads, forked := make(map[string]string), make(map[string]bool)
 	for _, a := range e.Approvals {

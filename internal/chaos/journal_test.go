@@ -17,9 +17,9 @@ import (
 // What an agent writes down.
 const (
 	noteAsk       = "ask"       // before it asks for leave
-	noteAllowed   = "allowed"   // it was told that it may
-	noteDenied    = "denied"    // it was told that it may not
-	noteCancelled = "cancelled" // it was told that nobody decided
+	noteAllowed   = "allowed"   // the agent received an approval
+	noteDenied    = "denied"    // the agent received a denial
+	noteCancelled = "cancelled" // the agent learned that no user decided
 	noteDid       = "did"       // it carried the step out: writing this is the step
 )
 

@@ -57,7 +57,7 @@ func (k *killer) live(ctx context.Context) {
 	}
 }
 
-// afterAnAnswer kills whoever would have to carry out an answer that was just
+// afterAnAnswer kills the process that would have to carry out an answer that was just
 // acknowledged.
 func (k *killer) afterAnAnswer() {
 	k.mu.Lock()
@@ -73,7 +73,7 @@ func (k *killer) afterAnAnswer() {
 	}
 }
 
-// end is called when nobody is to die any more.
+// end is called when no more processes are to be killed.
 func (k *killer) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

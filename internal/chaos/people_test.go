@@ -39,7 +39,7 @@ type person struct {
 	view *view
 }
 
-// A view is what a person was told, in its order.
+// A view is what a person received, in its order.
 type view struct {
 	name  string
 	after int64 // events up to this one were not asked for
@@ -222,24 +222,24 @@ func (p *person) launch(ctx context.Context) {
 	}
 	steps := 1 + p.rand.IntN(mostSteps)
 	l := launch{Work: work, Steps: steps, Query: workPrompt(work, steps)}
-	var told struct {
+	var reported struct {
 		SessionID string `json:"session_id"`
 		ThreadID  string `json:"thread_id"`
 	}
-	if p.call(ctx, "launchSession", object{"query": l.Query}, &told) == nil {
-		l.Session, l.Thread = told.SessionID, told.ThreadID
+	if p.call(ctx, "launchSession", object{"query": l.Query}, &reported) == nil {
+		l.Session, l.Thread = reported.SessionID, reported.ThreadID
 		p.board.launched(l)
 	}
 }
 
 func (p *person) continueSession(ctx context.Context, id string) {
 	l := launch{Query: "continue"}
-	var told struct {
+	var reported struct {
 		SessionID string `json:"session_id"`
 		ThreadID  string `json:"thread_id"`
 	}
-	if p.call(ctx, "continueSession", object{"session_id": id, "query": l.Query}, &told) == nil {
-		l.Session, l.Thread = told.SessionID, told.ThreadID
+	if p.call(ctx, "continueSession", object{"session_id": id, "query": l.Query}, &reported) == nil {
+		l.Session, l.Thread = reported.SessionID, reported.ThreadID
 		p.board.launched(l)
 	}
 }
@@ -258,7 +258,7 @@ type decided struct {
 	Error   string `json:"error"`
 }
 
-// decide answers a question, and sometimes sees to it that somebody dies of it.
+// decide answers a question, and sometimes has a process killed because of it.
 func (p *person) decide(ctx context.Context, id string, send func(ctx context.Context, id, decision, words string) (decided, error)) {
 	decision, status := "approve", "approved"
 	if p.rand.IntN(6) == 0 {
@@ -287,7 +287,7 @@ func (p *person) decideByCall(ctx context.Context, id, decision, words string) (
 }
 
 // decideInShell answers with a command. What it printed is its reply; if it
-// printed none, nobody knows.
+// printed none, it is unknown.
 func (p *person) decideInShell(ctx context.Context, id, decision, words string) (r decided, err error) {
 	args := []string{"approvals", "approve", id, "--comment", words}
 	if decision == "deny" {

@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// A project is a directory with a user of its own, whose processes can be told
+// A project is a directory with a user of its own, whose processes can be recognized
 // by their HOME.
 type project struct {
 	dir, root, home string
@@ -96,7 +96,7 @@ func (p *project) hub() int {
 	if pid <= 1 {
 		return 0
 	}
-	// The file outlives its process, whose number may be somebody else's by now.
+	// The file outlives its process, whose number another process may have by now.
 	if environment, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")); err != nil || !p.owns(environment) {
 		return 0
 	}
@@ -154,7 +154,7 @@ func (p *project) running() (list []running) {
 		content, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		command := strings.ReplaceAll(string(bytes.TrimRight(content, "\x00")), "\x00", " ")
 		if command == "" {
-			continue // nobody has waited for it yet
+			continue // no goroutine has waited for it yet
 		}
 		r := running{pid: pid, command: command, kind: aRelay}
 		switch {

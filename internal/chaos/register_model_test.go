@@ -46,10 +46,10 @@ func TestQuestionModel(t *testing.T) {
 			reads(1, "pending", "").at(0, 1), decides(1, won, "approved", "a").at(1, 3), loses(2, "approved").at(2, 4), reads(3, "approved", "a").at(5, 6),
 		}, nil, porcupine.Ok},
 		{"two win", []call{decides(1, won, "approved", "a").at(0, 3), decides(2, won, "approved", "b").at(1, 4)}, nil, porcupine.Illegal},
-		{"too late for nobody", []call{loses(1, "approved").at(0, 1), decides(2, won, "approved", "a").at(2, 3)}, nil, porcupine.Illegal},
-		{"too late, and told another winner", []call{decides(1, won, "approved", "a").at(0, 1), loses(2, "denied").at(2, 3)}, nil, porcupine.Illegal},
+		{"too late without a winner", []call{loses(1, "approved").at(0, 1), decides(2, won, "approved", "a").at(2, 3)}, nil, porcupine.Illegal},
+		{"too late, with another winner", []call{decides(1, won, "approved", "a").at(0, 1), loses(2, "denied").at(2, 3)}, nil, porcupine.Illegal},
 		{"an answer that is forgotten", []call{decides(1, won, "approved", "a").at(0, 1), reads(2, "pending", "").at(2, 3)}, nil, porcupine.Illegal},
-		{"an answer of somebody else", []call{decides(1, won, "approved", "a").at(0, 1), reads(2, "approved", "b").at(2, 3)}, nil, porcupine.Illegal},
+		{"an answer of another person", []call{decides(1, won, "approved", "a").at(0, 1), reads(2, "approved", "b").at(2, 3)}, nil, porcupine.Illegal},
 		{"read before it was given", []call{reads(1, "approved", "a").at(0, 1), decides(2, won, "approved", "a").at(2, 3)}, nil, porcupine.Illegal},
 
 		{

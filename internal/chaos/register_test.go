@@ -14,7 +14,7 @@ import (
 const (
 	callDecide = "decide"
 	callRead   = "read"
-	callClose  = "close" // by the hub: nobody is left who would ask
+	callClose  = "close" // by the hub: no agent is left to ask
 )
 
 // How a decision ended.
@@ -49,8 +49,8 @@ const forever = time.Duration(math.MaxInt64)
 const statusPending = "pending"
 
 // questionModel is a question as a register that is written once: the first
-// answer stays, others are told what it was. What is asked again, since nobody
-// knows whether the answer was carried out, is another question.
+// answer stays, and later calls receive it. What is asked again, since it is not
+// known whether the answer was carried out, is another question.
 var questionModel = porcupine.Model{
 	Init: func() any { return answer{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -100,7 +100,7 @@ func (a answer) String() string {
 }
 
 // linearize looks for an order of the calls to one question that explains what
-// each was told. With visualization, the path of a file for it, the best attempt
+// each received. With visualization, the path of a file for it, the best attempt
 // is shown there.
 func linearize(calls []call, visualization string) (porcupine.CheckResult, error) {
 	var history []porcupine.Operation

@@ -26,7 +26,7 @@ import (
 // How long things take.
 const (
 	killingTime = 6 * time.Second
-	// restTime is when a project that nobody disturbs has to be at rest.
+	// restTime is when an undisturbed project has to be at rest.
 	restTime = 60 * time.Second
 	// endTime is when the last process has to be gone after the last editor.
 	endTime = 20 * time.Second
@@ -78,7 +78,7 @@ func (r *round) run() {
 	}
 	group.Wait()
 
-	// Half of the rounds end with the death of all; in the others somebody comes
+	// Half of the rounds end with the death of all; in the others a client comes
 	// before the rest goes.
 	if r.rand.IntN(2) == 0 {
 		r.killer.killAll()
@@ -89,7 +89,7 @@ func (r *round) run() {
 	ctx, cancel = context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if !r.entered(ctx, checker) {
-		r.found(checkUnsettled, "nobody can connect any more")
+		r.found(checkUnsettled, "no client can connect")
 		return
 	}
 	for _, p := range people {

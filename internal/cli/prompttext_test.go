@@ -24,7 +24,7 @@ func TestPromptJoinsArgumentsAndInput(t *testing.T) {
 		{nil, "all of it\n", "all of it\n"},
 		{[]string{"-"}, "all of it\n", "all of it\n"},
 	} {
-		text, err := promptWithInput(strings.NewReader(c.in), c.args, func(string) { t.Error("nobody waits") })
+		text, err := promptWithInput(strings.NewReader(c.in), c.args, func(string) { t.Error("no prompt waits") })
 		assert.NoError(t, err)
 		assert.Equal(t, c.want, text)
 	}

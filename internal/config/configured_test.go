@@ -32,7 +32,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		var e *domain.Error
 		assert.ErrorAs(t, err, &e)
 		assert.Equal(t, kind, e.Kind)
-		assert.Equal(t, Agent{Name: name}, c.Known(name), "who only asks what is known of it is told nothing")
+		assert.Equal(t, Agent{Name: name}, c.Known(name), "a caller that only asks for known agents gets no error")
 	}
 	agent, err := c.Agent("")
 	assert.NoError(t, err)

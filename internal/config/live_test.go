@@ -152,7 +152,7 @@ func TestLiveTellsOfChanges(t *testing.T) {
 			select {
 			case <-changed:
 			case <-time.After(time.Minute):
-				require.Fail(t, "it is not told")
+				require.Fail(t, "no change is reported")
 			}
 			assert.NotEqual(t, before, l.Generation())
 		})

@@ -121,7 +121,7 @@ func TestPiecesBecomeMessages(t *testing.T) {
 			b.say(t, "", strings.Repeat("x", 1<<20), false)
 			b.say(t, "", "y", false)
 		}, []string{"message: " + strings.Repeat("x", 1<<20), "message: y"}},
-		"whoever begins again goes on with it": {func(t *testing.T, b *book) {
+		"a new turn continues it": {func(t *testing.T, b *book) {
 			b.say(t, "", "before, ", false)
 			b.reopen()
 			b.say(t, "", "after", false)
@@ -169,16 +169,16 @@ func TestASubAgentsWordsStandBelowItsCall(t *testing.T) {
 		list = append(list, i.Kind+" "+i.Content+" "+i.ParentID)
 	}
 	assert.Equal(t, []string{"message 0 ", "message 12 call", "message 3 ", "thinking hm call"}, list)
-	var told []string
+	var reported []string
 	for _, p := range b.payloads(t) {
 		switch p := p.(type) {
 		case domain.MessageDelta:
-			told = append(told, p.Text+" "+p.ParentID)
+			reported = append(reported, p.Text+" "+p.ParentID)
 		case domain.MessageAdded:
-			told = append(told, "= "+p.Text+" "+p.ParentID)
+			reported = append(reported, "= "+p.Text+" "+p.ParentID)
 		}
 	}
-	assert.Equal(t, []string{"0 ", "= 0 ", "1 call", "2 call", "= 12 call", "3 ", "= 3 ", "hm call", "= hm call"}, told)
+	assert.Equal(t, []string{"0 ", "= 0 ", "1 call", "2 call", "= 12 call", "3 ", "= 3 ", "hm call", "= hm call"}, reported)
 }
 
 // If a transaction that ends a message fails for another reason, the message stays open with all of
@@ -227,18 +227,18 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	second, err := b.store.ToolItem(t.Context(), b.run.ID, "Read")
 	require.NoError(t, err)
 	assert.Equal(t, "failed", second.Status, "it was open when the run ended")
-	var told []domain.ToolCallChanged
+	var reported []domain.ToolCallChanged
 	for _, p := range b.payloads(t) {
 		if c, ok := p.(domain.ToolCallChanged); ok && c.ID == "1" {
-			told = append(told, c)
+			reported = append(reported, c)
 		}
 	}
-	require.Len(t, told, 3)
-	assert.NotEmpty(t, told[1].Input)
-	assert.Equal(t, &domain.ToolDetails{Paths: []string{"a"}}, told[1].Details)
-	assert.Empty(t, told[2].Input, "its end tells no more than it must")
-	assert.Nil(t, told[2].Details)
-	assert.Equal(t, "a.txt", told[2].Result)
+	require.Len(t, reported, 3)
+	assert.NotEmpty(t, reported[1].Input)
+	assert.Equal(t, &domain.ToolDetails{Paths: []string{"a"}}, reported[1].Details)
+	assert.Empty(t, reported[2].Input, "its end tells no more than it must")
+	assert.Nil(t, reported[2].Details)
+	assert.Equal(t, "a.txt", reported[2].Result)
 }
 
 func TestNotesStandOnceInAConversation(t *testing.T) {
@@ -295,10 +295,10 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 	short, long := "x", strings.Repeat("x", domain.MaxEventText)
 	shown := domain.ToolDetails{Diffs: []domain.Diff{{Path: "/a", OldText: &short, NewText: "y"}}}
 	for _, c := range []struct {
-		name string
-		end  catalog.ToolCall
-		told *domain.ToolDetails
-		cut  bool
+		name     string
+		end      catalog.ToolCall
+		reported *domain.ToolDetails
+		cut      bool
 	}{
 		{"nothing", catalog.ToolCall{}, nil, false},
 		{"the same", catalog.ToolCall{Diffs: []domain.Diff{{Path: "/a", OldText: &short, NewText: "y"}}}, nil, false},
@@ -318,7 +318,7 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 		begun := tool(catalog.ToolCall{Tool: "Edit", Diffs: []domain.Diff{{Path: "/a", OldText: &short, NewText: "y"}}}, false)
 		assert.Equal(t, &shown, begun.Details, c.name)
 		ended := tool(c.end, true)
-		assert.Equal(t, c.told, ended.Details, c.name)
+		assert.Equal(t, c.reported, ended.Details, c.name)
 		assert.Equal(t, c.cut, ended.Truncated, c.name)
 	}
 }
@@ -464,15 +464,15 @@ func TestMetaOfAMessageIsKept(t *testing.T) {
 	})
 	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
 	require.NoError(t, err)
-	var kept, told []string
+	var kept, reported []string
 	for _, i := range items {
 		kept = append(kept, i.Content+" "+meta(i.Data))
 	}
 	assert.Equal(t, []string{"xxxx " + want, `x {"t":1}`, `plain late {"l":1}`}, kept)
 	for _, p := range b.payloads(t) {
 		if m, ok := p.(domain.MessageAdded); ok {
-			told = append(told, m.Text+" "+string(m.Meta))
+			reported = append(reported, m.Text+" "+string(m.Meta))
 		}
 	}
-	assert.Equal(t, []string{"xxxx " + want, `x {"t":1}`, "plain ", `plain late {"l":1}`}, told)
+	assert.Equal(t, []string{"xxxx " + want, `x {"t":1}`, "plain ", `plain late {"l":1}`}, reported)
 }

@@ -37,12 +37,12 @@ func (w *world) SessionOf(_ context.Context, run int64) (domain.Session, error) 
 }
 
 func (w *world) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) {
-	told := make(chan struct{})
+	reported := make(chan struct{})
 	if w.subscribe != nil {
-		close(told)
+		close(reported)
 		w.subscribe(e)
 	}
-	return told, func() { w.withdrawn++ }
+	return reported, func() { w.withdrawn++ }
 }
 
 func newWorld(t *testing.T) (w *world, token string) {

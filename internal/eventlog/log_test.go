@@ -358,8 +358,8 @@ func TestWhatIsAskedIsToldWhoeverComesUntilItIsWithdrawn(t *testing.T) {
 		secret := Subscribing{Since: -1, Kinds: []domain.EventKind{domain.EventSecretRequested}}
 		early := w.subscribe(t, secret)
 		synctest.Wait()
-		told, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
-		<-told
+		logged, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+		<-logged
 		late := w.subscribe(t, secret)
 		synctest.Wait()
 		assert.Equal(t, []string{"0s domain.SecretRequested"}, early.take())
@@ -369,13 +369,13 @@ func TestWhatIsAskedIsToldWhoeverComesUntilItIsWithdrawn(t *testing.T) {
 		synctest.Wait()
 		assert.Empty(t, tooLate.take())
 
-		told, withdraw = w.log.Ask(domain.Event{Run: 2, Payload: domain.SecretRequested{}})
+		logged, withdraw = w.log.Ask(domain.Event{Run: 2, Payload: domain.SecretRequested{}})
 		defer withdraw()
 		for _, h := range []*heard{early, late, tooLate} {
 			synctest.Wait()
 			assert.Len(t, h.take(), 1)
 		}
-		<-told
+		<-logged
 	})
 }
 
@@ -385,12 +385,12 @@ func TestNobodyHearsWhatIsAskedOfAnotherRun(t *testing.T) {
 		defer w.close(t)
 		w.subscribe(t, Subscribing{Since: -1, Run: "run 2"})
 		synctest.Wait()
-		told, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+		logged, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
 		defer withdraw()
 		synctest.Wait()
 		select {
-		case <-told:
-			t.Error("somebody was told")
+		case <-logged:
+			t.Error("a subscriber was notified")
 		default:
 		}
 	})
@@ -486,7 +486,7 @@ func TestEverythingButTheDamageIsTold(t *testing.T) {
 					w.damaged = is
 				}
 				w.log.Forget()
-				var told, want []string
+				var logged, want []string
 				for seq := int64(1); seq <= c.events; seq++ {
 					switch {
 					case seq == c.to:
@@ -498,16 +498,16 @@ func TestEverythingButTheDamageIsTold(t *testing.T) {
 				s, err := w.log.Subscribe(t.Context(), Subscribing{}, func(_ context.Context, n Notice) error {
 					if d, ok := n.Payload.(domain.LogDamaged); ok {
 						assert.Equal(t, []any{d.To, "damaged"}, []any{n.Seq, d.Message})
-						told = append(told, fmt.Sprintf("damaged from %d to %d", d.From, d.To))
+						logged = append(logged, fmt.Sprintf("damaged from %d to %d", d.From, d.To))
 					} else {
-						told = append(told, fmt.Sprint(n.Seq))
+						logged = append(logged, fmt.Sprint(n.Seq))
 					}
 					return nil
 				})
 				require.NoError(t, err)
 				s.Start()
 				require.NoError(t, s.CatchUp(t.Context()))
-				require.Equal(t, want, told, "%v %s", c, name)
+				require.Equal(t, want, logged, "%v %s", c, name)
 				assert.Equal(t, missing, w.reported > 0, "%v: what is missing is reported", c)
 
 				var replayed int64
@@ -647,13 +647,13 @@ func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
 			assert.Equal(t, 1, w.log.Publish(secret))
 		}
 		assert.Zero(t, w.log.Publish(secret))
-		told, withdrawLast := w.log.Ask(secret)
+		logged, withdrawLast := w.log.Ask(secret)
 		withdrawLast()
 		close(reads)
 		synctest.Wait()
 		assert.Equal(t, 1+unkeptMost, got)
 		select {
-		case <-told:
+		case <-logged:
 			t.Error("there was no room for it")
 		default:
 		}

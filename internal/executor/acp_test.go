@@ -37,12 +37,12 @@ func TestInvalidUsageIsIgnored(t *testing.T) {
 		result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "plain", "figures "+usage))
 		assert.Equal(t, catalog.StatusCompleted, result.Status, usage)
 		assert.Equal(t, want, result.TokenUsage, usage)
-		told := h.data("usage")
-		require.GreaterOrEqual(t, len(told), 4, usage)
+		reported := h.data("usage")
+		require.GreaterOrEqual(t, len(reported), 4, usage)
 		assert.Equal(t, []string{
 			`{"input_tokens":0,"output_tokens":0}`, `{"input_tokens":0,"output_tokens":0,"context_used":10}`, `{"input_tokens":0,"output_tokens":0}`,
 			`{"input_tokens":0,"output_tokens":0,"context_used":20,"context_size":200,"cost_usd":0.5}`,
-		}, told[:4], usage)
+		}, reported[:4], usage)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
 	assert.Contains(t, result.Error.Message, "Edit demo.txt")
 	assert.Contains(t, result.Error.Message, "the session token is unknown")
 	assert.Equal(t, []string{task.CodePermission}, h.codes())
-	assert.Contains(t, h.text(), `"outcome":"cancelled"`, "nobody has decided")
+	assert.Contains(t, h.text(), `"outcome":"cancelled"`, "no user has decided")
 	assert.NotContains(t, h.text(), `"optionId"`)
 
 	p.TaskID, p.Prompt = "task-2", "unasked"

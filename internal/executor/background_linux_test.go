@@ -31,7 +31,7 @@ func TestBackgroundCommandKeepsAgent(t *testing.T) {
 	assert.True(t, r.Released)
 	h.Lock()
 	defer h.Unlock()
-	told := h.between[len(h.between)-1]
-	assert.Equal(t, catalog.Session{Background: []domain.BackgroundTask{}, Ended: true}, told.Session)
-	assert.Equal(t, []string{"s", "task-1"}, []string{told.SessionID, told.TaskID})
+	reported := h.between[len(h.between)-1]
+	assert.Equal(t, catalog.Session{Background: []domain.BackgroundTask{}, Ended: true}, reported.Session)
+	assert.Equal(t, []string{"s", "task-1"}, []string{reported.SessionID, reported.TaskID})
 }

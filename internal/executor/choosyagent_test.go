@@ -23,7 +23,7 @@ type choosyAgent struct {
 	kind                 string
 	mode, model, thought string
 	fast                 bool
-	told                 int // titles
+	reported             int // titles
 }
 
 func newChoosyAgent(kind string) *choosyAgent {
@@ -133,8 +133,8 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 			}
 			a.update(object{"sessionUpdate": "available_commands_update", "availableCommands": []any{object{"name": "late"}}})
 			for range most {
-				c.told++
-				a.update(object{"sessionUpdate": "session_info_update", "title": fmt.Sprintf("%06d", c.told)})
+				c.reported++
+				a.update(object{"sessionUpdate": "session_info_update", "title": fmt.Sprintf("%06d", c.reported)})
 			}
 			a.update(object{"sessionUpdate": "current_mode_update", "currentModeId": "code"})
 			return true

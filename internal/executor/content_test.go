@@ -78,7 +78,7 @@ func TestContentOtherThanTextIsReported(t *testing.T) {
 		`{"content":{"type":"resource_link","uri":"file:///a","name":"a"}}`,
 		`{"content":{"type":"image","mimeType":"image/png","data":"AQID"},"parent_id":"1"}`,
 	}, h.data("content"))
-	assert.Len(t, h.data("raw"), 3, "content that nobody knows goes on as it came")
+	assert.Len(t, h.data("raw"), 3, "unknown content is passed on unchanged")
 	results := h.data("tool_result")
 	require.Len(t, results, 2)
 	assert.JSONEq(t, `{"tool_id":"1","tool":"Read","status":"completed","content":[{"type":"image","mimeType":"image/png","data":"AAEC"}]}`, results[0])

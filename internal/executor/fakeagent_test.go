@@ -23,7 +23,7 @@ type acpAgent struct {
 	left    string // the terminal of the command "leftover"
 	choosy  *choosyAgent
 	offered json.RawMessage
-	keyed   bool // it was told to use its key by authenticate
+	keyed   bool // authenticate made it use its key
 }
 
 // keyVariable returns the variable with the key of a fake agent, or "".

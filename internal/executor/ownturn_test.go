@@ -208,16 +208,16 @@ func TestUsageBetweenTwoTurns(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "own usage")
 	execute(t, x, p)
-	told := func(n int) []string {
+	reported := func(n int) []string {
 		h.Await(t, func() bool { return len(h.usages()) == n }, "the usage")
 		return h.usages()
 	}
 	first := `task-1 {"input_tokens":0,"output_tokens":0,"context_used":12,"context_size":100,"cost_usd":0.75}`
-	assert.Equal(t, []string{first}, told(1))
+	assert.Equal(t, []string{first}, reported(1))
 	p.TaskID, p.Prompt = "task-2", "own usage"
 	execute(t, x, p)
 	// The second may come in its turn or after it.
-	assert.ElementsMatch(t, []string{first, `task-2 {"input_tokens":0,"output_tokens":0,"context_used":12,"context_size":100}`}, told(2), "which cost nothing more")
+	assert.ElementsMatch(t, []string{first, `task-2 {"input_tokens":0,"output_tokens":0,"context_used":12,"context_size":100}`}, reported(2), "which cost nothing more")
 	h.Lock()
 	defer h.Unlock()
 	assert.Empty(t, h.turns)

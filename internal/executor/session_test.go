@@ -89,8 +89,8 @@ func TestResuming(t *testing.T) {
 func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 	said := func(role, content string) catalog.Message { return catalog.Message{Role: role, Content: content} }
 	for name, test := range map[string]struct {
-		messages  []catalog.Message
-		told, not []string
+		messages      []catalog.Message
+		reported, not []string
 	}{
 		"nothing was answered": {
 			[]catalog.Message{said("user", "the first"), said("user", "the second")}, []string{"User: the first", "User: the second"}, nil,
@@ -115,7 +115,7 @@ func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 			before := len(h.text())
 			execute(t, x, p)
 			for _, text := range []string{h.text()[:before], h.text()[before:]} {
-				for _, want := range test.told {
+				for _, want := range test.reported {
 					assert.Contains(t, text, want)
 				}
 				for _, other := range test.not {

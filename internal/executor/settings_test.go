@@ -72,10 +72,10 @@ func TestSessionReports(t *testing.T) {
 	}, got.Options[1])
 	assert.Equal(t, catalog.Option{ID: "fast", Name: "Fast", Type: "boolean", Current: "false", Choices: []domain.Choice{{ID: "true"}, {ID: "false"}}}, got.Options[2])
 	assert.Equal(t, catalog.Option{ID: "colour", Name: "Colour", Type: "of-the-future", Extra: json.RawMessage(`{"currentValue":{"r":1},"palette":"x"}`)}, got.Options[3],
-		"of a type that nobody knows all is passed on")
+		"all of an unknown type is passed on")
 	assert.Equal(t, []domain.AgentCommand{
 		{Name: "review", Description: "Review it", InputHint: "what"}, {Name: "compact", Extra: json.RawMessage(`{"future":true}`)},
-	}, got.Commands, "told before the session was opened")
+	}, got.Commands, "sent before the session was opened")
 }
 
 func TestAgentWithoutSettings(t *testing.T) {
@@ -85,7 +85,7 @@ func TestAgentWithoutSettings(t *testing.T) {
 	all := settingsReports(t, h)
 	require.Len(t, all, 1)
 	assert.Empty(t, all[0].Agent)
-	assert.Nil(t, all[0].Commands, "which are told later, if at all")
+	assert.Nil(t, all[0].Commands, "which may come later")
 }
 
 func TestSettingsAreConfirmedByTheAgent(t *testing.T) {

@@ -37,7 +37,7 @@ func TestSteering(t *testing.T) {
 				require.NoError(t, err)
 				return r.Outcome
 			}
-			assert.Equal(t, catalog.SteerRefused, steer(), "nobody works")
+			assert.Equal(t, catalog.SteerRefused, steer(), "no agent works")
 			done := make(chan catalog.ExecutePromptResult, 1)
 			go func() {
 				r, _ := x.ExecutePrompt(context.Background(), p)
@@ -49,7 +49,7 @@ func TestSteering(t *testing.T) {
 			require.NoError(t, err)
 			<-done
 			assert.Equal(t, c.reported, h.dialogue())
-			assert.Equal(t, catalog.SteerRefused, steer(), "nobody works any more")
+			assert.Equal(t, catalog.SteerRefused, steer(), "the agent has stopped working")
 		})
 	}
 }

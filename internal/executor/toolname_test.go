@@ -89,7 +89,7 @@ func TestAmbiguousRequestIsRefused(t *testing.T) {
 		h := asksFor(t, asking(call))
 		assert.Empty(t, h.asked, "%s", call)
 		assert.Contains(t, h.text(), want, call)
-		assert.NotEmpty(t, h.codes(), "people are told")
+		assert.NotEmpty(t, h.codes(), "users are notified")
 	}
 	h := asksFor(t,
 		updating("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"1\",\"kind\":\"execute\",\"title\":\"x\",\"rawInput\":{\"command\":\"a \xff\"}}"),

@@ -479,12 +479,12 @@ func TestSettingsOfVersion2(t *testing.T) {
 		assert.Contains(t, settings, part)
 	}
 
-	const told = `1 block: {"mode":"append","content":[{"type":"text","text":"Be brief."}]}`
+	const reported = `1 block: {"mode":"append","content":[{"type":"text","text":"Be brief."}]}`
 	for n, session := range []string{"native-1", ""} { // resumed, and new
 		p.TaskID, p.Prompt, p.CWD = fmt.Sprint("task-", n+2), "system", t.TempDir() // another agent process
 		h.context = catalog.GetExecutionContextResult{NativeSessionID: session, SystemPrompt: "Be brief."}
 		execute(t, x, p)
-		assert.Equal(t, told, h.said(p.TaskID))
+		assert.Equal(t, reported, h.said(p.TaskID))
 	}
 }
 
@@ -613,7 +613,7 @@ func TestSubagentsOfVersion2(t *testing.T) {
 	assert.Equal(t, want, h.eventsLike(want))
 	require.Len(t, h.asked, 1)
 	assert.Equal(t, []string{"task-1", "subagent-child-1"}, []string{h.asked[0].TaskID, h.asked[0].ParentID})
-	assert.Empty(t, h.data(catalog.EventUsage), "what the sub-agent uses is not told as the session's own")
+	assert.Empty(t, h.data(catalog.EventUsage), "what the sub-agent uses is not reported as the session's own")
 }
 
 // An interrupt of a turn that waits for its sub-agents cancels the sub-agents, too.

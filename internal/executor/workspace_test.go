@@ -32,7 +32,7 @@ func TestAdditionalDirectories(t *testing.T) {
 	p.Prompt = "touch " + strings.Join(files, " ")
 	execute(t, x, p)
 	assert.Equal(t, files[0]+" true true\n"+files[1]+" true true\n"+files[2]+" false false\n"+files[3]+" false false\n", h.text())
-	assert.Len(t, h.data("file_change"), 2, "what is changed there is told")
+	assert.Len(t, h.data("file_change"), 2, "changes there are reported")
 
 	h.context.AdditionalDirectories = []string{other} // another run's
 	p.TaskID, p.Prompt = "task-2", "touch "+files[0]+" "+files[2]

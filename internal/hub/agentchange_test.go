@@ -23,7 +23,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	names.Store(&[]string{"old", "new"})
 	var daemon catalog.Daemon
 	var mu sync.Mutex // guards said
-	told := map[string][]string{}
+	reported := map[string][]string{}
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 		if err != nil {
@@ -38,9 +38,9 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		daemon = x.daemon
-		told[x.p.Prompt] = []string{x.p.Agent, before.NativeSessionID, x.p.PermissionMode, before.AgentMode, model, before.Options["o"]}
+		reported[x.p.Prompt] = []string{x.p.Agent, before.NativeSessionID, x.p.PermissionMode, before.AgentMode, model, before.Options["o"]}
 		for _, m := range before.Messages {
-			told[x.p.Prompt] = append(told[x.p.Prompt], m.Content)
+			reported[x.p.Prompt] = append(reported[x.p.Prompt], m.Content)
 		}
 		return completed
 	}, func(o *Options) { o.Agents = named{&names} })
@@ -70,7 +70,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	mu.Lock()
 	assert.Equal(t, map[string][]string{
 		"one": {"old", "", "code", "", "big", "v"}, "two": {"new", "", "default", "", "", "", "one"},
-	}, told)
+	}, reported)
 	mu.Unlock()
 	c, err := h.query.Conversation(t.Context(), next.SessionID, query.Page{})
 	require.NoError(t, err)

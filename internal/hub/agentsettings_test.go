@@ -75,7 +75,7 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 	fork, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on", Fork: true})
 	require.NoError(t, err)
 	await(t, h, fork)
-	assert.Equal(t, []string{"default", "", ""}, goesOn, "in the mode that it was in, unless somebody has asked for another one since")
+	assert.Equal(t, []string{"default", "", ""}, goesOn, "in the mode that it was in, unless a client has asked for another one since")
 	assert.Equal(t, []string{"plan", "plan", "plan"}, asked)
 }
 
@@ -125,7 +125,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 		return LaunchSpec{Prompt: "p", Mode: mode, Model: model, Settings: domain.Settings{Options: options}}
 	}
 	first, err := h.Launch(t.Context(), spec("whatever", "it", options("may", "have")))
-	require.NoError(t, err, "nobody knows it before it was started")
+	require.NoError(t, err, "it is unknown before it was started")
 	await(t, h, first)
 
 	ours := []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}
@@ -187,12 +187,12 @@ func TestAnAgentWithoutModesHasDuets(t *testing.T) {
 func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	path := database(t)
 	h := openHub(t, path, choosy)
-	told := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession}}, 0)
+	reported := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession}}, 0)
 	s := await(t, h, launchIn(t, h, "a", "p"))
 	await(t, h, launchIn(t, h, "a", "again"))
-	told.until(t, func() bool { return len(told.all()) > 0 })
-	require.Len(t, told.all(), 1, "what is as it was is not told again")
-	got := told.all()[0].Payload.(domain.AgentSessionChanged)
+	reported.until(t, func() bool { return len(reported.all()) > 0 })
+	require.Len(t, reported.all(), 1, "unchanged values are not reported again")
+	got := reported.all()[0].Payload.(domain.AgentSessionChanged)
 	assert.Equal(t, "ask", got.Mode())
 	assert.Equal(t, "small", got.Model())
 	assert.Equal(t, "small", s.Model)
@@ -249,11 +249,11 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"code", "T"}, []string{now.Thread.Mode, now.Thread.Title}, "nothing was changed")
 
-	told := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentError}}, 0)
+	reported := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentError}}, 0)
 	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Model: &model})
 	require.NoError(t, err, "it is not waited for")
-	told.until(t, func() bool { return len(told.all()) == 1 })
-	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(told.all()[0].Payload.(domain.AgentErrorReported).Report))
+	reported.until(t, func() bool { return len(reported.all()) == 1 })
+	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(reported.all()[0].Payload.(domain.AgentErrorReported).Report))
 	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Title: &title})
 	require.NoError(t, err)
 	assert.Len(t, calls, 3, "a title is nothing to it")
@@ -311,7 +311,7 @@ func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 	}
 	image := LaunchSpec{Prompt: "p", Content: with(domain.BlockImage)}
 	first, err := h.Launch(t.Context(), image)
-	require.NoError(t, err, "nobody knows it before it was started")
+	require.NoError(t, err, "it is unknown before it was started")
 	await(t, h, first)
 	draft, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Draft: true})
 	require.NoError(t, err)

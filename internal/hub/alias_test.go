@@ -111,12 +111,12 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	var mu sync.Mutex
 	transcripts := map[string][]string{}
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		told, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+		reported, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 		if err != nil {
 			return hang(ctx, x)
 		}
 		mu.Lock()
-		for _, m := range told.Messages {
+		for _, m := range reported.Messages {
 			transcripts[x.p.Prompt] = append(transcripts[x.p.Prompt], m.Content)
 		}
 		mu.Unlock()
@@ -161,7 +161,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		assert.Equal(t, x.want, said)
 		assert.Equal(t, len(x.want), conversation.Total)
 		mu.Lock()
-		assert.Equal(t, x.want[:len(x.want)-2], transcripts[x.s.Prompt], "what the agent of %s was told", x.s.Prompt)
+		assert.Equal(t, x.want[:len(x.want)-2], transcripts[x.s.Prompt], "what the agent of %s received", x.s.Prompt)
 		mu.Unlock()
 		page, err := h.query.Conversation(ctx, x.s.UUID, query.Page{Offset: 1, Limit: 2})
 		require.NoError(t, err)

@@ -27,8 +27,8 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	}, func(o *Options) { o.Getenv = func(string) string { return secret } })
 	heard := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession, domain.EventAgentMode}}, -1)
 	s := await(t, h, launch(t, h, "p"))
-	tell := func(task, conversation string, told catalog.Session) {
-		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: conversation, TaskID: task, Session: told}))
+	tell := func(task, conversation string, reported catalog.Session) {
+		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: conversation, TaskID: task, Session: reported}))
 	}
 	tell(s.UUID, s.Thread.UUID, catalog.Session{
 		Mode: &catalog.Selection{Current: "code"}, Commands: []domain.AgentCommand{{Name: "late"}}, Info: &domain.SessionInfo{Title: "It has " + secret},
@@ -36,10 +36,10 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	heard.until(t, func() bool { return slices.Contains(heard.kinds(), domain.EventAgentMode) })
 	all := heard.all()
 	require.Len(t, all, 3)
-	told := all[1].Payload.(domain.AgentSessionChanged).AgentSession
+	reported := all[1].Payload.(domain.AgentSessionChanged).AgentSession
 	assert.Equal(t, s.Run.ID, all[1].Run)
-	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, told.Commands)
-	assert.Equal(t, &domain.SessionInfo{Title: "It has [secret]"}, told.Info, "the agent has its keys still")
+	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, reported.Commands)
+	assert.Equal(t, &domain.SessionInfo{Title: "It has [secret]"}, reported.Info, "the agent has its keys still")
 	assert.Equal(t, domain.AgentModeChanged{Mode: "code"}, all[2].Payload)
 	seen, err := h.store.AgentSession(t.Context(), s.Run.Thread)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	}
 	tell(next.UUID, s.Thread.UUID, catalog.Session{})
 	tell(next.UUID, s.Thread.UUID, catalog.Session{Commands: []domain.AgentCommand{}})
-	until(t, h, func() bool { return h.events.Last() > last }, "what is told last")
+	until(t, h, func() bool { return h.events.Last() > last }, "the last report")
 	assert.Equal(t, last+1, h.events.Last())
 	seen, err = h.store.AgentSession(t.Context(), s.Run.Thread)
 	require.NoError(t, err)

@@ -107,7 +107,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			var names atomic.Pointer[[]string]
 			names.Store(&[]string{"old"})
 			var mu sync.Mutex
-			told := map[string][]string{}
+			reported := map[string][]string{}
 			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 				before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 				if err != nil {
@@ -116,9 +116,9 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 				x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "of " + x.p.Agent})
 				mu.Lock()
 				defer mu.Unlock()
-				told[x.p.Prompt] = []string{x.p.Agent, before.NativeSessionID}
+				reported[x.p.Prompt] = []string{x.p.Agent, before.NativeSessionID}
 				for _, m := range before.Messages {
-					told[x.p.Prompt] = append(told[x.p.Prompt], m.Content)
+					reported[x.p.Prompt] = append(reported[x.p.Prompt], m.Content)
 				}
 				return completed
 			}, func(o *Options) { o.Agents = named{&names} })
@@ -141,7 +141,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			defer mu.Unlock()
 			assert.Equal(t, map[string][]string{
 				"one": {"old", ""}, "two": {"old", "of old", "one"}, "three": {"new", "", "one", "two"}, "four": {"new", "of new", "one", "two", "three"},
-			}, told)
+			}, reported)
 		})
 	}
 }

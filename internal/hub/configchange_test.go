@@ -23,10 +23,10 @@ type changing struct {
 	revoked    bool
 	looked     uint64   // the generation that was read last
 	killed     []string // markers
-	told       chan struct{}
+	notify     chan struct{}
 }
 
-func newChanging() *changing { return &changing{told: make(chan struct{}, 1)} }
+func newChanging() *changing { return &changing{notify: make(chan struct{}, 1)} }
 
 // set changes the configuration and signals the change.
 func (c *changing) set(change func()) {
@@ -35,7 +35,7 @@ func (c *changing) set(change func()) {
 	change()
 	c.generation++
 	select {
-	case c.told <- struct{}{}:
+	case c.notify <- struct{}{}:
 	default:
 	}
 }
@@ -48,7 +48,7 @@ func (c *changing) Generation() (generation uint64) {
 	return generation
 }
 
-func (c *changing) Watch() (changed <-chan struct{}, stop func()) { return c.told, func() {} }
+func (c *changing) Watch() (changed <-chan struct{}, stop func()) { return c.notify, func() {} }
 
 // follow waits until a change has been handled, which shows when the next one is read.
 func (c *changing) follow(t *testing.T) {

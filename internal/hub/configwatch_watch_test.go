@@ -164,7 +164,7 @@ func TestAChangeThatIsToldIsFollowedAtOnce(t *testing.T) {
 		wait(0)
 		assert.Equal(t, 2, reconsidered())
 		wait(lookEvery)
-		assert.Equal(t, 3, reconsidered(), "one that fails is tried again though nothing is told")
+		assert.Equal(t, 3, reconsidered(), "one that fails is tried again though nothing is reported")
 		c.set(func() { c.generation++ })
 		wait(lookStill)
 		assert.Equal(t, 4, reconsidered(), "and what nothing tells of is seen later")

@@ -124,13 +124,13 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 
 			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
 			events.until(t, func() bool { return len(events.all()) >= 2 })
-			told := events.all()[1].Payload.(domain.ApprovalRequested)
-			assert.Equal(t, []any{again.ID, first.ID, again.Reopened, true}, []any{told.ApprovalID, told.Reopens, told.Reopened, told.Stale})
+			reported := events.all()[1].Payload.(domain.ApprovalRequested)
+			assert.Equal(t, []any{again.ID, first.ID, again.Reopened, true}, []any{reported.ApprovalID, reported.Reopens, reported.Reopened, reported.Stale})
 
 			approve(t, h, again, "")
 			last := lastOf(t, h, "a", domain.SourceDecision)
 			assert.Equal(t, "yes user_approved", last.Result)
-			assert.Contains(t, last.Prompt, "Check first", "the agent is told that it may have done it")
+			assert.Contains(t, last.Prompt, "Check first", "the prompt says that the agent may have done it")
 			pendingOf(t, h, 0)
 			assert.False(t, approvalNow(t, h, again.ID).Taken.IsZero())
 		})
@@ -339,7 +339,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 						close(may)
 						assert.Equal(t, domain.Failed, await(t, h, first).State)
 					}
-					assert.True(t, pendingOf(t, h, 1)[0].Stale, "nobody has gone on")
+					assert.True(t, pendingOf(t, h, 1)[0].Stale, "no agent has continued")
 					next, err := goOn(h, first.Thread.UUID)
 					require.NoError(t, err)
 					pendingOf(t, h, 0)

@@ -123,10 +123,10 @@ func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 		h := openHub(t, database(t), hang, onFullStore(&s))
 		id := launch(t, h, "p")
 		inState(t, h, id, domain.Running)
-		told := make(chan domain.RunStateChanged, 1)
+		reported := make(chan domain.RunStateChanged, 1)
 		sub, err := h.Events().Subscribe(t.Context(), eventlog.Subscribing{}, func(_ context.Context, n eventlog.Notice) error {
 			if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Failed && n.Seq == 0 {
-				told <- p
+				reported <- p
 			}
 			return nil
 		})
@@ -143,7 +143,7 @@ func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 		s.full.Store(true)
 		_, err = h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
 		require.Error(t, err)
-		assert.Equal(t, domain.CodeStoreFull, (<-told).ErrorCode)
+		assert.Equal(t, domain.CodeStoreFull, (<-reported).ErrorCode)
 		assert.Equal(t, domain.CodeStoreFull, (<-ended).ErrorCode)
 		session, err := h.Query().Session(t.Context(), id.SessionID)
 		require.NoError(t, err)

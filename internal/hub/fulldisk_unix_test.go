@@ -150,17 +150,17 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		asking, takeBack := context.WithCancel(context.Background())
 		defer takeBack()
-		told := func() {
+		reported := func() {
 			<-ctx.Done()
 			stopped <- struct{}{}
 			<-release
 			takeBack()
 		}
 		if x.p.Prompt == "ask" {
-			go told()
+			go reported()
 			x.ask(asking, "Write", nil)
 		} else {
-			told()
+			reported()
 		}
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 	})

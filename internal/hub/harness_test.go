@@ -244,7 +244,7 @@ func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
 // until waits until enough returns true.
 func (c *collected) until(t *testing.T, enough func() bool) {
 	t.Helper()
-	c.Await(t, enough, "a subscriber is told")
+	c.Await(t, enough, "a subscriber is notified")
 }
 
 func (c *collected) kinds() []domain.EventKind {

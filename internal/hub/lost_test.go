@@ -17,12 +17,12 @@ import (
 // A hub without writes notices that its files were removed when the system notifies it, or by
 // polling. A false notification has no effect.
 func TestLossOfAnIdleHub(t *testing.T) {
-	for name, told := range map[string]bool{"told": true, "not told": false} {
+	for name, reported := range map[string]bool{"told": true, "not told": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var gone atomic.Bool
 				var removed chan struct{}
-				if told {
+				if reported {
 					removed = make(chan struct{}, 1)
 				}
 				looks := make(chan struct{}, 100)

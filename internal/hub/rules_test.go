@@ -78,9 +78,9 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.Len(t, noted, 1)
 			assert.Contains(t, noted[0], c.p.Title+" — denied by "+reason+" (")
 			events.until(t, func() bool { return len(events.all()) == 1 })
-			told := events.all()[0].Payload.(domain.ApprovalResolved)
-			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Status, told.DecidedBy, told.Tool})
-			a, err := h.Approvals().Find(context.Background(), told.ApprovalID)
+			reported := events.all()[0].Payload.(domain.ApprovalResolved)
+			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{reported.Status, reported.DecidedBy, reported.Tool})
+			a, err := h.Approvals().Find(context.Background(), reported.ApprovalID)
 			require.NoError(t, err)
 			assert.Equal(t, domain.ApprovalDenied, a.Status)
 		})
@@ -98,9 +98,9 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c[1], a.Status)
 		events.until(t, func() bool { return len(events.all()) == i+1 })
-		told, ok := events.all()[i].Payload.(domain.ApprovalResolved)
+		reported, ok := events.all()[i].Payload.(domain.ApprovalResolved)
 		require.True(t, ok)
-		assert.Equal(t, []string{a.ID, c[1], "rule=" + c[0]}, []string{told.ApprovalID, told.Status, told.DecidedBy})
+		assert.Equal(t, []string{a.ID, c[1], "rule=" + c[0]}, []string{reported.ApprovalID, reported.Status, reported.DecidedBy})
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 // A sub-agent's question names its call, whether the request or an earlier tool report names the
 // sub-agent. Later subscribers get it too.
 func TestAQuestionNamesItsSubAgent(t *testing.T) {
-	for name, c := range map[string]struct{ told, asked string }{
+	for name, c := range map[string]struct{ reported, asked string }{
 		"told before": {"task", ""},
 		"asked":       {"", "task"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-				if c.told != "" {
-					x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call", Tool: "Bash", ParentID: c.told})
+				if c.reported != "" {
+					x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call", Tool: "Bash", ParentID: c.reported})
 				}
 				_, _ = x.request(ctx, catalog.RequestPermissionParams{
 					SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", ToolKind: "execute", ToolUseID: "call", ParentID: c.asked,

@@ -139,13 +139,13 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 	live := c.all()
 	requireRising(t, live)
 	saidBy := func(list []eventlog.Notice) map[string]string {
-		told := make(map[string]string)
+		reported := make(map[string]string)
 		for _, n := range list {
 			if d, ok := n.Payload.(domain.MessageDelta); ok {
-				told[n.Ref.SessionID] += d.Text
+				reported[n.Ref.SessionID] += d.Text
 			}
 		}
-		return told
+		return reported
 	}
 	assert.Equal(t, texts, saidBy(live))
 	for i, n := range live {
@@ -320,7 +320,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	for _, n := range c.all() {
 		if gap, ok := n.Payload.(domain.Lagged); ok {
 			lagged++
-			assert.Equal(t, last+1, gap.From, "what is missing is told exactly")
+			assert.Equal(t, last+1, gap.From, "the gap is reported exactly")
 			assert.Equal(t, gap.To, n.Seq)
 		} else {
 			assert.Equal(t, last+1, n.Seq, "all the rest is there")

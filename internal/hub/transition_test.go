@@ -59,7 +59,7 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 			assert.Equal(t, from, now.State)
 			assert.Empty(t, now.ErrorCode)
 			assert.True(t, now.Ended.IsZero())
-			assert.Equal(t, before, h.events.Last(), "nothing is told")
+			assert.Equal(t, before, h.events.Last(), "nothing is reported")
 		}
 	}
 }

@@ -144,17 +144,17 @@ func TestNoErrorOfAReportIsLost(t *testing.T) {
 			opts := &r.recorder.opts
 			opts.Budget, opts.Answers = f, f
 			opts.Keys = func(int64) *redact.Secrets { return &redact.Secrets{} }
-			told, err := r.reportOf(r.run.ID, c.kind, json.RawMessage(c.data))
+			reported, err := r.reportOf(r.run.ID, c.kind, json.RawMessage(c.data))
 			require.NoError(t, err)
 			if c.kind == catalog.EventContent {
-				told.blocks = []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u"}}}
+				reported.blocks = []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u"}}}
 			}
 			if c.kind == kindSessionBetween {
-				told.between = &between{"thread", "run"}
+				reported.between = &between{"thread", "run"}
 			}
 			for {
 				*f = failing{n: f.n + 1}
-				err := r.store.Write(t.Context(), func(tx store.Tx) error { return r.recorder.record(failingTx{tx, f}, told) })
+				err := r.store.Write(t.Context(), func(tx store.Tx) error { return r.recorder.record(failingTx{tx, f}, reported) })
 				if f.calls < f.n {
 					require.NoError(t, err)
 					break

@@ -126,7 +126,7 @@ func TestWhatWasSaidBeforeAQuestionIsThereBeforeIt(t *testing.T) {
 		cancel()
 		began := time.Now()
 		d.EndMessage(ctx, 1)
-		assert.Zero(t, time.Since(began), "nobody asks any more")
+		assert.Zero(t, time.Since(began), "no one asks now")
 	})
 }
 

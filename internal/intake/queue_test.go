@@ -17,14 +17,14 @@ import (
 
 // switchboard is an executor that records pause and resume.
 type switchboard struct {
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	reported []string
 }
 
 func (s *switchboard) note(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told = append(s.told, what)
+	s.reported = append(s.reported, what)
 	return nil
 }
 
@@ -34,7 +34,7 @@ func (s *switchboard) ResumeNotifications(context.Context) error { return s.note
 func (s *switchboard) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string{}, s.told...)
+	return append([]string{}, s.reported...)
 }
 
 func TestExecutorsPauseAtTheWaterMarks(t *testing.T) {
@@ -206,7 +206,7 @@ func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 	d := newDesk(t)
 	d.fail = func(report) error { return store.ErrFull }
 	d.say(t, 1)
-	assert.Equal(t, completed, d.run.Judge(completed), "what a full disk ends is told otherwise")
+	assert.Equal(t, completed, d.run.Judge(completed), "the end by a full disk is reported otherwise")
 	assert.Equal(t, [2]int{1, 0}, d.problems())
 }
 

@@ -211,11 +211,11 @@ func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	r := newRecords(t)
 	_, silent := r.Silence(r.run.ID)
 	assert.False(t, silent)
-	told := false
-	r.announced = func() { _, told = r.Silence(r.run.ID) }
+	reported := false
+	r.announced = func() { _, reported = r.Silence(r.run.ID) }
 	r.report(t, catalog.EventSilence, `{"since_ms":7000,"note":"n"}`)
 	s, silent := r.Silence(r.run.ID)
-	assert.True(t, told, "whoever hears of it may ask for it")
+	assert.True(t, reported, "a client that receives it may ask for it")
 	assert.True(t, silent)
 	assert.Equal(t, "n", s.Note)
 	r.report(t, catalog.EventSilence, `{"since_ms":7000,"ended":true}`)
@@ -251,12 +251,12 @@ func TestASilenceStaysInTheConversation(t *testing.T) {
 				if c.data != "" {
 					data += "," + c.data
 				}
-				assert.Len(t, r.report(t, catalog.EventSilence, fmt.Sprintf(data+"}", false)), 1, "while it lasts it is told alone")
-				told := r.report(t, catalog.EventSilence, fmt.Sprintf(data+"}", true))[1:]
+				assert.Len(t, r.report(t, catalog.EventSilence, fmt.Sprintf(data+"}", false)), 1, "while it lasts it is reported alone")
+				reported := r.report(t, catalog.EventSilence, fmt.Sprintf(data+"}", true))[1:]
 				if c.want == "" {
-					assert.Empty(t, told)
-				} else if assert.Len(t, told, 1) {
-					m := told[0].(domain.MessageAdded)
+					assert.Empty(t, reported)
+				} else if assert.Len(t, reported, 1) {
+					m := reported[0].(domain.MessageAdded)
 					assert.Equal(t, []string{domain.ItemSystem, "agent_silent", c.want}, []string{m.Type, m.Subtype, m.Text})
 				}
 				assert.Equal(t, []domain.Payload{domain.MessageDelta{Key: "msg-1", Text: "two"}}, r.report(t, catalog.EventContentDelta, `{"delta":{"text":"two"}}`))

@@ -17,10 +17,10 @@ import (
 type slowExecutor struct {
 	pause, resume func() (time.Duration, error)
 
-	mu   sync.Mutex
-	shut bool
-	busy bool
-	told int
+	mu       sync.Mutex
+	shut     bool
+	busy     bool
+	reported int
 }
 
 func (l *slowExecutor) tell(ctx context.Context, shut bool, how func() (time.Duration, error)) error {
@@ -28,10 +28,10 @@ func (l *slowExecutor) tell(ctx context.Context, shut bool, how func() (time.Dur
 	var err error
 	l.mu.Lock()
 	if l.busy {
-		panic("it is told two things at once")
+		panic("two notifications at once")
 	}
 	l.busy = true
-	l.told++
+	l.reported++
 	if how != nil {
 		took, err = how()
 	}
@@ -68,7 +68,7 @@ func (l *slowExecutor) isShut() bool {
 func (l *slowExecutor) times() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.told
+	return l.reported
 }
 
 func slowly(d time.Duration) func() (time.Duration, error) {
@@ -88,7 +88,7 @@ func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
 		d.disk.release() // during the call
 		time.Sleep(time.Minute)
 		assert.False(t, x.isShut(), "its reports have long been kept")
-		assert.Equal(t, 2, x.times(), "it was told to pause, and to go on")
+		assert.Equal(t, 2, x.times(), "it was paused and resumed")
 	})
 }
 
@@ -128,7 +128,7 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 				case 1:
 					if len(all) > 1 {
 						all[0].leave()
-						assert.False(t, all[0].busy, "it is told nothing more")
+						assert.False(t, all[0].busy, "it is notified no more")
 						all = all[1:]
 					}
 				}
@@ -175,10 +175,10 @@ func TestNobodyIsToldAfterTheHubHasEnded(t *testing.T) {
 		assert.Less(t, l.times(), 100, "but not without a pause")
 		cancel()
 		synctest.Wait()
-		told := l.times()
+		reported := l.times()
 		th.set(false)
 		time.Sleep(time.Minute)
-		assert.Equal(t, told, l.times())
+		assert.Equal(t, reported, l.times())
 		leave()
 	})
 }

@@ -108,9 +108,9 @@ func TestAProgramIsStartedOnceAndAnswers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(r), `"isError":true`)
 	_, err = c.Call(t.Context(), server, "nothing", nil)
-	var told *CallError
-	require.ErrorAs(t, err, &told)
-	assert.Contains(t, string(told.Answer), `"code":-32602`)
+	var reported *CallError
+	require.ErrorAs(t, err, &reported)
+	assert.Contains(t, string(reported.Answer), `"code":-32602`)
 	require.NoError(t, c.Close(context.Background()))
 	assert.Len(t, started, 1)
 	assert.Equal(t, started, ended)

@@ -70,7 +70,7 @@ func (w *world) hears() string {
 	case text := <-w.said:
 		return text
 	case <-time.After(time.Minute):
-		w.t.Fatal("nothing is told")
+		w.t.Fatal("nothing is reported")
 		return ""
 	}
 }

@@ -21,7 +21,7 @@ func TestPagesMaySayOnlySoMuch(t *testing.T) {
 	}
 	lost, ok := l.take(now.Add(everyPart))
 	assert.True(t, ok)
-	assert.Equal(t, 5, lost, "which is told with the next one")
+	assert.Equal(t, 5, lost, "which is reported with the next one")
 	_, ok = l.take(now.Add(everyPart))
 	assert.False(t, ok)
 	now = now.Add(time.Hour)

@@ -161,7 +161,7 @@ func TestWhoCounts(t *testing.T) {
 	assert.NoError(t, of(0).Check("/a/b", info))
 	assert.NoError(t, of(os.Geteuid()).Check("/a/b", info))
 	assert.Error(t, of(stranger).Check("/a/b", info))
-	assert.NoError(t, Owners{ownerOf: func(fs.FileInfo) (int, bool) { return 0, false }}.Check("/a/b", info), "where nobody knows")
+	assert.NoError(t, Owners{ownerOf: func(fs.FileInfo) (int, bool) { return 0, false }}.Check("/a/b", info), "where the owner is unknown")
 	t.Setenv("SUDO_UID", "54321")
 	assert.Equal(t, os.Geteuid() == 0, of(stranger).Check("/a/b", info) == nil, "who became root with sudo")
 	assert.Error(t, of(stranger+1).Check("/a/b", info))

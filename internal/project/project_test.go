@@ -223,13 +223,13 @@ func TestReleased(t *testing.T) {
 	require.NoError(t, lock.Close())
 	<-released
 	lock, err = p.Lock(t.Context())
-	require.NoError(t, err, "whoever waited does not keep it")
+	require.NoError(t, err, "the waiter does not keep it")
 	require.NoError(t, lock.Close())
 }
 
 func TestLockIsTakenOnce(t *testing.T) {
 	p := prepared(t)
-	require.True(t, p.Unlocked(), "nobody ever had it")
+	require.True(t, p.Unlocked(), "no process ever had it")
 	lock, err := p.Lock(t.Context())
 	require.NoError(t, err)
 	require.False(t, p.Unlocked())

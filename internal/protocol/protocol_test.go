@@ -91,7 +91,7 @@ func TestTextsAreCutWhereTheySaySo(t *testing.T) {
 }
 
 // What --types takes is what docs/protocol.md lists, but for the events of the
-// process that relays, to which nobody subscribes.
+// process that relays, to which no client subscribes.
 func TestEventTypesAreThoseOfTheProtocol(t *testing.T) {
 	text, err := os.ReadFile("../../docs/protocol.md")
 	require.NoError(t, err)

@@ -96,7 +96,7 @@ func TestFarewell(t *testing.T) {
 			}
 			s.ended()
 			require.NoError(t, s.returned())
-			assert.Len(t, s.connected, 1, "nobody connects again")
+			assert.Len(t, s.connected, 1, "no connection is made again")
 		})
 	}
 	t.Run("refused", func(t *testing.T) {

@@ -201,7 +201,7 @@ func TestAnsweredRequestsAreNotLost(t *testing.T) {
 	}
 	hub = s.hub()
 	s.send(request(7, "x", `[]`))
-	assert.Equal(t, request(7, "x", `[]`), hub.next(), "nothing else is told to the hub")
+	assert.Equal(t, request(7, "x", `[]`), hub.next(), "nothing else is sent to the hub")
 	hub.send(response(7, `1`))
 	assert.Equal(t, response(7, `1`), s.next(), "nor to the editor")
 }

@@ -260,7 +260,7 @@ func TestQuietSubscriptionIsRestored(t *testing.T) {
 	assert.Contains(t, s.nextEvent(), `"seq":6`)
 	assert.Contains(t, s.nextEvent(), `"seq":6`)
 	assert.ElementsMatch(t, []string{`{}`, `{}`, `{"since":5}`, `{"since":5}`}, j.asked)
-	assert.Empty(t, j.methodsCalled(), "nobody becomes a receiver of broadcasts")
+	assert.Empty(t, j.methodsCalled(), "no client becomes a receiver of broadcasts")
 }
 
 // If the next hub has another log, the subscription continues at its end.
@@ -309,7 +309,7 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 // Every hub learns that the editor does not trust the workspace, before any other message, until
 // the editor reports otherwise.
 func TestEveryHubLearnsRestrictedMode(t *testing.T) {
-	const told = `"method":"initialize","params":{"workspaceTrusted":false}`
+	const reported = `"method":"initialize","params":{"workspaceTrusted":false}`
 	for name, c := range map[string]struct {
 		params []string // of initialize
 		early  bool     // before there is a hub
@@ -353,7 +353,7 @@ func TestEveryHubLearnsRestrictedMode(t *testing.T) {
 			hub = s.hub()
 			first := hub.next()
 			if c.want {
-				assert.Contains(t, first, told)
+				assert.Contains(t, first, reported)
 				first = hub.next()
 			}
 			assert.Equal(t, request(9, "x", `[]`), first)

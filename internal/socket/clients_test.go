@@ -150,7 +150,7 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 	defer first.Close()
 
 	if !queueIsFull(path) {
-		t.Skip("this system's queue is longer than it was told")
+		t.Skip("this system's queue is longer than requested")
 	}
 	_, err = socket.Listen(soon(t), path)
 	var inUse *socket.InUseError
@@ -174,7 +174,7 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 		select {
 		case <-waits.asked:
 		case err := <-second:
-			require.Fail(t, "a full queue lets nobody in", "%v", err)
+			require.Fail(t, "a full queue accepts no client", "%v", err)
 		}
 	}
 	accepted, _, err := syscall.Accept(fd)

@@ -153,7 +153,7 @@ func TestFindAfterAMove(t *testing.T) {
 	require.NoError(t, os.Rename(state, state+"2"))
 	found, err := socket.Find(state + "2")
 	require.NoError(t, err)
-	assert.NotEqual(t, before, found, "whoever listens there now is another project's hub")
+	assert.NotEqual(t, before, found, "the listener there now is another project's hub")
 }
 
 // Another user, on another machine, may have written the file: it must not name a place where

@@ -37,19 +37,19 @@ func (d *disk) Valid() error {
 	return nil
 }
 
-// told records the reports of a monitor.
-type told struct {
+// reported records the reports of a monitor.
+type reported struct {
 	mu   sync.Mutex
 	list []string
 }
 
-func (w *told) add(what string) {
+func (w *reported) add(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, what)
 }
 
-func (w *told) take() []string {
+func (w *reported) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.list
@@ -58,9 +58,9 @@ func (w *told) take() []string {
 }
 
 // watched returns a monitor of an open store.
-func watched(t *testing.T, full bool, change ...func(*MonitorOptions)) (*Monitor, *disk, *told) {
+func watched(t *testing.T, full bool, change ...func(*MonitorOptions)) (*Monitor, *disk, *reported) {
 	t.Helper()
-	d, w := &disk{}, &told{}
+	d, w := &disk{}, &reported{}
 	d.free.Store(1 << 40)
 	opts := MonitorOptions{
 		Database: filepath.Join(t.TempDir(), "duet.db"), Removed: make(chan struct{}),
@@ -225,11 +225,11 @@ func TestWhatUsersAreTold(t *testing.T) {
 		ErrLocked:               "another process has the database",
 		errors.Join(ErrDamaged): TextDamaged,
 	} {
-		told := Explain(err)
+		reported := Explain(err)
 		var refusal *domain.Error
-		require.ErrorAs(t, told, &refusal)
+		require.ErrorAs(t, reported, &refusal)
 		assert.Equal(t, domain.KindUnavailable, refusal.Kind)
-		assert.Contains(t, told.Error(), text)
+		assert.Contains(t, reported.Error(), text)
 	}
 	assert.NoError(t, Explain(nil))
 	assert.Same(t, other, Explain(other))

@@ -70,7 +70,7 @@ func testPauses(t *testing.T) {
 	assert.Error(t, c.PauseNotifications(ctx))
 	x.fail = false
 	assert.NoError(t, c.PauseNotifications(ctx))
-	assert.Equal(t, "pause", calls(), "it is told again what it did not take")
+	assert.Equal(t, "pause", calls(), "a refused call is repeated")
 	x.fail = true
 	assert.Error(t, c.ResumeNotifications(ctx))
 	x.fail = false

@@ -58,7 +58,7 @@ func TestErrorResponseIsNoCrash(t *testing.T) {
 	_, err = l.ExecutePrompt(ctx, catalog.ExecutePromptParams{Prompt: "hang"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	again := acquire(t, s, acp("a"))
-	assert.Equal(t, prompt(t, l, "pid"), prompt(t, again, "pid"), "whoever gave up did not lose the executor")
+	assert.Equal(t, prompt(t, l, "pid"), prompt(t, again, "pid"), "the caller that gave up did not lose the executor")
 	again.Release()
 }
 
@@ -155,7 +155,7 @@ func TestAgentsOfADeadExecutorAreKilled(t *testing.T) {
 				_, err := l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "agent and crash", TaskID: fmt.Sprint(os.Getpid(), how)})
 				require.Error(t, err)
 				daemon.mu.Lock()
-				require.Len(t, daemon.reported, 1, "the hub is told too")
+				require.Len(t, daemon.reported, 1, "the hub is notified too")
 				var p catalog.Process
 				require.NoError(t, json.Unmarshal([]byte(daemon.reported[0]), &p))
 				daemon.mu.Unlock()

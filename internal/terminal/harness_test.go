@@ -173,18 +173,18 @@ func open(t *testing.T) (*Registry, *consoles, *world) {
 
 // viewer records its events.
 type viewer struct {
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	reported []string
 }
 
 func (v *viewer) tell(e domain.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e.Payload.Kind() == domain.EventTerminalExit {
-		v.told = append(v.told, "exit")
+		v.reported = append(v.reported, "exit")
 		return
 	}
-	v.told = append(v.told, printed(e))
+	v.reported = append(v.reported, printed(e))
 }
 
 func printed(e domain.Event) string {
@@ -195,9 +195,9 @@ func printed(e domain.Event) string {
 func (v *viewer) heard() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	told := strings.Join(v.told, "|")
-	v.told = nil
-	return told
+	reported := strings.Join(v.reported, "|")
+	v.reported = nil
+	return reported
 }
 
 func prints(t *testing.T, r *Registry, id, text string) {

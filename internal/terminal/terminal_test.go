@@ -64,8 +64,8 @@ func TestWhoeverClosesAViewGoesOnWhenItIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		r, c, _ := open(t)
-		var told viewer
-		view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{Descriptor: true}, told.tell)
+		var reported viewer
+		view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{Descriptor: true}, reported.tell)
 		require.NoError(t, err)
 		view.File.Close()
 		goesOn := make(chan bool, 1)
@@ -183,8 +183,8 @@ func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, _ := open(t)
 		ctx := context.Background()
-		var told viewer
-		view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, told.tell)
+		var reported viewer
+		view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, reported.tell)
 		require.NoError(t, err)
 		id := view.Terminal.ID
 		view.Close()
@@ -198,14 +198,14 @@ func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
 			<-asked
 			cancel()
 		}()
-		_, err = r.Attach(cancelled, id, AttachParams{Descriptor: true}, told.tell)
+		_, err = r.Attach(cancelled, id, AttachParams{Descriptor: true}, reported.tell)
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = r.Attach(ctx, id, AttachParams{}, told.tell)
+		_, err = r.Attach(ctx, id, AttachParams{}, reported.tell)
 		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "its executor may have handed it over")
 		close(answer)
 		<-returned
 		synctest.Wait()
-		_, err = r.Attach(ctx, id, AttachParams{}, told.tell)
+		_, err = r.Attach(ctx, id, AttachParams{}, reported.tell)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"descriptor " + id, "return " + id}, c.took())
 	})
@@ -242,8 +242,8 @@ func TestReportsBeforeTheStartIsAnswered(t *testing.T) {
 				require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: id}))
 			}
 			assert.Equal(t, 1, executor.released)
-			told := v.heard()
-			assert.True(t, strings.HasPrefix(told, "x") && strings.HasSuffix(told, "|exit"), told)
+			reported := v.heard()
+			assert.True(t, strings.HasPrefix(reported, "x") && strings.HasSuffix(reported, "|exit"), reported)
 			for _, id := range []string{id, "nobody"} {
 				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, r.Write(ctx, catalog.TerminalWriteParams{TerminalID: id})))
 				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: id})))

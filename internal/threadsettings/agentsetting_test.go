@@ -45,7 +45,7 @@ func TestModes(t *testing.T) {
 
 // An unsupported setting is refused with the valid values.
 func TestCheck(t *testing.T) {
-	told := domain.AgentSession{
+	session := domain.AgentSession{
 		Modes: choices("architect"), Models: choices("small", "large"),
 		Options: []domain.AgentOption{{ID: "effort", Choices: choices("low", "high").Choices}, {ID: "free"}},
 	}
@@ -58,20 +58,20 @@ func TestCheck(t *testing.T) {
 		message     string
 		accepted    []string
 	}{
-		"nothing asked":         {acpAgent, told, "", "", nil, "", "", nil},
-		"all that it has":       {acpAgent, told, "architect", "large", map[string]string{"effort": "high", "free": "any"}, "", "", nil},
-		"a mode of Duet's":      {acpAgent, told, "acceptEdits", "", nil, "", "", nil},
-		"no longer asked for":   {acpAgent, told, "", "", map[string]string{"effort": ""}, "", "", nil},
+		"nothing asked":         {acpAgent, session, "", "", nil, "", "", nil},
+		"all that it has":       {acpAgent, session, "architect", "large", map[string]string{"effort": "high", "free": "any"}, "", "", nil},
+		"a mode of Duet's":      {acpAgent, session, "acceptEdits", "", nil, "", "", nil},
+		"no longer asked for":   {acpAgent, session, "", "", map[string]string{"effort": ""}, "", "", nil},
 		"nothing told":          {acpAgent, domain.AgentSession{}, "any", "any", map[string]string{"any": "thing"}, "", "", nil},
-		"another mode":          {acpAgent, told, "plan", "", nil, "permission_mode", "a mode of the agent ours", modesOf(acpAgent, told)},
+		"another mode":          {acpAgent, session, "plan", "", nil, "permission_mode", "a mode of the agent ours", modesOf(acpAgent, session)},
 		"it has no modes":       {acpAgent, domain.AgentSession{Modes: choices()}, "x", "", nil, "permission_mode", "a permission mode", modesOf(acpAgent, domain.AgentSession{})},
 		"a command and plan":    {command, domain.AgentSession{}, "plan", "", nil, "permission_mode", "acts without asking", duets},
 		"a command's mode":      {command, domain.AgentSession{}, "x", "", nil, "permission_mode", "a permission mode", duets},
-		"another model":         {acpAgent, told, "", "huge", nil, "model", "a model of the agent ours", []string{"small", "large"}},
-		"another option":        {acpAgent, told, "", "", map[string]string{"x": "1"}, "options", "options of the agent ours", []string{"effort", "free"}},
-		"another option's end":  {acpAgent, told, "", "", map[string]string{"x": ""}, "options", `"x"`, []string{"effort", "free"}},
-		"another value":         {acpAgent, told, "", "", map[string]string{"effort": "huge"}, "options.effort", "a value that the agent ours has", []string{"low", "high"}},
-		"the first by its name": {acpAgent, told, "", "", map[string]string{"z": "1", "b": "1"}, "options", `"b"`, []string{"effort", "free"}},
+		"another model":         {acpAgent, session, "", "huge", nil, "model", "a model of the agent ours", []string{"small", "large"}},
+		"another option":        {acpAgent, session, "", "", map[string]string{"x": "1"}, "options", "options of the agent ours", []string{"effort", "free"}},
+		"another option's end":  {acpAgent, session, "", "", map[string]string{"x": ""}, "options", `"x"`, []string{"effort", "free"}},
+		"another value":         {acpAgent, session, "", "", map[string]string{"effort": "huge"}, "options.effort", "a value that the agent ours has", []string{"low", "high"}},
+		"the first by its name": {acpAgent, session, "", "", map[string]string{"z": "1", "b": "1"}, "options", `"b"`, []string{"effort", "free"}},
 		"it has no options":     {acpAgent, domain.AgentSession{Options: []domain.AgentOption{}}, "", "", map[string]string{"x": "1"}, "options", `"x"`, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -257,7 +257,7 @@ func TestAgentEndsWithWhatIsKept(t *testing.T) {
 		last := w.set[len(w.set)-1]
 		assert.Equal(t, []string{thread.Model, thread.Settings.Options["a"]}, []string{last.Model, last.Options["a"]}, name)
 		if meanwhile == nil {
-			assert.Len(t, w.set, 1, "it is told once")
+			assert.Len(t, w.set, 1, "it is sent once")
 		}
 	}
 }

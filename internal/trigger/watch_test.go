@@ -198,11 +198,11 @@ func TestThousandsOfFilesAreToldAtOnce(t *testing.T) {
 	for i := range manyFiles {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("d%d/f%d", i%20, i)), nil, 0o644))
 	}
-	told := 0
-	for told < manyFiles {
-		told += next(t, w).Count
+	reported := 0
+	for reported < manyFiles {
+		reported += next(t, w).Count
 	}
-	assert.GreaterOrEqual(t, told, manyFiles)
+	assert.GreaterOrEqual(t, reported, manyFiles)
 }
 
 func TestAStreamOfChangesIsToldAllTheSame(t *testing.T) {
@@ -297,7 +297,7 @@ func TestALimitOfTheSystemIsTold(t *testing.T) {
 	for w.Status().Problem == "" {
 		select {
 		case <-stop:
-			t.Fatal("no limit is told")
+			t.Fatal("no limit is reported")
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -98,10 +98,10 @@ func closedSoon(t *testing.T, w *os.File) {
 	conn, err := w.SyscallConn()
 	require.NoError(t, err)
 	require.NoError(t, conn.Control(func(fd uintptr) {
-		told := []unix.PollFd{{Fd: int32(fd)}}
+		reported := []unix.PollFd{{Fd: int32(fd)}}
 		n := 0
 		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-			n, err = unix.Poll(told, int(patience.Milliseconds()))
+			n, err = unix.Poll(reported, int(patience.Milliseconds()))
 		}
 		require.NoError(t, err)
 		require.Equal(t, 1, n, "the file has to be closed")

@@ -84,7 +84,7 @@ func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 		signals <- sig
 		for text := ""; !strings.Contains(text, "the disk is full") && !strings.Contains(text, "it has ended"); text += <-said {
 		}
-		assert.Empty(t, ended, "whoever has pressed C-c may do it again; where the session is over its end comes")
+		assert.Empty(t, ended, "the user may press C-c again; where the session is over its end comes")
 		end()
 		assert.NoError(t, <-ended, sig)
 	}

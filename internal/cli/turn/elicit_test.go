@@ -49,7 +49,7 @@ func TestFormIsAskedFieldByField(t *testing.T) {
 	assert.Contains(t, side.String(), "  colour: red\n  count: 7\n  note: —\n", "it is looked over before it is sent")
 	d, again := a.decisionOf(q, typed{err: errors.New("closed")})
 	assert.False(t, again)
-	assert.Equal(t, dismiss, d, "nobody has declined")
+	assert.Equal(t, dismiss, d, "no user has declined")
 }
 
 func TestLinkNeedsUserConsent(t *testing.T) {

@@ -115,7 +115,7 @@ func TestStatusLineCountsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, screen := drawing()
 		v.ticked()
-		assert.Empty(t, printed(screen), "nobody works yet")
+		assert.Empty(t, printed(screen), "no agent works yet")
 		ticks, stop := v.work()
 		turn := term.Spinner()
 		for range 4 {

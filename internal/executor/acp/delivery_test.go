@@ -90,7 +90,7 @@ func TestEventsThatProveDelivery(t *testing.T) {
 			}
 			assert.Equal(t, want, c.then(&g))
 			if c.taken {
-				assert.Empty(t, g.turnEnded(), "it is told once")
+				assert.Empty(t, g.turnEnded(), "it is reported once")
 			}
 		})
 	}

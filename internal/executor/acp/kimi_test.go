@@ -26,9 +26,9 @@ func TestKimiQuestionsNameToolAndInput(t *testing.T) {
 	}
 	const asked = `{"toolCallId":"0:call_2","title":"Bash","content":[{"type":"content","content":{"type":"text","text":"Requesting approval to Running: touch made"}}]}`
 	for name, c := range map[string]struct {
-		told  []string
-		asked string
-		input string
+		reported []string
+		asked    string
+		input    string
 	}{
 		"in pieces":           {[]string{call("tool_call", `{"comm`), call("tool_call_update", `{"command":"touch made"}`)}, asked, `{"command":"touch made"}`},
 		"unfinished":          {[]string{call("tool_call", `{"command":"touch ma`)}, asked, ``},
@@ -39,7 +39,7 @@ func TestKimiQuestionsNameToolAndInput(t *testing.T) {
 			turn := newTurn(task.New(t.Context(), t.Context(), &reports{}, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 			defer turn.Close()
 			turn.isKimi.Store(true)
-			for _, raw := range c.told {
+			for _, raw := range c.reported {
 				var kind struct{ SessionUpdate string }
 				require.NoError(t, json.Unmarshal([]byte(raw), &kind))
 				turn.update(kind.SessionUpdate, []byte(raw), false)

@@ -107,9 +107,9 @@ func TestPlanIsAnOption(t *testing.T) {
 	assert.Contains(t, settingIDs(s.State.Session().Mode.Choices), "plan")
 	require.NoError(t, s.ChooseMode("", "plan", nil))
 	assert.Equal(t, []string{"mode=read-only", "collaboration_mode=plan"}, calls)
-	var told catalog.Session
-	s.State.ReportChanged(func(changed catalog.Session) { told = changed })
-	assert.Equal(t, "plan", told.Mode.Current)
+	var reported catalog.Session
+	s.State.ReportChanged(func(changed catalog.Session) { reported = changed })
+	assert.Equal(t, "plan", reported.Mode.Current)
 	calls = nil
 	require.NoError(t, s.ChooseMode("plan", "", nil))
 	assert.Empty(t, calls, "it is in plan mode")

@@ -49,12 +49,12 @@ func TestUnreportedSettingsAreReportedLater(t *testing.T) {
 	assert.Empty(t, hub.events)
 	a.reportSettings(turn)
 	require.Len(t, hub.events, 2)
-	var told catalog.Session
-	require.NoError(t, json.Unmarshal(hub.events[0].EventData, &told))
-	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []domain.AgentCommand{{Name: "review"}}}, told)
+	var reported catalog.Session
+	require.NoError(t, json.Unmarshal(hub.events[0].EventData, &reported))
+	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []domain.AgentCommand{{Name: "review"}}}, reported)
 	assert.Equal(t, catalog.EventMode, hub.events[1].EventType)
 	a.reportChanged()
-	assert.Len(t, hub.events, 2, "it is told once")
+	assert.Len(t, hub.events, 2, "it is reported once")
 }
 
 // A message that stands for a change of the mode is not shown as a message.

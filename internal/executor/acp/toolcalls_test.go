@@ -21,9 +21,9 @@ func TestDetails(t *testing.T) {
 		return fmt.Sprintf(`{"toolCallId":"1","status":%q,"title":"Bash","kind":"execute","content":[{"type":"content","content":{"type":"text","text":%q}}]}`, status, text)
 	}
 	for name, c := range map[string]struct {
-		told  []string // tool_call and tool_call_update
-		asked string
-		want  string
+		reported []string // tool_call and tool_call_update
+		asked    string
+		want     string
 	}{
 		"in the request":             {nil, call("pending", "Running: ls"), "Running: ls"},
 		"before the request":         {[]string{call("pending", "Running: ls")}, `{"toolCallId":"1"}`, "Running: ls"},
@@ -39,7 +39,7 @@ func TestDetails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			turn := &turn{Task: &task.Task{}, subagents: &subagents{}, isKimi: new(atomic.Bool)}
-			for _, raw := range c.told {
+			for _, raw := range c.reported {
 				var u toolUpdate
 				require.NoError(t, json.Unmarshal([]byte(raw), &u))
 				turn.tools.update(&u, u.call())

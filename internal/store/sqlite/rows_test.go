@@ -28,7 +28,7 @@ func TestTaskNumbersAreNotReused(t *testing.T) {
 	})
 	require.EqualError(t, err, "aborted")
 	second := storetest.AddRun(t, s, th.ID, domain.Queued)
-	assert.EqualValues(t, 2, second.Task, "one that nobody was told does not count")
+	assert.EqualValues(t, 2, second.Task, "an unreported one does not count")
 	storetest.Write(t, s, func(tx store.Tx) error {
 		_, err := tx.(*Tx).exec("DELETE FROM runs WHERE id = ?", second.ID)
 		return err

@@ -35,7 +35,7 @@ func TestFullDiskChangesNothing(t *testing.T) {
 	require.Error(t, err)
 	assert.True(t, store.IsFull(err), err)
 	assert.False(t, store.IsDamaged(err))
-	assert.True(t, store.IsFull(<-others), "what shared the transaction was not kept, and is told so")
+	assert.True(t, store.IsFull(<-others), "what shared the transaction was not kept, and gets that error")
 
 	_, err = s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1000000")
 	require.NoError(t, err)
