@@ -74,7 +74,7 @@ const driver = "modernc.org/sqlite"
 var importers = map[string]string{
 	"handlers":              "internal/host",
 	"internal/hub":          "handlers internal/host",
-	"internal/store/sqlite": "internal/database internal/host",
+	"internal/store/sqlite": "internal/host",
 	driver:                  "internal/store/sqlite/...",
 }
 

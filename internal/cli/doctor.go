@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -195,7 +195,7 @@ func printFindings(w io.Writer, findings []finding) error {
 // checkDatabase checks whether the database can be used, without changing it.
 func checkDatabase(p project.Project) finding {
 	f := finding{Check: "database", State: findingOK}
-	if !database.Exists(p) {
+	if !host.HasDatabase(p) {
 		f.Found = "none yet; it is made with the first session"
 		return f
 	}
@@ -204,7 +204,7 @@ func checkDatabase(p project.Project) finding {
 	tellsTodo := false
 	info, err := os.Stat(p.Database())
 	if err == nil {
-		tellsTodo, err = database.Check(ctx, p)
+		tellsTodo, err = host.CheckDatabase(ctx, p)
 	}
 	switch {
 	case tellsTodo:
@@ -347,12 +347,12 @@ func showKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io
 	}
 	ctx, cancel := context.WithTimeout(ctx, readAccessesWithin)
 	defer cancel()
-	list, err := database.KeyAccesses(ctx, p, shownAccesses)
+	list, err := host.KeyAccesses(ctx, p, shownAccesses)
 	switch {
 	case err != nil:
 		return err
 	case asJSON:
-		return term.JSON(out, list)
+		return term.JSON(out, append([]domain.KeyAccess{}, list...))
 	case len(list) == 0:
 		_, err := fmt.Fprintln(out, "no agent has asked for a key here")
 		return err

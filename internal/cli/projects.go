@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -109,7 +109,7 @@ func describeProject(ctx context.Context, r project.Record) projectListed {
 		return nil
 	})
 	var err error
-	if p.Conversations, err = database.Conversations(ctx, project.Project{Root: p.Root, StateDir: r.StateDir}); err != nil {
+	if p.Conversations, err = host.Conversations(ctx, project.Project{Root: p.Root, StateDir: r.StateDir}); err != nil {
 		p.Error = err.Error()
 	}
 	return p
@@ -333,7 +333,7 @@ func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, params 
 	c, err := hubprocess.Dial(ctx, &there, p)
 	l.Hub = err == nil
 	if hubprocess.IsNone(err) {
-		if !database.Exists(p) {
+		if !host.HasDatabase(p) {
 			return false, nil
 		}
 		c, err = dialHub(ctx, &there, false)

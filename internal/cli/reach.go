@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
@@ -68,8 +68,8 @@ func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...c
 	if err == nil || !hubprocess.MayComeYet(err) {
 		return c, err
 	}
-	if !begins && hubprocess.IsNone(err) && !database.Exists(p) {
-		return nil, fmt.Errorf("%w; `duet-rpc prompt` begins a session", database.ErrNone)
+	if !begins && hubprocess.IsNone(err) && !host.HasDatabase(p) {
+		return nil, fmt.Errorf("%w; `duet-rpc prompt` begins a session", host.ErrNoDatabase)
 	}
 	if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
 		return nil, err

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 const (
@@ -148,4 +150,22 @@ func Context(ctx context.Context, e Environment) context.Context {
 func From(ctx context.Context) Environment {
 	e, _ := ctx.Value(key{}).(Environment)
 	return e
+}
+
+type restrictedKey struct{}
+
+// Restrict returns a context for requests of a client that does not trust the workspace, an
+// editor in a restricted mode. Its runs ignore everything that the project's file defines, even
+// if the user has trusted that file elsewhere. A run keeps the mark: it may wait, and outlive
+// its client.
+func Restrict(ctx context.Context) context.Context {
+	return context.WithValue(ctx, restrictedKey{}, true)
+}
+
+// IsRestricted reports whether ctx comes from [Restrict].
+func IsRestricted(ctx context.Context) bool { return ctx.Value(restrictedKey{}) != nil }
+
+// Carry restricts a run if ctx is restricted.
+func Carry(ctx context.Context, run *domain.Run) {
+	run.Restricted = run.Restricted || IsRestricted(ctx)
 }

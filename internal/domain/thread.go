@@ -108,11 +108,11 @@ type PageFilter struct {
 
 // A KeyAccess is a request of an agent for an API key.
 type KeyAccess struct {
-	At        time.Time `db:"at"`
-	Run       int64     `db:"run"`
-	SessionID string    `db:"session_id,read"` // of the run
-	Service   string    `db:"service"`
-	Outcome   string    `db:"outcome"` // the key's source, or why there was none; for people
+	At        time.Time `db:"at" json:"at"`
+	Run       int64     `db:"run" json:"-"`
+	SessionID string    `db:"session_id,read" json:"session_id"` // of the run
+	Service   string    `db:"service" json:"service"`
+	Outcome   string    `db:"outcome" json:"outcome"` // the key's source, or why there was none; for people
 }
 
 // A Process is an agent that was started and is not known to have ended.

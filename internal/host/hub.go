@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
@@ -216,7 +215,7 @@ func unavailable(p project.Project, err error) *domain.Error {
 	case errors.As(err, &held):
 		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
 	case store.IsFull(err): // the error needs no prefix
-	case database.IsUnusable(err):
+	case errors.As(err, new(*sqlite.OpenError)):
 		text += "; `duet-rpc doctor` says more"
 	}
 	return &domain.Error{Kind: domain.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}

@@ -1,0 +1,42 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+)
+
+// This file reads a project's database without its hub, for commands. It changes nothing there,
+// and a hub may use the database meanwhile.
+
+// ErrNoDatabase reports that a project has no database yet.
+var ErrNoDatabase = errors.New("nothing is kept of this project yet")
+
+// HasDatabase reports whether the project has a database.
+func HasDatabase(p project.Project) bool {
+	_, err := os.Lstat(p.Database())
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// CheckDatabase checks whether the project's database can be used. tellsTodo reports whether the
+// error names the remedy.
+func CheckDatabase(ctx context.Context, p project.Project) (tellsTodo bool, err error) {
+	err = sqlite.Check(ctx, p.Database())
+	var broken *sqlite.OpenError
+	return errors.As(err, &broken) && broken.Reason != "unreadable", err
+}
+
+// Conversations returns the number of conversations of the project.
+func Conversations(ctx context.Context, p project.Project) (int, error) {
+	return sqlite.Conversations(ctx, p.Database())
+}
+
+// KeyAccesses lists the latest requests for API keys by agents of the project, the newest first.
+func KeyAccesses(ctx context.Context, p project.Project, limit int) ([]domain.KeyAccess, error) {
+	return sqlite.KeyAccesses(ctx, p.Database(), limit)
+}
