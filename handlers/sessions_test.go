@@ -282,10 +282,15 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 }
 
 func TestInterruptSession(t *testing.T) {
-	w := newWorld(t, until)
+	answered := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		defer func() { <-answered }() // agents take some time to end
+		return until(ctx, x)
+	})
 	c := w.connect(frame.LSP)
 	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
 	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
+	close(answered)
 	w.ended(id)
 	e := c.fail("interruptSession", `{"session_id":"`+id+`"}`)
 	assert.Equal(t, -32603, e.Code)
