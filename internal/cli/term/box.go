@@ -1,0 +1,371 @@
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/clipperhouse/displaywidth"
+)
+
+// The prompt box: a text that the user edits at the bottom of the terminal.
+
+// A Box edits a text of any number of lines with the keys of Emacs and readline. It has a
+// history, and completes words. It reads and writes no terminal: Take takes the bytes of keys,
+// and Rows are what to draw. It is not safe for concurrent use.
+type Box struct {
+	// Complete returns the candidates for the end of a text, the cursor's line up to the cursor,
+	// and how many bytes of that end they replace.
+	Complete func(line string, isFirst bool) (replaces int, candidates []Candidate)
+
+	area    textarea.Model
+	decoder uv.EventDecoder
+	pending []byte // an incomplete key
+	pasting []byte // the text that is being pasted; nil: none
+	isC_x   bool   // C-x was pressed
+
+	history []string // the newest last
+	at      int      // the shown entry; len(history): none
+	draft   string   // the text before the history was shown
+
+	pasted map[string]string // long texts by their place in the box
+
+	popup    []Candidate
+	replaces int
+	selected int  // in popup
+	closed   bool // the user has closed the popup; it stays so until the text changes
+	moved    bool // the user has moved in the popup
+}
+
+// A Candidate completes a word.
+type Candidate struct {
+	Text string // replaces the word
+	Note string // explains it; may be empty
+}
+
+// A BoxKey is a key that the owner of a box handles.
+type BoxKey int
+
+// The keys of [Box.Take].
+const (
+	NoKey        BoxKey = iota
+	SendKey             // RET
+	SteerKey            // C-s
+	LeaveKey            // C-d in an empty box
+	StopKey             // ESC
+	EditorKey           // C-x C-e
+	RedrawKey           // C-l
+	NextModeKey         // S-TAB
+	mostPopup    = 6    // candidates shown at once
+	mostBoxRows  = 8    // rows of text
+	longPaste    = 12   // lines of pasted text from which on it is shown as a place
+	longestPaste = 1000 // the same, in bytes
+	mostLines    = 1 << 20
+)
+
+// NewBox returns an empty box. history has earlier texts, the newest last.
+func NewBox(history []string) *Box {
+	b := &Box{history: history, at: len(history), pasted: make(map[string]string)}
+	a := textarea.New()
+	a.ShowLineNumbers = false
+	a.SetStyles(textarea.Styles{})
+	a.SetVirtualCursor(false)
+	a.EndOfBufferCharacter = ' '
+	a.CharLimit = 0
+	a.MaxWidth = 0
+	a.DynamicHeight, a.MinHeight, a.MaxHeight, a.MaxContentHeight = true, 1, mostBoxRows, mostLines
+	a.KeyMap.Paste = key.NewBinding()         // it would run a program
+	a.KeyMap.CopySelection = key.NewBinding() // as well
+	a.KeyMap.SelectAll = key.NewBinding()     // C-g
+	a.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("ctrl+j", "alt+enter", "shift+enter"))
+	a.SetPromptFunc(2, func(info textarea.PromptInfo) string {
+		if info.LineNumber == 0 {
+			return "› "
+		}
+		return "  "
+	})
+	a.Focus()
+	b.area = a
+	return b
+}
+
+// Text returns the text, with pasted texts in their places.
+func (b *Box) Text() string {
+	text := b.area.Value()
+	for place, pasted := range b.pasted {
+		text = strings.ReplaceAll(text, place, pasted)
+	}
+	return text
+}
+
+// IsEmpty reports whether there is no text.
+func (b *Box) IsEmpty() bool { return b.area.Length() == 0 }
+
+// Set replaces the text, and puts the cursor at its end.
+func (b *Box) Set(text string) {
+	clear(b.pasted)
+	b.area.SetValue("")
+	b.insert(text)
+}
+
+// Sent empties the box and adds its text to the history.
+func (b *Box) Sent() {
+	if text := b.Text(); strings.TrimSpace(text) != "" && (len(b.history) == 0 || b.history[len(b.history)-1] != text) {
+		b.history = append(b.history, text)
+	}
+	b.at, b.draft = len(b.history), ""
+	b.Set("")
+}
+
+// insert inserts text at the cursor. A long one is shown as a place.
+func (b *Box) insert(text string) {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	lines := strings.Count(text, "\n") + 1
+	if lines > longPaste || len(text) > longestPaste || strings.Contains(text, "\t") {
+		place := fmt.Sprintf("[text %d: %s]", len(b.pasted)+1, Count(lines, "line"))
+		b.pasted[place] = text
+		text = place
+	}
+	b.area.InsertString(text)
+	b.changed()
+}
+
+// changed finds the candidates for the new text.
+func (b *Box) changed() {
+	b.closed, b.moved, b.selected, b.popup = false, false, 0, nil
+	if b.Complete != nil {
+		b.replaces, b.popup = b.Complete(b.beforeCursor(), b.area.Line() == 0)
+	}
+}
+
+// beforeCursor returns the cursor's line up to the cursor.
+func (b *Box) beforeCursor() string {
+	lines := strings.Split(b.area.Value(), "\n")
+	line := []rune(lines[min(b.area.Line(), len(lines)-1)])
+	return string(line[:min(b.area.Column(), len(line))])
+}
+
+// shows reports whether candidates are shown.
+func (b *Box) shows() bool { return len(b.popup) > 0 && !b.closed }
+
+// accept replaces the word by the selected candidate.
+func (b *Box) accept() {
+	before, chosen := b.beforeCursor(), b.popup[b.selected].Text
+	replaced := before[len(before)-b.replaces:]
+	for range utf8.RuneCountInString(replaced) {
+		b.area, _ = b.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
+	}
+	b.area.InsertString(chosen)
+	b.changed()
+}
+
+// isComplete reports whether the word before the cursor is already a candidate, perhaps except
+// for a space that follows it.
+func (b *Box) isComplete() bool {
+	before := b.beforeCursor()
+	word := before[len(before)-b.replaces:]
+	return slices.ContainsFunc(b.popup, func(c Candidate) bool { return strings.TrimRight(c.Text, " ") == word })
+}
+
+// Take handles input from the terminal, up to the first key that is for the owner. It returns
+// that key, and the input after it.
+func (b *Box) Take(input []byte) (BoxKey, []byte) {
+	input = append(b.pending, input...)
+	b.pending = nil
+	for len(input) > 0 {
+		if b.pasting != nil {
+			text, rest, ends := bytes.Cut(input, []byte(pasteEnd))
+			if !ends { // the end may have come in part
+				kept := partOf(input, pasteEnd)
+				b.pasting = append(b.pasting, input[:len(input)-kept]...)
+				b.pending = slices.Clone(input[len(input)-kept:])
+				return NoKey, nil
+			}
+			pasted := string(append(b.pasting, text...))
+			b.pasting, input = nil, rest
+			b.insert(strings.ToValidUTF8(pasted, "\uFFFD"))
+			continue
+		}
+		if rest, begins := bytes.CutPrefix(input, []byte(pasteStart)); begins {
+			b.pasting, input = []byte{}, rest
+			continue
+		}
+		if isPartOfKey(input) {
+			b.pending = slices.Clone(input)
+			return NoKey, nil
+		}
+		n, event := b.decoder.Decode(input)
+		input = input[max(n, 1):]
+		pressed, isKey := event.(uv.KeyPressEvent)
+		if !isKey {
+			continue
+		}
+		if owner := b.press(tea.KeyPressMsg(pressed)); owner != NoKey {
+			return owner, input
+		}
+	}
+	return NoKey, nil
+}
+
+const pasteStart, pasteEnd = "\x1b[200~", "\x1b[201~"
+
+// partOf returns how many bytes at the end of input may be the beginning of a sequence.
+func partOf(input []byte, sequence string) int {
+	for n := min(len(input), len(sequence)-1); n > 0; n-- {
+		if strings.HasPrefix(sequence, string(input[len(input)-n:])) {
+			return n
+		}
+	}
+	return 0
+}
+
+// isPartOfKey reports whether input is the beginning of a key's bytes. ESC alone is a key.
+func isPartOfKey(input []byte) bool {
+	if input[0] != 0x1b {
+		return !utf8.FullRune(input)
+	}
+	if len(input) < 2 || len(input) > 32 || input[1] != '[' && input[1] != 'O' {
+		return false
+	}
+	return !slices.ContainsFunc(input[2:], func(c byte) bool { return c >= 0x40 && c <= 0x7e })
+}
+
+// press handles one key.
+func (b *Box) press(k tea.KeyPressMsg) BoxKey {
+	name := k.String()
+	if b.isC_x {
+		b.isC_x = false
+		if name == "ctrl+e" {
+			return EditorKey
+		}
+		return NoKey
+	}
+	switch name {
+	case "enter":
+		before := b.beforeCursor()
+		switch {
+		case b.shows() && (b.moved || !b.isComplete()):
+			b.accept()
+		case strings.HasSuffix(before, `\`):
+			b.area, _ = b.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
+			b.area.InsertString("\n")
+			b.changed()
+		default:
+			return SendKey
+		}
+		return NoKey
+	case "tab":
+		if b.shows() {
+			b.accept()
+		}
+		return NoKey
+	case "shift+tab":
+		return NextModeKey
+	case "ctrl+s":
+		return SteerKey
+	case "ctrl+l":
+		return RedrawKey
+	case "ctrl+x":
+		b.isC_x = true
+		return NoKey
+	case "esc", "ctrl+g":
+		if b.shows() {
+			b.closed = true
+			return NoKey
+		}
+		return StopKey
+	case "ctrl+d":
+		if b.IsEmpty() {
+			return LeaveKey
+		}
+	case "up", "ctrl+p":
+		if b.shows() {
+			b.selected, b.moved = max(0, b.selected-1), true
+			return NoKey
+		}
+		if b.isOnFirstRow() {
+			b.recall(b.at - 1)
+			return NoKey
+		}
+	case "down", "ctrl+n":
+		if b.shows() {
+			b.selected, b.moved = min(len(b.popup)-1, b.selected+1), true
+			return NoKey
+		}
+		if b.isOnLastRow() {
+			b.recall(b.at + 1)
+			return NoKey
+		}
+	}
+	before := b.area.Value()
+	b.area, _ = b.area.Update(k)
+	if b.area.Value() != before {
+		b.changed()
+	}
+	return NoKey
+}
+
+func (b *Box) isOnFirstRow() bool { return b.area.Line() == 0 && b.area.LineInfo().RowOffset == 0 }
+
+func (b *Box) isOnLastRow() bool {
+	info := b.area.LineInfo()
+	return b.area.Line() == b.area.LineCount()-1 && info.RowOffset >= info.Height-1
+}
+
+// recall shows an entry of the history; the one after the last is the user's draft.
+func (b *Box) recall(at int) {
+	if at < 0 || at > len(b.history) || at == b.at {
+		return
+	}
+	if b.at == len(b.history) {
+		b.draft = b.Text()
+	}
+	b.at = at
+	if at == len(b.history) {
+		b.Set(b.draft)
+	} else {
+		b.Set(b.history[at])
+	}
+	b.closed = true
+}
+
+// Rows returns the rows of the box for a width, and the cursor: how many rows it is above the
+// last one, and its column. bold and dim colour text.
+func (b *Box) Rows(columns int, bold, dim func(string) string) (rows []string, up, column int) {
+	b.area.SetWidth(max(columns, 4))
+	for i, row := range strings.Split(b.area.View(), "\n") {
+		row = strings.TrimRight(row, " ")
+		if text, isFirst := strings.CutPrefix(row, "›"); i == 0 && isFirst {
+			row = bold("›") + text
+		}
+		rows = append(rows, row)
+	}
+	if cursor := b.area.Cursor(); cursor != nil {
+		up, column = len(rows)-1-cursor.Y, cursor.X
+	}
+	if !b.shows() {
+		return rows, up, column
+	}
+	first := max(0, b.selected-mostPopup+1)
+	shown := b.popup[first:min(len(b.popup), first+mostPopup)]
+	width := 0
+	for _, c := range shown {
+		width = max(width, displaywidth.String(c.Text))
+	}
+	for i, c := range shown {
+		row := CutToFit("  "+c.Text+strings.Repeat(" ", max(0, width-displaywidth.String(c.Text)))+"  "+Line(c.Note), columns)
+		if first+i == b.selected {
+			row = bold(strings.TrimRight(row, " "))
+		} else {
+			row = dim(strings.TrimRight(row, " "))
+		}
+		rows = append(rows, row)
+	}
+	return rows, up + len(shown), column
+}
