@@ -129,6 +129,16 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if o.last {
 		o.from = "last"
 	}
+	if len(args) == 0 && canTalk(s) && !cmd.Flags().Changed("output-schema") && !cmd.Flags().Changed("output-last-message") && !cmd.Flags().Changed("gate") {
+		if err := o.with.Read(cmd, s, nil); err != nil {
+			return err
+		}
+		var err error
+		if o.dirs, err = fullDirectories(o.dirs); err != nil {
+			return err
+		}
+		return runTalk(cmd, s, o)
+	}
 	if o.yes && len(args) == 0 {
 		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
 	}

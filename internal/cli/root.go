@@ -79,7 +79,11 @@ func newRootCommand(version string, args []string) *cobra.Command {
 			return s.Complete(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if term.IsTerminal(os.Stdin) && !s.Stdio {
+			switch {
+			case s.Stdio || !term.IsTerminal(os.Stdin):
+			case canTalk(s):
+				return runTalk(cmd, s, promptOptions{})
+			default:
 				return cmd.Help()
 			}
 			return host.Serve(cmd.Context(), &s.Settings)

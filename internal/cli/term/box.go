@@ -61,7 +61,6 @@ const (
 	StopKey             // ESC
 	EditorKey           // C-x C-e
 	RedrawKey           // C-l
-	NextModeKey         // S-TAB
 	mostPopup    = 6    // candidates shown at once
 	mostBoxRows  = 8    // rows of text
 	longPaste    = 12   // lines of pasted text from which on it is shown as a place
@@ -265,8 +264,6 @@ func (b *Box) press(k tea.KeyPressMsg) BoxKey {
 			b.accept()
 		}
 		return NoKey
-	case "shift+tab":
-		return NextModeKey
 	case "ctrl+s":
 		return SteerKey
 	case "ctrl+l":

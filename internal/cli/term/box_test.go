@@ -60,7 +60,7 @@ func TestABoxIsEditedWithTheUsualKeys(t *testing.T) {
 
 func TestKeysThatABoxLeavesToItsOwner(t *testing.T) {
 	b := NewBox(nil)
-	assert.Equal(t, []BoxKey{LeaveKey, StopKey, RedrawKey, EditorKey, SteerKey, NextModeKey}, typedInto(b, "\x04", "\x1b", "\x0c", "\x18\x05", "\x13", "\x1b[Z"))
+	assert.Equal(t, []BoxKey{LeaveKey, StopKey, RedrawKey, EditorKey, SteerKey}, typedInto(b, "\x04", "\x1b", "\x0c", "\x18\x05", "\x13"))
 	assert.Equal(t, []BoxKey{SendKey}, typedInto(b, "one\r"))
 	assert.Equal(t, "one", b.Text())
 	assert.Empty(t, typedInto(b, "\x04"), "C-d deletes in a text")

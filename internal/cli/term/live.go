@@ -17,6 +17,12 @@ type Region struct {
 	out   io.Writer
 	size  func() (columns, rows int)
 	drawn []string // rows without newlines; the cursor is after the last one
+
+	// Cursor, if set, returns where the cursor is to be: how many rows above the last one, and in
+	// which column.
+	Cursor func() (up, column int, ok bool)
+	at     [2]int // where Cursor has put it
+	moved  bool   // it did; otherwise the cursor is after the last row
 }
 
 // NewRegion returns a region of the terminal that out writes to. size returns the terminal's
@@ -45,6 +51,9 @@ func (r *Region) Draw(rows ...string) { r.Print("", rows...) }
 // Clear removes the region from the screen.
 func (r *Region) Clear() { r.Print("") }
 
+// Forget forgets the rows: another program has used the screen since they were drawn.
+func (r *Region) Forget() { r.drawn, r.moved = nil, false }
+
 // Shown reports whether the region has a row.
 func (r *Region) Shown() bool { return len(r.drawn) > 0 }
 
@@ -56,7 +65,34 @@ func (r *Region) Print(text string, rows ...string) {
 	if n := r.most(); len(rows) > n {
 		rows = rows[len(rows)-n:]
 	}
+	var at [2]int
+	moves := false
+	if r.Cursor != nil && len(rows) > 0 {
+		at[0], at[1], moves = r.Cursor()
+	}
+	if text == "" && moves == r.moved && at == r.at && slices.Equal(rows, r.drawn) {
+		return
+	}
 	var b strings.Builder
+	if r.moved {
+		b.WriteString("\x1b8")
+	}
+	r.print(&b, text, rows)
+	if moves {
+		b.WriteString("\x1b7\r")
+		if at[0] > 0 {
+			fmt.Fprintf(&b, "\x1b[%dA", at[0])
+		}
+		if at[1] > 0 {
+			fmt.Fprintf(&b, "\x1b[%dC", at[1])
+		}
+	}
+	r.at, r.moved = at, moves
+	_, _ = io.WriteString(r.out, b.String())
+}
+
+// print writes the differences to b.
+func (r *Region) print(b *strings.Builder, text string, rows []string) {
 	same := 0      // unchanged rows
 	atEnd := false // the cursor is after the last of them
 	if text == "" {
@@ -77,7 +113,7 @@ func (r *Region) Print(text string, rows ...string) {
 		}
 	}
 	if !atEnd && len(r.drawn) > 0 {
-		r.back(&b, same)
+		r.back(b, same)
 	}
 	b.WriteString(text)
 	for i := same; i < len(rows); i++ {
@@ -87,7 +123,6 @@ func (r *Region) Print(text string, rows ...string) {
 		b.WriteString(rows[i])
 	}
 	r.drawn = append(r.drawn[:0], rows...)
-	_, _ = io.WriteString(r.out, b.String())
 }
 
 // back moves the cursor to the beginning of a row, and clears that row and those below.

@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EachKey makes a terminal deliver each key at once, without echo. C-c and C-z keep their
-// meaning. restore undoes that; it is nil if nothing was changed.
+// EachKey makes a terminal deliver each key at once and unchanged, without echo. C-c and C-z keep
+// their meaning. restore undoes that; it is nil if nothing was changed.
 func EachKey(terminal *os.File) (restore func()) {
 	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
 	if err != nil {
 		return nil
 	}
 	now := *was
-	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
+	now.Iflag &^= unix.ICRNL | unix.IXON
 	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
 	if err := unix.IoctlSetTermios(int(terminal.Fd()), setModes, &now); err != nil {
 		return nil

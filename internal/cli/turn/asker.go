@@ -63,6 +63,9 @@ type asker struct {
 	// are informed that it answers again.
 	isHubSilent bool
 	isToEnd     bool // by a signal that no user at the terminal could repeat
+
+	talk   *Talk            // the conversation that the turn belongs to; nil: there is one turn
+	settle <-chan time.Time // fires when the user may have stopped typing a prompt while a question waits
 }
 
 func newAsker(o Options, view *View, c *client.Client) *asker {
@@ -106,7 +109,7 @@ func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 		a.decideAlone(ctx, q, protocol.DecisionParams{Decision: protocol.Deny, Comment: "there is no user to ask"})
 	default:
 		a.waiting = append(a.waiting, q)
-		if len(a.waiting) == 1 {
+		if len(a.waiting) == 1 && !a.talk.isTyping() {
 			a.prompt()
 		}
 	}
@@ -225,9 +228,12 @@ func (a *asker) prompt() { a.promptBelow(nil) }
 // promptAgain repeats the question if output is now below it. It does not split a message
 // that the agent is writing, unless the agent has paused.
 func (a *asker) promptAgain() {
+	a.settle = nil
 	switch {
 	case len(a.waiting) == 0, a.view.asking, a.interrupts:
 		a.pause = nil
+	case a.talk.isTyping(): // a key would answer the question
+		a.settle = time.After(settleAfter)
 	case a.view.message == "":
 		a.pause = nil
 		a.promptBelow(a.waiting[0].sheet.Heading())
@@ -238,8 +244,9 @@ func (a *asker) promptAgain() {
 
 // paused is called when the agent has paused in a message.
 func (a *asker) paused() {
-	a.pause = nil
-	a.promptBelow(a.waiting[0].sheet.Heading())
+	if a.pause = nil; !a.talk.isTyping() {
+		a.promptBelow(a.waiting[0].sheet.Heading())
+	}
 }
 
 // promptBelow is prompt with a heading that repeats what the question is about.

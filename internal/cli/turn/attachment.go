@@ -262,7 +262,15 @@ func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
 			return fmt.Errorf("--image %s is no image that is known; --file sends any file", path)
 		}
 	}
-	text := strings.Join(args, " ")
+	return f.Mentioned(s, strings.Join(args, " "), func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) })
+}
+
+// Mentioned adds the files of the project that a prompt mentions as @file. note informs the
+// user of those that are not sent.
+func (f *AttachFlags) Mentioned(s interface {
+	Project() (project.Project, error)
+}, text string, note func(string),
+) error {
 	if !strings.Contains(text, "@") {
 		return nil
 	}
@@ -276,7 +284,7 @@ func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
 	}
 	mentioned, outside := mentionedFiles(text, dir, p.Root)
 	for _, path := range outside {
-		fmt.Fprintf(cmd.ErrOrStderr(), "— @%s is outside of the project, and stays here: --attach sends it\n", term.Line(path))
+		note("@" + term.Line(path) + " is outside of the project, and stays here: --attach sends it")
 	}
 	f.blocks = append(f.blocks, mentioned...)
 	return nil

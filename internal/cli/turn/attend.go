@@ -59,12 +59,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session protocol.
 
 	a := newAsker(o, view, c)
 	defer a.lines()
-	var stopContinued func()
-	a.continued, stopContinued = term.Continued()
-	defer stopContinued()
-	silence := make(chan bool)
-	a.silence = silence
-	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, silence) })
+	defer a.watch(ctx, &running)()
 	for {
 		if session, err = a.attend(ctx, session, since, &running); err != nil {
 			return session, a.interrupts, err
@@ -76,6 +71,15 @@ func Attend(ctx context.Context, c *client.Client, view *View, session protocol.
 		session, since = *next, 0
 		view.Begin(session)
 	}
+}
+
+// watch starts to watch signals and whether the hub answers, until ctx ends and stop is called.
+func (a *asker) watch(ctx context.Context, running *sync.WaitGroup) (stop func()) {
+	a.continued, stop = term.Continued()
+	silence := make(chan bool)
+	a.silence = silence
+	running.Go(func() { watchSilence(ctx, ping(a.hub), a.SilentAfter, silence) })
+	return stop
 }
 
 // isHungUp reports whether the terminal was closed. Its ioctls fail then, but not after C-d.
@@ -90,7 +94,12 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 	refused := make(chan error, 1)
 	var overdue <-chan time.Time
 	a.interrupt = func(sig os.Signal) {
-		if a.interrupts {
+		switch {
+		case !a.interrupts:
+		case a.talk != nil && sig == os.Interrupt:
+			a.view.Note("the agent has been asked to stop; C-d leaves the conversation")
+			return
+		default:
 			a.lines()
 			a.EndNow()
 		}
@@ -98,7 +107,11 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		if a.isToEnd {
 			overdue = time.After(endWithin)
 		}
-		a.view.Note("interrupting; press C-c again to end at once")
+		if a.talk != nil {
+			a.view.Note("interrupting")
+		} else {
+			a.view.Note("interrupting; press C-c again to end at once")
+		}
 		commentTasks := slices.Clone(a.commentTasks)
 		running.Go(func() { // so that a second signal is handled meanwhile
 			for _, id := range append(commentTasks, session.ID) { // queued sessions first, because they would start otherwise
@@ -131,6 +144,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 	}
 	for {
 		a.promptAgain()
+		a.talk.draw(a)
 		select {
 		case e := <-events:
 			a.pause = nil
@@ -152,8 +166,24 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			if line.err != nil && a.isHungUp() {
 				return session, ErrHungUp
 			}
+			if a.lineIsFor == theBox {
+				a.lineIsFor = ""
+				if err := a.talk.typed(ctx, a, line); err != nil {
+					return session, err
+				}
+				continue
+			}
+			if line = a.received(line); line.err != nil && a.talk != nil {
+				return session, ErrLeave // the question stays open
+			}
 			a.answered(ctx, line)
+		case <-a.settle:
+		case <-a.talk.resized():
+			a.view.hide()
+		case <-a.talk.stopped():
+			a.talk.suspend(a)
 		case <-a.continued:
+			a.talk.continued(a)
 			a.next()
 		case <-ticks:
 			a.view.ticked()

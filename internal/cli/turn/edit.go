@@ -42,7 +42,7 @@ func (a *asker) editWith(q asked) {
 	if a.draft.question == q.ApprovalID {
 		text = a.draft.text
 	}
-	text, err := a.inEditor(text)
+	text, err := a.inEditor("input.json", text)
 	switch {
 	case err != nil:
 		a.view.Note("the editor: " + err.Error())
@@ -72,12 +72,12 @@ func (a *asker) editWith(q asked) {
 	a.view.lines(lines)
 }
 
-// inEditor opens a text in the editor. Signals meanwhile go to the editor, except those that
+// inEditor opens a text in the editor, in a file with this name. Signals meanwhile go to the editor, except those that
 // end this process.
-func (a *asker) inEditor(text string) (string, error) {
+func (a *asker) inEditor(name, text string) (string, error) {
 	a.lines()
 	a.view.endLine()
-	editing, err := startEditor(a.terminal, "input.json", text)
+	editing, err := startEditor(a.terminal, name, text)
 	if err != nil {
 		return text, err
 	}

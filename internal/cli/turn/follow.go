@@ -122,6 +122,7 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 		a.view.asking = true
 		select {
 		case line := <-a.typed:
+			line = a.received(line)
 			meant := a.lineIsFor
 			a.lineIsFor = ""
 			switch {

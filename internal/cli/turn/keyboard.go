@@ -13,9 +13,22 @@ import (
 // typed is a line or a key that the user typed, or the end of the input.
 type typed struct {
 	text  string
-	isKey bool // the terminal has not shown it
+	isKey bool   // the terminal has not shown it
+	raw   []byte // the bytes of keys for the prompt box
 	err   error
 }
+
+// requested is what the next read from the terminal is for.
+type requested int
+
+const (
+	aLine requested = iota
+	aKey
+	boxKeys // any number of keys, for the prompt box
+)
+
+// theBox stands for the id of a question in lineIsFor: keys were requested for the prompt box.
+const theBox = "the prompt box"
 
 // keyboard reads answers from the terminal: lines or keys, one at a time, and only when asked
 // for. A view keeps one for all turns, because a read that was started for a question of an
@@ -23,14 +36,17 @@ type typed struct {
 type keyboard struct {
 	terminal     *os.File // nil: there is none
 	typed        chan typed
-	want         chan bool // requests a key (true) or a line
+	want         chan requested
 	begin        sync.Once // starts the reading goroutine
 	lineIsFor    string    // the id of the question for which input was requested; or empty
 	restoreLines func()    // restores line mode; nil: the terminal is in line mode
+	keyIsNext    bool      // the pending request, which was for the box, became one for a key
+	early        []byte    // keys for the box that came before a question was shown
+	paste        func(on bool) // switches bracketed paste; nil without a box
 }
 
 func newKeyboard() *keyboard {
-	k := &keyboard{typed: make(chan typed), want: make(chan bool, 1)}
+	k := &keyboard{typed: make(chan typed), want: make(chan requested, 1)}
 	if term.IsTerminal(os.Stdin) {
 		k.terminal = os.Stdin
 	} else if term.IsTerminal(os.Stderr) { // the prompt came from standard input
@@ -50,10 +66,51 @@ func (k *keyboard) listen(question string, key bool) {
 		k.restoreLines = restore
 	}
 	term.DiscardTyped(k.terminal)
+	if k.lineIsFor == theBox {
+		if k.paste != nil {
+			k.paste(false)
+		}
+		select {
+		case line := <-k.typed: // typed before the question is shown
+			k.early, k.lineIsFor = append(k.early, line.raw...), ""
+		default:
+			k.lineIsFor, k.keyIsNext = question, key && k.restoreLines != nil
+		}
+	}
 	if k.lineIsFor == "" {
 		k.lineIsFor = question
-		k.want <- key && k.restoreLines != nil
+		kind := aLine
+		if key && k.restoreLines != nil {
+			kind = aKey
+		}
+		k.want <- kind
 	}
+}
+
+// listenForBox requests keys for the prompt box.
+func (k *keyboard) listenForBox() {
+	if k.lineIsFor != "" {
+		return
+	}
+	k.begin.Do(func() { go k.read() })
+	k.keepListening()
+	if k.paste != nil {
+		k.paste(true)
+	}
+	k.lineIsFor = theBox
+	k.want <- boxKeys
+}
+
+// received returns what was typed as what it is taken for now: the request for keys of the box
+// may have become one for the answer to a question.
+func (k *keyboard) received(line typed) typed {
+	if line.raw != nil && k.lineIsFor != theBox {
+		if line.isKey = k.keyIsNext; string(line.raw) == endOfInput {
+			line.err = io.EOF
+		}
+		line.raw = nil
+	}
+	return line
 }
 
 // keepListening continues to wait for a key that was already requested.
@@ -77,23 +134,27 @@ const endOfInput = "\x04" // what C-d types
 // with it, because it was typed before the next question. It ends with the process, because
 // nothing else interrupts a read from a terminal.
 func (k *keyboard) read() {
-	for key := range k.want {
-		if key {
-			keys := make([]byte, 64)
+	for kind := range k.want {
+		if kind != aLine {
+			keys := make([]byte, 4096)
 			n, err := k.terminal.Read(keys)
 			text := string(keys[:n])
+			if kind == boxKeys {
+				k.typed <- typed{text: strings.TrimSpace(text), raw: keys[:n], err: err}
+				continue
+			}
 			if text == endOfInput {
 				err = io.EOF
 			}
 			byLine := term.IsDumb() && strings.HasSuffix(text, "\n") // an editor's terminal sends lines and shows them itself
-			k.typed <- typed{strings.TrimSpace(text), !byLine, err}
+			k.typed <- typed{text: strings.TrimSpace(text), isKey: !byLine, err: err}
 			continue
 		}
 		text, err := bufio.NewReader(k.terminal).ReadString('\n')
 		if text != "" {
 			err = nil
 		}
-		k.typed <- typed{strings.TrimSpace(text), false, err}
+		k.typed <- typed{text: strings.TrimSpace(text), err: err}
 	}
 }
 

@@ -158,6 +158,11 @@ func (v *View) endLine() {
 		v.rendered.Columns = v.region.Columns()
 		v.region.Print(v.rendered.End())
 	}
+	if v.partial != "" {
+		text := v.partial + "\n"
+		v.partial = ""
+		v.region.Print(text)
+	}
 	v.hide()
 	if v.beside {
 		v.takeAway()

@@ -53,6 +53,9 @@ type View struct {
 	status   status
 	gates    gateWatch
 	remarks  pendingRemarks
+
+	talk    *Talk  // the conversation whose prompt box is below the turn; nil: there is none
+	partial string // the agent's unfinished line above the box, if Markdown is not rendered
 }
 
 // NewView returns a view. It uses colours on a terminal unless noColor is set. With json it
@@ -114,6 +117,10 @@ func (v *View) render() {
 // Begin sets the session to show.
 func (v *View) Begin(s protocol.Session) {
 	v.session, v.status.began, v.gates = s, time.Time{}, gateWatch{}
+	if v.talk != nil {
+		v.talk.begin(s)
+		return
+	}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == hubclient.Queued {
 		v.Note(waitsFor(s))
@@ -135,6 +142,10 @@ func (v *View) End(s protocol.Session) {
 	}
 	v.ended = s.ID
 	v.endLine()
+	if v.talk != nil {
+		v.talk.end(s)
+		return
+	}
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
@@ -404,6 +415,9 @@ func (v *View) showDiff(d hubclient.EventData) {
 	}
 }
 
+// ShowDiff prints a unified diff.
+func (v *View) ShowDiff(diff string) { v.lines(Diff(diff, term.Marks)) }
+
 // say prints the agent's text.
 func (v *View) say(text string) {
 	if v.asking {
@@ -427,6 +441,12 @@ func (v *View) say(text string) {
 	case v.rendered != nil:
 		v.rendered.Columns = v.region.Columns()
 		v.region.Print(v.rendered.Next(text), v.rows()...)
+		return
+	case v.words != nil && v.talk.hasBox():
+		text = v.partial + v.words.Next(text)
+		ends := strings.LastIndexByte(text, '\n') + 1
+		v.partial = text[ends:]
+		v.region.Print(text[:ends], v.rows()...)
 		return
 	case v.words != nil:
 		v.hide()
@@ -543,8 +563,14 @@ func (v *View) rows() (rows []string) {
 			rows = term.Rows(text, v.region.Columns())
 		}
 	}
+	if v.partial != "" {
+		rows = term.Rows(v.partial, v.region.Columns())
+	}
 	if line := v.statusLine(); line != "" {
 		rows = append(rows, v.paint(term.CutToFit(line, v.region.Columns()), dim))
+	}
+	if v.talk.hasBox() {
+		rows = append(rows, v.talk.rows(v.region.Columns())...)
 	}
 	return rows
 }

@@ -1,0 +1,660 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// talking is a conversation at the terminal, with its commands.
+type talking struct {
+	settings *settings
+	view     *turn.View
+	talk     *turn.Talk
+	root     string        // of the project
+	set      promptOptions // for the next new conversation
+
+	agent protocol.AgentDescription // as it is known
+	files []string                  // for @; nil: not read yet
+	read  time.Time                 // when files were read
+}
+
+// canTalk reports whether a conversation can be held: standard input and output are a terminal.
+func canTalk(s *settings) bool {
+	return !s.JSON && term.IsTerminal(os.Stdin) && term.IsTerminal(os.Stdout)
+}
+
+// runTalk holds a conversation until the user leaves it. o has the settings of a new one, or
+// the session to continue.
+func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
+	p, err := s.Project()
+	if err != nil {
+		return err
+	}
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+	for _, note := range p.Notes {
+		view.Note(term.Line(note))
+	}
+	h, err := openAttended(cmd.Context(), &s.Settings)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	ctx := h.Context()
+	t := &talking{settings: s, view: view, root: p.Root, set: o}
+	var session protocol.Session
+	if o.from != "" {
+		if session, _, err = hubclient.SessionState(ctx, h.Client, o.from); err != nil {
+			return turn.InWords(err)
+		}
+		t.set = promptOptions{set: o.set, with: o.with}
+	}
+	options := attending(ctx, s, h.Interrupts)
+	options.Yes, options.Deny = o.yes, o.deny
+	options.SignIn = func(ctx context.Context, agent, method string) error {
+		return agentsOptions(s).Login(ctx, os.Stderr, agent, method)
+	}
+	options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
+		started, err := startPrompt(ctx, h.Client, promptOptions{from: after.ID}, after.Query)
+		if err != nil {
+			return protocol.Session{}, err
+		}
+		next, _, err := hubclient.SessionState(ctx, h.Client, started.SessionID)
+		return next, err
+	}
+	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
+		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
+		Send: t.send, Command: t.command,
+		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
+			return t.complete(ctx, h.Client, line, isFirst)
+		},
+	})
+	t.describe(ctx, h.Client)
+	t.greet(session)
+	for {
+		err := t.talk.Run(ctx, h.Client)
+		switch {
+		case errors.Is(err, turn.ErrLeave):
+			t.goodbye()
+			return nil
+		case !errors.Is(err, hubclient.ErrHubGone) || p.Stopped():
+			return turn.InWords(err)
+		}
+		if err := h.Again(); err != nil {
+			return err
+		}
+	}
+}
+
+// greet says which conversation this is.
+func (t *talking) greet(session protocol.Session) {
+	where := t.root
+	if home, err := os.UserHomeDir(); err == nil {
+		if below, isBelow := strings.CutPrefix(where, home+"/"); isBelow {
+			where = "~/" + below
+		}
+	}
+	t.view.Note(term.Line(where + " · /help lists the commands"))
+	if session.ID != "" {
+		t.view.Note(term.Line("the conversation \"" + term.Short(session.Called()) + "\" goes on after " + session.TaskID))
+	}
+}
+
+// goodbye says how to return to the conversation.
+func (t *talking) goodbye() {
+	s := t.talk.Session
+	switch {
+	case s.ID == "":
+		return
+	case t.talk.IsBusy():
+		t.view.Note(s.TaskID + " continues without this terminal; back with: duet-rpc prompt --continue " + s.TaskID)
+	default:
+		t.view.Note("back with: duet-rpc prompt --continue " + s.TaskID)
+	}
+}
+
+// footer describes the agent and its settings.
+func (t *talking) footer() string {
+	s := t.talk.Session
+	agent, mode, model := s.Agent, s.PermissionMode, ""
+	if s.ID == "" {
+		agent, mode, model = t.agent.Agent, t.set.set.mode, t.set.set.model
+	} else if now := t.agent.Reported().Model; now != nil {
+		model = now.Current
+	}
+	var parts []string
+	for _, part := range []string{agent, mode, model} {
+		if part != "" && part != "default" {
+			parts = append(parts, part)
+		}
+	}
+	if used, limit := protocol.Value(s.EffectiveContextTokens), protocol.Value(s.ContextLimit); limit > 0 {
+		parts = append(parts, fmt.Sprintf("context %d %%", 100*used/limit))
+	}
+	keys := "RET sends, M-RET a new line, C-d leaves"
+	if t.talk.IsBusy() {
+		keys = "RET queues, C-s sends at once, C-c interrupts"
+	}
+	return "  " + term.Line(strings.Join(append(parts, keys), " · "))
+}
+
+// describe reads what is known of the conversation's agent.
+func (t *talking) describe(ctx context.Context, c *client.Client) {
+	ctx, cancel := context.WithTimeout(ctx, describeWithin)
+	defer cancel()
+	agent := t.set.agent
+	if agent == "" {
+		agent = os.Getenv("DUET_AGENT")
+	}
+	if known, err := hubclient.DescribeAgent(ctx, c, agent, t.talk.Session.ID); err == nil {
+		t.agent = known
+	}
+}
+
+// describeWithin is how long the prompt box waits for a description of the agent.
+const describeWithin = 500 * time.Millisecond
+
+// send sends a prompt with the files that it mentions.
+func (t *talking) send(ctx context.Context, c *client.Client, text string, steer bool) (hubclient.Started, error) {
+	o := t.set
+	if err := o.with.Mentioned(t.settings, text, t.view.Note); err != nil {
+		return hubclient.Started{}, err
+	}
+	s := t.talk.Session
+	if s.ID == "" {
+		started, err := startPrompt(ctx, c, o, text)
+		if err == nil {
+			t.set.with = turn.AttachFlags{}
+		}
+		return started, err
+	}
+	params := map[string]any{"session_id": s.ID, "query": text}
+	o.with.Into(params)
+	if steer && t.talk.IsBusy() {
+		params["deliver"] = "steer"
+	}
+	started, _, err := hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
+	if err == nil {
+		t.set.with = turn.AttachFlags{}
+	}
+	return started, err
+}
+
+// earlierPrompts returns the prompts of people in the project, the newest last.
+func earlierPrompts(ctx context.Context, c *client.Client) (prompts []string) {
+	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+	if err != nil {
+		return nil // a history is a convenience
+	}
+	for _, s := range list.Sessions {
+		if s.Query != "" && s.Source != string(domain.SourceTrigger) && !slices.Contains(prompts, s.Query) {
+			prompts = append(prompts, s.Query)
+		}
+	}
+	slices.Reverse(prompts)
+	return prompts
+}
+
+// talkCommand is a command of a conversation.
+type talkCommand struct {
+	name, argument, note string
+	run                  func(t *talking, ctx context.Context, c *client.Client, argument string) error
+}
+
+// talkCommands returns the commands, in the order in which they are listed.
+func talkCommands() []talkCommand {
+	return []talkCommand{
+		{"help", "", "list the commands and keys", (*talking).help},
+		{"new", "", "begin another conversation", (*talking).begin},
+		{"resume", "[ID]", "choose an earlier conversation, and continue it", (*talking).resume},
+		{"agent", "[NAME]", "list the agents, or have one go on", (*talking).chooseAgent},
+		{"model", "[NAME]", "list the agent's models, or choose one", (*talking).chooseModel},
+		{"mode", "[MODE]", "list what the agent may do without asking, or choose it", (*talking).chooseMode},
+		{"diff", "", "show what the last turn has changed", (*talking).diff},
+		{"review", "", "accept or revert each change", (*talking).review},
+		{"cost", "", "show the time, tokens and cost of the conversation", (*talking).cost},
+		{"title", "TEXT", "name the conversation", (*talking).title},
+		{"exit", "", "leave; the conversation is kept", (*talking).exit},
+	}
+}
+
+// command runs a command. ok is false if the agent has one of this name: then it is a prompt.
+func (t *talking) command(ctx context.Context, c *client.Client, text string) (ok bool, err error) {
+	name, argument, _ := strings.Cut(text, " ")
+	commands := talkCommands()
+	i := slices.IndexFunc(commands, func(known talkCommand) bool {
+		return known.name == name || known.name == "exit" && name == "quit"
+	})
+	if i >= 0 {
+		return true, commands[i].run(t, ctx, c, strings.TrimSpace(argument))
+	}
+	for _, agents := range t.agent.Reported().Commands {
+		if agents.Name == name {
+			return false, nil
+		}
+	}
+	if strings.Contains(name, "/") { // a path
+		return false, nil
+	}
+	var near []string
+	for _, known := range commands {
+		if strings.HasPrefix(known.name, name) || strings.HasPrefix(name, known.name) || len(name) > 2 && strings.Contains(known.name, name[:2]) {
+			near = append(near, "/"+known.name)
+		}
+	}
+	text = "there is no command /" + name + "; /help lists them"
+	if len(near) > 0 {
+		text += ", and there is " + strings.Join(near, ", ")
+	}
+	return false, fmt.Errorf("%w: %s", errNoCommand, text)
+}
+
+var errNoCommand = errors.New("nothing was sent")
+
+func (t *talking) help(context.Context, *client.Client, string) error {
+	var table pairs
+	for _, known := range talkCommands() {
+		table.add("/"+strings.TrimSpace(known.name+" "+known.argument), known.note)
+	}
+	for _, agents := range t.agent.Reported().Commands {
+		table.add("/"+agents.Name, agents.Description+" (of the agent)")
+	}
+	for _, key := range [][2]string{
+		{"RET", "send; while the agent works, the prompt waits for the end of its turn"},
+		{"C-s", "send at once, if the agent takes prompts while it works"},
+		{"M-RET, C-j, \\ RET", "a new line"},
+		{"TAB", "complete a /command or an @file, which is sent along"},
+		{"up, down", "earlier prompts"},
+		{"C-x C-e", "write the prompt in $VISUAL or $EDITOR"},
+		{"C-c, ESC", "interrupt the turn"},
+		{"C-d", "leave; the conversation is kept"},
+	} {
+		table.add(key[0], key[1])
+	}
+	return table.print()
+}
+
+func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
+	if s := t.talk.Session; s.ID != "" && t.set.agent == "" {
+		t.set.agent = s.Agent
+	}
+	t.talk.Show(protocol.Session{})
+	t.describe(ctx, c)
+	t.view.Note("another conversation; /resume goes back")
+	return nil
+}
+
+func (t *talking) resume(ctx context.Context, c *client.Client, id string) error {
+	if id == "" {
+		var err error
+		if id, err = chooseConversation(ctx, c); id == "" || err != nil {
+			return err
+		}
+	}
+	session, _, err := hubclient.SessionState(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	t.talk.Show(session)
+	t.describe(ctx, c)
+	t.view.Note(term.Line("the conversation \"" + term.Short(session.Called()) + "\" goes on after " + session.TaskID))
+	return nil
+}
+
+// chooseConversation lets the user choose a conversation, and returns the id of its last
+// session; "" if they chose none.
+func chooseConversation(ctx context.Context, c *client.Client) (id string, err error) {
+	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal"})
+	if err != nil {
+		return "", err
+	}
+	if len(list.Sessions) == 0 {
+		return "", errors.New("there is no conversation yet")
+	}
+	slices.SortStableFunc(list.Sessions, func(a, b protocol.Session) int { return b.LastActivityAt.Compare(a.LastActivityAt) })
+	chosen, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
+	if chosen < 0 || err != nil {
+		return "", err
+	}
+	return list.Sessions[chosen].ID, nil
+}
+
+func (t *talking) chooseAgent(ctx context.Context, c *client.Client, name string) error {
+	if name == "" {
+		agents, err := hubclient.Agents(ctx, c)
+		if err != nil {
+			return err
+		}
+		var table pairs
+		for _, a := range agents {
+			table.add(a.Name, agentNote(a))
+		}
+		return table.print()
+	}
+	if t.talk.Session.ID == "" {
+		if _, err := hubclient.DescribeAgent(ctx, c, name, ""); err != nil {
+			return err
+		}
+		t.set.agent = name
+		t.describe(ctx, c)
+		return nil
+	}
+	return t.change(ctx, c, map[string]any{"agent": name})
+}
+
+func (t *talking) chooseModel(ctx context.Context, c *client.Client, name string) error {
+	switch {
+	case name == "":
+		return listCandidates(modelCandidates(t.agent), "the agent lists its models once it has started")
+	case t.talk.Session.ID == "":
+		t.set.set.model = name
+		return nil
+	}
+	return t.change(ctx, c, map[string]any{"model": name})
+}
+
+func (t *talking) chooseMode(ctx context.Context, c *client.Client, mode string) error {
+	switch {
+	case mode == "":
+		return listCandidates(modeCandidates(t.agent), "")
+	case t.talk.Session.ID == "":
+		t.set.set.mode = mode
+		return nil
+	}
+	return t.change(ctx, c, map[string]any{"permission_mode": mode})
+}
+
+// listCandidates prints candidates of a shell's completion.
+func listCandidates(list []string, none string) error {
+	var table pairs
+	for _, candidate := range list {
+		name, note, _ := strings.Cut(candidate, "\t")
+		table.add(name, note)
+	}
+	if len(list) == 0 && none != "" {
+		return errors.New(none)
+	}
+	return table.print()
+}
+
+// pairs are lines of a name and a note.
+type pairs [][2]string
+
+func (p *pairs) add(name, note string) { *p = append(*p, [2]string{name, note}) }
+
+func (p pairs) print() error {
+	width := 0
+	for _, pair := range p {
+		width = max(width, utf8.RuneCountInString(pair[0]))
+	}
+	for _, pair := range p {
+		line := fmt.Sprintf("  %-*s  %s", width, term.Line(pair[0]), term.Line(pair[1]))
+		if _, err := fmt.Fprintln(os.Stdout, term.Lines(os.Stdout, line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change changes settings of the conversation.
+func (t *talking) change(ctx context.Context, c *client.Client, params map[string]any) error {
+	params["session_id"] = t.talk.Session.ID
+	r, _, err := hubclient.Call[struct {
+		Live    bool
+		Session protocol.Session
+	}](ctx, c, "session.set", params)
+	if err != nil {
+		return err
+	}
+	if r.Session.ID == t.talk.Session.ID {
+		t.talk.Session = r.Session
+	}
+	t.describe(ctx, c)
+	when := "from the next prompt on"
+	if r.Live {
+		when = "now"
+	}
+	t.view.Note("set, " + when)
+	return nil
+}
+
+func (t *talking) diff(ctx context.Context, c *client.Client, _ string) error {
+	if t.talk.Session.ID == "" {
+		return errors.New("there is no turn yet")
+	}
+	return printDiff(ctx, c, os.Stdout, t.talk.Session.ID)
+}
+
+// review asks about each open change of the last turn.
+func (t *talking) review(ctx context.Context, c *client.Client, _ string) error {
+	if t.talk.Session.ID == "" {
+		return errors.New("there is no turn yet")
+	}
+	id := t.talk.Session.ID
+	files, _, err := hubclient.Call[struct{ Snapshots []protocol.Snapshot }](ctx, c, "getSessionSnapshots", map[string]any{"session_id": id})
+	if err != nil {
+		return err
+	}
+	open := 0
+	for _, file := range files.Snapshots {
+		for i, text := range hunksOf(file) {
+			params := map[string]any{"session_id": id, "path": file.FilePath}
+			if i < len(file.Hunks) {
+				if file.Hunks[i].State != "open" {
+					continue
+				}
+				params["hunk"] = file.Hunks[i].ID
+			} else if file.State != "open" {
+				continue
+			}
+			open++
+			t.view.ShowDiff(text)
+			decision, err := t.decide(ctx)
+			if decision == "" || err != nil {
+				return err
+			}
+			if decision == "skip" {
+				continue
+			}
+			params["decision"] = decision
+			if err := c.Call(ctx, "session.decideChange", params, nil); err != nil {
+				t.view.Note(turn.InWords(err).Error())
+			}
+		}
+	}
+	if open == 0 {
+		t.view.Note("no change of the last turn is open")
+	}
+	return nil
+}
+
+// decide asks what becomes of a change; "" ends the review.
+func (t *talking) decide(ctx context.Context) (string, error) {
+	for {
+		answer, err := t.talk.Ask(ctx, "Keep it? [y]es, [n]o: take it back, [s]kip, [q]uit: ")
+		if err != nil {
+			return "", err
+		}
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			return "accept", nil
+		case "n", "no":
+			return "revert", nil
+		case "s", "skip":
+			return "skip", nil
+		case "q", "quit", "":
+			return "", nil
+		}
+	}
+}
+
+// hunksOf splits the diff of a file into its hunks, each below the names of the file. A file
+// without hunks is one.
+func hunksOf(file protocol.Snapshot) (list []string) {
+	names, rest, found := strings.Cut(file.Diff, "\n@@ ")
+	if !found || len(file.Hunks) == 0 {
+		return []string{file.Diff}
+	}
+	for hunk := range strings.SplitSeq(rest, "\n@@ ") {
+		list = append(list, names+"\n@@ "+strings.TrimSuffix(hunk, "\n")+"\n")
+	}
+	return list
+}
+
+func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
+	if t.talk.Session.ID == "" {
+		return errors.New("there is no turn yet")
+	}
+	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "task.usage", map[string]any{"session_id": t.talk.Session.ID, "by": "model"})
+	if err != nil {
+		return err
+	}
+	return printTable(os.Stdout, "model", u)
+}
+
+func (t *talking) title(ctx context.Context, c *client.Client, title string) error {
+	switch {
+	case title == "":
+		return errors.New("/title is followed by the title")
+	case t.talk.Session.ID == "":
+		t.set.title = title
+		return nil
+	}
+	return c.Call(ctx, "updateSessionTitle", map[string]any{"session_id": t.talk.Session.ID, "title": title}, nil)
+}
+
+func (t *talking) exit(context.Context, *client.Client, string) error { return turn.ErrLeave }
+
+// complete returns the candidates for a command, its argument or a file.
+func (t *talking) complete(ctx context.Context, c *client.Client, line string, isFirst bool) (replaces int, list []term.Candidate) {
+	if command, isCommand := strings.CutPrefix(line, "/"); isFirst && isCommand {
+		name, argument, hasArgument := strings.Cut(command, " ")
+		if hasArgument {
+			return len(argument), matching(t.arguments(ctx, c, name), argument)
+		}
+		for _, known := range talkCommands() {
+			text := "/" + known.name
+			if known.argument != "" {
+				text += " "
+			}
+			list = append(list, term.Candidate{Text: text, Note: known.note})
+		}
+		for _, agents := range t.agent.Reported().Commands {
+			list = append(list, term.Candidate{Text: "/" + agents.Name + " ", Note: agents.Description})
+		}
+		return len(line), matching(list, line)
+	}
+	word := line[strings.LastIndexAny(line, " \t")+1:]
+	if path, isFile := strings.CutPrefix(word, "@"); isFile {
+		return len(word), t.matchingFiles(path)
+	}
+	return 0, nil
+}
+
+// matching returns the candidates that begin with a word.
+func matching(list []term.Candidate, word string) (fit []term.Candidate) {
+	for _, candidate := range list {
+		if strings.HasPrefix(candidate.Text, word) {
+			fit = append(fit, candidate)
+		}
+	}
+	return fit
+}
+
+// arguments returns the candidates for the argument of a command.
+func (t *talking) arguments(ctx context.Context, c *client.Client, command string) (list []term.Candidate) {
+	var words []string
+	switch command {
+	case "agent":
+		ctx, cancel := context.WithTimeout(ctx, describeWithin)
+		defer cancel()
+		agents, _ := hubclient.Agents(ctx, c) // without them nothing is offered
+		for _, a := range agents {
+			words = append(words, a.Name+"\t"+agentNote(a))
+		}
+	case "model":
+		words = modelCandidates(t.agent)
+	case "mode":
+		words = modeCandidates(t.agent)
+	}
+	for _, word := range words {
+		name, note, _ := strings.Cut(word, "\t")
+		list = append(list, term.Candidate{Text: name, Note: note})
+	}
+	return list
+}
+
+// Limits of the completion of files.
+const (
+	mostFiles     = 50_000
+	mostFileFits  = 50
+	filesAreFresh = 10 * time.Second
+)
+
+// matchingFiles returns the project's files whose path contains a text, those whose name begins
+// with it first.
+func (t *talking) matchingFiles(text string) (list []term.Candidate) {
+	if t.files == nil || time.Since(t.read) > filesAreFresh {
+		t.files, t.read = filesBelow(t.root), time.Now()
+	}
+	text = strings.ToLower(text)
+	var others []term.Candidate
+	for _, path := range t.files {
+		lower := strings.ToLower(path)
+		switch {
+		case !strings.Contains(lower, text):
+			continue
+		case strings.HasPrefix(lower, text), strings.HasPrefix(filepath.Base(lower), text):
+			list = append(list, term.Candidate{Text: "@" + path + " "})
+		default:
+			others = append(others, term.Candidate{Text: "@" + path + " "})
+		}
+	}
+	list = append(list, others...)
+	return list[:min(len(list), mostFileFits)]
+}
+
+// filesBelow lists the files of a project by their paths, without hidden directories and those
+// of packages.
+func filesBelow(root string) (files []string) {
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || len(files) >= mostFiles {
+			return filepath.SkipDir
+		}
+		name := entry.Name()
+		switch {
+		case !entry.IsDir() && !strings.ContainsAny(name, " \t\n"):
+			if below, err := filepath.Rel(root, path); err == nil {
+				files = append(files, below)
+			}
+		case entry.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "vendor"):
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	return files
+}
+
+// agentNote describes an agent in a list.
+func agentNote(a domain.Agent) string {
+	if !a.Available {
+		return a.Title + ", not installed"
+	}
+	return a.Title
+}

@@ -1,0 +1,518 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// A conversation at the terminal: turns, and below them a box in which the user writes the next
+// prompt while the agent works.
+
+// ErrLeave says that the user leaves the conversation.
+var ErrLeave = errors.New("the user leaves the conversation")
+
+// TalkOptions say how a conversation begins, and where prompts and commands go.
+type TalkOptions struct {
+	Options
+
+	History  []string // earlier prompts, the newest last
+	Complete func(line string, isFirst bool) (replaces int, candidates []term.Candidate)
+	// Send starts a session with a prompt, or continues the conversation. If its agent works, the
+	// prompt waits in the queue, or, with steer, goes to the agent at once if that is possible.
+	Send func(ctx context.Context, c *client.Client, text string, steer bool) (hubclient.Started, error)
+	// Command runs what follows a slash. ok is false if that is a prompt: the agent has a command
+	// of this name. [ErrLeave] leaves the conversation.
+	Command func(ctx context.Context, c *client.Client, text string) (ok bool, err error)
+	// Footer describes the conversation: its agent, its mode.
+	Footer func() string
+}
+
+// A Talk is a conversation at the terminal. Only the goroutine that calls Run uses it.
+type Talk struct {
+	TalkOptions
+	Session protocol.Session // its latest turn; the zero value: it has none
+
+	view    *View
+	asker   *asker    // of the current connection
+	box     *term.Box // nil: the terminal cannot move its cursor, and prompts are lines
+	typedAt time.Time // when the user last typed into the box
+	up      int       // where the cursor is in the box
+	column  int
+	isBusy  bool // a turn is shown
+
+	next   string          // a session that was started, and is to be shown
+	shown  map[string]bool // sessions
+	queued []queuedPrompt  // by this client
+	begun  begunSessions
+
+	resizes, stops <-chan os.Signal
+	isStopped      bool // by C-z, until this process is continued
+}
+
+// queuedPrompt is a prompt that waits for the end of the turn.
+type queuedPrompt struct{ session, text string }
+
+// settleAfter is how long after a key of the user a question waits before keys answer it, if
+// there is text in the box.
+const settleAfter = time.Second
+
+// NewTalk returns a conversation that view shows. Its first turn is after session, or new if
+// that is the zero value.
+func NewTalk(view *View, session protocol.Session, o TalkOptions) *Talk {
+	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool)}
+	t.begun.more = make(chan struct{}, 1)
+	if session.ID != "" {
+		t.shown[session.ID] = true
+	}
+	view.talk = t
+	if view.region != nil && view.words != nil {
+		t.box = term.NewBox(o.History)
+		t.box.Complete = o.Complete
+		view.region.Cursor = func() (up, column int, ok bool) { return t.up, t.column, true }
+	}
+	return t
+}
+
+// begunSessions are sessions that have started to work, in any conversation.
+type begunSessions struct {
+	mu   sync.Mutex
+	list []string      // guarded by mu
+	more chan struct{} // buffer of 1
+}
+
+func (b *begunSessions) add(session string) {
+	b.mu.Lock()
+	b.list = append(b.list, session)
+	b.mu.Unlock()
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
+}
+
+func (b *begunSessions) take() (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list, b.list = b.list, nil
+	return list
+}
+
+// Run shows the conversation until the user leaves it. It returns [hubclient.ErrHubGone] if the
+// hub has ended; call it again with a new connection then. c must not reconnect by itself.
+func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := hubclient.WhileConnected(ctx, c)
+	defer cancel()
+	defer func() {
+		if err != nil && !errors.Is(err, ErrLeave) && !errors.Is(err, ErrHungUp) {
+			err = hubclient.OrGone(ctx, err)
+		}
+	}()
+	a := newAsker(t.Options, t.view, c)
+	a.talk, t.asker = t, a
+	defer a.lines()
+	defer t.view.endLine()
+	defer a.watch(ctx, &running)()
+	defer t.signals(a)()
+
+	seq, err := hubclient.LastSeq(ctx, c)
+	if err != nil {
+		return err
+	}
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus}, Since: &seq}, func(e client.Event) {
+		if d := hubclient.DataOf(e); d.State == "starting" || d.State == "running" {
+			t.begun.add(d.SessionID)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { cancel(); sub.Close() }()
+	if err := t.restore(ctx, c); err != nil {
+		return err
+	}
+	for {
+		session, err := t.idle(ctx, a)
+		if err != nil {
+			return err
+		}
+		if err := t.turn(ctx, a, session, &running); err != nil {
+			return err
+		}
+	}
+}
+
+// restore finds the turn that was shown when the hub ended, or one that works already.
+func (t *Talk) restore(ctx context.Context, c *client.Client) error {
+	if t.Session.ID == "" {
+		return nil
+	}
+	now, _, err := hubclient.SessionState(ctx, c, t.Session.ThreadID)
+	if err != nil {
+		return err
+	}
+	if t.isBusy && IsOrphan(now) {
+		t.view.Note("the hub has gone, and the agent with it; send a prompt to go on")
+	}
+	t.isBusy = false
+	if !hubclient.Ended(now.State) {
+		t.next = now.ID
+	}
+	t.Session = now
+	return nil
+}
+
+// signals watches signals until stop is called.
+func (t *Talk) signals(a *asker) (stop func()) {
+	if t.box == nil {
+		return func() {}
+	}
+	var resized, stopped func()
+	t.resizes, resized = term.Resized()
+	t.stops, stopped = term.Stopped()
+	isOn := false
+	a.paste = func(on bool) {
+		if on == isOn {
+			return
+		}
+		isOn = on
+		if on {
+			fmt.Fprint(t.view.out, "\x1b[?2004h")
+		} else {
+			fmt.Fprint(t.view.out, "\x1b[?2004l")
+		}
+	}
+	return func() {
+		a.paste(false)
+		resized()
+		stopped()
+	}
+}
+
+// turn shows a session to its end, and those that follow from it.
+func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Session, running *sync.WaitGroup) error {
+	for next := &session; next != nil; {
+		a.interrupts, t.isBusy = false, true
+		t.view.Begin(*next)
+		ended, err := a.attend(ctx, *next, 0, running)
+		if err != nil {
+			return err
+		}
+		t.isBusy, t.Session = false, ended
+		next, err = a.follow(ctx, ended)
+		t.view.End(ended)
+		if err != nil {
+			return err
+		}
+		if a.isToEnd {
+			return ErrLeave
+		}
+	}
+	return nil
+}
+
+// idle waits for the next turn of the conversation: a prompt, or a turn that another client or
+// the agent has started.
+func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
+	for {
+		if t.next != "" {
+			id := t.next
+			t.next = ""
+			session, _, err := hubclient.SessionState(ctx, a.hub, id)
+			return session, err
+		}
+		t.draw(a)
+		if t.box == nil && !t.view.asking {
+			a.listen(theBox, false)
+			fmt.Fprint(t.view.side, "› ")
+			t.view.asking = true
+		}
+		select {
+		case line := <-a.typed:
+			a.lineIsFor = ""
+			if line.err != nil && a.isHungUp() {
+				return protocol.Session{}, ErrHungUp
+			}
+			if err := t.typed(ctx, a, line); err != nil {
+				return protocol.Session{}, err
+			}
+		case <-t.begun.more:
+			for _, id := range t.begun.take() {
+				if t.Session.ID == "" || t.shown[id] {
+					continue
+				}
+				session, _, err := hubclient.SessionState(ctx, a.hub, id)
+				if err == nil && session.ThreadID == t.Session.ThreadID {
+					return session, nil
+				}
+			}
+		case sig := <-a.Signals:
+			if sig != os.Interrupt {
+				return protocol.Session{}, ErrHungUp
+			}
+			t.cleared()
+		case <-t.resizes:
+			t.view.hide()
+		case <-t.stops:
+			t.suspend(a)
+		case <-a.continued:
+			t.continued(a)
+		case silent := <-a.silence:
+			a.hubSilent(silent, t.view.Note)
+		case <-ctx.Done():
+			return protocol.Session{}, context.Cause(ctx)
+		}
+	}
+}
+
+// cleared handles C-c between turns.
+func (t *Talk) cleared() {
+	switch {
+	case t.box == nil:
+		t.view.endLine()
+	case t.box.IsEmpty():
+		t.view.Note("C-d leaves the conversation, and so does /exit")
+	default:
+		t.box.Set("")
+	}
+}
+
+// typed handles keys for the box, or a line where there is none.
+func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
+	if t.box == nil {
+		t.view.asking = false // the terminal has ended the line
+		if line.err != nil {
+			t.view.endLine()
+			return ErrLeave
+		}
+		_, err := t.enter(ctx, a, line.text, false)
+		return err
+	}
+	if line.err != nil {
+		return ErrLeave
+	}
+	keys := append(a.early, line.raw...)
+	a.early, t.typedAt = nil, time.Now()
+	for {
+		key, rest := t.box.Take(keys)
+		keys = rest
+		switch key {
+		case term.NoKey:
+			return nil
+		case term.SendKey, term.SteerKey:
+			text := t.box.Text()
+			if strings.TrimSpace(text) == "" {
+				continue
+			}
+			t.box.Sent()
+			sent, err := t.enter(ctx, a, text, key == term.SteerKey)
+			if !sent {
+				t.box.Set(text)
+			}
+			if err != nil {
+				return err
+			}
+		case term.LeaveKey:
+			return ErrLeave
+		case term.StopKey:
+			if t.isBusy && !a.interrupts {
+				a.interrupt(os.Interrupt)
+			}
+		case term.EditorKey:
+			text, err := a.inEditor("prompt.md", t.box.Text())
+			if err != nil {
+				t.view.Note("the editor: " + err.Error())
+			} else {
+				t.box.Set(strings.TrimRight(text, "\n"))
+			}
+		case term.RedrawKey:
+			t.view.hide()
+			fmt.Fprint(t.view.out, "\x1b[H\x1b[2J")
+		}
+	}
+}
+
+// enter runs a command or sends a prompt. sent is false if the text was not taken.
+func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (sent bool, err error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return true, nil
+	}
+	if command, isCommand := strings.CutPrefix(text, "/"); isCommand && !strings.HasPrefix(command, "/") && !strings.Contains(command, "\n") {
+		t.view.endLine()
+		a.lines() // a command may read from the terminal
+		ok, err := t.Command(ctx, a.hub, command)
+		switch {
+		case errors.Is(err, ErrLeave):
+			return true, err
+		case err != nil:
+			t.view.Note(InWords(err).Error())
+			return ok, nil
+		case ok:
+			return true, nil
+		}
+	}
+	started, err := t.Send(ctx, a.hub, text, steer)
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, err
+		}
+		t.view.Note(InWords(err).Error())
+		return false, nil
+	}
+	switch started.Delivered {
+	case hubclient.DeliveredInjected:
+		t.view.Note("the agent has it while it works: " + term.Cut(term.Line(text), 60))
+	case hubclient.DeliveredQueued:
+		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
+	default:
+		t.next = started.SessionID
+	}
+	return true, nil
+}
+
+// Show continues the conversation of a session.
+func (t *Talk) Show(session protocol.Session) {
+	t.Session, t.queued, t.next = session, nil, ""
+	t.shown[session.ID] = true
+	if !hubclient.Ended(session.State) {
+		t.next = session.ID
+	}
+}
+
+// Ask asks the user something that one key answers. The answer is empty after C-c or C-d.
+func (t *Talk) Ask(ctx context.Context, question string) (string, error) {
+	answer, err := t.asker.line(ctx, question, true)
+	if !t.asker.isToEnd {
+		t.asker.interrupts = false // C-c was the answer
+	}
+	return answer, err
+}
+
+// IsBusy reports whether a turn is shown.
+func (t *Talk) IsBusy() bool { return t.isBusy }
+
+// begin shows the prompt of a turn.
+func (t *Talk) begin(s protocol.Session) {
+	t.shown[s.ID], t.Session = true, s
+	t.queued = slices.DeleteFunc(t.queued, func(q queuedPrompt) bool { return q.session == s.ID })
+	t.view.endLine()
+	if s.Query == "" {
+		t.view.Note(s.Summary)
+		return
+	}
+	lines := strings.Split(term.Exact(strings.TrimSpace(s.Query)), "\n")
+	if hidden := len(lines) - mostPrompt; hidden > 1 {
+		lines = append(lines[:mostPrompt], "… "+term.Count(hidden, "more line"))
+	}
+	t.view.aside("› "+term.Indented(strings.Join(lines, "\n")), bold)
+	if s.State == hubclient.Queued {
+		t.view.Note(waitsFor(s))
+	}
+}
+
+// mostPrompt is how many lines of a prompt are shown above its turn.
+const mostPrompt = 10
+
+// end shows the end of a turn: its time, tokens and cost, and why it ended if it has not
+// completed.
+func (t *Talk) end(s protocol.Session) {
+	for _, name := range s.UnansweredServers {
+		t.view.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
+	}
+	if titles := s.BackgroundTitles(); titles != "" {
+		t.view.Note("works in the background: " + titles)
+	}
+	spent := spentOn(s)
+	switch {
+	case s.Status != hubclient.Completed && spent != "":
+		t.view.Note(s.Outcome() + " · " + spent)
+	case s.Status != hubclient.Completed:
+		t.view.Note(s.Outcome())
+	case spent != "":
+		t.view.Note(spent)
+	}
+}
+
+// hasBox reports whether there is a prompt box. t may be nil.
+func (t *Talk) hasBox() bool { return t != nil && t.box != nil }
+
+// isTyping reports whether the user is writing a prompt just now. t may be nil.
+func (t *Talk) isTyping() bool {
+	return t.hasBox() && !t.box.IsEmpty() && time.Since(t.typedAt) < settleAfter
+}
+
+// resized returns a channel that reports changes of the terminal's size; nil without a box. t
+// may be nil.
+func (t *Talk) resized() <-chan os.Signal {
+	if t == nil {
+		return nil
+	}
+	return t.resizes
+}
+
+// stopped returns a channel that reports C-z; nil without a box. t may be nil.
+func (t *Talk) stopped() <-chan os.Signal {
+	if t == nil {
+		return nil
+	}
+	return t.stops
+}
+
+// suspend gives the terminal to the shell after C-z, and stops this process.
+func (t *Talk) suspend(a *asker) {
+	t.view.endLine()
+	a.lines()
+	a.paste(false)
+	t.isStopped = true
+	term.Stop()
+}
+
+// continued takes the terminal back from the shell. t may be nil.
+func (t *Talk) continued(a *asker) {
+	if !t.hasBox() {
+		return
+	}
+	t.isStopped = false
+	a.restoreLines = nil // the shell has changed the modes
+	t.view.region.Forget()
+}
+
+// draw draws the box, unless a question is asked, and requests keys for it. t may be nil.
+func (t *Talk) draw(a *asker) {
+	if !t.hasBox() || t.view.asking || t.isStopped {
+		return
+	}
+	a.listenForBox()
+	if a.restoreLines == nil {
+		a.keepListening() // after C-z or a command
+		a.paste(true)
+	}
+	t.view.draw()
+}
+
+// rows returns the rows of the queue, the box and the footer.
+func (t *Talk) rows(columns int) (rows []string) {
+	paint := func(color string) func(string) string {
+		return func(text string) string { return t.view.paint(text, color) }
+	}
+	for _, q := range t.queued {
+		rows = append(rows, t.view.paint(term.CutToFit("⧗ "+term.Line(q.text), columns), dim))
+	}
+	box, up, column := t.box.Rows(columns, paint(bold), paint(dim))
+	t.up, t.column = up+1, column
+	rows = append(rows, box...)
+	return append(rows, t.view.paint(term.CutToFit(t.Footer(), columns), dim))
+}
+
