@@ -301,33 +301,6 @@ func (h *Hub) shutDown(t store.Tx) error {
 // Health returns the monitor of the store's problems.
 func (h *Hub) Health() *store.Monitor { return h.health }
 
-// LaunchSpec describes a run in a new thread, or in the one that ThreadAlias names. Only Prompt is
-// required.
-type LaunchSpec struct {
-	Prompt   string
-	Content  []domain.Content // attachments
-	Title    string
-	Agent    string // configured name; "": the default agent
-	CWD      string // "": the project root; ~ is expanded; must be a directory
-	Source   string
-	Model    string
-	Mode     string // Duet's or the agent's; "": the thread's, or default in a new one
-	Settings domain.Settings
-	Priority int
-	Timeout  time.Duration // 0: as configured
-	Tools    []string      // allowed; empty: all
-	Quiet    bool          // no deltas
-	Draft    bool          // store only, do not queue
-	Metadata json.RawMessage
-	Gates    gate.Spec
-
-	ThreadUUID  string // id of a new thread, chosen by the caller; "": generated
-	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
-	CallerID    string // the caller's id of this run; must be new
-
-	chat bool // in the project's chat
-}
-
 // ContinueSpec describes a run that follows another one. It runs in the same thread if From is its
 // last run or has not ended; otherwise, or with Fork, in a fork. If From is a draft, that run
 // itself is launched.
