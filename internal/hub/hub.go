@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -300,24 +299,6 @@ func (h *Hub) shutDown(t store.Tx) error {
 
 // Health returns the monitor of the store's problems.
 func (h *Hub) Health() *store.Monitor { return h.health }
-
-// ContinueSpec describes a run that follows another one. It runs in the same thread if From is its
-// last run or has not ended; otherwise, or with Fork, in a fork. If From is a draft, that run
-// itself is launched.
-type ContinueSpec struct {
-	From       string           // any id
-	Prompt     string           // may be empty for a draft, which keeps its own
-	Content    []domain.Content // attachments; for a draft, replaces its own if not empty
-	Fork       bool             // fork even from the last run
-	ThreadUUID string           // with Fork: id of the new thread, chosen by the caller; "": generated
-	Source     string
-	Settings   func(*domain.Settings) // changes the thread's settings; nil: keeps them
-	Tools      []string               // allowed from now on; empty: unchanged
-	Timeout    time.Duration          // from now on; 0: unchanged
-	Priority   int
-	Metadata   json.RawMessage
-	Gates      gate.Spec // replaces the inherited gates
-}
 
 // Status is the hub's current activity (AIWG, daemon.status).
 type Status struct {
