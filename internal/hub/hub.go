@@ -371,7 +371,7 @@ func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
 // committed runs after each commit, on the store's writer.
 func (h *Hub) committed(events []domain.Event, now store.Reader) {
 	h.query.Committed(events, now)
-	h.events.Append(events)
+	h.events.Committed(events)
 	if h.triggers != nil { // nil while the hub is opening
 		h.triggers.Committed(events)
 	}
