@@ -26,13 +26,6 @@ const (
 	Cancel  = "cancel"  // for a form or an address: closed without a decision
 )
 
-// Values of Decision.Scope.
-const (
-	ScopeOnce    = "once"    // "" too
-	ScopeSession = "session" // creates a rule for the conversation
-	ScopeProject = "project" // creates a rule for the project
-)
-
 // Decision answers an approval.
 type Decision struct {
 	ID           string // id of the approval or the tool call
@@ -41,7 +34,7 @@ type Decision struct {
 	Comment      string          // required to deny, and to respond without an Option
 	Option       string          // id or name of an offered option
 	UpdatedInput json.RawMessage // replaces the tool's input, an object; absent: unchanged
-	Scope        string
+	Scope        string          // one of domain.Scopes; "": once
 	Content      json.RawMessage // form values, an object; absent: none
 	Pattern      string          // commands or files that the rule covers; "": the narrowest
 	Tell         bool            // the comment must reach the agent, as the next prompt if the decision cannot carry it
@@ -178,28 +171,29 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 }
 
 func (d Decision) checkScope(a domain.Approval) error {
-	switch d.Scope {
-	case "", ScopeOnce:
-		if d.Pattern != "" {
-			return domain.Invalid("pattern", "none without a scope of session or project: no rule is kept", fmt.Sprintf("%q", d.Pattern))
-		}
+	switch {
+	case d.Scope != "" && !slices.Contains(domain.Scopes(), d.Scope):
+		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), domain.Scopes()...)
+	case !d.makesRule() && d.Pattern != "":
+		return domain.Invalid("pattern", "none without a scope of session or project: no rule is kept", fmt.Sprintf("%q", d.Pattern))
+	case !d.makesRule():
 		return nil
-	case ScopeSession, ScopeProject:
-	default:
-		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), ScopeOnce, ScopeSession, ScopeProject)
 	}
 	if a.IsPlan() {
-		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
 	}
 	call := callOf(a)
 	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
-		return domain.Invalid("scope", "once: the agent does not say what the tool would get, so a rule could hold for anything", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+		return domain.Invalid("scope", "once: the agent does not say what the tool would get, so a rule could hold for anything", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
 	}
 	if d.Decision == Approve && call.IsAmbiguous() {
-		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
 	}
 	return nil
 }
+
+// makesRule reports whether the scope of a decision creates a rule.
+func (d Decision) makesRule() bool { return slices.Contains(domain.RuleScopes(), d.Scope) }
 
 // isSameInput reports whether a changed input equals the agent's. An absent input is equal.
 func isSameInput(changed, input json.RawMessage) bool {
@@ -244,7 +238,7 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 
 // rulesOf returns the rules that a decision on a tool call creates, according to its scope.
 func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Rule, error) {
-	if a.Type != domain.FunctionCall || d.Scope != ScopeSession && d.Scope != ScopeProject {
+	if a.Type != domain.FunctionCall || !d.makesRule() {
 		return nil, nil
 	}
 	thread, err := t.Thread(in.ctx, a.Thread)
@@ -255,7 +249,7 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 	if a.Status == domain.ApprovalDenied {
 		spec.Effect = config.EffectDeny
 	}
-	if d.Scope == ScopeSession {
+	if d.Scope == domain.ScopeSession {
 		spec.Thread = a.Thread
 	}
 	rules, err := rulesFor(a, spec)
@@ -278,7 +272,7 @@ func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []
 			return err
 		}
 	}
-	if scope == ScopeProject {
+	if scope == domain.ScopeProject {
 		return in.reconsiderAll(t)
 	}
 	return in.Reconsider(t, a.Thread)

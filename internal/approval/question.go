@@ -228,8 +228,8 @@ func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
 		return d, domain.Invalid("option", "nothing: no options were offered", fmt.Sprintf("%q", d.Option))
 	case d.UpdatedInput != nil:
 		return d, domain.Invalid("updated_input", "nothing: no tool waits; the values of a form are its content", "an input")
-	case d.Scope != "" && d.Scope != ScopeOnce:
-		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+	case d.Scope != "" && d.Scope != domain.ScopeOnce:
+		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
 	case d.Decision != Respond:
 		return d, nil
 	case a.Elicitation.Mode == domain.ElicitURL:

@@ -119,9 +119,9 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	case "y", "yes":
 		return protocol.DecisionParams{Decision: protocol.Approve}, false
 	case "a", "always":
-		return a.always(q, "session")
+		return a.always(q, domain.ScopeSession)
 	case "p", "project":
-		return a.always(q, "project")
+		return a.always(q, domain.ScopeProject)
 	case "n", "no":
 		return denial, false
 	case "t", "tell":
