@@ -119,6 +119,50 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 // canAsk reports whether the agent of a run may still ask.
 func canAsk(run domain.Run) bool { return run.State.Active() && run.State != domain.Interrupting }
 
+// situationOf returns the situation for judging the calls of a run.
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return Situation{}, err
+	}
+	seen, err := t.AgentSession(in.ctx, run.Thread)
+	if err != nil {
+		return Situation{}, err
+	}
+	rules, err := in.standingRules(t, run.Thread)
+	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
+	if seen.Modes != nil && seen.Agent == run.Agent {
+		situation.AgentModes = domain.IDs(seen.Modes.Choices)
+	}
+	return situation, err
+}
+
+// decideBy stores a ruling in a as the decision.
+func decideBy(a *domain.Approval, r Ruling) {
+	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
+}
+
+// statusOf returns the approval status for a ruling.
+func statusOf(r Ruling) string {
+	if r.Approved {
+		return domain.ApprovalApproved
+	}
+	return domain.ApprovalDenied
+}
+
+// recordRuling stores and announces a question that the policy has answered.
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r Ruling) error {
+	decideBy(a, r)
+	a.Decided, a.AwaitedBy = t.Now(), 0
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
+		return err
+	}
+	return in.noteAnswer(t, run, *a)
+}
+
 // CheckUnasked reports whether the policy denies a tool call that an agent runs without asking. It
 // judges the call under each tool name in p.Unasked. It asks no person, but a denial is recorded
 // like any other.

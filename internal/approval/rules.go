@@ -63,24 +63,6 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 	})
 }
 
-// situationOf returns the situation for judging the calls of a run.
-func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
-	thread, err := t.Thread(in.ctx, run.Thread)
-	if err != nil {
-		return Situation{}, err
-	}
-	seen, err := t.AgentSession(in.ctx, run.Thread)
-	if err != nil {
-		return Situation{}, err
-	}
-	rules, err := in.standingRules(t, run.Thread)
-	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
-	if seen.Modes != nil && seen.Agent == run.Agent {
-		situation.AgentModes = domain.IDs(seen.Modes.Choices)
-	}
-	return situation, err
-}
-
 // standingRules returns the valid rules of a conversation and of the project.
 func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) {
 	rules, err := t.Rules(in.ctx, thread)
@@ -92,32 +74,6 @@ func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) 
 // isOld reports whether a decision of that time no longer counts.
 func (in *Inbox) isOld(decided time.Time) bool {
 	return in.since != nil && decided.Before(in.since())
-}
-
-// decideBy stores a ruling in a as the decision.
-func decideBy(a *domain.Approval, r Ruling) {
-	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
-}
-
-// recordRuling stores and announces a question that the policy has answered.
-func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r Ruling) error {
-	decideBy(a, r)
-	a.Decided, a.AwaitedBy = t.Now(), 0
-	if err := t.InsertApproval(a); err != nil {
-		return err
-	}
-	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
-		return err
-	}
-	return in.noteAnswer(t, run, *a)
-}
-
-// statusOf returns the approval status for a ruling.
-func statusOf(r Ruling) string {
-	if r.Approved {
-		return domain.ApprovalApproved
-	}
-	return domain.ApprovalDenied
 }
 
 // Reconsider applies the policy again to the open questions of a conversation whose settings or
