@@ -422,46 +422,6 @@ func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error
 	return in.transcript.NoteApproval(t, run, a.ID, text, n)
 }
 
-// CancelQuestions closes the questions of a run that has ended or is about to. Those kept by
-// KeepQuestions stay open.
-func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		if a.Stale {
-			continue
-		}
-		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, domain.DecidedByEnd, t.Now(), 0
-		if err := t.UpdateApproval(a); err != nil {
-			return err
-		}
-		if err := in.announce(t, run, domain.ApprovalResolved{
-			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
-		}); err != nil {
-			return err
-		}
-		t.AfterCommit(func() { in.wake(a) })
-	}
-	return nil
-}
-
-// KeepQuestions marks a run's questions as stale: they stay open when the run ends.
-func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		a.Stale, a.AwaitedBy = true, 0
-		if err := t.UpdateApproval(a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // resolution is the end of a question.
 type resolution struct {
 	approval  domain.Approval
@@ -477,23 +437,4 @@ func (in *Inbox) wake(a domain.Approval) {
 	if answered != nil {
 		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
 	}
-}
-
-// mustBeTaken reports whether a question has a human's answer that lets its agent continue, so that
-// delivery to the agent matters.
-func mustBeTaken(a domain.Approval) bool {
-	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
-}
-
-// Done notes in the conversation that the action at an address is complete, as the run's agent
-// reports. It ignores questions that the run did not ask.
-func (in *Inbox) Done(t store.Tx, run domain.Run, id string) error {
-	a, err := t.Approval(in.ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Run != run.ID || a.Elicitation.Mode != domain.ElicitURL) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return in.noteDelivery(t, a, run, "the agent says that this is done")
 }
