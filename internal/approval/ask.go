@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -384,72 +383,6 @@ func denialOf(a domain.Approval) error {
 		return e
 	}
 	return domain.Errorf(domain.KindTaskCancelled, "the question was withdrawn before it was answered")
-}
-
-// checkOption checks that the option of a decision was offered and means the same as the decision,
-// because the agent gets the option.
-func checkOption(a domain.Approval, d Decision) error {
-	var fit []string
-	for _, o := range a.Options {
-		if fits(o, d.Decision) {
-			fit = append(fit, cmp.Or(o.Name, o.ID))
-		}
-	}
-	if d.Decision == Approve && len(a.Options) > 0 && len(fit) == 0 {
-		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, Deny)
-	}
-	if d.Option == "" {
-		return nil
-	}
-	expected := "none: no options were offered that fit " + d.Decision
-	if len(fit) > 0 {
-		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
-	}
-	if o, ok := optionNamed(a, d.Option); !ok || !fits(o, d.Decision) {
-		return domain.Invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
-	}
-	return nil
-}
-
-// fits reports whether an option means the same as a decision. An option without a kind does not.
-func fits(o domain.Option, decision string) bool {
-	switch {
-	case o.Kind == "" || decision == Respond:
-		return true
-	case o.Kind.Rejects():
-		return decision == Deny
-	}
-	return decision == Approve
-}
-
-// optionNamed finds an option by its id or its name.
-func optionNamed(a domain.Approval, named string) (domain.Option, bool) {
-	for _, o := range a.Options {
-		if named != "" && (o.ID == named || strings.EqualFold(o.Name, named)) {
-			return o, true
-		}
-	}
-	return domain.Option{}, false
-}
-
-// optionID returns the id of the named option, or "".
-func optionID(a domain.Approval, named string) string {
-	o, _ := optionNamed(a, named)
-	return cmp.Or(o.ID, o.Name)
-}
-
-// mustChoose returns an error for an answer in words if the agent accepts only its options, else
-// nil.
-func mustChoose(a domain.Approval, d Decision) error {
-	given := cmp.Or(d.Option, d.Comment)
-	if d.Decision != Respond || !a.Answers().OptionsOnly || optionID(a, given) != "" {
-		return nil
-	}
-	var names []string
-	for _, o := range domain.Choices(a.Options) {
-		names = append(names, cmp.Or(o.Name, o.ID))
-	}
-	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent accepts no other answer)", fmt.Sprintf("%q", given), names...)
 }
 
 // announceQuestion announces an open question.

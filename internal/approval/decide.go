@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -168,6 +169,139 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 	return d, d.checkScope(a)
 }
 
+// checkedForElicitation is checkedFor for a form or an address.
+func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
+	switch {
+	case d.Decision != Respond && d.Decision != Deny && d.Decision != Cancel:
+		return d, domain.Invalid("decision", "one of respond, deny, cancel for a question of the mode "+a.Elicitation.Mode, fmt.Sprintf("%q", d.Decision), Respond, Deny, Cancel)
+	case d.Option != "":
+		return d, domain.Invalid("option", "nothing: no options were offered", fmt.Sprintf("%q", d.Option))
+	case d.UpdatedInput != nil:
+		return d, domain.Invalid("updated_input", "nothing: no tool waits; the values of a form are its content", "an input")
+	case d.Scope != "" && d.Scope != domain.ScopeOnce:
+		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+	case d.Decision != Respond:
+		return d, nil
+	case a.Elicitation.Mode == domain.ElicitURL:
+		if d.Content != nil && !toolinput.Same(d.Content, json.RawMessage("{}")) {
+			return d, domain.Invalid("content", "nothing: what is typed at the address is not for the agent's protocol", "values")
+		}
+		d.Content = nil
+		if strings.TrimSpace(d.Comment) == "" {
+			d.Comment = "agreed to open it"
+		}
+		return d, nil
+	}
+	f, err := form.Read(a.Elicitation.Schema)
+	if err != nil { // it was parsed when asked
+		return d, domain.Invalid("content", "nothing: "+err.Error(), "values")
+	}
+	if d.Content == nil && len(f.Fields) == 1 { // clients without forms answer in words
+		value, err := f.Fields[0].Parse(d.Comment)
+		if err != nil {
+			return d, invalidContent(err)
+		}
+		d.Content = f.Values(map[string]json.RawMessage{f.Fields[0].Name: value})
+	}
+	if err := f.Check(d.Content); err != nil {
+		return d, invalidContent(err)
+	}
+	if why := toolinput.Read(d.Content).Ambiguity; why != "" {
+		return d, domain.Invalid("content", "an object that every program reads alike", "one that they may read differently: "+why)
+	}
+	if words := f.InWords(d.Content); words != "" {
+		d.Comment = words
+	} else if strings.TrimSpace(d.Comment) == "" {
+		d.Comment = "accepted"
+	}
+	return d, nil
+}
+
+// invalidContent returns the error of a form for a client: the field, the accepted type and the
+// received value.
+func invalidContent(err error) error {
+	var wrong *form.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	param := "content"
+	if wrong.Field != "" {
+		param += "." + wrong.Field
+	}
+	return domain.Invalid(param, wrong.Expected, wrong.Received, wrong.Accepted...)
+}
+
+// mustChoose returns an error for an answer in words if the agent accepts only its options, else
+// nil.
+func mustChoose(a domain.Approval, d Decision) error {
+	given := cmp.Or(d.Option, d.Comment)
+	if d.Decision != Respond || !a.Answers().OptionsOnly || optionID(a, given) != "" {
+		return nil
+	}
+	var names []string
+	for _, o := range domain.Choices(a.Options) {
+		names = append(names, cmp.Or(o.Name, o.ID))
+	}
+	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent accepts no other answer)", fmt.Sprintf("%q", given), names...)
+}
+
+// checkOption checks that the option of a decision was offered and means the same as the decision,
+// because the agent gets the option.
+func checkOption(a domain.Approval, d Decision) error {
+	var fit []string
+	for _, o := range a.Options {
+		if fits(o, d.Decision) {
+			fit = append(fit, cmp.Or(o.Name, o.ID))
+		}
+	}
+	if d.Decision == Approve && len(a.Options) > 0 && len(fit) == 0 {
+		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, Deny)
+	}
+	if d.Option == "" {
+		return nil
+	}
+	expected := "none: no options were offered that fit " + d.Decision
+	if len(fit) > 0 {
+		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
+	}
+	if o, ok := optionNamed(a, d.Option); !ok || !fits(o, d.Decision) {
+		return domain.Invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
+	}
+	return nil
+}
+
+// fits reports whether an option means the same as a decision. An option without a kind does not.
+func fits(o domain.Option, decision string) bool {
+	switch {
+	case o.Kind == "" || decision == Respond:
+		return true
+	case o.Kind.Rejects():
+		return decision == Deny
+	}
+	return decision == Approve
+}
+
+// optionNamed finds an option by its id or its name.
+func optionNamed(a domain.Approval, named string) (domain.Option, bool) {
+	for _, o := range a.Options {
+		if named != "" && (o.ID == named || strings.EqualFold(o.Name, named)) {
+			return o, true
+		}
+	}
+	return domain.Option{}, false
+}
+
+// optionID returns the id of the named option, or "".
+func optionID(a domain.Approval, named string) string {
+	o, _ := optionNamed(a, named)
+	return cmp.Or(o.ID, o.Name)
+}
+
+// isSameInput reports whether a changed input equals the agent's. An absent input is equal.
+func isSameInput(changed, input json.RawMessage) bool {
+	return len(changed) == 0 || toolinput.Same(changed, input)
+}
+
 func (d Decision) checkScope(a domain.Approval) error {
 	switch {
 	case d.Scope != "" && !slices.Contains(domain.Scopes(), d.Scope):
@@ -192,11 +326,6 @@ func (d Decision) checkScope(a domain.Approval) error {
 
 // makesRule reports whether the scope of a decision creates a rule.
 func (d Decision) makesRule() bool { return slices.Contains(domain.RuleScopes(), d.Scope) }
-
-// isSameInput reports whether a changed input equals the agent's. An absent input is equal.
-func isSameInput(changed, input json.RawMessage) bool {
-	return len(changed) == 0 || toolinput.Same(changed, input)
-}
 
 // decide stores a decision and applies its consequences. It may become a rule, which answers other
 // questions. If the agent that asked is gone, the conversation is resumed. restrict says that the
@@ -308,10 +437,4 @@ func tellPrompt(a domain.Approval, comment string) string {
 		return fmt.Sprintf("You asked for permission (%s) and I did not give it: %s", asked, comment)
 	}
 	return fmt.Sprintf("You asked for permission (%s) and I gave it: %s", asked, comment)
-}
-
-// asJSON encodes plain strings, lists and objects.
-func asJSON(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // cannot fail for those
-	return b
 }

@@ -219,68 +219,6 @@ func elicitationIdentity(a domain.Approval) string {
 	return inputHash("elicitation\x00"+e.Mode+"\x00"+a.Title, what)
 }
 
-// checkedForElicitation is checkedFor for a form or an address.
-func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
-	switch {
-	case d.Decision != Respond && d.Decision != Deny && d.Decision != Cancel:
-		return d, domain.Invalid("decision", "one of respond, deny, cancel for a question of the mode "+a.Elicitation.Mode, fmt.Sprintf("%q", d.Decision), Respond, Deny, Cancel)
-	case d.Option != "":
-		return d, domain.Invalid("option", "nothing: no options were offered", fmt.Sprintf("%q", d.Option))
-	case d.UpdatedInput != nil:
-		return d, domain.Invalid("updated_input", "nothing: no tool waits; the values of a form are its content", "an input")
-	case d.Scope != "" && d.Scope != domain.ScopeOnce:
-		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
-	case d.Decision != Respond:
-		return d, nil
-	case a.Elicitation.Mode == domain.ElicitURL:
-		if d.Content != nil && !toolinput.Same(d.Content, json.RawMessage("{}")) {
-			return d, domain.Invalid("content", "nothing: what is typed at the address is not for the agent's protocol", "values")
-		}
-		d.Content = nil
-		if strings.TrimSpace(d.Comment) == "" {
-			d.Comment = "agreed to open it"
-		}
-		return d, nil
-	}
-	f, err := form.Read(a.Elicitation.Schema)
-	if err != nil { // it was parsed when asked
-		return d, domain.Invalid("content", "nothing: "+err.Error(), "values")
-	}
-	if d.Content == nil && len(f.Fields) == 1 { // clients without forms answer in words
-		value, err := f.Fields[0].Parse(d.Comment)
-		if err != nil {
-			return d, invalidContent(err)
-		}
-		d.Content = f.Values(map[string]json.RawMessage{f.Fields[0].Name: value})
-	}
-	if err := f.Check(d.Content); err != nil {
-		return d, invalidContent(err)
-	}
-	if why := toolinput.Read(d.Content).Ambiguity; why != "" {
-		return d, domain.Invalid("content", "an object that every program reads alike", "one that they may read differently: "+why)
-	}
-	if words := f.InWords(d.Content); words != "" {
-		d.Comment = words
-	} else if strings.TrimSpace(d.Comment) == "" {
-		d.Comment = "accepted"
-	}
-	return d, nil
-}
-
-// invalidContent returns the error of a form for a client: the field, the accepted type and the
-// received value.
-func invalidContent(err error) error {
-	var wrong *form.Error
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	param := "content"
-	if wrong.Field != "" {
-		param += "." + wrong.Field
-	}
-	return domain.Invalid(param, wrong.Expected, wrong.Received, wrong.Accepted...)
-}
-
 // approvalOf returns an executor's request as an approval.
 func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	input := p.ToolInput
@@ -376,4 +314,10 @@ func Presented(a domain.Approval) (ambiguity, title string) {
 		return "", a.Title
 	}
 	return ambiguity, "[programs may read this input differently: " + ambiguity + "] " + cmp.Or(a.Title, a.Tool)
+}
+
+// asJSON encodes plain strings, lists and objects.
+func asJSON(v any) json.RawMessage {
+	b, _ := json.Marshal(v) // cannot fail for those
+	return b
 }
