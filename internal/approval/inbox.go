@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -309,117 +308,6 @@ func (in *Inbox) closeUnawaited(id, status, by string) {
 // cancelled returns the result for an agent whose run is ending.
 func cancelled() catalog.RequestPermissionResult {
 	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
-}
-
-// resume continues the conversation of a question that was answered after its agent ended. The
-// agent asks again and then gets the answer.
-func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
-	asked, err := t.Run(in.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	request, err := in.request(t, asked)
-	if err != nil {
-		return err
-	}
-	return in.runs.Resume(t, asked, resumePrompt(a, request), restrict)
-}
-
-// request returns the prompt that a run works for: its own, or for an agent-initiated run the one
-// before.
-func (in *Inbox) request(t store.Tx, run domain.Run) (string, error) {
-	for run.Source == domain.SourceAgent && run.Parent != 0 {
-		var err error
-		if run, err = t.Run(in.ctx, run.Parent); err != nil {
-			return "", err
-		}
-	}
-	return run.Prompt, nil
-}
-
-// maxPromptInput limits, in bytes, the input that a prompt repeats.
-const maxPromptInput = 4096
-
-// resumePrompt asks an agent to continue where it was interrupted. It describes the turn, because
-// the agent's own session may have lost it.
-func resumePrompt(a domain.Approval, request string) string {
-	asked := fmt.Sprintf("you asked the user %q, and the user has answered.", cmp.Or(a.Title, a.Tool))
-	if a.Type == domain.FunctionCall {
-		asked = fmt.Sprintf("you asked for permission to run %s (%s), and the user has granted it.", a.Tool, cmp.Or(a.Title, a.Tool))
-		switch n := len(a.Input); {
-		case n > 0 && n < maxPromptInput:
-			asked += " Its input was: " + string(a.Input) + "."
-		case n == 0 && a.Details != "" && len(a.Details) < maxPromptInput:
-			asked += fmt.Sprintf(" You described it as %q.", a.Details)
-		}
-	}
-	next := "Ask the same question again to receive the answer."
-	if a.Reopens != "" {
-		next = "You were asked to continue once before, and it is unknown whether you did it. Check first: if it is done, continue from there; if it is not, ask the same question again to receive the answer."
-	}
-	return domain.GoOnPrompt(fmt.Sprintf("Before you were interrupted, %s %s", asked, next), domain.RequestOf(request))
-}
-
-// close stores a question's end, announces it, wakes the waiting call, and lets its run continue if
-// nothing else blocks it.
-func (in *Inbox) close(t store.Tx, a domain.Approval) error {
-	a.Decided = t.Now()
-	if !mustBeTaken(a) {
-		a.AwaitedBy = 0
-	}
-	if err := t.UpdateApproval(a); err != nil {
-		return err
-	}
-	run, err := t.Run(in.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	if err := in.announce(t, run, resolvedOf(a)); err != nil {
-		return err
-	}
-	if err := in.noteAnswer(t, run, a); err != nil {
-		return err
-	}
-	t.AfterCommit(func() { in.wake(a) })
-	if run.State != domain.WaitingInput {
-		return nil
-	}
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil || len(pending) > 0 {
-		return err
-	}
-	return in.runs.GoOn(t, &run)
-}
-
-// noteOf returns the conversation's note of an answer.
-func noteOf(a domain.Approval) domain.ApprovalNote {
-	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
-}
-
-// noteAnswer records an answer in the conversation if it says more than the tool call shows
-// already. It also records denials by the policy.
-func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
-	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
-		return nil
-	}
-	if a.Status == domain.ApprovalDenied && a.Type == domain.FunctionCall {
-		if err := in.transcript.RefuseTool(t, run, a, cmp.Or(a.Explanation, a.Comment)); err != nil {
-			return err
-		}
-	}
-	n := noteOf(a)
-	text := n.Title + " — " + n.Decision
-	if a.DecidedBy != domain.DecidedByUser {
-		n.DecidedBy = a.DecidedBy
-		text += " by " + a.DecidedBy
-	}
-	if n.Explanation != "" {
-		text += " (" + n.Explanation + ")"
-	}
-	if n.Response != "" {
-		text += ": " + n.Response
-	}
-	return in.transcript.NoteApproval(t, run, a.ID, text, n)
 }
 
 // resolution is the end of a question.
