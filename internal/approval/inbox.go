@@ -137,6 +137,40 @@ func find(ctx context.Context, r store.Reader, id string) (domain.Approval, erro
 	return a, err
 }
 
+// PendingEvents returns the open questions of one run, or of all if run is 0, as events with the
+// time of asking. A [domain.LogDamaged] event replaces those that cannot be read. The error is the
+// store's own.
+func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, error) {
+	pending, err := in.store.PendingApprovals(ctx, run)
+	var events []domain.Event
+	unread := func(message string) {
+		events = append(events, domain.Event{Payload: domain.LogDamaged{Message: message}})
+	}
+	if store.IsDamaged(err) {
+		unread("not all questions that wait for an answer can be read")
+	} else if err != nil {
+		return nil, err
+	}
+	for _, a := range pending {
+		run, err := in.store.Run(ctx, a.Run)
+		if store.IsDamaged(err) {
+			unread("the session of a question that waits for an answer cannot be read")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		thread, err := in.store.Thread(ctx, a.Thread)
+		if err != nil && !store.IsDamaged(err) { // without a directory it has no rule preview
+			return nil, err
+		}
+		e := run.Event(Requested(a, thread.CWD))
+		e.Time = a.Created
+		events = append(events, e)
+	}
+	return events, nil
+}
+
 // Spec describes a client's question to a person.
 type Spec struct {
 	Run     string // any id of the waiting run

@@ -122,6 +122,68 @@ func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error 
 	return in.transcript.BeginTool(t, run, *a)
 }
 
+// announceQuestion announces an open question.
+func (in *Inbox) announceQuestion(t store.Tx, run domain.Run, a domain.Approval) error {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	return in.announce(t, run, Requested(a, thread.CWD))
+}
+
+// announce adds an event of a run to the log.
+func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(run.Event(p))
+	return err
+}
+
+// Requested returns a question as an event. Data too long for an event is only in the approval. cwd
+// is the conversation's directory.
+func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
+	ambiguity, title := Presented(a)
+	r := domain.ApprovalRequested{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
+		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
+	}
+	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
+		r.Rule = nil
+	}
+	for _, text := range []*string{&r.Plan, &r.Details} {
+		if len(*text) > domain.MaxEventText {
+			*text, r.Truncated = "", true
+		}
+	}
+	if len(r.Input) > domain.MaxEventText {
+		r.Input, r.Truncated = nil, true
+	}
+	if len(r.Elicitation.Schema) > domain.MaxEventText {
+		r.Elicitation.Schema, r.Truncated = nil, true
+	}
+	if domain.SizeOfDiffs(r.Diffs) > domain.MaxEventText {
+		r.Diffs, r.Truncated = nil, true
+	}
+	return r
+}
+
+// resolvedOf returns the end of a question as an event.
+func resolvedOf(a domain.Approval) domain.ApprovalResolved {
+	return domain.ApprovalResolved{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
+		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
+		Explanation: a.Explanation,
+	}
+}
+
+// RulePreview returns the rule that a decision on a question would create in a conversation with
+// directory cwd, or nil if it cannot become a rule.
+func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
+	if rule, ok := rulePreview(a, cwd); ok {
+		return &rule
+	}
+	return nil
+}
+
 // asked is the latest request with a question_id.
 type asked struct {
 	revision int
