@@ -162,6 +162,131 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 	return in.noteAnswer(t, run, *a)
 }
 
+// awaitAnswer waits for a human's answer.
+func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
+	var late <-chan time.Time
+	if !a.Deadline.IsZero() {
+		timer := time.NewTimer(time.Until(a.Deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case v := <-answered:
+		if v.cancelled {
+			r := cancelled()
+			r.Dismissed = v.approval.DecidedBy == domain.DecidedByUser
+			return r, nil
+		}
+		return resultOf(v.approval), nil
+	case <-late:
+		in.closeUnawaited(a.ID, domain.ApprovalExpired, domain.DecidedByTimeout)
+		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
+	case <-in.ctx.Done():
+		// The agent would take any answer for a human's and continue without permission before it
+		// is ended.
+		<-ctx.Done()
+		return catalog.RequestPermissionResult{}, domain.ErrEnding
+	case <-ctx.Done():
+		in.abandon(a.Run, a.ID)
+		return catalog.RequestPermissionResult{}, ctx.Err()
+	}
+}
+
+// resultOf returns a decision as an executor's result.
+func resultOf(a domain.Approval) catalog.RequestPermissionResult {
+	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
+	if mustBeTaken(a) {
+		r.ApprovalID = a.ID
+	}
+	switch a.Status {
+	case domain.ApprovalResponded:
+		r.Approved, r.Reason, r.Comment, r.Content = true, "user_responded", a.Response, a.Content
+	case domain.ApprovalApproved:
+		if a.DecidedBy == domain.DecidedByUser {
+			r.Reason = "user_approved"
+		}
+	case domain.ApprovalDenied:
+		if a.DecidedBy == domain.DecidedByUser {
+			r.Reason = "user_denied"
+		}
+	}
+	return r
+}
+
+// cancelled returns the result for an agent whose run is ending.
+func cancelled() catalog.RequestPermissionResult {
+	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
+}
+
+// abandon closes a question whose agent stopped asking. If the agent has ended, the end of its run
+// keeps the question.
+func (in *Inbox) abandon(run int64, id string) {
+	in.awaitEnd(run)
+	if in.ctx.Err() == nil {
+		in.closeUnawaited(id, domain.ApprovalCancelled, domain.DecidedByEnd)
+	}
+}
+
+// linkPatience is how long to wait for a run's end after its link broke. If the run ends, its
+// question is kept.
+const linkPatience = time.Second
+
+// awaitEnd waits up to linkPatience until a run has no agent.
+func (in *Inbox) awaitEnd(run int64) {
+	ended := in.runs.AgentEnded(run)
+	if ended == nil {
+		return
+	}
+	timer := time.NewTimer(linkPatience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// closeUnawaited closes a question for which no agent or client waits.
+func (in *Inbox) closeUnawaited(id, status, by string) {
+	err := in.runs.Write(in.ctx, func(t store.Tx) error {
+		a, err := t.Approval(in.ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.runs.KeepsQuestions(a.Run) {
+			return err
+		}
+		a.Status, a.DecidedBy = status, by
+		return in.close(t, a)
+	})
+	if err != nil && in.ctx.Err() == nil {
+		in.log.Warn("a question could not be closed", "err", err)
+	}
+}
+
+// forget removes the waiting call of a question.
+func (in *Inbox) forget(id string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.waiting, id)
+}
+
+// resolution is the end of a question.
+type resolution struct {
+	approval  domain.Approval
+	cancelled bool // the run is ending, without a decision
+}
+
+// wake passes the end of an approval to the waiting call.
+func (in *Inbox) wake(a domain.Approval) {
+	in.mu.Lock()
+	answered := in.waiting[a.ID]
+	delete(in.waiting, a.ID)
+	in.mu.Unlock()
+	if answered != nil {
+		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
+	}
+}
+
 // CheckUnasked reports whether the policy denies a tool call that an agent runs without asking. It
 // judges the call under each tool name in p.Unasked. It asks no person, but a denial is recorded
 // like any other.
