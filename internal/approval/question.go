@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -279,6 +280,51 @@ func elicitationIdentity(a domain.Approval) string {
 		what = asJSON(e.URL)
 	}
 	return inputHash("elicitation\x00"+e.Mode+"\x00"+a.Title, what)
+}
+
+// ofAsking are members that say when and why an agent asks, not what it does. They are codex's,
+// whose inputs are its request events. Other tools may use these names differently.
+var ofAsking = []string{"call_id", "turn_id", "approval_id", "started_at_ms", "process_id", "reason", "parsed_cmd"}
+
+// callIdentity returns a tool call's input without what changes when the same call is asked again:
+// the members of ofAsking, and the spacing of commands. call is the agent's id of the call, which
+// marks such inputs. The result identifies questions; it is not for running.
+func callIdentity(input json.RawMessage, call string) json.RawMessage {
+	in := toolinput.Read(input)
+	members, err := toolinput.Members(input)
+	if err != nil || in.Ambiguity != "" {
+		return input
+	}
+	changed := false
+	set := func(value any) {
+		if raw, err := json.Marshal(value); err == nil {
+			members["command"], changed = raw, true
+		}
+	}
+	var said string
+	if call != "" && toolinput.Take(members, "call_id", &said) == nil && said == call {
+		for _, name := range ofAsking {
+			delete(members, name)
+		}
+		changed = true
+	}
+	if in.Words != nil {
+		if words := shellcommand.CanonicalWords(in.Words); !slices.Equal(words, in.Words) {
+			set(words)
+		}
+	} else if command := in.Command(); command != "" {
+		if canonical := shellcommand.Canonical(command); canonical != command {
+			set(canonical)
+		}
+	}
+	if !changed {
+		return input
+	}
+	identity, err := json.Marshal(members)
+	if err != nil {
+		return input
+	}
+	return identity
 }
 
 // approvalOf returns an executor's request as an approval.
