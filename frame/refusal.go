@@ -11,7 +11,8 @@ import (
 // error.data.reason.
 type Reason string
 
-// The reasons. NDJSON has only oversize, invalid-utf8 and invalid-json; LSP has all of them.
+// The reasons. NDJSON has only oversize, invalid-utf8 and invalid-json; LSP has all of them. They
+// are raised in header.go and lsp.go, in ndjson.go, and, for bodies of both, in message.go.
 const (
 	ReasonOversize               Reason = "oversize"                 // the body, or line, is over Limits.MaxFrame
 	ReasonHeaderTooLarge         Reason = "header-too-large"         // the header section is over Limits.MaxHeader

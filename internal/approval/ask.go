@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -118,6 +117,175 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 
 // canAsk reports whether the agent of a run may still ask.
 func canAsk(run domain.Run) bool { return run.State.Active() && run.State != domain.Interrupting }
+
+// situationOf returns the situation for judging the calls of a run.
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return Situation{}, err
+	}
+	seen, err := t.AgentSession(in.ctx, run.Thread)
+	if err != nil {
+		return Situation{}, err
+	}
+	rules, err := in.standingRules(t, run.Thread)
+	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
+	if seen.Modes != nil && seen.Agent == run.Agent {
+		situation.AgentModes = domain.IDs(seen.Modes.Choices)
+	}
+	return situation, err
+}
+
+// decideBy stores a ruling in a as the decision.
+func decideBy(a *domain.Approval, r Ruling) {
+	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
+}
+
+// statusOf returns the approval status for a ruling.
+func statusOf(r Ruling) string {
+	if r.Approved {
+		return domain.ApprovalApproved
+	}
+	return domain.ApprovalDenied
+}
+
+// recordRuling stores and announces a question that the policy has answered.
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r Ruling) error {
+	decideBy(a, r)
+	a.Decided, a.AwaitedBy = t.Now(), 0
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
+		return err
+	}
+	return in.noteAnswer(t, run, *a)
+}
+
+// awaitAnswer waits for a human's answer.
+func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
+	var late <-chan time.Time
+	if !a.Deadline.IsZero() {
+		timer := time.NewTimer(time.Until(a.Deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case v := <-answered:
+		if v.cancelled {
+			r := cancelled()
+			r.Dismissed = v.approval.DecidedBy == domain.DecidedByUser
+			return r, nil
+		}
+		return resultOf(v.approval), nil
+	case <-late:
+		in.closeUnawaited(a.ID, domain.ApprovalExpired, domain.DecidedByTimeout)
+		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
+	case <-in.ctx.Done():
+		// The agent would take any answer for a human's and continue without permission before it
+		// is ended.
+		<-ctx.Done()
+		return catalog.RequestPermissionResult{}, domain.ErrEnding
+	case <-ctx.Done():
+		in.abandon(a.Run, a.ID)
+		return catalog.RequestPermissionResult{}, ctx.Err()
+	}
+}
+
+// resultOf returns a decision as an executor's result.
+func resultOf(a domain.Approval) catalog.RequestPermissionResult {
+	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
+	if mustBeTaken(a) {
+		r.ApprovalID = a.ID
+	}
+	switch a.Status {
+	case domain.ApprovalResponded:
+		r.Approved, r.Reason, r.Comment, r.Content = true, "user_responded", a.Response, a.Content
+	case domain.ApprovalApproved:
+		if a.DecidedBy == domain.DecidedByUser {
+			r.Reason = "user_approved"
+		}
+	case domain.ApprovalDenied:
+		if a.DecidedBy == domain.DecidedByUser {
+			r.Reason = "user_denied"
+		}
+	}
+	return r
+}
+
+// cancelled returns the result for an agent whose run is ending.
+func cancelled() catalog.RequestPermissionResult {
+	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
+}
+
+// abandon closes a question whose agent stopped asking. If the agent has ended, the end of its run
+// keeps the question.
+func (in *Inbox) abandon(run int64, id string) {
+	in.awaitEnd(run)
+	if in.ctx.Err() == nil {
+		in.closeUnawaited(id, domain.ApprovalCancelled, domain.DecidedByEnd)
+	}
+}
+
+// linkPatience is how long to wait for a run's end after its link broke. If the run ends, its
+// question is kept.
+const linkPatience = time.Second
+
+// awaitEnd waits up to linkPatience until a run has no agent.
+func (in *Inbox) awaitEnd(run int64) {
+	ended := in.runs.AgentEnded(run)
+	if ended == nil {
+		return
+	}
+	timer := time.NewTimer(linkPatience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// closeUnawaited closes a question for which no agent or client waits.
+func (in *Inbox) closeUnawaited(id, status, by string) {
+	err := in.runs.Write(in.ctx, func(t store.Tx) error {
+		a, err := t.Approval(in.ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.runs.KeepsQuestions(a.Run) {
+			return err
+		}
+		a.Status, a.DecidedBy = status, by
+		return in.close(t, a)
+	})
+	if err != nil && in.ctx.Err() == nil {
+		in.log.Warn("a question could not be closed", "err", err)
+	}
+}
+
+// forget removes the waiting call of a question.
+func (in *Inbox) forget(id string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.waiting, id)
+}
+
+// resolution is the end of a question.
+type resolution struct {
+	approval  domain.Approval
+	cancelled bool // the run is ending, without a decision
+}
+
+// wake passes the end of an approval to the waiting call.
+func (in *Inbox) wake(a domain.Approval) {
+	in.mu.Lock()
+	answered := in.waiting[a.ID]
+	delete(in.waiting, a.ID)
+	in.mu.Unlock()
+	if answered != nil {
+		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
+	}
+}
 
 // CheckUnasked reports whether the policy denies a tool call that an agent runs without asking. It
 // judges the call under each tool name in p.Unasked. It asks no person, but a denial is recorded
@@ -340,166 +508,4 @@ func denialOf(a domain.Approval) error {
 		return e
 	}
 	return domain.Errorf(domain.KindTaskCancelled, "the question was withdrawn before it was answered")
-}
-
-// checkOption checks that the option of a decision was offered and means the same as the decision,
-// because the agent gets the option.
-func checkOption(a domain.Approval, d Decision) error {
-	var fit []string
-	for _, o := range a.Options {
-		if fits(o, d.Decision) {
-			fit = append(fit, cmp.Or(o.Name, o.ID))
-		}
-	}
-	if d.Decision == Approve && len(a.Options) > 0 && len(fit) == 0 {
-		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, Deny)
-	}
-	if d.Option == "" {
-		return nil
-	}
-	expected := "none: no options were offered that fit " + d.Decision
-	if len(fit) > 0 {
-		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
-	}
-	if o, ok := optionNamed(a, d.Option); !ok || !fits(o, d.Decision) {
-		return domain.Invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
-	}
-	return nil
-}
-
-// fits reports whether an option means the same as a decision. An option without a kind does not.
-func fits(o domain.Option, decision string) bool {
-	switch {
-	case o.Kind == "" || decision == Respond:
-		return true
-	case o.Kind.Rejects():
-		return decision == Deny
-	}
-	return decision == Approve
-}
-
-// optionNamed finds an option by its id or its name.
-func optionNamed(a domain.Approval, named string) (domain.Option, bool) {
-	for _, o := range a.Options {
-		if named != "" && (o.ID == named || strings.EqualFold(o.Name, named)) {
-			return o, true
-		}
-	}
-	return domain.Option{}, false
-}
-
-// optionID returns the id of the named option, or "".
-func optionID(a domain.Approval, named string) string {
-	o, _ := optionNamed(a, named)
-	return cmp.Or(o.ID, o.Name)
-}
-
-// mustChoose returns an error for an answer in words if the agent accepts only its options, else
-// nil.
-func mustChoose(a domain.Approval, d Decision) error {
-	given := cmp.Or(d.Option, d.Comment)
-	if d.Decision != Respond || !a.Answers().OptionsOnly || optionID(a, given) != "" {
-		return nil
-	}
-	var names []string
-	for _, o := range domain.Choices(a.Options) {
-		names = append(names, cmp.Or(o.Name, o.ID))
-	}
-	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent accepts no other answer)", fmt.Sprintf("%q", given), names...)
-}
-
-// announceQuestion announces an open question.
-func (in *Inbox) announceQuestion(t store.Tx, run domain.Run, a domain.Approval) error {
-	thread, err := t.Thread(in.ctx, run.Thread)
-	if err != nil {
-		return err
-	}
-	return in.announce(t, run, Requested(a, thread.CWD))
-}
-
-// announce adds an event of a run to the log.
-func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
-	return err
-}
-
-// RulePreview returns the rule that a decision on a question would create in a conversation with
-// directory cwd, or nil if it cannot become a rule.
-func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
-	if rule, ok := rulePreview(a, cwd); ok {
-		return &rule
-	}
-	return nil
-}
-
-// Requested returns a question as an event. Data too long for an event is only in the approval. cwd
-// is the conversation's directory.
-func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
-	ambiguity, title := Presented(a)
-	r := domain.ApprovalRequested{
-		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
-		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
-		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
-	}
-	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
-		r.Rule = nil
-	}
-	for _, text := range []*string{&r.Plan, &r.Details} {
-		if len(*text) > domain.MaxEventText {
-			*text, r.Truncated = "", true
-		}
-	}
-	if len(r.Input) > domain.MaxEventText {
-		r.Input, r.Truncated = nil, true
-	}
-	if len(r.Elicitation.Schema) > domain.MaxEventText {
-		r.Elicitation.Schema, r.Truncated = nil, true
-	}
-	if domain.SizeOfDiffs(r.Diffs) > domain.MaxEventText {
-		r.Diffs, r.Truncated = nil, true
-	}
-	return r
-}
-
-// resolvedOf returns the end of a question as an event.
-func resolvedOf(a domain.Approval) domain.ApprovalResolved {
-	return domain.ApprovalResolved{
-		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
-		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
-		Explanation: a.Explanation,
-	}
-}
-
-// PendingEvents returns the open questions of one run, or of all if run is 0, as events with the
-// time of asking. A [domain.LogDamaged] event replaces those that cannot be read. The error is the
-// store's own.
-func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, error) {
-	pending, err := in.store.PendingApprovals(ctx, run)
-	var events []domain.Event
-	unread := func(message string) {
-		events = append(events, domain.Event{Payload: domain.LogDamaged{Message: message}})
-	}
-	if store.IsDamaged(err) {
-		unread("not all questions that wait for an answer can be read")
-	} else if err != nil {
-		return nil, err
-	}
-	for _, a := range pending {
-		run, err := in.store.Run(ctx, a.Run)
-		if store.IsDamaged(err) {
-			unread("the session of a question that waits for an answer cannot be read")
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		thread, err := in.store.Thread(ctx, a.Thread)
-		if err != nil && !store.IsDamaged(err) { // without a directory it has no rule preview
-			return nil, err
-		}
-		e := run.Event(Requested(a, thread.CWD))
-		e.Time = a.Created
-		events = append(events, e)
-	}
-	return events, nil
 }

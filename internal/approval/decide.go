@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -26,13 +25,6 @@ const (
 	Cancel  = "cancel"  // for a form or an address: closed without a decision
 )
 
-// Values of Decision.Scope.
-const (
-	ScopeOnce    = "once"    // "" too
-	ScopeSession = "session" // creates a rule for the conversation
-	ScopeProject = "project" // creates a rule for the project
-)
-
 // Decision answers an approval.
 type Decision struct {
 	ID           string // id of the approval or the tool call
@@ -41,7 +33,7 @@ type Decision struct {
 	Comment      string          // required to deny, and to respond without an Option
 	Option       string          // id or name of an offered option
 	UpdatedInput json.RawMessage // replaces the tool's input, an object; absent: unchanged
-	Scope        string
+	Scope        string          // one of domain.Scopes; "": once
 	Content      json.RawMessage // form values, an object; absent: none
 	Pattern      string          // commands or files that the rule covers; "": the narrowest
 	Tell         bool            // the comment must reach the agent, as the next prompt if the decision cannot carry it
@@ -177,34 +169,163 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 	return d, d.checkScope(a)
 }
 
-func (d Decision) checkScope(a domain.Approval) error {
-	switch d.Scope {
-	case "", ScopeOnce:
-		if d.Pattern != "" {
-			return domain.Invalid("pattern", "none without a scope of session or project: no rule is kept", fmt.Sprintf("%q", d.Pattern))
+// checkedForElicitation is checkedFor for a form or an address.
+func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
+	switch {
+	case d.Decision != Respond && d.Decision != Deny && d.Decision != Cancel:
+		return d, domain.Invalid("decision", "one of respond, deny, cancel for a question of the mode "+a.Elicitation.Mode, fmt.Sprintf("%q", d.Decision), Respond, Deny, Cancel)
+	case d.Option != "":
+		return d, domain.Invalid("option", "nothing: no options were offered", fmt.Sprintf("%q", d.Option))
+	case d.UpdatedInput != nil:
+		return d, domain.Invalid("updated_input", "nothing: no tool waits; the values of a form are its content", "an input")
+	case d.Scope != "" && d.Scope != domain.ScopeOnce:
+		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+	case d.Decision != Respond:
+		return d, nil
+	case a.Elicitation.Mode == domain.ElicitURL:
+		if d.Content != nil && !toolinput.Same(d.Content, json.RawMessage("{}")) {
+			return d, domain.Invalid("content", "nothing: what is typed at the address is not for the agent's protocol", "values")
 		}
+		d.Content = nil
+		if strings.TrimSpace(d.Comment) == "" {
+			d.Comment = "agreed to open it"
+		}
+		return d, nil
+	}
+	f, err := form.Read(a.Elicitation.Schema)
+	if err != nil { // it was parsed when asked
+		return d, domain.Invalid("content", "nothing: "+err.Error(), "values")
+	}
+	if d.Content == nil && len(f.Fields) == 1 { // clients without forms answer in words
+		value, err := f.Fields[0].Parse(d.Comment)
+		if err != nil {
+			return d, invalidContent(err)
+		}
+		d.Content = f.Values(map[string]json.RawMessage{f.Fields[0].Name: value})
+	}
+	if err := f.Check(d.Content); err != nil {
+		return d, invalidContent(err)
+	}
+	if why := toolinput.Read(d.Content).Ambiguity; why != "" {
+		return d, domain.Invalid("content", "an object that every program reads alike", "one that they may read differently: "+why)
+	}
+	if words := f.InWords(d.Content); words != "" {
+		d.Comment = words
+	} else if strings.TrimSpace(d.Comment) == "" {
+		d.Comment = "accepted"
+	}
+	return d, nil
+}
+
+// invalidContent returns the error of a form for a client: the field, the accepted type and the
+// received value.
+func invalidContent(err error) error {
+	var wrong *form.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	param := "content"
+	if wrong.Field != "" {
+		param += "." + wrong.Field
+	}
+	return domain.Invalid(param, wrong.Expected, wrong.Received, wrong.Accepted...)
+}
+
+// mustChoose returns an error for an answer in words if the agent accepts only its options, else
+// nil.
+func mustChoose(a domain.Approval, d Decision) error {
+	given := cmp.Or(d.Option, d.Comment)
+	if d.Decision != Respond || !a.Answers().OptionsOnly || optionID(a, given) != "" {
 		return nil
-	case ScopeSession, ScopeProject:
-	default:
-		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), ScopeOnce, ScopeSession, ScopeProject)
 	}
-	if a.IsPlan() {
-		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+	var names []string
+	for _, o := range domain.Choices(a.Options) {
+		names = append(names, cmp.Or(o.Name, o.ID))
 	}
-	call := callOf(a)
-	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
-		return domain.Invalid("scope", "once: the agent does not say what the tool would get, so a rule could hold for anything", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent accepts no other answer)", fmt.Sprintf("%q", given), names...)
+}
+
+// checkOption checks that the option of a decision was offered and means the same as the decision,
+// because the agent gets the option.
+func checkOption(a domain.Approval, d Decision) error {
+	var fit []string
+	for _, o := range a.Options {
+		if fits(o, d.Decision) {
+			fit = append(fit, cmp.Or(o.Name, o.ID))
+		}
 	}
-	if d.Decision == Approve && call.IsAmbiguous() {
-		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+	if d.Decision == Approve && len(a.Options) > 0 && len(fit) == 0 {
+		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, Deny)
+	}
+	if d.Option == "" {
+		return nil
+	}
+	expected := "none: no options were offered that fit " + d.Decision
+	if len(fit) > 0 {
+		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
+	}
+	if o, ok := optionNamed(a, d.Option); !ok || !fits(o, d.Decision) {
+		return domain.Invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
 	}
 	return nil
+}
+
+// fits reports whether an option means the same as a decision. An option without a kind does not.
+func fits(o domain.Option, decision string) bool {
+	switch {
+	case o.Kind == "" || decision == Respond:
+		return true
+	case o.Kind.Rejects():
+		return decision == Deny
+	}
+	return decision == Approve
+}
+
+// optionNamed finds an option by its id or its name.
+func optionNamed(a domain.Approval, named string) (domain.Option, bool) {
+	for _, o := range a.Options {
+		if named != "" && (o.ID == named || strings.EqualFold(o.Name, named)) {
+			return o, true
+		}
+	}
+	return domain.Option{}, false
+}
+
+// optionID returns the id of the named option, or "".
+func optionID(a domain.Approval, named string) string {
+	o, _ := optionNamed(a, named)
+	return cmp.Or(o.ID, o.Name)
 }
 
 // isSameInput reports whether a changed input equals the agent's. An absent input is equal.
 func isSameInput(changed, input json.RawMessage) bool {
 	return len(changed) == 0 || toolinput.Same(changed, input)
 }
+
+func (d Decision) checkScope(a domain.Approval) error {
+	switch {
+	case d.Scope != "" && !slices.Contains(domain.Scopes(), d.Scope):
+		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), domain.Scopes()...)
+	case !d.makesRule() && d.Pattern != "":
+		return domain.Invalid("pattern", "none without a scope of session or project: no rule is kept", fmt.Sprintf("%q", d.Pattern))
+	case !d.makesRule():
+		return nil
+	}
+	if a.IsPlan() {
+		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+	}
+	call := callOf(a)
+	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
+		return domain.Invalid("scope", "once: the agent does not say what the tool would get, so a rule could hold for anything", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+	}
+	if d.Decision == Approve && call.IsAmbiguous() {
+		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+	}
+	return nil
+}
+
+// makesRule reports whether the scope of a decision creates a rule.
+func (d Decision) makesRule() bool { return slices.Contains(domain.RuleScopes(), d.Scope) }
 
 // decide stores a decision and applies its consequences. It may become a rule, which answers other
 // questions. If the agent that asked is gone, the conversation is resumed. restrict says that the
@@ -244,7 +365,7 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 
 // rulesOf returns the rules that a decision on a tool call creates, according to its scope.
 func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Rule, error) {
-	if a.Type != domain.FunctionCall || d.Scope != ScopeSession && d.Scope != ScopeProject {
+	if a.Type != domain.FunctionCall || !d.makesRule() {
 		return nil, nil
 	}
 	thread, err := t.Thread(in.ctx, a.Thread)
@@ -255,7 +376,7 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 	if a.Status == domain.ApprovalDenied {
 		spec.Effect = config.EffectDeny
 	}
-	if d.Scope == ScopeSession {
+	if d.Scope == domain.ScopeSession {
 		spec.Thread = a.Thread
 	}
 	rules, err := rulesFor(a, spec)
@@ -278,10 +399,121 @@ func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []
 			return err
 		}
 	}
-	if scope == ScopeProject {
+	if scope == domain.ScopeProject {
 		return in.reconsiderAll(t)
 	}
 	return in.Reconsider(t, a.Thread)
+}
+
+// close stores a question's end, announces it, wakes the waiting call, and lets its run continue if
+// nothing else blocks it.
+func (in *Inbox) close(t store.Tx, a domain.Approval) error {
+	a.Decided = t.Now()
+	if !mustBeTaken(a) {
+		a.AwaitedBy = 0
+	}
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	run, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	if err := in.announce(t, run, resolvedOf(a)); err != nil {
+		return err
+	}
+	if err := in.noteAnswer(t, run, a); err != nil {
+		return err
+	}
+	t.AfterCommit(func() { in.wake(a) })
+	if run.State != domain.WaitingInput {
+		return nil
+	}
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil || len(pending) > 0 {
+		return err
+	}
+	return in.runs.GoOn(t, &run)
+}
+
+// noteAnswer records an answer in the conversation if it says more than the tool call shows
+// already. It also records denials by the policy.
+func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
+	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
+		return nil
+	}
+	if a.Status == domain.ApprovalDenied && a.Type == domain.FunctionCall {
+		if err := in.transcript.RefuseTool(t, run, a, cmp.Or(a.Explanation, a.Comment)); err != nil {
+			return err
+		}
+	}
+	n := noteOf(a)
+	text := n.Title + " — " + n.Decision
+	if a.DecidedBy != domain.DecidedByUser {
+		n.DecidedBy = a.DecidedBy
+		text += " by " + a.DecidedBy
+	}
+	if n.Explanation != "" {
+		text += " (" + n.Explanation + ")"
+	}
+	if n.Response != "" {
+		text += ": " + n.Response
+	}
+	return in.transcript.NoteApproval(t, run, a.ID, text, n)
+}
+
+// noteOf returns the conversation's note of an answer.
+func noteOf(a domain.Approval) domain.ApprovalNote {
+	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
+}
+
+// resume continues the conversation of a question that was answered after its agent ended. The
+// agent asks again and then gets the answer.
+func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
+	asked, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	request, err := in.request(t, asked)
+	if err != nil {
+		return err
+	}
+	return in.runs.Resume(t, asked, resumePrompt(a, request), restrict)
+}
+
+// request returns the prompt that a run works for: its own, or for an agent-initiated run the one
+// before.
+func (in *Inbox) request(t store.Tx, run domain.Run) (string, error) {
+	for run.Source == domain.SourceAgent && run.Parent != 0 {
+		var err error
+		if run, err = t.Run(in.ctx, run.Parent); err != nil {
+			return "", err
+		}
+	}
+	return run.Prompt, nil
+}
+
+// maxPromptInput limits, in bytes, the input that a prompt repeats.
+const maxPromptInput = 4096
+
+// resumePrompt asks an agent to continue where it was interrupted. It describes the turn, because
+// the agent's own session may have lost it.
+func resumePrompt(a domain.Approval, request string) string {
+	asked := fmt.Sprintf("you asked the user %q, and the user has answered.", cmp.Or(a.Title, a.Tool))
+	if a.Type == domain.FunctionCall {
+		asked = fmt.Sprintf("you asked for permission to run %s (%s), and the user has granted it.", a.Tool, cmp.Or(a.Title, a.Tool))
+		switch n := len(a.Input); {
+		case n > 0 && n < maxPromptInput:
+			asked += " Its input was: " + string(a.Input) + "."
+		case n == 0 && a.Details != "" && len(a.Details) < maxPromptInput:
+			asked += fmt.Sprintf(" You described it as %q.", a.Details)
+		}
+	}
+	next := "Ask the same question again to receive the answer."
+	if a.Reopens != "" {
+		next = "You were asked to continue once before, and it is unknown whether you did it. Check first: if it is done, continue from there; if it is not, ask the same question again to receive the answer."
+	}
+	return domain.GoOnPrompt(fmt.Sprintf("Before you were interrupted, %s %s", asked, next), domain.RequestOf(request))
 }
 
 // tell sends the comment of a decision to the agent as the next prompt, if requested and if the
@@ -316,282 +548,4 @@ func tellPrompt(a domain.Approval, comment string) string {
 		return fmt.Sprintf("You asked for permission (%s) and I did not give it: %s", asked, comment)
 	}
 	return fmt.Sprintf("You asked for permission (%s) and I gave it: %s", asked, comment)
-}
-
-// Reasons for asking a question again. The verb is the earlier answer: see inWords.
-const (
-	againUnknown  = "%s before, but the agent ended before it was seen to act on the answer; it may have been carried out"
-	againNotTaken = "%s before, but the agent ended its turn without taking the answer"
-	againNotAsked = "%s before, but the agent went on without asking this again, so it never got the answer"
-	againChanged  = "%s before, but the agent had changed the tool call by then"
-	againEnded    = "%s before, but the agent ended before it asked this again, so it never got the answer"
-)
-
-// Reasons for dropping an answer.
-const (
-	givenUpStopped    = "%s, but the turn was stopped before the agent was seen to act on the answer"
-	givenUpInputFixed = "%s, but the continuing agent would run the tool with its own input, so the question is asked again"
-	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
-	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
-	givenUpLate       = "%s, but the agent did not ask this again for so long that the answer no longer counts"
-	givenUpChanged    = "%s, but the agent had changed the tool call by then"
-	givenUpOvertaken  = "%s, but the conversation went on with something else, in which this was not asked again"
-)
-
-// inWords describes a human's answer in a few words.
-func inWords(a domain.Approval) string {
-	switch {
-	case a.Status == domain.ApprovalResponded:
-		return "answered"
-	case a.UpdatedInput != nil: // the repeated question shows the agent's own input
-		return "approved with another input"
-	}
-	return "approved"
-}
-
-// SettleAnswers settles the answers of a run that has ended: those that its agent got but has not
-// taken, those that wait for the question to be asked again, and stale questions that an answer has
-// passed. stopped says that a client ended the run, which overrides any answer.
-func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
-	if run.State == domain.Completed && run.Source == domain.SourceDecision {
-		if err := in.closeBefore(t, run); err != nil {
-			return err
-		}
-	}
-	in.forgetAsked(run.ID)
-	untaken, err := t.UntakenAnswers(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range untaken {
-		switch {
-		case run.State == domain.Completed && !in.runs.ConfirmsAnswers(run):
-			err = t.TakeAnswer(a.ID, run.ID)
-		case run.State == domain.Completed:
-			err = in.reopen(t, a, againNotTaken)
-		case stopped:
-			err = in.giveUp(t, a, givenUpStopped)
-		default:
-			err = in.reopen(t, a, againUnknown)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return in.settleCarried(t, run, stopped)
-}
-
-// settleCarried settles the answers that wait for their question, once no run of the thread is left
-// that could ask it.
-func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
-	more, err := t.HasUnfinished(in.ctx, run.Thread, run.ID)
-	if err != nil {
-		return err
-	}
-	// Stopping the turn that an answer started takes the answer back, whatever is queued behind it.
-	tookBack := stopped && run.Source == domain.SourceDecision
-	if more && !tookBack && !run.IsQuestion() {
-		return nil
-	}
-	carried, err := t.CarriedDecisions(in.ctx, run.Thread)
-	if err != nil {
-		return err
-	}
-	for _, a := range carried {
-		if run.IsQuestion() { // other clients may ask in its conversation, so its end says nothing about their questions
-			if run.State == domain.Completed && a.Decided.Before(run.Created) {
-				if err := in.giveUp(t, a, givenUpOvertaken); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		if more && a.Decided.After(run.Created) { // for another question
-			continue
-		}
-		switch {
-		case stopped:
-			err = in.giveUp(t, a, givenUpStopped)
-		case run.State != domain.Completed:
-			err = in.reopen(t, a, againEnded)
-		default:
-			// An agent may ask its question in other words. An agent that learned that its call may
-			// have run need not ask at all. A human who was asked twice is not asked a third time.
-			// A turn that was not started for an answer does not know it.
-			var other bool
-			continued := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
-			overtaken := run.Source != domain.SourceDecision && a.Decided.Before(run.Created)
-			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && continued && other {
-				err = in.giveUp(t, a, givenUpNotNeeded)
-			} else if err == nil && continued && a.Reopens != "" {
-				err = in.noteNotAsked(t, a)
-			} else if err == nil && overtaken {
-				err = in.giveUp(t, a, givenUpOvertaken)
-			} else if err == nil {
-				err = in.reopen(t, a, againNotAsked)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reopen asks a human again when it is unknown whether the agent acted on the answer.
-func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
-	run, err := t.Run(in.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	again := domain.Approval{
-		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
-		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel, Plan: a.Plan, Details: a.Details,
-		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
-		Reopens: a.ID, Reopened: fmt.Sprintf(why, inWords(a)), Elicitation: a.Elicitation,
-	}
-	if a.CallID == a.ID { // not a tool call of the agent
-		again.CallID = again.ID
-	}
-	a.AwaitedBy, a.Carried, a.ReopenedAs = 0, false, again.ID
-	if err := t.UpdateApproval(a); err != nil {
-		return err
-	}
-	if err := in.noteDelivery(t, a, run, again.Reopened+"; it is asked again"); err != nil {
-		return err
-	}
-	if err := t.InsertApproval(&again); err != nil {
-		return err
-	}
-	if err := in.linkTool(t, &again, run); err != nil {
-		return err
-	}
-	return in.announceQuestion(t, run, again)
-}
-
-// giveUp drops an answer that no agent will act on.
-func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
-	run, err := t.Run(in.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	a.AwaitedBy, a.Carried = 0, false
-	if err := t.UpdateApproval(a); err != nil {
-		return err
-	}
-	return in.noteDelivery(t, a, run, fmt.Sprintf(why, inWords(a)))
-}
-
-// noteNotAsked notes that the agent continued without asking again. The answer is kept for the
-// following run, in which an agent that continues by itself may ask.
-func (in *Inbox) noteNotAsked(t store.Tx, a domain.Approval) error {
-	run, err := t.Run(in.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	return in.noteDelivery(t, a, run, fmt.Sprintf(givenUpNotNeeded, inWords(a)))
-}
-
-// noteDelivery records in the conversation what became of an answer.
-func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, run domain.Run, text string) error {
-	n := noteOf(a)
-	n.Delivery = text
-	return in.transcript.NoteApproval(t, run, a.ID, n.Title+" — "+text, n)
-}
-
-// CloseOvertaken closes stale questions when a later turn begins in their conversation. Approving
-// such a question must not run a tool of a turn that is over for the user. If the agent still needs
-// it, it asks again. A turn started by an answer continues the earlier one, so it leaves other
-// questions open until it has completed.
-func (in *Inbox) CloseOvertaken(t store.Tx, run domain.Run) error {
-	if run.Source == domain.SourceDecision {
-		return nil
-	}
-	return in.closeBefore(t, run)
-}
-
-// CloseStale closes the stale questions of a conversation that gets another agent.
-func (in *Inbox) CloseStale(t store.Tx, thread int64) error {
-	return in.closeStale(t, thread, func(domain.Approval) bool { return true })
-}
-
-// closeBefore closes stale questions that are older than a run.
-func (in *Inbox) closeBefore(t store.Tx, run domain.Run) error {
-	return in.closeStale(t, run.Thread, func(a domain.Approval) bool { return isOvertaken(a, run) })
-}
-
-// closeStale closes the stale questions of a conversation for which overtaken returns true.
-func (in *Inbox) closeStale(t store.Tx, thread int64, overtaken func(domain.Approval) bool) error {
-	stale, err := t.StaleApprovals(in.ctx, thread)
-	if err != nil {
-		return err
-	}
-	for _, a := range stale {
-		if !overtaken(a) {
-			continue
-		}
-		a.Status, a.DecidedBy = domain.ApprovalCancelled, domain.DecidedByOvertaken
-		if err := in.close(t, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isOvertaken reports whether a run was launched after a question of an earlier run.
-func isOvertaken(a domain.Approval, run domain.Run) bool {
-	return a.Run < run.ID && a.Created.Before(run.Created)
-}
-
-// Taken notes that the agent of a run has acted on answers. Answers to other runs are left alone.
-func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
-	for _, id := range approvals {
-		if err := t.TakeAnswer(id, run); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// handOverCarried returns a human's decision for a dead process. It is used up when the agent has
-// taken it.
-func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if in.isOld(known.Decided) {
-		return nil, nil
-	}
-	if a.InputFixed && known.UpdatedInput != nil {
-		return nil, in.giveUp(t, known, givenUpInputFixed)
-	}
-	known.Carried, known.AwaitedBy = false, a.Run
-	if err := t.UpdateApproval(known); err != nil {
-		return nil, err
-	}
-	return &known, nil
-}
-
-// answeredByPolicy discards what waits for a question that the policy has now answered: a human's
-// answer to it, and its repetition.
-func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
-	if err == nil {
-		err = in.giveUp(t, known, givenUpRuled)
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	_, err = in.supersede(t, a)
-	return err
-}
-
-// asJSON encodes plain strings, lists and objects.
-func asJSON(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // cannot fail for those
-	return b
 }

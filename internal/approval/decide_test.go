@@ -44,7 +44,7 @@ func TestAPlanIsAgreedToForItself(t *testing.T) {
 	asked, answered := h.ask(t, run, aPlan())
 	assert.Equal(t, "1. write it\n2. test it", asked.Plan)
 	assert.Nil(t, Requested(asked, "/p").Rule)
-	for _, scope := range []string{ScopeSession, ScopeProject} {
+	for _, scope := range []string{domain.ScopeSession, domain.ScopeProject} {
 		for _, decision := range []string{Approve, Deny} {
 			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: decision, Comment: "x", Scope: scope})
 			assert.Contains(t, problemOf(t, err), "scope")
@@ -66,14 +66,14 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	assert.Equal(t, domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}, *Requested(asked, "/p").Rule)
 	for _, d := range []Decision{
 		{Decision: Approve, Pattern: "/p/*"}, // no rule is created
-		{Decision: Approve, Scope: ScopeSession, Pattern: "/p/other/*"},
-		{Decision: Approve, Scope: ScopeProject, Pattern: "["},
+		{Decision: Approve, Scope: domain.ScopeSession, Pattern: "/p/other/*"},
+		{Decision: Approve, Scope: domain.ScopeProject, Pattern: "["},
 	} {
 		d.ID = asked.ID
 		_, err := h.Decide(ctx, d)
 		assert.Contains(t, problemOf(t, err), "pattern")
 	}
-	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: ScopeSession, Pattern: "/p/**"})
+	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: domain.ScopeSession, Pattern: "/p/**"})
 	require.NoError(t, err)
 	rules, err := h.Rules(ctx)
 	require.NoError(t, err)
@@ -247,9 +247,9 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 		{url, Decision{Decision: Approve}, "decision"},
 		{url, Decision{Decision: Respond, Option: "x"}, "option"},
 		{url, Decision{Decision: Respond, Comment: "x", UpdatedInput: raw(`{}`)}, "updated_input"},
-		{url, Decision{Decision: Respond, Comment: "x", Scope: ScopeSession}, "scope"},
+		{url, Decision{Decision: Respond, Comment: "x", Scope: domain.ScopeSession}, "scope"},
 		{url, Decision{Decision: Respond, Comment: "x", Content: raw(`{"a":1}`)}, "content"},
-		{url, Decision{Decision: Respond, Scope: ScopeOnce, Content: raw(`{}`)}, ""},
+		{url, Decision{Decision: Respond, Scope: domain.ScopeOnce, Content: raw(`{}`)}, ""},
 		{form, Decision{Decision: Respond, Comment: "many"}, "content.n"},
 		{form, Decision{Decision: Respond, Content: raw(`{"n":"x"}`)}, "content.n"},
 		{form, Decision{Decision: Respond, Content: raw(`{"n":3,"n":4}`)}, "content.n"},

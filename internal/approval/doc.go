@@ -13,5 +13,8 @@
 // If the run ends before "taken", it is unknown whether the agent acted on the answer. The answer
 // is final, so another question asks the person again and says why.
 //
-// policy.go decides calls without a person. How runs continue and end is behind [Runs].
+// Read ask.go, policy.go, question.go and decide.go in this order: an agent asks and waits, a mode or
+// a rule decides, a question is stored, a person decides. call.go and rules.go say what a tool call
+// is and which rules match it. settle.go handles what a run leaves behind. How runs continue and end
+// is behind [Runs].
 package approval

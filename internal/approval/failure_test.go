@@ -182,7 +182,7 @@ func TestNoErrorIsLost(t *testing.T) {
 		},
 		"forget a rule": func(t *testing.T, h *harness) action {
 			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
-			h.answer(t, asked, Decision{Decision: Approve, Scope: ScopeSession})
+			h.answer(t, asked, Decision{Decision: Approve, Scope: domain.ScopeSession})
 			rules, err := h.Rules(t.Context())
 			require.NoError(t, err)
 			return func() error { return h.ForgetRule(t.Context(), rules[0].ID) }

@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -138,6 +136,40 @@ func find(ctx context.Context, r store.Reader, id string) (domain.Approval, erro
 	return a, err
 }
 
+// PendingEvents returns the open questions of one run, or of all if run is 0, as events with the
+// time of asking. A [domain.LogDamaged] event replaces those that cannot be read. The error is the
+// store's own.
+func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, error) {
+	pending, err := in.store.PendingApprovals(ctx, run)
+	var events []domain.Event
+	unread := func(message string) {
+		events = append(events, domain.Event{Payload: domain.LogDamaged{Message: message}})
+	}
+	if store.IsDamaged(err) {
+		unread("not all questions that wait for an answer can be read")
+	} else if err != nil {
+		return nil, err
+	}
+	for _, a := range pending {
+		run, err := in.store.Run(ctx, a.Run)
+		if store.IsDamaged(err) {
+			unread("the session of a question that waits for an answer cannot be read")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		thread, err := in.store.Thread(ctx, a.Thread)
+		if err != nil && !store.IsDamaged(err) { // without a directory it has no rule preview
+			return nil, err
+		}
+		e := run.Event(Requested(a, thread.CWD))
+		e.Time = a.Created
+		events = append(events, e)
+	}
+	return events, nil
+}
+
 // Spec describes a client's question to a person.
 type Spec struct {
 	Run     string // any id of the waiting run
@@ -201,299 +233,4 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 		return domain.Approval{}, err
 	}
 	return a, nil
-}
-
-// awaitAnswer waits for a human's answer.
-func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
-	var late <-chan time.Time
-	if !a.Deadline.IsZero() {
-		timer := time.NewTimer(time.Until(a.Deadline))
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case v := <-answered:
-		if v.cancelled {
-			r := cancelled()
-			r.Dismissed = v.approval.DecidedBy == domain.DecidedByUser
-			return r, nil
-		}
-		return resultOf(v.approval), nil
-	case <-late:
-		in.closeUnawaited(a.ID, domain.ApprovalExpired, domain.DecidedByTimeout)
-		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
-	case <-in.ctx.Done():
-		// The agent would take any answer for a human's and continue without permission before it
-		// is ended.
-		<-ctx.Done()
-		return catalog.RequestPermissionResult{}, domain.ErrEnding
-	case <-ctx.Done():
-		in.abandon(a.Run, a.ID)
-		return catalog.RequestPermissionResult{}, ctx.Err()
-	}
-}
-
-// abandon closes a question whose agent stopped asking. If the agent has ended, the end of its run
-// keeps the question.
-func (in *Inbox) abandon(run int64, id string) {
-	in.awaitEnd(run)
-	if in.ctx.Err() == nil {
-		in.closeUnawaited(id, domain.ApprovalCancelled, domain.DecidedByEnd)
-	}
-}
-
-// forget removes the waiting call of a question.
-func (in *Inbox) forget(id string) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	delete(in.waiting, id)
-}
-
-// linkPatience is how long to wait for a run's end after its link broke. If the run ends, its
-// question is kept.
-const linkPatience = time.Second
-
-// awaitEnd waits up to linkPatience until a run has no agent.
-func (in *Inbox) awaitEnd(run int64) {
-	ended := in.runs.AgentEnded(run)
-	if ended == nil {
-		return
-	}
-	timer := time.NewTimer(linkPatience)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
-}
-
-// resultOf returns a decision as an executor's result.
-func resultOf(a domain.Approval) catalog.RequestPermissionResult {
-	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
-	if mustBeTaken(a) {
-		r.ApprovalID = a.ID
-	}
-	switch a.Status {
-	case domain.ApprovalResponded:
-		r.Approved, r.Reason, r.Comment, r.Content = true, "user_responded", a.Response, a.Content
-	case domain.ApprovalApproved:
-		if a.DecidedBy == domain.DecidedByUser {
-			r.Reason = "user_approved"
-		}
-	case domain.ApprovalDenied:
-		if a.DecidedBy == domain.DecidedByUser {
-			r.Reason = "user_denied"
-		}
-	}
-	return r
-}
-
-// closeUnawaited closes a question for which no agent or client waits.
-func (in *Inbox) closeUnawaited(id, status, by string) {
-	err := in.runs.Write(in.ctx, func(t store.Tx) error {
-		a, err := t.Approval(in.ctx, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.runs.KeepsQuestions(a.Run) {
-			return err
-		}
-		a.Status, a.DecidedBy = status, by
-		return in.close(t, a)
-	})
-	if err != nil && in.ctx.Err() == nil {
-		in.log.Warn("a question could not be closed", "err", err)
-	}
-}
-
-// cancelled returns the result for an agent whose run is ending.
-func cancelled() catalog.RequestPermissionResult {
-	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
-}
-
-// resume continues the conversation of a question that was answered after its agent ended. The
-// agent asks again and then gets the answer.
-func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
-	asked, err := t.Run(in.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	request, err := in.request(t, asked)
-	if err != nil {
-		return err
-	}
-	return in.runs.Resume(t, asked, resumePrompt(a, request), restrict)
-}
-
-// request returns the prompt that a run works for: its own, or for an agent-initiated run the one
-// before.
-func (in *Inbox) request(t store.Tx, run domain.Run) (string, error) {
-	for run.Source == domain.SourceAgent && run.Parent != 0 {
-		var err error
-		if run, err = t.Run(in.ctx, run.Parent); err != nil {
-			return "", err
-		}
-	}
-	return run.Prompt, nil
-}
-
-// maxPromptInput limits, in bytes, the input that a prompt repeats.
-const maxPromptInput = 4096
-
-// resumePrompt asks an agent to continue where it was interrupted. It describes the turn, because
-// the agent's own session may have lost it.
-func resumePrompt(a domain.Approval, request string) string {
-	asked := fmt.Sprintf("you asked the user %q, and the user has answered.", cmp.Or(a.Title, a.Tool))
-	if a.Type == domain.FunctionCall {
-		asked = fmt.Sprintf("you asked for permission to run %s (%s), and the user has granted it.", a.Tool, cmp.Or(a.Title, a.Tool))
-		switch n := len(a.Input); {
-		case n > 0 && n < maxPromptInput:
-			asked += " Its input was: " + string(a.Input) + "."
-		case n == 0 && a.Details != "" && len(a.Details) < maxPromptInput:
-			asked += fmt.Sprintf(" You described it as %q.", a.Details)
-		}
-	}
-	next := "Ask the same question again to receive the answer."
-	if a.Reopens != "" {
-		next = "You were asked to continue once before, and it is unknown whether you did it. Check first: if it is done, continue from there; if it is not, ask the same question again to receive the answer."
-	}
-	return domain.GoOnPrompt(fmt.Sprintf("Before you were interrupted, %s %s", asked, next), domain.RequestOf(request))
-}
-
-// close stores a question's end, announces it, wakes the waiting call, and lets its run continue if
-// nothing else blocks it.
-func (in *Inbox) close(t store.Tx, a domain.Approval) error {
-	a.Decided = t.Now()
-	if !mustBeTaken(a) {
-		a.AwaitedBy = 0
-	}
-	if err := t.UpdateApproval(a); err != nil {
-		return err
-	}
-	run, err := t.Run(in.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	if err := in.announce(t, run, resolvedOf(a)); err != nil {
-		return err
-	}
-	if err := in.noteAnswer(t, run, a); err != nil {
-		return err
-	}
-	t.AfterCommit(func() { in.wake(a) })
-	if run.State != domain.WaitingInput {
-		return nil
-	}
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil || len(pending) > 0 {
-		return err
-	}
-	return in.runs.GoOn(t, &run)
-}
-
-// noteOf returns the conversation's note of an answer.
-func noteOf(a domain.Approval) domain.ApprovalNote {
-	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
-}
-
-// noteAnswer records an answer in the conversation if it says more than the tool call shows
-// already. It also records denials by the policy.
-func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
-	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
-		return nil
-	}
-	if a.Status == domain.ApprovalDenied && a.Type == domain.FunctionCall {
-		if err := in.transcript.RefuseTool(t, run, a, cmp.Or(a.Explanation, a.Comment)); err != nil {
-			return err
-		}
-	}
-	n := noteOf(a)
-	text := n.Title + " — " + n.Decision
-	if a.DecidedBy != domain.DecidedByUser {
-		n.DecidedBy = a.DecidedBy
-		text += " by " + a.DecidedBy
-	}
-	if n.Explanation != "" {
-		text += " (" + n.Explanation + ")"
-	}
-	if n.Response != "" {
-		text += ": " + n.Response
-	}
-	return in.transcript.NoteApproval(t, run, a.ID, text, n)
-}
-
-// CancelQuestions closes the questions of a run that has ended or is about to. Those kept by
-// KeepQuestions stay open.
-func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		if a.Stale {
-			continue
-		}
-		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, domain.DecidedByEnd, t.Now(), 0
-		if err := t.UpdateApproval(a); err != nil {
-			return err
-		}
-		if err := in.announce(t, run, domain.ApprovalResolved{
-			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
-		}); err != nil {
-			return err
-		}
-		t.AfterCommit(func() { in.wake(a) })
-	}
-	return nil
-}
-
-// KeepQuestions marks a run's questions as stale: they stay open when the run ends.
-func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		a.Stale, a.AwaitedBy = true, 0
-		if err := t.UpdateApproval(a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// resolution is the end of a question.
-type resolution struct {
-	approval  domain.Approval
-	cancelled bool // the run is ending, without a decision
-}
-
-// wake passes the end of an approval to the waiting call.
-func (in *Inbox) wake(a domain.Approval) {
-	in.mu.Lock()
-	answered := in.waiting[a.ID]
-	delete(in.waiting, a.ID)
-	in.mu.Unlock()
-	if answered != nil {
-		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
-	}
-}
-
-// mustBeTaken reports whether a question has a human's answer that lets its agent continue, so that
-// delivery to the agent matters.
-func mustBeTaken(a domain.Approval) bool {
-	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
-}
-
-// Done notes in the conversation that the action at an address is complete, as the run's agent
-// reports. It ignores questions that the run did not ask.
-func (in *Inbox) Done(t store.Tx, run domain.Run, id string) error {
-	a, err := t.Approval(in.ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Run != run.ID || a.Elicitation.Mode != domain.ElicitURL) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return in.noteDelivery(t, a, run, "the agent says that this is done")
 }

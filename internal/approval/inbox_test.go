@@ -38,7 +38,7 @@ func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 			h.ask(t, run, write("kept"))
 			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
 			asked, _ := h.ask(t, h.runIn(t, run.Thread, domain.Running), write("other"))
-			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: ScopeSession})
+			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: domain.ScopeSession})
 			require.NoError(t, err)
 			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Reconsider(tx, run.Thread) }))
 			next := h.runIn(t, run.Thread, domain.Completed)

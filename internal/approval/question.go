@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -122,6 +123,68 @@ func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error 
 	return in.transcript.BeginTool(t, run, *a)
 }
 
+// announceQuestion announces an open question.
+func (in *Inbox) announceQuestion(t store.Tx, run domain.Run, a domain.Approval) error {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	return in.announce(t, run, Requested(a, thread.CWD))
+}
+
+// announce adds an event of a run to the log.
+func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(run.Event(p))
+	return err
+}
+
+// Requested returns a question as an event. Data too long for an event is only in the approval. cwd
+// is the conversation's directory.
+func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
+	ambiguity, title := Presented(a)
+	r := domain.ApprovalRequested{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
+		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
+	}
+	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
+		r.Rule = nil
+	}
+	for _, text := range []*string{&r.Plan, &r.Details} {
+		if len(*text) > domain.MaxEventText {
+			*text, r.Truncated = "", true
+		}
+	}
+	if len(r.Input) > domain.MaxEventText {
+		r.Input, r.Truncated = nil, true
+	}
+	if len(r.Elicitation.Schema) > domain.MaxEventText {
+		r.Elicitation.Schema, r.Truncated = nil, true
+	}
+	if domain.SizeOfDiffs(r.Diffs) > domain.MaxEventText {
+		r.Diffs, r.Truncated = nil, true
+	}
+	return r
+}
+
+// resolvedOf returns the end of a question as an event.
+func resolvedOf(a domain.Approval) domain.ApprovalResolved {
+	return domain.ApprovalResolved{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
+		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
+		Explanation: a.Explanation,
+	}
+}
+
+// RulePreview returns the rule that a decision on a question would create in a conversation with
+// directory cwd, or nil if it cannot become a rule.
+func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
+	if rule, ok := rulePreview(a, cwd); ok {
+		return &rule
+	}
+	return nil
+}
+
 // asked is the latest request with a question_id.
 type asked struct {
 	revision int
@@ -219,66 +282,49 @@ func elicitationIdentity(a domain.Approval) string {
 	return inputHash("elicitation\x00"+e.Mode+"\x00"+a.Title, what)
 }
 
-// checkedForElicitation is checkedFor for a form or an address.
-func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
-	switch {
-	case d.Decision != Respond && d.Decision != Deny && d.Decision != Cancel:
-		return d, domain.Invalid("decision", "one of respond, deny, cancel for a question of the mode "+a.Elicitation.Mode, fmt.Sprintf("%q", d.Decision), Respond, Deny, Cancel)
-	case d.Option != "":
-		return d, domain.Invalid("option", "nothing: no options were offered", fmt.Sprintf("%q", d.Option))
-	case d.UpdatedInput != nil:
-		return d, domain.Invalid("updated_input", "nothing: no tool waits; the values of a form are its content", "an input")
-	case d.Scope != "" && d.Scope != ScopeOnce:
-		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), ScopeOnce)
-	case d.Decision != Respond:
-		return d, nil
-	case a.Elicitation.Mode == domain.ElicitURL:
-		if d.Content != nil && !toolinput.Same(d.Content, json.RawMessage("{}")) {
-			return d, domain.Invalid("content", "nothing: what is typed at the address is not for the agent's protocol", "values")
-		}
-		d.Content = nil
-		if strings.TrimSpace(d.Comment) == "" {
-			d.Comment = "agreed to open it"
-		}
-		return d, nil
-	}
-	f, err := form.Read(a.Elicitation.Schema)
-	if err != nil { // it was parsed when asked
-		return d, domain.Invalid("content", "nothing: "+err.Error(), "values")
-	}
-	if d.Content == nil && len(f.Fields) == 1 { // clients without forms answer in words
-		value, err := f.Fields[0].Parse(d.Comment)
-		if err != nil {
-			return d, invalidContent(err)
-		}
-		d.Content = f.Values(map[string]json.RawMessage{f.Fields[0].Name: value})
-	}
-	if err := f.Check(d.Content); err != nil {
-		return d, invalidContent(err)
-	}
-	if why := toolinput.Read(d.Content).Ambiguity; why != "" {
-		return d, domain.Invalid("content", "an object that every program reads alike", "one that they may read differently: "+why)
-	}
-	if words := f.InWords(d.Content); words != "" {
-		d.Comment = words
-	} else if strings.TrimSpace(d.Comment) == "" {
-		d.Comment = "accepted"
-	}
-	return d, nil
-}
+// ofAsking are members that say when and why an agent asks, not what it does. They are codex's,
+// whose inputs are its request events. Other tools may use these names differently.
+var ofAsking = []string{"call_id", "turn_id", "approval_id", "started_at_ms", "process_id", "reason", "parsed_cmd"}
 
-// invalidContent returns the error of a form for a client: the field, the accepted type and the
-// received value.
-func invalidContent(err error) error {
-	var wrong *form.Error
-	if !errors.As(err, &wrong) {
-		return err
+// callIdentity returns a tool call's input without what changes when the same call is asked again:
+// the members of ofAsking, and the spacing of commands. call is the agent's id of the call, which
+// marks such inputs. The result identifies questions; it is not for running.
+func callIdentity(input json.RawMessage, call string) json.RawMessage {
+	in := toolinput.Read(input)
+	members, err := toolinput.Members(input)
+	if err != nil || in.Ambiguity != "" {
+		return input
 	}
-	param := "content"
-	if wrong.Field != "" {
-		param += "." + wrong.Field
+	changed := false
+	set := func(value any) {
+		if raw, err := json.Marshal(value); err == nil {
+			members["command"], changed = raw, true
+		}
 	}
-	return domain.Invalid(param, wrong.Expected, wrong.Received, wrong.Accepted...)
+	var said string
+	if call != "" && toolinput.Take(members, "call_id", &said) == nil && said == call {
+		for _, name := range ofAsking {
+			delete(members, name)
+		}
+		changed = true
+	}
+	if in.Words != nil {
+		if words := shellcommand.CanonicalWords(in.Words); !slices.Equal(words, in.Words) {
+			set(words)
+		}
+	} else if command := in.Command(); command != "" {
+		if canonical := shellcommand.Canonical(command); canonical != command {
+			set(canonical)
+		}
+	}
+	if !changed {
+		return input
+	}
+	identity, err := json.Marshal(members)
+	if err != nil {
+		return input
+	}
+	return identity
 }
 
 // approvalOf returns an executor's request as an approval.
@@ -376,4 +422,10 @@ func Presented(a domain.Approval) (ambiguity, title string) {
 		return "", a.Title
 	}
 	return ambiguity, "[programs may read this input differently: " + ambiguity + "] " + cmp.Or(a.Title, a.Tool)
+}
+
+// asJSON encodes plain strings, lists and objects.
+func asJSON(v any) json.RawMessage {
+	b, _ := json.Marshal(v) // cannot fail for those
+	return b
 }

@@ -2,14 +2,23 @@ package approval
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
+
+// This file makes and stores the rules that people's decisions become, and says what they match.
 
 // StandingRule is a human's decision for all similar questions of a conversation or of the project.
 type StandingRule struct {
@@ -54,24 +63,6 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 	})
 }
 
-// situationOf returns the situation for judging the calls of a run.
-func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
-	thread, err := t.Thread(in.ctx, run.Thread)
-	if err != nil {
-		return Situation{}, err
-	}
-	seen, err := t.AgentSession(in.ctx, run.Thread)
-	if err != nil {
-		return Situation{}, err
-	}
-	rules, err := in.standingRules(t, run.Thread)
-	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
-	if seen.Modes != nil && seen.Agent == run.Agent {
-		situation.AgentModes = domain.IDs(seen.Modes.Choices)
-	}
-	return situation, err
-}
-
 // standingRules returns the valid rules of a conversation and of the project.
 func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) {
 	rules, err := t.Rules(in.ctx, thread)
@@ -83,32 +74,6 @@ func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) 
 // isOld reports whether a decision of that time no longer counts.
 func (in *Inbox) isOld(decided time.Time) bool {
 	return in.since != nil && decided.Before(in.since())
-}
-
-// decideBy stores a ruling in a as the decision.
-func decideBy(a *domain.Approval, r Ruling) {
-	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
-}
-
-// recordRuling stores and announces a question that the policy has answered.
-func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r Ruling) error {
-	decideBy(a, r)
-	a.Decided, a.AwaitedBy = t.Now(), 0
-	if err := t.InsertApproval(a); err != nil {
-		return err
-	}
-	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
-		return err
-	}
-	return in.noteAnswer(t, run, *a)
-}
-
-// statusOf returns the approval status for a ruling.
-func statusOf(r Ruling) string {
-	if r.Approved {
-		return domain.ApprovalApproved
-	}
-	return domain.ApprovalDenied
 }
 
 // Reconsider applies the policy again to the open questions of a conversation whose settings or
@@ -167,4 +132,178 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 		}
 	}
 	return nil
+}
+
+// ruleSpec describes the rules to make of a decision.
+type ruleSpec struct {
+	Thread  int64  // 0: for the project
+	Effect  string // an effect of package config
+	CWD     string // the conversation's directory, for relative paths
+	Pattern string // replaces the pattern; "": that of [rulePreview]
+}
+
+// errNoPattern means that a question's rule has no pattern to replace.
+var errNoPattern = errors.New("the rule is for no command and no files")
+
+// rulesFor returns the rules that a decision on an approval becomes. They match the tool and no
+// more than the question needs: the same command, files in the same directory, or, for an unnamed
+// tool, the same input. An input with several readings gets one rule per reading; a command with
+// several readings does so only if denied.
+//
+// The error is [errNoPattern] if s.Pattern cannot apply.
+func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {
+	c := callOf(a)
+	rule := domain.Rule{Thread: s.Thread, Effect: s.Effect, Tool: c.tool}
+	runs := c.kind == "execute" || c.commandNotText || !c.command.IsNothing()
+	switch {
+	case c.IsAmbiguous():
+		rule.Command = exactInput + a.Question
+	case runs && c.commandText != "":
+		rule.Command = c.commandText
+	case runs, c.isPlan:
+		rule.Command = exactInput + a.Question
+	case c.touchesFiles():
+		if rule.Path = patternFor(s.CWD, c.paths); rule.Path == "" || c.pathNotText {
+			rule.Path, rule.Command = "", exactInput+a.Question
+		}
+	case c.couldBeAny():
+		rule.Command = exactInput + a.Question
+	}
+	if s.Pattern != "" && s.Pattern != rulePreviewOf(rule).Pattern {
+		switch {
+		case c.IsAmbiguous() || c.isPlan || c.extended:
+			return nil, errNoPattern
+		case runs:
+			rule.Command, rule.Pattern = s.Pattern, true
+		case c.touchesFiles():
+			rule.Command, rule.Path = "", s.Pattern
+		default:
+			return nil, errNoPattern
+		}
+	}
+	rules := []domain.Rule{rule}
+	for _, command := range c.eachRead(s) {
+		if command != "" {
+			rule.Command = command
+			rules = append(rules, rule)
+		}
+	}
+	return rules, nil
+}
+
+// eachRead returns the readings of a command that each get a rule, beside the rule for the exact
+// input: a denied reading is also denied when written plainly.
+func (c Call) eachRead(s ruleSpec) (texts []string) {
+	switch {
+	case c.IsAmbiguous():
+		return c.alternatives.texts
+	case len(c.readings) > 0 && s.Effect == config.EffectDeny && s.Pattern == "":
+		texts = append(texts, c.command.Text)
+		for _, reading := range c.readings {
+			texts = append(texts, reading.Text)
+		}
+	}
+	return texts
+}
+
+// patternFor returns the pattern of the one directory that contains all files, or "". Relative
+// paths are in cwd.
+func patternFor(cwd string, paths []string) string {
+	dir := ""
+	for _, p := range paths {
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(cwd, p)
+		}
+		in := filepath.ToSlash(filepath.Dir(filepath.Clean(p)))
+		if dir != "" && dir != in {
+			return ""
+		}
+		dir = in
+	}
+	if dir == "" {
+		return ""
+	}
+	return strings.TrimSuffix(globSigns.Replace(dir), "/") + "/*"
+}
+
+// globSigns escapes the special characters of a glob.
+var globSigns = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+// rulePreview returns what a question's rule would match. ok is false if no allow rule can be made
+// of it.
+func rulePreview(a domain.Approval, cwd string) (domain.RulePreview, bool) {
+	if c := callOf(a); a.Type != domain.FunctionCall || c.isPlan || c.IsAmbiguous() || c.unknown && toolinput.IsEmpty(c.input) {
+		return domain.RulePreview{}, false
+	}
+	rules, err := rulesFor(a, ruleSpec{CWD: cwd})
+	if err != nil {
+		return domain.RulePreview{}, false
+	}
+	return rulePreviewOf(rules[0]), true
+}
+
+// rulePreviewOf returns what a rule matches.
+func rulePreviewOf(r domain.Rule) domain.RulePreview {
+	p := domain.RulePreview{Tool: r.Tool, Covers: domain.CoversTool}
+	switch {
+	case isForExactInput(r):
+		p.Covers = domain.CoversInput
+	case r.Command != "":
+		p.Covers, p.Pattern = domain.CoversCommand, r.Command
+	case r.Path != "":
+		p.Covers, p.Pattern = domain.CoversFiles, r.Path
+	}
+	return p
+}
+
+// explanationOf describes a rule made by a decision.
+func explanationOf(r domain.Rule) string {
+	where := "for the session"
+	if r.Thread == 0 {
+		where = "for the project"
+	}
+	p := rulePreviewOf(r)
+	what := p.Tool
+	switch p.Covers {
+	case domain.CoversInput:
+		what += ", with the same input"
+	case domain.CoversCommand, domain.CoversFiles:
+		what += " " + p.Pattern
+	}
+	return fmt.Sprintf("decided %s on %s: %s %s (rule %d)", where, r.Created.Local().Format(time.DateOnly), r.Effect, what, r.ID)
+}
+
+// exactInput begins the Command of a rule for a tool that runs something without a command member.
+// The hash of the input follows, and the rule matches only that input.
+const exactInput = "\x00"
+
+// isForExactInput reports whether a rule matches only one input. Its Command is then not readable.
+func isForExactInput(r domain.Rule) bool { return strings.HasPrefix(r.Command, exactInput) }
+
+// isInput reports whether the Command of a rule names the input of a call.
+func (c Call) isInput(effect, command string) bool {
+	return command == exactInput+c.hash || effect == config.EffectDeny &&
+		(command == exactInput+inputHash(c.tool, c.input) || command == exactInput+legacyHash(c.tool, c.input))
+}
+
+// inputHash returns the same hash for the same tool and input, however spelled, and for nothing
+// else.
+func inputHash(tool string, input json.RawMessage) string {
+	hash := sha256.New()
+	hash.Write([]byte(tool + "\x00" + toolinput.Fingerprint(input)))
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// legacyHash is the hash of earlier versions, which stored rules may contain. Several inputs can
+// share one, so only deny rules use it.
+func legacyHash(tool string, input json.RawMessage) string {
+	var value any
+	canonical := []byte(input)
+	if json.Unmarshal(input, &value) == nil {
+		canonical, _ = json.Marshal(value) // it was decoded from JSON
+	}
+	hash := sha256.New()
+	hash.Write([]byte(tool + "\x00"))
+	hash.Write(canonical)
+	return hex.EncodeToString(hash.Sum(nil))
 }

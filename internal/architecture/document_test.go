@@ -15,16 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The files, packages, functions and tests that docs/architecture.md names exist.
+// The files, packages, functions and tests that the documents about the code name exist.
 func TestTheDocumentNamesWhatThereIs(t *testing.T) {
-	text, err := os.ReadFile(root + "/docs/architecture.md")
-	require.NoError(t, err)
 	known := declaredNames(t)
-	assert.Empty(t, misnamed(string(text), known))
+	for _, document := range []string{"docs/architecture.md", "CONTRIBUTING.md"} {
+		text, err := os.ReadFile(filepath.Join(root, document))
+		require.NoError(t, err)
+		assert.Empty(t, misnamed(string(text), known), document)
+	}
 
 	assert.Equal(t, []string{"nothere.go"}, misnamed("| x | `internal/hub/launch.go`, `nothere.go` |", known))
 	assert.Equal(t, []string{"internal/hub/nothere.go"}, misnamed("`internal/hub/nothere.go`", known))
 	assert.Equal(t, []string{"schedule.go"}, misnamed("```\n intake: queue.go → schedule.go\n```", known))
+	assert.Equal(t, []string{"schema.sql", "vscode/src/nothere.ts"}, misnamed("`schema.sql`, `vscode/src/nothere.ts`", known))
 	assert.Equal(t, []string{"TestNothing"}, misnamed("held by `TestNothing`", known))
 	assert.Equal(t, []string{"Nobody"}, misnamed("`hub/launch.go` (`Launch`, `Nobody`)", known))
 }
@@ -33,6 +36,7 @@ var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
 	inPicture  = regexp.MustCompile(`[\w/]+\.go\b|\b[a-z/]+\b`)
 	goFile     = regexp.MustCompile(`^[\w/-]+\.go$`)
+	sourceFile = regexp.MustCompile(`^[\w/-]+\.(go|sql|toml|ts)$`)
 	pathLike   = regexp.MustCompile(`^[a-z][\w-]*(/[\w-]+)+$`)
 	testName   = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*$`)
 	functional = regexp.MustCompile(`^[A-Za-z]\w+$`)
@@ -62,7 +66,7 @@ func misnamed(text string, known map[string]map[string]bool) (wrong []string) {
 					last, lastFile, end = path.Dir(found), found, at[1]
 				case found != "":
 					last, lastFile = found, ""
-				case goFile.MatchString(name), pathLike.MatchString(name) && strings.HasPrefix(name, "internal/"):
+				case sourceFile.MatchString(name), pathLike.MatchString(name) && strings.HasPrefix(name, "internal/"):
 					wrong = append(wrong, name)
 				case testName.MatchString(name) && !known[""][name]:
 					wrong = append(wrong, name)

@@ -129,8 +129,8 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"deadline", deadline},
 					{"decided by", a.DecidedBy},
 					{"because", a.Explanation},
-					{"rule, session", a.Rules["session"].Text},
-					{"rule, project", a.Rules["project"].Text},
+					{"rule, session", a.Rules[domain.ScopeSession].Text},
+					{"rule, project", a.Rules[domain.ScopeProject].Text},
 					{"comment", a.Comment},
 					{"response", a.Response},
 				}
@@ -178,7 +178,7 @@ func answerFlags(cmd *cobra.Command, d *protocol.DecisionParams, option *string)
 }
 
 func scopeFlag(cmd *cobra.Command, d *protocol.DecisionParams) {
-	oneOf(cmd, (*string)(&d.Scope), "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
+	oneOf(cmd, (*string)(&d.Scope), "scope", "for how long the answer holds, without being asked again", domain.Scopes()...)
 }
 
 func newApproveCommand(s *settings) *cobra.Command {

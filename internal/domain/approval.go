@@ -52,6 +52,19 @@ type Approval struct {
 	Reopened   string    `db:"reopened,fixed"` // the reason, for people
 }
 
+// Scopes of a decision.
+const (
+	ScopeOnce    = "once"
+	ScopeSession = "session" // creates a rule for the conversation
+	ScopeProject = "project" // creates a rule for the project
+)
+
+// Scopes lists the scopes of a decision.
+func Scopes() []string { return append([]string{ScopeOnce}, RuleScopes()...) }
+
+// RuleScopes lists the scopes that create a rule.
+func RuleScopes() []string { return []string{ScopeSession, ScopeProject} }
+
 // Values of Approval.Status.
 const (
 	ApprovalPending   = "pending"

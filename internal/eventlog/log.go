@@ -87,7 +87,7 @@ func New(ctx context.Context, opts Options) *Log {
 }
 
 // Open sets the store and the end of its log. It is called once, before any other method except
-// Append.
+// Committed.
 func (l *Log) Open(ctx context.Context, s Store) error {
 	last, err := s.LastSeq(ctx)
 	if err != nil {
@@ -121,8 +121,9 @@ func (l *Log) Last() int64 {
 	return l.last
 }
 
-// Append adds committed events in order. The store's writer calls it; it never blocks.
-func (l *Log) Append(events []domain.Event) {
+// Committed takes committed events, in order, and wakes their readers. It stores nothing: subscribers
+// read from the store. The store's writer calls it; it never blocks.
+func (l *Log) Committed(events []domain.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {

@@ -107,7 +107,7 @@ func (w *world) commit(events ...domain.Event) {
 		w.kept = append(w.kept, events[i])
 	}
 	w.mu.Unlock()
-	w.log.Append(events)
+	w.log.Committed(events)
 }
 
 func delta(run int64, key, text string) domain.Event {

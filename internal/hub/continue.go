@@ -3,10 +3,13 @@ package hub
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -16,6 +19,24 @@ func following(thread domain.Thread, from domain.Run, prompt, agent string) doma
 	run := newRun(LaunchSpec{Prompt: prompt, Mode: thread.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
 	run.Parent, run.AgentMode = from.ID, thread.AgentModeAfter(from)
 	return run
+}
+
+// ContinueSpec describes a run that follows another one. It runs in the same thread if From is its
+// last run or has not ended; otherwise, or with Fork, in a fork. If From is a draft, that run
+// itself is launched.
+type ContinueSpec struct {
+	From       string           // any id
+	Prompt     string           // may be empty for a draft, which keeps its own
+	Content    []domain.Content // attachments; for a draft, replaces its own if not empty
+	Fork       bool             // fork even from the last run
+	ThreadUUID string           // with Fork: id of the new thread, chosen by the caller; "": generated
+	Source     string
+	Settings   func(*domain.Settings) // changes the thread's settings; nil: keeps them
+	Tools      []string               // allowed from now on; empty: unchanged
+	Timeout    time.Duration          // from now on; 0: unchanged
+	Priority   int
+	Metadata   json.RawMessage
+	Gates      gate.Spec // replaces the inherited gates
 }
 
 // Continue creates a run that follows another one. If that is the thread's last run or has not

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -301,51 +300,6 @@ func (h *Hub) shutDown(t store.Tx) error {
 // Health returns the monitor of the store's problems.
 func (h *Hub) Health() *store.Monitor { return h.health }
 
-// LaunchSpec describes a run in a new thread, or in the one that ThreadAlias names. Only Prompt is
-// required.
-type LaunchSpec struct {
-	Prompt   string
-	Content  []domain.Content // attachments
-	Title    string
-	Agent    string // configured name; "": the default agent
-	CWD      string // "": the project root; ~ is expanded; must be a directory
-	Source   string
-	Model    string
-	Mode     string // Duet's or the agent's; "": the thread's, or default in a new one
-	Settings domain.Settings
-	Priority int
-	Timeout  time.Duration // 0: as configured
-	Tools    []string      // allowed; empty: all
-	Quiet    bool          // no deltas
-	Draft    bool          // store only, do not queue
-	Metadata json.RawMessage
-	Gates    gate.Spec
-
-	ThreadUUID  string // id of a new thread, chosen by the caller; "": generated
-	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
-	CallerID    string // the caller's id of this run; must be new
-
-	chat bool // in the project's chat
-}
-
-// ContinueSpec describes a run that follows another one. It runs in the same thread if From is its
-// last run or has not ended; otherwise, or with Fork, in a fork. If From is a draft, that run
-// itself is launched.
-type ContinueSpec struct {
-	From       string           // any id
-	Prompt     string           // may be empty for a draft, which keeps its own
-	Content    []domain.Content // attachments; for a draft, replaces its own if not empty
-	Fork       bool             // fork even from the last run
-	ThreadUUID string           // with Fork: id of the new thread, chosen by the caller; "": generated
-	Source     string
-	Settings   func(*domain.Settings) // changes the thread's settings; nil: keeps them
-	Tools      []string               // allowed from now on; empty: unchanged
-	Timeout    time.Duration          // from now on; 0: unchanged
-	Priority   int
-	Metadata   json.RawMessage
-	Gates      gate.Spec // replaces the inherited gates
-}
-
 // Status is the hub's current activity (AIWG, daemon.status).
 type Status struct {
 	Started   time.Time
@@ -417,7 +371,7 @@ func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
 // committed runs after each commit, on the store's writer.
 func (h *Hub) committed(events []domain.Event, now store.Reader) {
 	h.query.Committed(events, now)
-	h.events.Append(events)
+	h.events.Committed(events)
 	if h.triggers != nil { // nil while the hub is opening
 		h.triggers.Committed(events)
 	}

@@ -10,14 +10,43 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
+
+// LaunchSpec describes a run in a new thread, or in the one that ThreadAlias names. Only Prompt is
+// required.
+type LaunchSpec struct {
+	Prompt   string
+	Content  []domain.Content // attachments
+	Title    string
+	Agent    string // configured name; "": the default agent
+	CWD      string // "": the project root; ~ is expanded; must be a directory
+	Source   string
+	Model    string
+	Mode     string // Duet's or the agent's; "": the thread's, or default in a new one
+	Settings domain.Settings
+	Priority int
+	Timeout  time.Duration // 0: as configured
+	Tools    []string      // allowed; empty: all
+	Quiet    bool          // no deltas
+	Draft    bool          // store only, do not queue
+	Metadata json.RawMessage
+	Gates    gate.Spec
+
+	ThreadUUID  string // id of a new thread, chosen by the caller; "": generated
+	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
+	CallerID    string // the caller's id of this run; must be new
+
+	chat bool // in the project's chat
+}
 
 // Launch creates a run and starts it as soon as a slot is free. It returns the run as committed.
 func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, error) {

@@ -238,13 +238,3 @@ func (h *Hub) addStarted(t store.Tx, run *domain.Run, thread domain.Thread) erro
 	}
 	return h.startNow(t, run)
 }
-
-// startNow starts a queued run, even without a free slot.
-func (h *Hub) startNow(t store.Tx, run *domain.Run) error {
-	token := h.tokens.Issue(t, *run)
-	if err := h.transition(t, run, domain.Starting, outcome{}); err != nil {
-		return err
-	}
-	h.start(t, *run, token)
-	return nil
-}

@@ -230,6 +230,16 @@ func (q *startQueue) take() []*liveRun {
 	return runs
 }
 
+// startNow starts a queued run, even without a free slot.
+func (h *Hub) startNow(t store.Tx, run *domain.Run) error {
+	token := h.tokens.Issue(t, *run)
+	if err := h.transition(t, run, domain.Starting, outcome{}); err != nil {
+		return err
+	}
+	h.start(t, *run, token)
+	return nil
+}
+
 // start has a run executed when its transition to starting commits.
 func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {

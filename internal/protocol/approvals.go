@@ -84,7 +84,7 @@ func (Verdict) Accepted() []string { return []string{"approve", "deny", "respond
 type DecisionScope string
 
 // Accepted implements schema.Enum.
-func (DecisionScope) Accepted() []string { return []string{"once", "session", "project"} }
+func (DecisionScope) Accepted() []string { return domain.Scopes() }
 
 // DecisionParams answer an approval, which they name like [ApprovalIDs].
 type DecisionParams struct {

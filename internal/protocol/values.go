@@ -78,7 +78,7 @@ func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 		domain.CoversTool:    p.Tool + ", whatever its input",
 	}[p.Covers]
 	list := RulePreviews{}
-	for _, scope := range []string{"session", "project"} {
+	for _, scope := range domain.RuleScopes() {
 		list[scope] = RulePreview{p.Tool, p.Covers, pattern, what + ", in this " + scope}
 	}
 	return list

@@ -119,9 +119,9 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	case "y", "yes":
 		return protocol.DecisionParams{Decision: protocol.Approve}, false
 	case "a", "always":
-		return a.always(q, "session")
+		return a.always(q, domain.ScopeSession)
 	case "p", "project":
-		return a.always(q, "project")
+		return a.always(q, domain.ScopeProject)
 	case "n", "no":
 		return denial, false
 	case "t", "tell":
@@ -190,21 +190,32 @@ func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, aga
 	return protocol.DecisionParams{Decision: protocol.Respond, Comment: text}, text == ""
 }
 
-// keysOf describes the keys that answer a question about a tool.
-func keysOf(q asked) string {
-	keys := []string{"y", "n", "t"}
+// keysFor lists the keys that answer a question about a tool, and their texts in its prompt.
+// decisionOf takes them.
+func keysFor(q asked) (keys, texts []string) {
+	add := func(key, text string) { keys, texts = append(keys, key), append(texts, text) }
+	add("y", "[y]es")
+	add("n", "[n]o")
+	add("t", "[t]ell why not")
 	if len(q.Rules) > 0 {
-		keys = append(keys, "a", "p")
+		add("a", "[a]lways in this session")
+		add("p", "in the [p]roject")
 	}
 	if n := len(q.Options); n > 0 {
-		keys = append(keys, "a number up to "+strconv.Itoa(n))
+		add("a number up to "+strconv.Itoa(n), "a number")
 	}
 	if q.Editable {
-		keys = append(keys, "e")
+		add("e", "[e]dit")
 	}
 	if _, hidden := q.sheet.Excerpt(""); hidden {
-		keys = append(keys, "v")
+		add("v", "[v]iew all")
 	}
+	return keys, texts
+}
+
+// keysOf describes the keys that answer a question about a tool.
+func keysOf(q asked) string {
+	keys, _ := keysFor(q)
 	last := len(keys) - 1
 	return strings.Join(keys[:last], ", ") + " or " + keys[last]
 }

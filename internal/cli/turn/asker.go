@@ -313,23 +313,11 @@ func (a *asker) promptFor(q asked) string {
 		}
 		return text + ": "
 	}
-	keys := "[y]es, [n]o, [t]ell why not"
-	if len(q.Rules) > 0 {
-		keys += ", [a]lways in this session, in the [p]roject"
-	}
-	if len(q.Options) > 0 {
-		keys += ", a number"
-	}
-	if q.Editable {
-		keys += ", [e]dit"
-	}
-	if hidden {
-		keys += ", [v]iew all"
-	}
+	_, texts := keysFor(q)
 	if a.isInbox {
-		keys += ", [s]kip, [q]uit"
+		texts = append(texts, "[s]kip", "[q]uit")
 	}
-	return "Allow? " + keys + ": "
+	return "Allow? " + strings.Join(texts, ", ") + ": "
 }
 
 // choicePrompt asks for one of the options of a question that takes no other answer.

@@ -446,7 +446,6 @@ func (a *agent) reportBackgroundNow(now func() (tasks []domain.BackgroundTask, m
 // or another message. A turn that yields to a prompt has no late text: the agent works on. Once
 // the next prompt is sent, all text belongs to the turn of that prompt: the ids of some agents
 // are unique in a turn only.
-// the ids of some agents are unique in a turn only.
 const (
 	lateMessageWithin = 10 * time.Second
 	lateTextWithin    = 2 * time.Second
@@ -491,11 +490,13 @@ func (a *agent) lateTurn() (e *endedTurn, byID bool) {
 		return a.own.ended.Load(), false
 	}
 	t.taking.Lock()
-	over := t.ended
+	isCurrent, over, stopped := a.current.Load() == t, t.ended, t.Stopped() // a finished task is stopped, too
 	t.taking.Unlock()
 	switch {
+	case !isCurrent:
+		return a.lateTurn()
 	case over:
-		return &endedTurn{t, time.Now(), t.Stopped()}, false
+		return &endedTurn{t, time.Now(), stopped}, false
 	case t.hasPrompt() || t.isSent():
 		return nil, false
 	}

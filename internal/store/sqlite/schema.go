@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// format is the number of the schema, which SQLite stores in user_version. Databases with smaller
-// numbers are older than the first release.
+// format is the number of the schema, which SQLite stores in user_version. A change of schema.sql
+// raises it; databases with another number are then refused. Those below 100 are older than the
+// first release.
 const format = 100
 
 // schema is the SQL of a new database. Each database is compared with it before use. Each object
