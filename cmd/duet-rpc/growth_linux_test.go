@@ -15,8 +15,8 @@ import (
 // heap goes up and down with what is cached, so the lowest of many looks counts.
 func TestAHubDoesNotGrowWithItsRuns(t *testing.T) {
 	const (
-		looks   = 12 // each after a batch of runs
-		batch   = 2000
+		looks   = 48 // each after a batch of runs
+		batch   = 504
 		workers = 8
 		growth  = 1.15 // of the last quarter, against the second one
 	)

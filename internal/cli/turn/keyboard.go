@@ -101,6 +101,17 @@ func (k *keyboard) listenForBox() {
 	k.want <- boxKeys
 }
 
+// listenForPrompt requests a line that is a prompt. What was typed before counts.
+func (k *keyboard) listenForPrompt() {
+	if k.lineIsFor != "" {
+		return
+	}
+	k.begin.Do(func() { go k.read() })
+	k.lines()
+	k.lineIsFor = theBox
+	k.want <- aLine
+}
+
 // received returns what was typed as what it is taken for now: the request for keys of the box
 // may have become one for the answer to a question.
 func (k *keyboard) received(line typed) typed {

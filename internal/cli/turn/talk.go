@@ -51,10 +51,11 @@ type Talk struct {
 	column  int
 	isBusy  bool // a turn is shown
 
-	next   string          // a session that was started, and is to be shown
-	shown  map[string]bool // sessions
-	queued []queuedPrompt  // by this client
-	begun  begunSessions
+	next    string          // a session that was started, and is to be shown
+	entered string          // the session whose prompt the user has typed as a line
+	shown   map[string]bool // sessions
+	queued  []queuedPrompt  // by this client
+	begun   begunSessions
 
 	resizes, stops <-chan os.Signal
 	isStopped      bool // by C-z, until this process is continued
@@ -235,7 +236,7 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 		}
 		t.draw(a)
 		if t.box == nil && !t.view.asking {
-			a.listen(theBox, false)
+			a.listenForPrompt()
 			fmt.Fprint(t.view.side, "› ")
 			t.view.asking = true
 		}
@@ -292,11 +293,11 @@ func (t *Talk) cleared() {
 // typed handles keys for the box, or a line where there is none.
 func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 	if t.box == nil {
-		t.view.asking = false // the terminal has ended the line
 		if line.err != nil {
 			t.view.endLine()
 			return ErrLeave
 		}
+		t.view.asking = false // the terminal has ended the line
 		_, err := t.enter(ctx, a, line.text, false)
 		return err
 	}
@@ -378,6 +379,9 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
 	default:
 		t.next = started.SessionID
+		if t.box == nil {
+			t.entered = t.next
+		}
 	}
 	return true, nil
 }
@@ -408,6 +412,9 @@ func (t *Talk) begin(s protocol.Session) {
 	t.shown[s.ID], t.Session = true, s
 	t.queued = slices.DeleteFunc(t.queued, func(q queuedPrompt) bool { return q.session == s.ID })
 	t.view.endLine()
+	if s.ID == t.entered {
+		return // the line is on the screen
+	}
 	if s.Query == "" {
 		t.view.Note(s.Summary)
 		return
@@ -515,4 +522,3 @@ func (t *Talk) rows(columns int) (rows []string) {
 	rows = append(rows, box...)
 	return append(rows, t.view.paint(term.CutToFit(t.Footer(), columns), dim))
 }
-
