@@ -42,6 +42,9 @@ file, it gets the agent's words unchanged.
 Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` lists
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
+Without a prompt, a terminal opens a conversation: prompts are written in a box at
+the bottom, also while the agent works. /help lists its commands and keys.
+
 The prompt is the arguments, and what comes in through a pipe is their context; or
 it is all that comes in, if there are no arguments, or - alone. If no data arrives for
 5 s, the arguments go alone: editors and CI leave unused pipes open. With - behind the

@@ -33,8 +33,11 @@ import (
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
 
 The editor starts it with pipes on standard input and output and exchanges
-JSON-RPC 2.0 messages with it, each after a Content-Length header. On a terminal,
-without a command, it prints this help.
+JSON-RPC 2.0 messages with it, each after a Content-Length header.
+
+On a terminal, without a command, it opens a conversation with an agent: prompts are
+written in a box at the bottom, also while the agent works. /help lists its commands
+and keys.
 
 Exit status: 0 whichever way a session ended; 1 if it could not start, or a
 command failed; 130 if you interrupted it.`
