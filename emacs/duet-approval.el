@@ -25,6 +25,7 @@
 (require 'duet-render)
 
 (declare-function duet-approval-edit "duet-approval-view" (approval))
+(declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 
 ;;; Commands
@@ -57,7 +58,8 @@
       (when-let ((session (bound-and-true-p duet-session)))
         (let ((approvals (duet-session-approvals session)))
           (and approvals (null (cdr approvals)) (car approvals))))
-      (user-error "No question is here; j goes to the next one")))
+      (user-error "No question is here; %s goes to the next one"
+                  (duet-look-key #'duet-approval-next 'duet-transcript-mode-map))))
 
 (defun duet-approval-connection (approval)
   "Return the connection whose server asks APPROVAL; nil if it waits no more."
