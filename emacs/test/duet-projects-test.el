@@ -122,10 +122,10 @@ bound to.  Each has a session."
   (duet-projects-test-with-list (connection other)
     (ignore other)
     (duet-projects-test-go-to "here")
-    (should (equal (duet-menu--sessions-words) "This project"))
+    (should (equal (duet-menu--sessions-words) "Project"))
     (call-interactively #'duet-menu-sessions)
     (should (derived-mode-p 'duet-sessions-mode))
-    (should (equal (duet-menu--sessions-words) "All projects"))
+    (should (equal (duet-menu--sessions-words) "Projects"))
     (call-interactively #'duet-menu-sessions)
     (should (derived-mode-p 'duet-projects-mode))
     (switch-to-buffer (duet-transcript-open
