@@ -34,7 +34,7 @@
   (or duet-connection
       ;; A look at the menu connects to no other machine.
       (let ((non-essential t))
-        (ignore-errors (gethash (duet-project-root default-directory) duet-connections)))))
+        (ignore-errors (gethash (duet-project-root (duet-connection-directory-here)) duet-connections)))))
 
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."
@@ -64,7 +64,7 @@ One line: the menu is to fit into 24 of 50 columns, with two windows above it."
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (cond ((null connection)
-           (duet-menu--line (duet-remote-abbreviate default-directory)
+           (duet-menu--line (duet-remote-abbreviate (duet-connection-directory-here))
                             (propertize "not started: l or c does" 'face 'duet-dim)))
           (session (duet-menu--describe-session connection session))
           (t (duet-menu--describe-project connection)))))

@@ -117,6 +117,48 @@ bound to.  Each has a session."
     (duet-test-wait-for-transcript)
     (should (eq duet-connection connection))))
 
+(ert-deftest duet-projects-test-session-keys ()
+  "The keys of a session work on the session at point, whose server is started if need be."
+  (duet-projects-test-with-list (connection other)
+    (let ((list (current-buffer))
+          (root (duet-connection-root connection)))
+      (dolist (key '("i" "r" "f" "/" "T" "W" "D" "=" "M-="))
+        (should (equal (list key (key-binding (kbd key)))
+                       (list key (lookup-key duet-sessions-mode-map (kbd key))))))
+      (should (eq (key-binding "z") #'duet-archive))
+      ;; The menu starts nothing.
+      (duet-projects-test-go-to "elsewhere")
+      (should (equal (duet-session-name (duet-actions-session t)) "quiet elsewhere"))
+      (should-not (gethash other duet-connections))
+      (unwind-protect
+          (progn
+            (duet-test-typing "C-a C-k Renamed RET" (duet-test-press "T" #'duet-rename))
+            (duet-test-wait-for-text list "other +Renamed")
+            (should (gethash other duet-connections))
+            (duet-projects-test-go-to "Renamed")
+            (duet-test-press "r" #'duet-continue)
+            (should (equal (duet-connection-root duet-connection) other))
+            (duet-test-write-and-send "quiet hang")
+            (duet-test-wait-for-transcript)
+            (switch-to-buffer list)
+            (duet-test-wait-for-text list "running +other +Renamed")
+            (duet-projects-test-go-to "Renamed")
+            (duet-test-press "i" #'duet-interrupt)
+            (duet-test-wait-for-text list "interrupted +other +Renamed")
+            (duet-projects-test-go-to "here")
+            (duet-test-press "z" #'duet-archive)
+            (duet-test-wait-for (not (string-match-p "quiet here" (duet-test-text list))))
+            ;; M-x duet, on whatever key, shows the project at point.
+            (duet-projects-test-go-to "Renamed")
+            (call-interactively #'duet)
+            (should (derived-mode-p 'duet-sessions-mode))
+            (should (equal (duet-connection-root duet-connection) other))
+            (switch-to-buffer list)
+            (goto-char (point-max))
+            (should (equal (duet-connection-directory-here) default-directory)))
+        (when-let ((its (gethash other duet-connections))) (duet-test-end its)))
+      (should (equal root (duet-connection-root connection))))))
+
 (ert-deftest duet-projects-test-menu ()
   "The menu's key for lists does what the same key does in the buffers."
   (duet-projects-test-with-list (connection other)
