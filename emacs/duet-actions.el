@@ -23,7 +23,7 @@
   "Function that returns the session at point, where a buffer shows several.")
 
 (defvar-local duet-actions-ready-function nil
-  "Function that prepares a session for a command, where its server may not run yet.
+  "Function that prepares a session whose server may not run yet for a command.
 It is called with the session at point, and returns that of the server.")
 
 (defvar duet-session)

@@ -107,7 +107,7 @@ goes on waiting."
                          approval)
     (duet-connection-request
      connection 'sendDecision
-     `(:approval_id ,id :decision ,decision ,@params)
+     `(:approval_id ,id :decision ,decision :client "Emacs" ,@params)
      :success-fn
      (lambda (result)
        (remhash id duet-approval--sending)
@@ -473,7 +473,8 @@ An event has old and new texts, a reply a unified diff."
     (concat "'" (string-replace "'" "'\\''" word) "'")))
 
 (defun duet-approval-says-command-p (text command)
-  "Return non-nil if TEXT of an agent has COMMAND, or its beginning, and little else."
+  "Return non-nil if TEXT of an agent has COMMAND and little else.
+The beginning of COMMAND counts, too."
   (cl-flet ((plain (text)
               (string-trim
                (replace-regexp-in-string
@@ -613,16 +614,21 @@ To approve takes the first that allows once, and to deny the first that rejects.
   "Return in words the end of a question: DATA of the event that reports it."
   (let ((decision (or (duet-get-string data :decision) "answered"))
         (comment (duet-get-string data :response_text)))
-    ;; A rule or a mode is named behind an equal sign.
-    (pcase (car (split-string (or (duet-get-string data :decided_by) "") "="))
+    (pcase (duet-get-string data :decided_by)
       ("end" "was withdrawn: the run has ended")
       ("timeout" "has expired")
       ("overtaken" "was withdrawn: the conversation went on without it")
       ("changed" "was replaced: the agent changed the tool call")
-      ((and by (or "rule" "mode")) (format "was %s by a %s" decision by))
-      (_ (format "was %s elsewhere%s"
-                 (if (equal decision "responded") "answered" decision)
-                 (if comment (format ": %s" (duet-approval-line comment)) ""))))))
+      (by (let ((why (if (member by '(nil "user")) comment
+                       (duet-get-string data :explanation))))
+            (format "was %s %s%s"
+                    (pcase decision
+                      ("responded" "answered")
+                      ("approved" "allowed")
+                      (_ decision))
+                    (duet-render-decider by (or (duet-get-string data :decided_in)
+                                                "another client"))
+                    (if why (format ": %s" (duet-approval-line why)) "")))))))
 
 (provide 'duet-approval)
 ;;; duet-approval.el ends here

@@ -603,7 +603,8 @@ Agents go on in the project's daemon."
     (duet-connection--start connection t)))
 
 (defvar-local duet-connection-root-at-point-function nil
-  "Function that returns the root of the project at point, where a buffer shows several.")
+  "Function that returns the root of the project at point.
+For buffers that show several projects.")
 
 (defun duet-connection-directory-here ()
   "Return a directory of the project that the buffer is about, or that point is on."

@@ -114,7 +114,7 @@ non-nil, several lines are counted: the last line of a file says nothing."
   "Regexp for the mark before and behind a block of code.")
 
 (defun duet-render--unfenced (text)
-  "Return TEXT without a fence around all of it, and without the blank lines behind it."
+  "Return TEXT without a fence around all of it, and without blank lines behind it."
   (let ((text (duet-render--trim-end text)))
     (if (string-match (format "\\`[ \t\n]*%s[^`\n]*\n" duet-render--fence) text)
         (let ((beg (match-end 0)))
@@ -185,6 +185,23 @@ Text in a language without spaces is none."
           (_ (concat "\n  " (duet-look-signed "○" 'duet-dim) text)))))
     (duet-message-data message) "")))
 
+(defun duet-render-decider (by &optional where)
+  "Return in words who decided a question: BY, as the server calls it.
+WHERE is the client in which the user did."
+  (pcase by
+    ((or 'nil "user") (concat "by you" (and where (concat " in " (duet-visible-line where)))))
+    ("rule=session" "by a rule of the session")
+    ("rule=project" "by a rule of the project")
+    ("rule=user" "by a rule of your configuration")
+    ("rule=tools" "by the tools that the session may use")
+    ("mode=bypassPermissions" "by the session, which asks nothing")
+    ("mode=acceptEdits" "by the session, which accepts edits")
+    ((rx bos (group (or "rule" "mode")) "=" (group (* nonl)) eos)
+     (duet-visible-line (if (equal (match-string 1 by) "rule")
+                            (concat "by rule " (match-string 2 by))
+                          (concat "by " (match-string 2 by) " mode"))))
+    (_ (concat "by " (duet-visible-line by)))))
+
 (defun duet-render--answer (message)
   "Return the text of MESSAGE, the answer to a question."
   (let* ((data (duet-message-data message))
@@ -194,14 +211,14 @@ Text in a language without spaces is none."
          (declined (and denied (equal text "declined")))
          (said (or (and (not (and denied (equal text "denied"))) (not declined) text)
                    (duet-get-string data :explanation)))
-         (by (duet-get-string data :decided_by)))
+         (by (duet-render-decider (duet-get-string data :decided_by)
+                                  (duet-get-string data :decided_in))))
     (concat (duet-look-signed "❯" 'duet-prompt)
             (propertize
              (pcase (duet-get-string data :decision)
-               ("denied" (concat (if declined "Declined" "Denied")
-                                 (if (member by '(nil "user")) ": " (format " by %s: " by))))
-               ("approved" "Approved with another input: ")
-               (_ ""))
+               ("denied" (format "%s %s: " (if declined "Declined" "Denied") by))
+               ("approved" (format "Allowed %s, with another input: " by))
+               (_ (format "Answered %s: " by)))
              'face 'duet-dim)
             (or (duet-get-string data :title) (duet-get-string data :tool_name)
                 "a question")
@@ -313,7 +330,7 @@ a file, or the first text in the input."
   (let ((by (duet-tool-refused-by tool))
         (why (duet-tool-refusal tool)))
     (duet-visible-line
-     (concat "not run: denied" (if (equal by "user") "" (concat " by " by))
+     (concat "not run: denied " (duet-render-decider by)
              ;; That word is no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 

@@ -695,8 +695,8 @@ Return nil if there is none."
 
 (defun duet-transcript-next-error (count reset)
   "Visit the COUNTth place in a file that is named from point on.
-If RESET is non-nil begin with the first of the buffer.  From the end, where what
-is written is followed, begin with the first of the last turn.  The
+If RESET is non-nil begin with the first of the buffer.  From the end, where
+point follows what is written, begin with the first of the last turn.  The
 `next-error-function' of the buffer."
   (let ((from (cond (reset (1- (point-min)))
                     ((and (> count 0) (>= (point) (duet-transcript--end)))

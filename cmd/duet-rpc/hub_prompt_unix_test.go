@@ -165,7 +165,7 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 		return editor.await("another question", func(e event) bool { return e.Type == "new_approval" && e.Seq > after.Seq })
 	}
 	decide(asked, "approve", "from afar")
-	p.sees("approved elsewhere: from afar")
+	p.sees("approved in another client: from afar")
 	asked = nextQuestion(asked)
 	p.sees("Allow? ")
 	p.types("y") // it may have been meant for the first one
@@ -177,7 +177,7 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	p.types("t")
 	p.sees("Why not? ")
 	decide(last, "deny", "too late")
-	p.sees("denied elsewhere: too late")
+	p.sees("denied in another client: too late")
 	p.sees("completed")
 	_, status := p.ends()
 	assert.Zero(t, status)

@@ -122,8 +122,8 @@ MORE are other members of what the server says of it."
     (let ((view (current-buffer)))
       (duet-test-request connection 'sendDecision
                          (list :approval_id (duet-approval-id approval)
-                               :decision "deny" :comment "no no"))
-      (duet-test-wait-for-text view "\\`Write demo.txt was denied elsewhere: no no\\.\n\\'")
+                               :decision "deny" :comment "no no" :client "VS Code"))
+      (duet-test-wait-for-text view "\\`Write demo.txt was denied by you in VS Code: no no\\.\n\\'")
       (should (eq (window-buffer) view))
       (set-buffer view)
       (duet-test-should-say "decided" (duet-test-press "a" #'duet-approval-approve))

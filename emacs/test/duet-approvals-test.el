@@ -102,7 +102,7 @@
       (duet-approvals-flush)
       (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  \\$ run two\n")
       (should-not (string-match-p "\\? Bash  \\$ run one" (duet-test-text buffer)))
-      (should (duet-test-heard "^Duet: Run one was approved elsewhere$"))
+      (should (duet-test-heard "^Duet: Run one was allowed by you in another client$"))
       (funcall tell "approval_resolved" :approval_id "two" :decision "cancelled"
                :decided_by "end")
       (should (duet-test-heard "^Duet: Run two was withdrawn")))))

@@ -85,7 +85,7 @@
                    '(("quiet ask" (:decision "respond" :comment "red")
                       "^❯ .+\\?\n  red\n")
                      ("permit:1" (:decision "deny" :comment "not today")
-                      "^❯ Denied: .+\n  not today\n")))
+                      "^❯ Denied by you.*: .+\n  not today\n")))
       (let* ((session (duet-test-launch connection prompt))
              (buffer (duet-transcript-open connection session)))
         (duet-test-wait-for-text buffer (concat "^❯ " prompt))

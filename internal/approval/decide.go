@@ -44,8 +44,12 @@ type Decision struct {
 	Scope        string
 	Content      json.RawMessage // form values, an object; absent: none
 	Pattern      string          // commands or files that the rule covers; "": the narrowest
+	Client       string          // names the deciding client for people, such as VS Code; "": unknown
 	Tell         bool            // the comment must reach the agent, as the next prompt if the decision cannot carry it
 }
+
+// longestClient is the longest name of a client, in bytes.
+const longestClient = 100
 
 // Answered is an approval together with its decision.
 type Answered struct {
@@ -102,6 +106,9 @@ func (d Decision) Check() error {
 	}
 	if err := d.checkType(d.Type); err != nil {
 		return err
+	}
+	if len(d.Client) > longestClient {
+		return domain.Invalid("client", fmt.Sprintf("a name of at most %d bytes", longestClient), fmt.Sprintf("%d bytes", len(d.Client)))
 	}
 	if d.Tell && strings.TrimSpace(d.Comment) == "" {
 		return domain.Invalid("comment", "what to tell the agent", "nothing")
@@ -230,7 +237,7 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 		return err
 	}
 	a.Carried = a.Stale && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
-	if err := in.close(t, *a); err != nil {
+	if err := in.closeIn(t, *a, d.Client); err != nil {
 		return err
 	}
 	if err := in.keepRules(t, *a, d.Scope, rules); err != nil {

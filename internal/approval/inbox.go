@@ -362,7 +362,10 @@ func resumePrompt(a domain.Approval, request string) string {
 
 // close stores a question's end, announces it, wakes the waiting call, and lets its run continue if
 // nothing else blocks it.
-func (in *Inbox) close(t store.Tx, a domain.Approval) error {
+func (in *Inbox) close(t store.Tx, a domain.Approval) error { return in.closeIn(t, a, "") }
+
+// closeIn is close for the decision of a user, in a client of this name.
+func (in *Inbox) closeIn(t store.Tx, a domain.Approval, client string) error {
 	a.Decided = t.Now()
 	if !mustBeTaken(a) {
 		a.AwaitedBy = 0
@@ -374,10 +377,12 @@ func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	if err != nil {
 		return err
 	}
-	if err := in.announce(t, run, resolvedOf(a)); err != nil {
+	resolved := resolvedOf(a)
+	resolved.DecidedIn = client
+	if err := in.announce(t, run, resolved); err != nil {
 		return err
 	}
-	if err := in.noteAnswer(t, run, a); err != nil {
+	if err := in.noteAnswer(t, run, a, client); err != nil {
 		return err
 	}
 	t.AfterCommit(func() { in.wake(a) })
@@ -397,8 +402,8 @@ func noteOf(a domain.Approval) domain.ApprovalNote {
 }
 
 // noteAnswer records an answer in the conversation if it says more than the tool call shows
-// already. It also records denials by the policy.
-func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
+// already. It also records denials by the policy. client names the client of the user who decided.
+func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval, client string) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
@@ -408,6 +413,7 @@ func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error
 		}
 	}
 	n := noteOf(a)
+	n.DecidedIn = client
 	text := n.Title + " — " + n.Decision
 	if a.DecidedBy != domain.DecidedByUser {
 		n.DecidedBy = a.DecidedBy

@@ -100,7 +100,7 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
 		return err
 	}
-	return in.noteAnswer(t, run, *a)
+	return in.noteAnswer(t, run, *a, "")
 }
 
 // statusOf returns the approval status for a ruling.

@@ -270,7 +270,7 @@ def two_emacsen(home, emacs):
     second.press("j")
     second.see(r"^\? Write +demo\.txt")
     second.press("a")
-    first.see(r"^Duet: Write demo\.txt was approved elsewhere$")
+    first.see(r"^Duet: Write demo\.txt was allowed by you in Emacs$")
     first.see_no(r"^\? Write")
     for terminal in first, second:
         terminal.see(r"^ ● completed")
