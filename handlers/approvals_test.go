@@ -86,7 +86,6 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	r = object(t, c.ask("sendDecision", `{"approval_id":"zzz","decision":"approve"}`))
 	assert.Equal(t, map[string]any{"success": false, "error": "approval not found: zzz"}, r)
 
-
 	decided := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
 	assert.Equal(t, "approved", decided["status"])
 	status := decided["function_call"].(map[string]any)["status"].(map[string]any)
