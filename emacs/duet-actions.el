@@ -22,16 +22,23 @@
 (defvar-local duet-actions-session-at-point-function nil
   "Function that returns the session at point, where a buffer shows several.")
 
+(defvar-local duet-actions-ready-function nil
+  "Function that prepares a session whose server may not run yet for a command.
+It is called with the session at point, and returns that of the server.")
+
 (defvar duet-session)
 
 (defun duet-actions-session (&optional noerror)
   "Return the session that the buffer shows, or that point is on.
-If there is none it is an error, unless NOERROR is non-nil."
-  (or (if duet-actions-session-at-point-function
-          (funcall duet-actions-session-at-point-function)
-        (bound-and-true-p duet-session))
-      (unless noerror
-        (user-error "There is no session here"))))
+If there is none it is an error, unless NOERROR is non-nil; then nothing is
+started for it either."
+  (let ((session (if duet-actions-session-at-point-function
+                     (funcall duet-actions-session-at-point-function)
+                   (bound-and-true-p duet-session))))
+    (cond (noerror session)
+          ((null session) (user-error "There is no session here"))
+          (duet-actions-ready-function (funcall duet-actions-ready-function session))
+          (t session))))
 
 (defun duet-actions-session-mode (session)
   "Return the mode of SESSION in words; nil for the usual one.
@@ -75,7 +82,7 @@ An agent with modes of its own has one of them beside Duet's."
   "Interrupt SESSION; it can be continued.
 If no turn runs, end what its agent does in the background."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((run (or (duet-session-active-run session)
                  (cl-find 'queued (duet-session-runs session) :key #'duet-run-state)))
         (more (and (duet-session-active-run session)
@@ -100,7 +107,7 @@ buffer is made for it then.")
 (defun duet-continue (session)
   "Write the next prompt of SESSION."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (unless (run-hook-with-args-until-success 'duet-actions-continue-functions session)
     (duet-compose (duet-connection-here) session)))
 
@@ -109,7 +116,7 @@ buffer is made for it then.")
 It knows what was said up to the turn at point, or in the list of
 sessions up to the last turn."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let* ((message (and (fboundp 'duet-transcript-message-at-point)
                        (null duet-actions-session-at-point-function)
                        (duet-transcript-message-at-point)))
@@ -125,7 +132,7 @@ sessions up to the last turn."
 (defun duet-archive (session)
   "Put SESSION away, or take it back."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (duet-actions-set-archived session (not (duet-session-archived session))))
 
 (defun duet-actions-set-archived (session archived)
@@ -155,7 +162,7 @@ sessions up to the last turn."
   "Call SESSION by TITLE."
   (interactive (let ((session (duet-actions-session)))
                  (list session (read-string "Title: " (duet-session-name session))))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((title (string-trim title)))
     (when (string-empty-p title)
       (user-error "A session needs a name"))
@@ -173,7 +180,7 @@ sessions up to the last turn."
 
 (defun duet-search-or-say ()
   "Search all conversations."
-  (interactive nil duet-sessions-mode duet-transcript-mode duet-diff-mode)
+  (interactive nil duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (if (commandp 'duet-search)
       (call-interactively 'duet-search)
     (user-error "There is no search in this version")))

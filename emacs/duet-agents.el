@@ -301,7 +301,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 It gets the conversation.  Settings and permissions of the previous agent
 end with it."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here)))
     (when (or (duet-session-active-run session) (> (duet-session-queued session) 0))
       (user-error "An agent works in this session; interrupt it, or wait"))

@@ -127,15 +127,28 @@ MORE are parts of `duet-header-fit' that come after them."
          (line (line-number-at-pos))
          (approval duet-approval)
          (session (duet-approval-session approval duet-connection))
-         (input (duet-get data :tool_input)))
+         (title (or (duet-get-string data :title) (duet-approval-tool approval)))
+         ;; An event may have left out the input.
+         (command (duet-approval-command (let ((whole (copy-sequence approval)))
+                                           (setf (duet-approval-data whole) data)
+                                           whole)))
+         (input (duet-approval--without-command
+                 (duet-render-beside (duet-get data :tool_input)
+                                     (duet-get-objects (duet-approval-data approval) :diffs))
+                 command)))
     (erase-buffer)
-    (insert (propertize
-             ;; Of a tool it is the agent's words, which must not look like what follows.
-             (funcall (if (duet-approval-question-p approval) #'duet-visible #'duet-visible-line)
-                      (duet-render-wrap-diff
-                       (or (duet-get-string data :title) (duet-approval-tool approval))))
-             'font-lock-face 'duet-waiting)
-            "\n\n")
+    (unless (and command (duet-approval-says-command-p title command))
+      (insert (propertize
+               ;; Of a tool it is the agent's words, which must not look like what follows.
+               (funcall (if (duet-approval-question-p approval) #'duet-visible #'duet-visible-line)
+                        (duet-render-wrap-diff title))
+               'font-lock-face 'duet-waiting)
+              "\n"))
+    (when command
+      (insert (propertize (duet-render-wrap-diff (duet-visible (duet-approval--shell command)))
+                          'font-lock-face 'duet-code)
+              "\n"))
+    (insert "\n")
     (cl-loop for (label text) in
              `(("Tool" ,(and (not (duet-approval-question-p approval))
                              (duet-approval-tool approval)))
@@ -173,14 +186,15 @@ MORE are parts of `duet-header-fit' that come after them."
                for number from 1
                do (insert (propertize (format "%-9d" number) 'font-lock-face 'duet-dim)
                           answer "\n")))
-    (pcase-dolist (`(,heading ,key) '(("Plan" :plan) ("Details" :details)))
-      (when-let ((text (duet-get-string data key)))
+    (pcase-dolist (`(,heading ,text) `(("Plan" ,(duet-get-string data :plan))
+                                       ("Details" ,(duet-approval--details data command))))
+      (when text
         (insert "\n" (propertize heading 'font-lock-face 'duet-heading) "\n"
                 (replace-regexp-in-string "^" "  " (duet-render-wrap (duet-visible text))) "\n")))
     (when-let ((diff (duet-get-string data :diff)))
       (insert "\n" (duet-render-wrap-diff (duet-visible diff)))
       (unless (bolp) (insert "\n")))
-    ;; Below the diff, which says the same of most tools, and is what one decides by.
+    ;; Below the diff, which is what one decides by: what neither it nor the command shows.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
               ;; No line of it must look like one of a diff.
@@ -230,15 +244,26 @@ must not reach the buffer behind it."
 (defconst duet-approval-heading 60
   "How many columns of its summary are shown above a tool's input.")
 
-(defun duet-approval--below (input)
-  "Return INPUT of a tool, without a command that is shown above it."
-  (let ((command (duet-get input :command)))
-    (if (and (stringp command)
-             (equal (duet-visible command) (duet-approval-line command))
-             (<= (string-width (duet-visible command)) duet-approval-heading))
-        (cl-loop for (key value) on input by #'cddr
-                 unless (eq key :command) append (list key value))
-      input)))
+(defun duet-approval-command-fits-p (command)
+  "Return non-nil if COMMAND stands in the heading of a question, as it is."
+  (and (equal (duet-visible command) (duet-approval-line command))
+       (<= (+ 2 (string-width (duet-visible command))) duet-approval-heading)))
+
+(defun duet-approval--shell (command)
+  "Return COMMAND behind a prompt of a shell; its other lines are indented."
+  (concat "$ " (replace-regexp-in-string "\n" "\n  " command t t)))
+
+(defun duet-approval--without-command (input command)
+  "Return INPUT of a tool; if COMMAND is non-nil, without the member that has it."
+  (if (null command) input
+    (cl-loop for (key value) on input by #'cddr
+             unless (eq key :command) append (list key value))))
+
+(defun duet-approval--details (data command)
+  "Return what the agent says of its tool in DATA, unless that is COMMAND again."
+  (when-let ((details (duet-get-string data :details)))
+    (unless (and command (duet-approval-says-command-p details command))
+      details)))
 
 (defun duet-approval-excerpt (approval)
   "Return the beginning and the end of the input of APPROVAL's tool.
@@ -246,32 +271,31 @@ The value is a list of lines, in which one says how much is hidden; nil if
 its summary has all of it.  What a diff shows is left out, and so is a
 command that its summary has."
   (let* ((data (duet-approval-data approval))
-         (input (duet-approval--below
+         (command (duet-approval-command approval))
+         (input (duet-approval--without-command
                  (duet-render-beside (duet-approval-input approval)
-                                     (duet-get-objects data :diffs))))
-         (command (and (duet-get input :command) (null (cddr input))
-                       (duet-get-string input :command)))
+                                     (duet-get-objects data :diffs))
+                 command))
          (text (cond ((duet-approval-question-p approval)
                       (duet-approval-title approval))
                      ((duet-approval-plan approval))
-                     (command (if (equal (duet-visible command) (duet-approval-line command))
-                                  "" command))
                      ((null input) "")
                      ((and (consp input) (keywordp (car input)))
                       (string-join (cl-loop for (key value) on input by #'cddr
                                             collect (duet-approval--member key value))
                                    "\n"))
                      (t (duet-approval--json input))))
-         (details (duet-get-string data :details))
-         (text (if details
-                   (string-join (cons details (and text (not (string-empty-p text))
-                                                   (list text)))
-                                "\n")
-                 text)))
+         (text (string-join
+                (cl-remove-if (lambda (part) (or (null part) (string-empty-p part)))
+                              (list (and command (not (duet-approval-command-fits-p command))
+                                         (duet-approval--shell command))
+                                    (duet-approval--details data command)
+                                    text))
+                "\n")))
     (cond
-     ((and (duet-get data :truncated) (null input))
+     ((and (duet-get data :truncated) (null input) (null command))
       (list "… it is too long to stand here: [v] view shows all of it"))
-     ((or (null text) (string-empty-p text)
+     ((or (string-empty-p text)
           (and (duet-approval-question-p approval)
                (equal text (duet-approval-name approval))))
       nil)

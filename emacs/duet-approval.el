@@ -25,6 +25,7 @@
 (require 'duet-render)
 
 (declare-function duet-approval-edit "duet-approval-view" (approval))
+(declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 
 ;;; Commands
@@ -57,7 +58,8 @@
       (when-let ((session (bound-and-true-p duet-session)))
         (let ((approvals (duet-session-approvals session)))
           (and approvals (null (cdr approvals)) (car approvals))))
-      (user-error "No question is here; j goes to the next one")))
+      (user-error "No question is here; %s goes to the next one"
+                  (duet-look-key #'duet-approval-next 'duet-transcript-mode-map))))
 
 (defun duet-approval-connection (approval)
   "Return the connection whose server asks APPROVAL; nil if it waits no more."
@@ -105,7 +107,7 @@ goes on waiting."
                          approval)
     (duet-connection-request
      connection 'sendDecision
-     `(:approval_id ,id :decision ,decision ,@params)
+     `(:approval_id ,id :decision ,decision :client "Emacs" ,@params)
      :success-fn
      (lambda (result)
        (remhash id duet-approval--sending)
@@ -327,17 +329,19 @@ If OPTION, an id, is non-nil the answer is that option."
 (defun duet-approval-always-covers (approval)
   "Return in words the subject of a rule for APPROVAL, or nil."
   (when-let ((text (duet-get-string (duet-approval-always-rule approval :session) :text)))
-    (duet-approval-line
-     ;; The server writes out where one's home is.
-     (string-replace (concat " " (expand-file-name "~/")) " ~/"
-                     (string-remove-suffix ", in this session" text)))))
+    (let ((text (string-remove-suffix ", in this session" text))
+          (command (duet-approval-command approval)))
+      (if (and command (equal text (concat "the command " command)))
+          "this command"
+        (duet-approval-line
+         ;; The server writes out where one's home is.
+         (string-replace (concat " " (expand-file-name "~/")) " ~/" text))))))
 
 (defun duet-approval-always--what (approval)
   "Return in words the permission of a rule for APPROVAL."
   (let ((tool (duet-approval-tool approval)))
     (if (equal (duet-get-string (duet-approval-data approval) :tool_kind) "execute")
-        (format "%s %s" tool (substring-no-properties
-                              (duet-approval-summary approval)))
+        (format "%s %s" tool (duet-approval--subject approval))
       tool)))
 
 (defun duet-approval-always (approval)
@@ -422,8 +426,7 @@ A server that says nothing of it takes one."
                         (equal title (duet-approval-tool approval))
                         (duet-approval-input approval))
                    ;; It says too little.
-                   (concat title " " (substring-no-properties
-                                      (duet-approval-summary approval)))
+                   (concat title " " (duet-approval--subject approval))
                  title)))
     (truncate-string-to-width name 70 nil nil "…")))
 
@@ -455,19 +458,53 @@ An event has old and new texts, a reply a unified diff."
               ((string-prefix-p "-" line) (cl-incf removed))))
       (duet-render-counts added removed)))))
 
+(defun duet-approval-command (approval)
+  "Return the command that the tool of APPROVAL runs, as in a shell, or nil."
+  (let ((command (and (not (duet-approval-question-p approval))
+                      (duet-get (duet-approval-input approval) :command))))
+    (cond
+     ((stringp command) (and (not (string-blank-p command)) command))
+     ((and (vectorp command) (> (length command) 0) (cl-every #'stringp command))
+      (mapconcat #'duet-approval--quoted command " ")))))
+
+(defun duet-approval--quoted (word)
+  "Return WORD of a command as a shell takes it for one word."
+  (if (string-match-p "\\`[-+@%:,./=_[:alnum:]]+\\'" word) word
+    (concat "'" (string-replace "'" "'\\''" word) "'")))
+
+(defun duet-approval-says-command-p (text command)
+  "Return non-nil if TEXT of an agent has COMMAND and little else.
+The beginning of COMMAND counts, too."
+  (cl-flet ((plain (text)
+              (string-trim
+               (replace-regexp-in-string
+                "[[:space:]]+" " "
+                (replace-regexp-in-string "^[ \t]*\\(?:```[^`\n]*\\|\\$ \\)\\|`" "" text)))))
+    (let ((text (plain text))
+          (command (plain command)))
+      (or (string-prefix-p (string-trim-right text "…\\|\\.\\.\\.") command)
+          ;; With a verb, or the name of the tool, in front.
+          (and (string-suffix-p command text)
+               (< (- (length text) (length command)) 20))))))
+
 (defun duet-approval-summary (approval &optional root)
+  "Return in one line the subject of APPROVAL: a command, a file, a question.
+Files are shown relative to ROOT, and a command behind a prompt of a shell."
+  (if-let ((command (duet-approval-command approval)))
+      (propertize (concat "$ " (duet-approval-line command)) 'face 'duet-code)
+    (duet-approval--subject approval root)))
+
+(defun duet-approval--subject (approval &optional root)
   "Return in one line the subject of APPROVAL: a command, a file, a question.
 Files are shown relative to ROOT."
   (let* ((data (duet-approval-data approval))
          (input (duet-approval-input approval))
-         (command (duet-get input :command))
+         (command (duet-approval-command approval))
          (paths (duet-get-strings data :paths))
          (counts (duet-approval--counts data)))
     (cond
      ((duet-approval-question-p approval) (duet-approval-name approval))
-     ((stringp command) (propertize (duet-approval-line command) 'face 'duet-code))
-     ((and (vectorp command) (cl-every #'stringp command))
-      (propertize (duet-approval-line (string-join command " ")) 'face 'duet-code))
+     (command (duet-approval-line command))
      (paths
       (concat (mapconcat (lambda (path)
                            (duet-approval-line
@@ -577,16 +614,21 @@ To approve takes the first that allows once, and to deny the first that rejects.
   "Return in words the end of a question: DATA of the event that reports it."
   (let ((decision (or (duet-get-string data :decision) "answered"))
         (comment (duet-get-string data :response_text)))
-    ;; A rule or a mode is named behind an equal sign.
-    (pcase (car (split-string (or (duet-get-string data :decided_by) "") "="))
+    (pcase (duet-get-string data :decided_by)
       ("end" "was withdrawn: the run has ended")
       ("timeout" "has expired")
       ("overtaken" "was withdrawn: the conversation went on without it")
       ("changed" "was replaced: the agent changed the tool call")
-      ((and by (or "rule" "mode")) (format "was %s by a %s" decision by))
-      (_ (format "was %s elsewhere%s"
-                 (if (equal decision "responded") "answered" decision)
-                 (if comment (format ": %s" (duet-approval-line comment)) ""))))))
+      (by (let ((why (if (member by '(nil "user")) comment
+                       (duet-get-string data :explanation))))
+            (format "was %s %s%s"
+                    (pcase decision
+                      ("responded" "answered")
+                      ("approved" "allowed")
+                      (_ decision))
+                    (duet-render-decider by (or (duet-get-string data :decided_in)
+                                                "another client"))
+                    (if why (format ": %s" (duet-approval-line why)) "")))))))
 
 (provide 'duet-approval)
 ;;; duet-approval.el ends here

@@ -433,12 +433,14 @@ They are closer together where all fit into one line by that."
                          (duet-approval-tool approval))
                        'face 'duet-waiting)
            (if (duet-approval-question-p approval) ""
-             (let ((summary (duet-approval-summary approval root)))
-               ;; All of it is below.
-               (concat "  " (if excerpt
-                                (truncate-string-to-width summary duet-approval-heading
-                                                          nil nil "…")
-                              summary))))
+             (let ((summary (duet-approval-summary approval root))
+                   (command (duet-approval-command approval)))
+               (cond
+                ;; All of it is below.
+                ((and command (not (duet-approval-command-fits-p command))) "")
+                (excerpt (concat "  " (truncate-string-to-width summary duet-approval-heading
+                                                                nil nil "…")))
+                (t (concat "  " summary)))))
            (if (duet-approval-stale approval)
                (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
            (mapconcat (lambda (line) (concat "\n  │ " (propertize line 'face 'duet-code)))

@@ -602,10 +602,22 @@ Agents go on in the project's daemon."
     (setf (duet-connection-attempts connection) 0)
     (duet-connection--start connection t)))
 
+(defvar-local duet-connection-root-at-point-function nil
+  "Function that returns the root of the project at point.
+For buffers that show several projects.")
+
+(defun duet-connection-directory-here ()
+  "Return a directory of the project that the buffer is about, or that point is on."
+  (or (and duet-connection (duet-connection-root duet-connection))
+      (and duet-connection-root-at-point-function
+           (funcall duet-connection-root-at-point-function))
+      default-directory))
+
 (defun duet-connection-here ()
   "Return the connection of the current buffer's project, for a command.
-Where there is no project the user is asked."
-  (or duet-connection (duet-connection-ensure default-directory t)))
+Where a buffer shows several projects, it is that at point.  Where there is no
+project the user is asked."
+  (or duet-connection (duet-connection-ensure (duet-connection-directory-here) t)))
 
 (defun duet-only-in (mode)
   "Signal a `user-error' unless the current buffer is in MODE; return nil.

@@ -110,7 +110,7 @@
 That is RUN, an id; or the turn at point in a transcript, else the last.
 If WHOLE is non-nil show what all turns up to that have changed."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let* ((connection (duet-connection-here))
          (message (and (null run) (derived-mode-p 'duet-transcript-mode)
                        (duet-transcript-message-at-point)))
@@ -140,7 +140,7 @@ If WHOLE is non-nil show what all turns up to that have changed."
   "Show what all turns of SESSION together have changed.
 Where that is shown, show the last turn's changes again."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (duet-diff session (duet-session-leaf-id session)
              (not (and (derived-mode-p 'duet-diff-mode) duet-diff--whole))))
 

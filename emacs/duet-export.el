@@ -33,7 +33,7 @@ With a prefix argument, and where FILE is nil, show it in a buffer."
                      (list session (duet-export--read-format))
                    (let ((file (duet-export--read-file session)))
                      (list session (duet-export--format-of file) file))))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((name (duet-session-name session)))
     (duet-command-run
      (duet-connection-root (duet-connection-here))

@@ -34,7 +34,7 @@
   (or duet-connection
       ;; A look at the menu connects to no other machine.
       (let ((non-essential t))
-        (ignore-errors (gethash (duet-project-root default-directory) duet-connections)))))
+        (ignore-errors (gethash (duet-project-root (duet-connection-directory-here)) duet-connections)))))
 
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."
@@ -60,14 +60,27 @@
 
 (defun duet-menu--describe ()
   "Return how the session is doing that the menu is about, or else the project.
-One line: the menu is to fit into 24, with two windows above it."
+One line: the menu is to fit into 24 of 50 columns, with two windows above it."
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (cond ((null connection)
-           (concat "Duet: " (duet-remote-abbreviate default-directory)
-                   (propertize "  not started: l or c does" 'face 'duet-dim)))
+           (duet-menu--line (duet-remote-abbreviate (duet-connection-directory-here))
+                            (propertize "not started: l or c does" 'face 'duet-dim)))
           (session (duet-menu--describe-session connection session))
           (t (duet-menu--describe-project connection)))))
+
+(defun duet-menu--line (directory words)
+  "Return WORDS about DIRECTORY as a line that is not wider than the frame.
+The beginning of DIRECTORY is left out first."
+  (let* ((room (max 12 (- (frame-width) (string-width words) 9)))
+         (long (- (string-width directory) room)))
+    (truncate-string-to-width
+     (concat "Duet: "
+             (if (> long 0)
+                 (concat "…" (truncate-string-to-width directory most-positive-fixnum (1+ long)))
+               directory)
+             "  " words)
+     (1- (frame-width)) nil nil "…")))
 
 (defun duet-menu--describe-project (connection)
   "Return how the project of CONNECTION is doing, in a line."
@@ -76,8 +89,8 @@ One line: the menu is to fit into 24, with two windows above it."
          (running (cl-count-if #'duet-session-active-run
                                (duet-model-session-list model)))
          (agent (duet-agents-chosen connection)))
-    (concat
-     "Duet: " (duet-remote-abbreviate (duet-connection-root connection)) "  "
+    (duet-menu--line
+     (duet-remote-abbreviate (duet-connection-root connection))
      (string-join
       (delq nil
             (list
@@ -99,13 +112,15 @@ One line: the menu is to fit into 24, with two windows above it."
                               (when-let ((status (duet-connection-status connection)))
                                 (propertize status 'face 'duet-failed))))
               " · ")))
-    (concat
-     (propertize (truncate-string-to-width
-                  (duet-session-name session)
-                  (max 15 (- (frame-width) (string-width how) 4))
-                  nil nil "…")
-                 'face 'bold)
-     "  " how)))
+    (truncate-string-to-width
+     (concat
+      (propertize (truncate-string-to-width
+                   (duet-session-name session)
+                   (max 15 (- (frame-width) (string-width how) 4))
+                   nil nil "…")
+                  'face 'bold)
+      "  " how)
+     (1- (frame-width)) nil nil "…")))
 
 
 ;;; Commands that depend on where they are called
@@ -124,8 +139,8 @@ So its key does what it does in the buffers."
 
 (defun duet-menu--sessions-words ()
   "Return what `duet-menu-sessions' does, in words."
-  (cond ((derived-mode-p 'duet-sessions-mode) "All projects")
-        ((derived-mode-p 'duet-projects-mode) "This project")
+  (cond ((derived-mode-p 'duet-sessions-mode) "Projects")
+        ((derived-mode-p 'duet-projects-mode) "Project")
         (t "Sessions")))
 
 (defun duet-menu-sessions ()
@@ -142,6 +157,11 @@ So its key does what it does in the buffers."
   (if (derived-mode-p 'duet-sessions-mode)
       (duet-archive-marked)
     (duet-archive (duet-actions-session))))
+
+(defun duet-menu--send-now-p ()
+  "Return non-nil if the menu has a line for `duet-reply-send-now'.
+The header line names its key; a narrow menu has no room for it."
+  (and (duet-reply-busy-p) (>= (frame-width) 60)))
 
 (defun duet-menu-restart ()
   "Start the server of the project, or look again what it has."
@@ -174,15 +194,15 @@ So its key does what it does in the buffers."
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
-    ("S" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
+    ("S" "Option" duet-set-option :inapt-if-not duet-menu--session)
     ;; One line for both: the menu is to fit into 24 lines.
-    ("B" "Another agent" duet-set-agent :if duet-menu--session)
-    ("N" "Default agent" duet-choose-agent :if-not duet-menu--session)]
+    ("B" "Hand over" duet-set-agent :if duet-menu--session)
+    ("N" "Agent" duet-choose-agent :if-not duet-menu--session)]
    ["Review"
-    ("j" "Next question" duet-approval-next)
-    ("w" "All questions" duet-approvals)
+    ("j" "Question" duet-approval-next)
+    ("w" "Questions" duet-approvals)
     ("=" "Changes" duet-diff :inapt-if-not duet-menu--session)
-    ("M-=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
+    ("M-=" "All turns" duet-diff-all :inapt-if-not duet-menu--session)
     ("/" "Search all" duet-search)]]
   [["Lists"
     ("l" duet-menu-sessions :description duet-menu--sessions-words)
@@ -195,17 +215,17 @@ So its key does what it does in the buffers."
     ("." "Region" duet-send-region)
     ("!" "Mistake" duet-ask-about-error)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
-    ("C-c C-n" "Send now" duet-reply-send-now :if duet-reply-busy-p)]
-   ["Project"
-    ("g" "Refresh" duet-menu-restart)
-    ("b" "Build" duet-build)
-    ("y" "Trust" duet-trust)
-    ("H" "Take over" duet-adopt-session)
-    ("X" "Stop server" duet-stop)]
-   ["Duet"
-    ("$" "Log" duet-log-show)
-    (":" "Options" duet-menu-customize)
     ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
+    ("C-c C-n" "Send now" duet-reply-send-now :if duet-menu--send-now-p)]
+   ["Project"
+    ("g" "Reload" duet-menu-restart)
+    ("b" "Build" duet-build)
+    ("H" "Adopt" duet-adopt-session)
+    (":" "Setup" duet-menu-customize)
+    ("X" "Stop" duet-stop)]
+   ["Duet"
+    ("y" "Trust" duet-trust)
+    ("$" "Log" duet-log-show)
     ("q" "Close" transient-quit-one)]]
   (interactive)
   (setq duet-menu--heading (duet-menu--describe))

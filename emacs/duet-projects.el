@@ -17,10 +17,13 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'tabulated-list)
+(require 'duet-actions)
 (require 'duet-bookmark)
 (require 'duet-command)
 (require 'duet-compose)
 (require 'duet-connection)
+(require 'duet-diff)
+(require 'duet-export)
 (require 'duet-menu-bar)
 (require 'duet-events)
 (require 'duet-remote)
@@ -41,6 +44,16 @@
   (let ((map (duet-sessions-keymap #'duet-projects-open #'duet-projects-open-mouse
                                    #'duet-projects-compose #'duet-projects-refresh)))
     (define-key map "l" #'duet-projects-narrow)
+    (define-key map "i" #'duet-interrupt)
+    (define-key map "r" #'duet-continue)
+    (define-key map "f" #'duet-fork)
+    (define-key map "/" #'duet-search-or-say)
+    (define-key map "z" #'duet-archive)
+    (define-key map "T" #'duet-rename)
+    (define-key map "W" #'duet-export-session)
+    (define-key map "D" #'duet-delete)
+    (define-key map "=" #'duet-diff)
+    (define-key map (kbd "M-=") #'duet-diff-all)
     map)
   "Keymap of `duet-projects-mode'.")
 
@@ -52,6 +65,9 @@
                                       (list "Project" 16 t) (list "Session" 30 t)
                                       (list "Agent" 10 t) (list "Age" 4 nil))
         tabulated-list-padding 1
+        duet-actions-session-at-point-function #'duet-projects--session
+        duet-actions-ready-function #'duet-projects--ready
+        duet-connection-root-at-point-function #'duet-projects--root
         default-directory (expand-file-name "~/")
         mode-line-process '(:eval (if (> duet-projects--asking 0) " [asking…]" "")))
   (setq-local mode-line-position nil)
@@ -216,6 +232,40 @@ Projects of the same name have that of the directory above, too."
   "Return the project and the session at point: (ROOT . ID)."
   (or (tabulated-list-get-id)
       (user-error "There is no session here")))
+
+(defun duet-projects--root ()
+  "Return the root of the project at point, or nil."
+  (car (tabulated-list-get-id)))
+
+(defun duet-projects--session ()
+  "Return the session at point, or nil; that of our own server if that runs."
+  (when-let ((id (tabulated-list-get-id)))
+    (let ((connection (gethash (car id) duet-connections)))
+      (or (and connection (duet-connection-session connection (cdr id)))
+          (when-let ((model (cl-find (car id) duet-projects--models
+                                     :key #'duet-model-root :test #'equal)))
+            (gethash (cdr id) (duet-model-sessions model)))))))
+
+(defconst duet-projects--patience 10
+  "How many seconds a command waits for the server of the project at point.")
+
+(defun duet-projects--ready (session)
+  "Return SESSION as the server of its project has it, which is started if need be.
+This is the one place that waits for a server; \\`C-g' ends it."
+  (let* ((id (duet-session-id session))
+         (root (duet-model-root (duet-session-model session)))
+         (connection (duet-connection-ensure root))
+         (end (+ (float-time) duet-projects--patience)))
+    (unless (duet-connection-session connection id)
+      (message "Connecting to %s…" (duet-remote-abbreviate root)))
+    (while (not (or (duet-connection-session connection id) (> (float-time) end)))
+      (accept-process-output nil 0.05))
+    (or (duet-connection-session connection id)
+        (user-error "The server of %s has not sent this session%s"
+                    (duet-remote-abbreviate root)
+                    (if-let ((status (duet-connection-status connection)))
+                        (concat ": " status)
+                      "; RET asks for it")))))
 
 (defun duet-projects-open ()
   "Show the session at point, in its project."

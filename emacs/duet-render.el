@@ -91,21 +91,56 @@ The first line of a tool call is indented already."
        ((or (null result) (string-blank-p result)) nil)
        ;; The text may be only the beginning.
        ((duet-message-cut message) (format "more than %d characters" (length result)))
-       ((or (memq (duet-tool-status message) '(failed))
-            (not (member (duet-tool-tool-kind message) '("read" "search" "fetch"))))
-        (duet-render--last-line result))
-       (t (let ((lines (duet-render--count-lines result)))
-            (if (= lines 1) (duet-render--last-line result)
-              (format "%d lines" lines))))))))
+       (t (duet-render--in-brief (duet-render--unfenced result)
+                                 (eq (duet-tool-status message) 'failed)
+                                 (member (duet-tool-tool-kind message)
+                                         '("read" "search" "fetch"))))))))
+
+(defun duet-render--in-brief (text failed long)
+  "Return TEXT, the result of a tool, in a few words, or nil if it has none.
+That is its last line, or how many lines it has if the last one is a lone word.
+If the tool has FAILED, an earlier line says more than their number.  If LONG is
+non-nil, several lines are counted: the last line of a file says nothing."
+  (let ((count (duet-render--count-lines text))
+        (lines (nreverse (duet-render--last-lines text))))
+    (cond
+     ((null lines) nil)
+     ((and long (not failed) (> count 1)) (format "%d lines" count))
+     ((not (duet-render--lone-p (car lines))) (car lines))
+     ((and failed (cl-find-if-not #'duet-render--lone-p lines)))
+     (t (format "%d line%s" count (if (= count 1) "" "s"))))))
+
+(defconst duet-render--fence "\\(?:```+\\|~~~+\\)"
+  "Regexp for the mark before and behind a block of code.")
+
+(defun duet-render--unfenced (text)
+  "Return TEXT without a fence around all of it, and without blank lines behind it."
+  (let ((text (duet-render--trim-end text)))
+    (if (string-match (format "\\`[ \t\n]*%s[^`\n]*\n" duet-render--fence) text)
+        (let ((beg (match-end 0)))
+          (substring text beg
+                     ;; Only its end is looked at: it may be long.
+                     (max beg (or (string-match (format "\n?[ \t]*%s\\'" duet-render--fence) text
+                                                (max (1- beg) (- (length text) 100)))
+                                  (length text)))))
+      text)))
+
+(defun duet-render--lone-p (line)
+  "Return non-nil if LINE is a lone word, such as a bracket, which says nothing.
+Text in a language without spaces is none."
+  (and (not (string-match-p "[[:space:]]" line))
+       (= (length line) (string-width line))))
 
 (defconst duet-render--reach 2000
-  "How far from its end the last line of a tool's result is looked for.")
+  "How far from its end the last lines of a tool's result are looked for.")
 
-(defun duet-render--last-line (text)
-  "Return the last line of TEXT that is not blank."
-  (let ((lines (split-string (substring text (max 0 (- (length text) duet-render--reach)))
-                             "[\r\n]+[ \t]*" t "[ \t\r\n]+")))
-    (duet-visible-line (ansi-color-filter-apply (or (car (last lines)) "")))))
+(defun duet-render--last-lines (text)
+  "Return the last lines of TEXT that are not blank, and are no fences."
+  (cl-remove-if (lambda (line)
+                  (string-match-p (format "\\`%s" duet-render--fence) line))
+                (mapcar (lambda (line) (duet-visible-line (ansi-color-filter-apply line)))
+                        (split-string (substring text (max 0 (- (length text) duet-render--reach)))
+                                      "[\r\n]+[ \t]*" t "[ \t\r\n]+"))))
 
 (defun duet-render--count-lines (text)
   "Return how many lines TEXT has."
@@ -150,6 +185,23 @@ The first line of a tool call is indented already."
           (_ (concat "\n  " (duet-look-signed "○" 'duet-dim) text)))))
     (duet-message-data message) "")))
 
+(defun duet-render-decider (by &optional where)
+  "Return in words who decided a question: BY, as the server calls it.
+WHERE is the client in which the user did."
+  (pcase by
+    ((or 'nil "user") (concat "by you" (and where (concat " in " (duet-visible-line where)))))
+    ("rule=session" "by a rule of the session")
+    ("rule=project" "by a rule of the project")
+    ("rule=user" "by a rule of your configuration")
+    ("rule=tools" "by the tools that the session may use")
+    ("mode=bypassPermissions" "by the session, which asks nothing")
+    ("mode=acceptEdits" "by the session, which accepts edits")
+    ((guard (string-prefix-p "rule=" by))
+     (concat "by rule " (duet-visible-line (string-remove-prefix "rule=" by))))
+    ((guard (string-prefix-p "mode=" by))
+     (concat "by " (duet-visible-line (string-remove-prefix "mode=" by)) " mode"))
+    (_ (concat "by " (duet-visible-line by)))))
+
 (defun duet-render--answer (message)
   "Return the text of MESSAGE, the answer to a question."
   (let* ((data (duet-message-data message))
@@ -159,14 +211,14 @@ The first line of a tool call is indented already."
          (declined (and denied (equal text "declined")))
          (said (or (and (not (and denied (equal text "denied"))) (not declined) text)
                    (duet-get-string data :explanation)))
-         (by (duet-get-string data :decided_by)))
+         (by (duet-render-decider (duet-get-string data :decided_by)
+                                  (duet-get-string data :decided_in))))
     (concat (duet-look-signed "❯" 'duet-prompt)
             (propertize
              (pcase (duet-get-string data :decision)
-               ("denied" (concat (if declined "Declined" "Denied")
-                                 (if (member by '(nil "user")) ": " (format " by %s: " by))))
-               ("approved" "Approved with another input: ")
-               (_ ""))
+               ("denied" (format "%s %s: " (if declined "Declined" "Denied") by))
+               ("approved" (format "Allowed %s, with another input: " by))
+               (_ (format "Answered %s: " by)))
              'face 'duet-dim)
             (or (duet-get-string data :title) (duet-get-string data :tool_name)
                 "a question")
@@ -197,10 +249,9 @@ The first line of a tool call is indented already."
 (defun duet-render--tool (tool)
   "Return the text of TOOL, a tool call."
   (let* ((name (or (duet-tool-name tool) (duet-tool-tool-kind tool) "tool"))
-         (title (or (duet-tool-title tool) name))
+         (title (duet-render--title (or (duet-tool-title tool) name) name))
          (root (duet-render--root tool))
          (input (duet-tool-input tool))
-         (command (duet-get-string input :command))
          (result (duet-tool-result tool))
          (diffs (duet-tool-diffs tool)))
     (concat
@@ -210,13 +261,11 @@ The first line of a tool call is indented already."
        (duet-look-state (or (duet-tool-status tool) 'pending)))
      " "
      (duet-render--foldable
-      (propertize (truncate-string-to-width (car (split-string title "\n"))
-                                            duet-render--heading nil nil "…")
+      (propertize (truncate-string-to-width title duet-render--heading nil nil "…")
                   'face 'duet-heading))
-     (if (and command (not (string-search command title)))
+     (if-let ((subject (duet-render--subject tool title)))
          (concat " " (duet-render--foldable
-                      (propertize (truncate-string-to-width
-                                   (car (split-string command "\n")) 70 nil nil "…")
+                      (propertize (truncate-string-to-width subject 70 nil nil "…")
                                   'face 'duet-code)))
        "")
      (if diffs (concat " " (duet-render--counts diffs)) "")
@@ -239,6 +288,31 @@ The first line of a tool call is indented already."
        "")
      (or (duet-render--rest tool "  ") ""))))
 
+(defun duet-render--title (title name)
+  "Return the line of TITLE that says what a tool does; else NAME.
+The fence of a block of code says nothing."
+  (or (cl-find-if-not (lambda (line)
+                        (string-match-p (format "\\`%s[^`]*\\'" duet-render--fence) line))
+                      (split-string title "[\r\n]+" t "[ \t]+"))
+      name))
+
+(defun duet-render--subject (tool title)
+  "Return what to show behind TITLE, the heading of TOOL, or nil.
+That is the first line of a command that TITLE lacks.  Behind a lone word it is
+a file, or the first text in the input."
+  (let* ((input (duet-tool-input tool))
+         (command (duet-get input :command))
+         (text (cond ((stringp command) (unless (string-search command title) command))
+                     ((not (duet-render--lone-p title)) nil)
+                     ((car (duet-tool-paths tool))
+                      (substring-no-properties
+                       (duet-render-file (car (duet-tool-paths tool)) (duet-render--root tool))))
+                     ((and (consp input) (keywordp (car input)))
+                      (cl-loop for (_ value) on input by #'cddr
+                               when (and (stringp value) (not (string-blank-p value)))
+                               return value)))))
+    (and text (car (split-string text "\n" t)))))
+
 (defun duet-render--trim-end (text)
   "Return TEXT without the white space at its end."
   (let ((end (length text)))
@@ -256,7 +330,7 @@ The first line of a tool call is indented already."
   (let ((by (duet-tool-refused-by tool))
         (why (duet-tool-refusal tool)))
     (duet-visible-line
-     (concat "not run: denied" (if (equal by "user") "" (concat " by " by))
+     (concat "not run: denied " (duet-render-decider by)
              ;; That word is no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 

@@ -8,15 +8,18 @@
 ;; With `duet-reply-box' a transcript ends in a box in which the next prompt is
 ;; written, as in a chat: RET sends it.  While the agent works, RET puts it into the
 ;; queue, and C-c C-n gives it to the agent at once.  The box is the last section.  Its text has a
-;; keymap, in which letters are letters; all other text is read-only.
+;; keymap, in which letters are letters; all other text is read-only.  The keys that answer a
+;; question work here behind C-c C-q.
 ;;
 ;; A long prompt is better written in a buffer of its own (duet-compose.el), which
 ;; has undo and attachments: a key takes the text there.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'subr-x)
 (require 'duet-actions)
+(require 'duet-approval)
 (require 'duet-compose)
 (require 'duet-header)
 (require 'duet-look)
@@ -61,6 +64,8 @@ in each."
     ;; What j and w do above the box.
     (define-key map (kbd "C-c C-j") #'duet-approval-next)
     (define-key map (kbd "C-c C-w") #'duet-approvals)
+    ;; What a letter does on a question, it does here behind this prefix.
+    (define-key map (kbd "C-c C-q") (make-composed-keymap nil duet-approval-map))
     (define-key map (kbd "C-a") #'duet-reply-beginning)
     (define-key map (kbd "M-p") #'duet-compose-previous)
     (define-key map (kbd "M-n") #'duet-compose-next)
@@ -168,6 +173,23 @@ gets it when the turn has ended."
   (when-let ((bounds (duet-reply--bounds)))
     (and (<= (car bounds) (point))
          (duet-compose--busy-p))))
+
+(defun duet-reply--answers (session)
+  "Return for the header line the keys that answer the question of SESSION, or nil.
+They are named in the box, while a single question waits."
+  (when-let* ((bounds (duet-reply--bounds))
+              (approvals (and (<= (car bounds) (point)) (duet-session-approvals session))))
+    (unless (or (cdr approvals) (duet-approval-sending-p (car approvals)))
+      (cl-flet ((key (command words) (duet-header-key command words 'duet-reply-map)))
+        (let ((keys (if (duet-approval-question-p (car approvals))
+                        (list (key #'duet-approval-respond "answer"))
+                      (list (key #'duet-approval-approve "approve")
+                            (string-remove-prefix "C-c C-q "
+                                                  (key #'duet-approval-deny "deny"))))))
+          (unless (string-prefix-p "M-x" (car keys))
+            (string-join keys ", ")))))))
+
+(add-hook 'duet-header-functions #'duet-reply--answers t)
 
 (defun duet-reply--header (_session)
   "Return for the header line the key that sends a prompt now, or nil.

@@ -461,7 +461,7 @@ BUFFER has the marks of those that this goes well with removed."
 That is the session at point, or in a list those that are marked."
   (interactive (list (or (and (derived-mode-p 'duet-sessions-mode) (duet-marks))
                          (list (duet-actions-session))))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here))
         (busy (cl-remove-if-not #'duet-marks--delete-busy-p sessions)))
     (when busy

@@ -177,7 +177,7 @@ but not waited for long."
      (unless mode (user-error "No mode is chosen"))
      (when (equal mode "bypassPermissions") (duet-settings-confirm-bypass))
      (list session mode))
-   duet-sessions-mode duet-transcript-mode duet-diff-mode)
+   duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (duet-settings--set session (list :mode mode)
                       (if-let ((words (car (rassoc mode duet-settings--modes))))
                           (concat "The agent " words)
@@ -201,7 +201,7 @@ but not waited for long."
                                         (duet-session-llm session) 'duet-model)
                  (string-trim (read-string "Model: " nil 'duet-settings--models)))
                "")))
-   duet-sessions-mode duet-transcript-mode duet-diff-mode)
+   duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (when (string-empty-p model) (user-error "No model is named"))
   (duet-settings--set session (list :model model)
                       (format "The agent uses %s"
@@ -235,7 +235,7 @@ but not waited for long."
                   (duet-settings-choices (duet-get-objects option :values))
                   (duet-get-string option :current) 'duet-option-value)))
      (list session id (or value (user-error "No value is chosen"))))
-   duet-sessions-mode duet-transcript-mode duet-diff-mode)
+   duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((object (cl-find option (duet-settings-options (duet-session-agent-info session)) :test #'equal
                          :key (lambda (object) (duet-get-string object :id)))))
     (duet-settings--set session

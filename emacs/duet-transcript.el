@@ -124,7 +124,8 @@
               ;; Prose goes on in the next line; that is no news.
               fringe-indicator-alist (cons '(continuation nil nil) fringe-indicator-alist)
               ;; The brackets of buttons, on one of which point is, match.
-              show-paren-data-function #'ignore)
+              show-paren-data-function #'ignore
+              next-error-function #'duet-transcript-next-error)
   ;; Text of agents with tabs is Go, mostly, which is shown so nearly everywhere.
   ;; A width that the user has chosen stays.
   (when (= (default-value 'tab-width) 8)
@@ -597,22 +598,37 @@ What people and agents have said is prose, and has no heading."
                   (substitute-command-keys
                    "\\<duet-transcript-mode-map>\\[duet-section-toggle] folds")))))
 
-(defun duet-transcript-visit--file (file line)
-  "Visit FILE in another window, at LINE if that is non-nil."
+(defun duet-transcript-visit--file (file line &optional column)
+  "Visit FILE, at LINE and COLUMN if they are non-nil.
+It is shown in another window; if the transcript is not in the selected one,
+it is shown there."
   (let ((file (duet-remote-name file)))
     (unless (file-exists-p file)
       (user-error "There is no file %s any more" (duet-remote-abbreviate file)))
-    (find-file-other-window file)
+    (if (eq (window-buffer) (current-buffer))
+        (find-file-other-window file)
+      (pop-to-buffer-same-window (find-file-noselect file)))
     (when line
       (goto-char (point-min))
-      (forward-line (1- line)))))
+      (forward-line (1- line))
+      (when column
+        (goto-char (min (line-end-position) (+ (point) (max 0 (1- column)))))))))
+
+(defconst duet-transcript-visit--characters "-+@~/._[:alnum:]"
+  "Characters of which names of files consist, as `skip-chars-backward' has them.")
+
+(defun duet-transcript-visit--file-p (file)
+  "Return non-nil if FILE, which a text names, is there."
+  (and (length< file 4096)
+       (not (file-remote-p file))
+       (file-regular-p (duet-remote-name file))))
 
 (defun duet-transcript-visit--place ()
   "Return the file that the prose at point names, and the line: (FILE . LINE).
 Return nil if there is none.  LINE is nil where only the file is named."
   (save-excursion
     (let ((here (point))
-          (characters "-+@~/._[:alnum:]"))
+          (characters duet-transcript-visit--characters))
       (skip-chars-backward (concat characters ":") (line-beginning-position))
       ;; Point may be on the colon, or on a number behind it.
       (when (and (looking-at (format "\\([%s]+\\)\\(?::\\([0-9]+\\)\\)?" characters))
@@ -621,9 +637,85 @@ Return nil if there is none.  LINE is nil where only the file is named."
                ;; A full stop ends a sentence more often than a name.
                (file (string-trim-right (match-string-no-properties 1) "\\.+")))
           (when (and (not (string-empty-p file))
-                     (not (file-remote-p file))
-                     (file-regular-p (duet-remote-name file)))
+                     (duet-transcript-visit--file-p file))
             (cons file (and line (string-to-number line)))))))))
+
+;;;; Places
+
+;; `next-error' goes from one place in a file to the next, as in the output of a
+;; compiler: files of tool calls, hunks of their diffs, and what prose or the result of
+;; a tool names with its line.  A place may be in text that is folded away.
+
+(defun duet-transcript-visit--places (beg end)
+  "Return the places in files that the text from BEG to END names, in order.
+Each is (POSITION FILE LINE COLUMN); LINE and COLUMN may be nil."
+  (let ((places '())
+        (from beg))
+    ;; What a tool call names.
+    (while (< from end)
+      (let ((file (get-text-property from 'duet-file)))
+        (when file
+          (push (list from file (get-text-property from 'duet-line) nil) places))
+        (setq from (next-single-property-change from 'duet-file nil end))))
+    (save-excursion
+      (goto-char beg)
+      (while (re-search-forward
+              "\\(?:[:(]\\|\"?, line \\)\\([0-9]+\\)\\(?:[:,]\\([0-9]+\\)\\)?" end t)
+        (let* ((line (string-to-number (match-string 1)))
+               (column (and (match-string 2) (string-to-number (match-string 2))))
+               (behind (match-end 0))
+               (name-end (match-beginning 0))
+               (name-beg (progn (goto-char name-end)
+                                (skip-chars-backward duet-transcript-visit--characters beg)
+                                (point)))
+               (file (buffer-substring-no-properties name-beg name-end)))
+          (when (and (< name-beg name-end)
+                     (not (get-text-property name-beg 'duet-file))
+                     (duet-transcript-visit--file-p file))
+            (push (list name-beg file line column) places))
+          (goto-char behind))))
+    (sort places (lambda (a b) (< (car a) (car b))))))
+
+(defun duet-transcript-visit--next (count from)
+  "Return the next place behind FROM, or with a negative COUNT that before it.
+Return nil if there is none."
+  (save-excursion
+    (goto-char (max from (point-min)))
+    (let ((place nil)
+          (more t))
+      (while (and more (not place))
+        (let ((places (duet-transcript-visit--places (line-beginning-position)
+                                                     (line-end-position))))
+          (setq place (if (> count 0)
+                          (cl-find-if (lambda (place) (> (car place) from)) places)
+                        (cl-find-if (lambda (place) (< (car place) from)) places :from-end t))
+                more (and (zerop (forward-line (if (> count 0) 1 -1)))
+                          (not (eobp))))))
+      place)))
+
+(defun duet-transcript-next-error (count reset)
+  "Visit the COUNTth place in a file that is named from point on.
+If RESET is non-nil begin with the first of the buffer.  From the end, where
+point follows what is written, begin with the first of the last turn.  The
+`next-error-function' of the buffer."
+  (let ((from (cond (reset (1- (point-min)))
+                    ((and (> count 0) (>= (point) (duet-transcript--end)))
+                     (1- (or (cdar (last (duet-transcript-move-prompts))) (point-min))))
+                    ((zerop count) (1- (point)))
+                    (t (point))))
+        (place nil))
+    (dotimes (_ (max 1 (abs count)))
+      (when from
+        (setq place (duet-transcript-visit--next (if (zerop count) 1 count) from)
+              from (car place))))
+    (unless place
+      (user-error "No more files are named here"))
+    (goto-char (car place))
+    (when-let ((section (duet-section-at)))
+      (when (duet-section-folded-p section) (duet-section-toggle)))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (set-window-point window (point)))
+    (apply #'duet-transcript-visit--file (cdr place))))
 
 (defun duet-transcript-visit-mouse (event)
   "Do what `duet-transcript-visit' does where EVENT, a click, was."

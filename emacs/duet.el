@@ -138,7 +138,8 @@
 ;;;###autoload
 (defun duet (&optional directory)
   "Show the sessions of the project that DIRECTORY is in.
-That is the current buffer's if nil; with a prefix argument ask."
+That is the current buffer's if nil, in the list of all projects that at point;
+with a prefix argument ask."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Project: " nil nil t))))
   (duet-sessions-show (duet--connection directory (called-interactively-p 'any))))
@@ -154,17 +155,14 @@ That is the current buffer's if nil; with a prefix argument ask."
 It is that of the current buffer if DIRECTORY is nil.  Where there is no
 project ask, if ASK is non-nil."
   (duet-connection-ensure
-   (or directory (if duet-connection (duet-connection-root duet-connection)
-                   default-directory))
+   (or directory (duet-connection-directory-here))
    ask))
 
 (defun duet-stop ()
   "End the server of the current buffer's project.
 Agents go on in the project's daemon."
   (interactive)
-  (let ((connection (gethash (duet-project-root
-                              (if duet-connection (duet-connection-root duet-connection)
-                                default-directory))
+  (let ((connection (gethash (duet-project-root (duet-connection-directory-here))
                              duet-connections)))
     (unless (and connection (duet-connection-rpc connection))
       (user-error "No server runs for this project"))

@@ -112,7 +112,7 @@ func checkDecision(p protocol.DecisionParams) error {
 func decisionOf(p protocol.DecisionParams) approval.Decision {
 	return approval.Decision{
 		ID: p.IDs().ID(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
-		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Tell: p.Tell, Content: orAbsent(p.Content),
+		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Client: p.Client, Tell: p.Tell, Content: orAbsent(p.Content),
 	}
 }
 

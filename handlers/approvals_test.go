@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -71,7 +72,10 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	e = c.fail("sendDecision", `{"call_id":"toolu_1","decision":"respond","comment":"x"}`)
 	assert.Equal(t, []any{"approve", "deny"}, e.Data["accepted"])
 
-	r := object(t, c.ask("sendDecision", `{"call_id":"toolu_1","type":"function_call","decision":"approve","comment":"fine","updated_input":{"path":"b.txt"}}`))
+	e = c.fail("sendDecision", `{"call_id":"toolu_1","decision":"approve","client":"`+strings.Repeat("a", 101)+`"}`)
+	assert.Equal(t, "client", e.Data["param"])
+
+	r := object(t, c.ask("sendDecision", `{"call_id":"toolu_1","type":"function_call","decision":"approve","comment":"fine","client":"VS Code","updated_input":{"path":"b.txt"}}`))
 	assert.Equal(t, map[string]any{"success": true, "status": "approved"}, r)
 	ended := w.ended(session)
 	assert.Contains(t, ended.Result, `"updated_input":{"path":"b.txt"}`)
@@ -140,6 +144,7 @@ func TestAHumanIsContacted(t *testing.T) {
 	e := c.fail("sendDecision", `{"call_id":"`+id+`","decision":"approve"}`)
 	assert.Equal(t, []any{"respond"}, e.Data["accepted"])
 	assert.Equal(t, true, object(t, c.ask("sendDecision", `{"call_id":"`+id+`","type":"human_contact","decision":"respond","comment":"The second"}`))["success"])
+
 	decided := object(t, c.ask("getApproval", `{"call_id":"`+id+`"}`))["approval"].(map[string]any)
 	assert.Equal(t, "responded", decided["status"])
 	assert.Equal(t, "The second", decided["human_contact"].(map[string]any)["status"].(map[string]any)["response"])

@@ -158,14 +158,14 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	p := s.prompt(t, "permit:3")
 	p.sees("Allow? ")
 	asked := editor.await("a question", func(e event) bool { return e.Type == "new_approval" })
-	decide := func(e event, decision, comment string) {
-		editor.call("sendDecision", object{"approval_id": e.Data.ApprovalID, "decision": decision, "comment": comment}, nil)
+	decide := func(e event, decision, comment, client string) {
+		editor.call("sendDecision", object{"approval_id": e.Data.ApprovalID, "decision": decision, "comment": comment, "client": client}, nil)
 	}
 	nextQuestion := func(after event) event {
 		return editor.await("another question", func(e event) bool { return e.Type == "new_approval" && e.Seq > after.Seq })
 	}
-	decide(asked, "approve", "from afar")
-	p.sees("approved elsewhere: from afar")
+	decide(asked, "approve", "from afar", "")
+	p.sees("approved in another client: from afar")
 	asked = nextQuestion(asked)
 	p.sees("Allow? ")
 	p.types("y") // it may have been meant for the first one
@@ -176,8 +176,8 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	p.sees("Allow? ")
 	p.types("t")
 	p.sees("Why not? ")
-	decide(last, "deny", "too late")
-	p.sees("denied elsewhere: too late")
+	decide(last, "deny", "too late", "VS Code")
+	p.sees("denied in VS Code: too late")
 	p.sees("completed")
 	_, status := p.ends()
 	assert.Zero(t, status)

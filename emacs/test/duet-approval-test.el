@@ -27,7 +27,7 @@
       (should (string-match-p "Nothing waits" (duet-test-questions-text)))
       (should-not duet-approvals--lighter-text)
       (should-error (call-interactively #'duet-approval-approve) :type 'user-error)
-      (should-not (duet-test-heard "elsewhere"))
+      (should-not (duet-test-heard "by you"))
       (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))
       (should (equal (duet-test-log) "")))))
 
@@ -207,7 +207,7 @@
                          (list :approval_id (duet-approval-id approval)
                                :decision "deny" :comment "no no"))
       (duet-test-wait-for (duet-test-heard
-                           "^Duet: Write demo.txt was denied elsewhere: no no$"))
+                           "^Duet: Write demo.txt was denied by you in another client: no no$"))
       (should (string-match-p "Nothing waits" (duet-test-questions-text)))
       (should-not (buffer-live-p view))
       (should-error (duet-approval-approve approval) :type 'user-error)

@@ -12,8 +12,9 @@
   "A question is shown in full, with the diff of an edit."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approval-view approval)
-    ;; What it would change stands before what the tool gets.
-    (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\(.*\n\\)*Input\n  {$")
+    (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n")
+    ;; The diff says all that the tool gets.
+    (should-not (string-match-p "^Input$\\|\"content\"" (buffer-string)))
     (should (derived-mode-p 'diff-mode))
     (should (string-match-p "^Session  hello$" (buffer-string)))
     (should (eq (key-binding "a") #'duet-approval-approve))
@@ -22,6 +23,40 @@
                             (duet-approval-view--header)))
     (call-interactively (key-binding "a"))
     (duet-test-wait-for-state session 'completed)))
+
+(defun duet-approval-view-test-text (title input &rest more)
+  "Return how a question is shown whose tool is called TITLE and gets INPUT.
+MORE are other members of what the server says of it."
+  (let ((approval (make-duet-approval :id "q" :type "function_call" :title title
+                                      :data `(:tool_name "Bash" :title ,title :tool_input ,input
+                                              ,@more))))
+    (with-temp-buffer
+      (duet-approval-view-mode)
+      (setq duet-approval approval
+            duet-connection (make-duet-connection :root "/" :model (duet-model-create :root "/")))
+      (duet-approval-view--print (duet-approval-data approval))
+      (buffer-substring-no-properties (point-min) (point-max)))))
+
+(ert-deftest duet-approval-view-test-command-once ()
+  "A command is shown once, behind a prompt; JSON has only what the command does not say."
+  (dolist (title '("rm -rf build" "`rm -rf build`" "Bash: rm -rf build" "rm -rf…"))
+    (should (equal (duet-approval-view-test-text
+                    title '(:command "rm -rf build")
+                    :details "```sh\nrm -rf build\n```"
+                    :rule_preview '(:session ( :text "the command rm -rf build, in this session"
+                                               :pattern "rm -rf build")))
+                   "$ rm -rf build\n\nTool     Bash\nProject  /\nAlways   is for this command\n")))
+  (should (equal (duet-approval-view-test-text
+                  "Clean" '(:command "one\ntwo" :timeout 5) :details "It is old")
+                 (concat "Clean\n$ one\n  two\n\nTool     Bash\nProject  /\n\nDetails\n  It is old\n"
+                         "\nInput\n  {\n    \"timeout\": 5\n  }\n")))
+  ;; Words are shown as a shell would take them.
+  (should (string-prefix-p "Run it\n$ sh -c 'echo '\\''a b'\\''' ''\n\nTool"
+                           (duet-approval-view-test-text
+                            "Run it" '(:command ["sh" "-c" "echo 'a b'" ""]))))
+  ;; What is no command is JSON.
+  (should (string-match-p "\\`Other\n\n\\(.*\n\\)*Input\n  {\n    \"command\": \\[\n *1\n"
+                          (duet-approval-view-test-text "Other" '(:command [1])))))
 
 (ert-deftest duet-approval-view-test-edit ()
   "The input of a tool is edited as JSON; what is none is refused, and stays."
@@ -87,8 +122,8 @@
     (let ((view (current-buffer)))
       (duet-test-request connection 'sendDecision
                          (list :approval_id (duet-approval-id approval)
-                               :decision "deny" :comment "no no"))
-      (duet-test-wait-for-text view "\\`Write demo.txt was denied elsewhere: no no\\.\n\\'")
+                               :decision "deny" :comment "no no" :client "VS Code"))
+      (duet-test-wait-for-text view "\\`Write demo.txt was denied by you in VS Code: no no\\.\n\\'")
       (should (eq (window-buffer) view))
       (set-buffer view)
       (duet-test-should-say "decided" (duet-test-press "a" #'duet-approval-approve))

@@ -143,19 +143,24 @@
     (should (string-match-p "\n  approved before, but who knows\n  \\[a\\] approve" text))))
 
 (ert-deftest duet-approvals-footer-test-command ()
-  "A command stands once where all of it fits, with what else its tool gets."
-  (cl-flet ((shown (command)
+  "A command stands once, behind a prompt, with what else its tool gets."
+  (cl-flet ((shown (command &optional details)
               (substring-no-properties
                (duet-approvals--inline
                 (make-duet-approval :id "q" :type "function_call" :title "Bash"
-                                    :data `( :tool_name "Bash"
+                                    :data `( :tool_name "Bash" :details ,details
                                              :tool_input (:command ,command :timeout 5)))
                 "/"))))
-    (should (string-prefix-p "? Bash  rm -rf build\n  │ timeout: 5\n  [a] approve"
-                             (shown "rm -rf build")))
+    (should (string-prefix-p "? Bash  $ rm -rf build\n  │ timeout: 5\n  [a] approve"
+                             (shown "rm -rf build" "`rm -rf build`")))
+    (should (string-prefix-p "? Bash  $ make 'a b'\n  │ To see\n  │ timeout: 5\n  [a] approve"
+                             (shown ["make" "a b"] "To see")))
     ;; What does not fit, or is shown otherwise than it is, stands below.
     (dolist (command (list (concat "echo " (make-string 60 ?a)) "one\ntwo" "one\ttwo"))
-      (should (string-match-p "\n  │ command: " (shown command))))))
+      (should (string-prefix-p
+               (concat "? Bash\n  │ $ " (string-replace "\n" "\n  │   " command)
+                       "\n  │ timeout: 5\n  [a] approve")
+               (shown command))))))
 
 (ert-deftest duet-approvals-footer-test-names ()
   "The name of a member is told as it was written, also where it is not ASCII."

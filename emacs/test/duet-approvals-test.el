@@ -96,13 +96,13 @@
       (funcall call "two" "in_progress")
       (duet-approvals-flush)
       (duet-test-wait-for-text
-       buffer "Call one[^?]*Call two[^?]*\\? Bash  run one\n  \\[a\\].*\n  always: .*\n\\? Bash  run two\n  \\[a\\]")
+       buffer "Call one[^?]*Call two[^?]*\\? Bash  \\$ run one\n  \\[a\\].*\n  always: .*\n\\? Bash  \\$ run two\n  \\[a\\]")
       (funcall tell "approval_resolved" :approval_id "one" :decision "approved"
                :decided_by "user" :approved t)
       (duet-approvals-flush)
-      (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  run two\n")
-      (should-not (string-match-p "\\? Bash  run one" (duet-test-text buffer)))
-      (should (duet-test-heard "^Duet: Run one was approved elsewhere$"))
+      (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  \\$ run two\n")
+      (should-not (string-match-p "\\? Bash  \\$ run one" (duet-test-text buffer)))
+      (should (duet-test-heard "^Duet: Run one was allowed by you in another client$"))
       (funcall tell "approval_resolved" :approval_id "two" :decision "cancelled"
                :decided_by "end")
       (should (duet-test-heard "^Duet: Run two was withdrawn")))))

@@ -116,7 +116,7 @@
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "You declined")
       ;; It is told once.
-      (should (string-match-p "^❯ Declined: .+\n\n" (duet-test-text buffer))))))
+      (should (string-match-p "^❯ Declined by you in Emacs: .+\n\n" (duet-test-text buffer))))))
 
 (provide 'duet-form-test)
 ;;; duet-form-test.el ends here

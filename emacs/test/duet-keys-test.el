@@ -67,7 +67,7 @@
      duet-unmark duet-agents-unchoose duet-diff-undo)
     ("U" "Undo all marks" duet-unmark-all)
     ("m" "Mark the session" duet-mark)
-    ("z" "Put the session away, or take it back" duet-archive-marked duet-menu-archive)
+    ("z" "Put the session away, or take it back" duet-archive duet-archive-marked duet-menu-archive)
     ("Z" "Show what was put away" duet-sessions-toggle-archived)
     ("T" "Give the session another title" duet-rename)
     ("W" "Write the session to a file" duet-export-session)

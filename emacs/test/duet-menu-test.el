@@ -114,6 +114,40 @@
         (should (eq (key-binding "c") 'duet-continue))
         (should (eq (funcall compose "Continue") session))))))
 
+(ert-deftest duet-menu-test-narrow ()
+  "The menu fits into 50 columns, whatever it is about."
+  (duet-test-with-project connection
+    (cl-letf* ((columns 50)
+               ((symbol-function 'frame-width) (lambda (&rest _) columns))
+               (duet-reply-box t)
+               (width (lambda ()
+                        (call-interactively #'duet-menu)
+                        (unwind-protect
+                            (with-current-buffer transient--buffer-name
+                              (should (string-match-p "X Stop" (buffer-string)))
+                              (apply #'max (mapcar #'string-width
+                                                   (split-string (buffer-string) "\n"))))
+                          (transient-quit-all)
+                          (transient--emergency-exit)))))
+      (let ((session (duet-test-launch connection "hello, a session with a long name and more")))
+        (duet-test-question session)
+        (duet-test-wait-for-state session 'waiting_input)
+        (setf (duet-connection-state connection) 'starting)
+        (puthash (duet-connection-root connection) "an agent with a long name" duet-agents-chosen)
+        (save-window-excursion
+          (switch-to-buffer (get-buffer-create "*scratch*"))
+          (setq default-directory (duet-connection-root connection))
+          (should (< (funcall width) columns))
+          (switch-to-buffer (duet-sessions-buffer connection))
+          (should (< (funcall width) columns))
+          (goto-char (point-max))
+          (should (< (funcall width) columns))
+          (switch-to-buffer (duet-transcript-open connection session))
+          (duet-reply-setup)
+          (duet-reply-go session)
+          (should (duet-reply-busy-p))
+          (should (< (funcall width) columns)))))))
+
 (ert-deftest duet-menu-test-help ()
   "? shows the menu in the buffers of Duet."
   (duet-test-with-project connection

@@ -18,17 +18,36 @@
     (setf (duet-tool-refused-by tool) "mode=plan"
           (duet-tool-refusal tool) "the session is in plan mode")
     (should (string-match-p
-             "\\`⊘ touch made\n  not run: denied by mode=plan: the session is in plan mode"
+             "\\`⊘ touch made\n  not run: denied by plan mode: the session is in plan mode"
              (duet-render--tool tool)))
     (setf (duet-tool-refused-by tool) "user" (duet-tool-refusal tool) "not now")
-    (should (string-match-p "not run: denied: not now" (duet-render--tool tool)))))
+    (should (string-match-p "not run: denied by you: not now" (duet-render--tool tool)))))
 
 (ert-deftest duet-refusal-test-denied-by-policy ()
   "What the policy denied says so."
   (should (equal (duet-approval-outcome '(:decision "denied" :decided_by "mode=plan"))
-                 "was denied by a mode"))
+                 "was denied by plan mode"))
+  (pcase-dolist (`(,data . ,words)
+                 '(((:decision "approved" :decided_by "user" :decided_in "VS Code")
+                    . "was allowed by you in VS Code")
+                   ((:decision "approved" :decided_by "user") . "was allowed by you in another client")
+                   ((:decision "responded" :decided_by "user" :decided_in "the shell" :response_text "red")
+                    . "was answered by you in the shell: red")
+                   ((:decision "denied" :decided_by "rule=Bash(git:*)" :explanation "a list")
+                    . "was denied by rule Bash(git:*): a list")
+                   ((:decision "approved" :decided_by "rule=session")
+                    . "was allowed by a rule of the session")))
+    (should (equal (duet-approval-outcome data) words)))
+  (pcase-dolist (`(,data . ,words)
+                 '(((:decision "denied" :decided_in "Emacs") . "❯ Denied by you in Emacs: Write x")
+                   ((:decision "responded" :decided_in "VS Code") . "❯ Answered by you in VS Code: Write x")
+                   ((:decision "approved") . "❯ Allowed by you, with another input: Write x")))
+    (should (equal (substring-no-properties
+                    (duet-render--answer
+                     (make-duet-message :data (append data '(:title "Write x")))))
+                   words)))
   (should (string-match-p
-           "Denied by rule=user: Write x"
+           "Denied by a rule of your configuration: Write x"
            (duet-render--answer
             (make-duet-message :data '(:decision "denied" :decided_by "rule=user"
                                        :title "Write x"))))))
@@ -45,8 +64,8 @@
       (let* ((session (duet-test-launch connection "hello"))
              (buffer (duet-transcript-open connection session)))
         (duet-test-wait-for-state session 'completed)
-        (duet-test-wait-for-text buffer "not run: denied by rule=.*: .*config\\.toml")
-        (should-not (string-match-p "❯ Denied: .*\n  denied$" (duet-test-text buffer)))))))
+        (duet-test-wait-for-text buffer "not run: denied by a rule of your configuration: .*config\\.toml")
+        (should-not (string-match-p "❯ Denied.*\n  denied$" (duet-test-text buffer)))))))
 
 (provide 'duet-refusal-test)
 ;;; duet-refusal-test.el ends here

@@ -173,6 +173,45 @@ The session has done its first turn."
       (should (string-match-p "1 waiting: j\\_>" (duet-header session connection)))
       (should (eq (key-binding "a") #'duet-approval-approve)))))
 
+(ert-deftest duet-reply-test-answers ()
+  "The keys of a question answer it from the box, behind a prefix that the header names."
+  (duet-reply-test-with (connection session)
+    (duet-reply-go session)
+    (cl-flet ((ask (query)
+                (duet-test-request connection 'continueSession
+                                   (list :session_id (duet-session-leaf-id session) :query query))
+                (prog1 (duet-test-question session)
+                  (duet-test-wait-for-state session 'waiting_input)
+                  (duet-approvals-flush)
+                  (duet-reply-test-type "ad"))))
+      (should-not (string-match-p "C-c C-q" (duet-header session connection)))
+      (ask "hello")
+      (should (string-match-p "1 waiting: C-c C-j\\_>.*C-c C-q a approve, d deny"
+                              (duet-header session connection)))
+      (save-excursion
+        (goto-char (point-min))
+        (should-not (string-match-p "C-c C-q" (duet-header session connection))))
+      (duet-test-press "C-c C-q v" #'duet-approval-view)
+      (should (derived-mode-p 'duet-approval-view-mode))
+      (quit-window)
+      (duet-test-press "C-c C-q a" #'duet-approval-approve)
+      (duet-test-wait-for-state session 'completed)
+      (should (equal (duet-test-demo-file connection) "Turn 2: hello\n"))
+      (ask "hello again")
+      (duet-test-press "C-c C-q d" #'duet-approval-deny)
+      (duet-test-wait-for-state session 'completed)
+      (should (equal (duet-test-demo-file connection) "Turn 2: hello\n"))
+      (ask "ask")
+      (should (string-match-p "C-c C-q r answer" (duet-header session connection)))
+      (let ((last-command-event ?2))
+        (duet-test-press "C-c C-q 2" #'duet-approval-choose))
+      (duet-test-wait-for-text (current-buffer) "You answered: green")
+      ;; What was being written is there yet.
+      (should (equal (duet-compose--text) "adadad"))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-should-say "No question is here; C-c C-j goes to the next one"
+        (call-interactively #'duet-approval-approve)))))
+
 (ert-deftest duet-reply-test-now ()
   "A key gives what is written to the agent while it works; RET queues it."
   (duet-reply-test-with (connection session)

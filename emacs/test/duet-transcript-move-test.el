@@ -56,5 +56,64 @@
         (duet-test-should-say "duet-transcript only" (call-interactively #'duet-prompt-next))
         (duet-test-should-say "duet-transcript only" (call-interactively #'duet-prompt-previous))))))
 
+(ert-deftest duet-transcript-move-test-next-error ()
+  "`next-error' goes to what a tool, its output and the agent's prose name, from anywhere."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet first"))
+           (buffer (duet-transcript-open connection session))
+           (folder (concat (duet-connection-root connection) "src/"))
+           (seq 1000000))
+      (make-directory folder)
+      (dolist (name '("rows.py" "main.go" "odd.c"))
+        (write-region "1\n2\n3\n4\n5\n" nil (concat folder name) nil 'silent))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-request connection 'continueSession
+                         (list :session_id (duet-session-leaf-id session) :query "quiet second"))
+      (duet-test-wait-for-text buffer "❯ quiet second\\(.\\|\n\\)*That is all")
+      (duet-test-wait-for-state session 'completed)
+      (cl-flet ((event (type &rest data)
+                  (duet-events-apply
+                   (duet-connection-model connection)
+                   (list :seq (cl-incf seq)
+                         :event (list :type type :timestamp "2100-01-01T00:00:01Z"
+                                      :data (append (list :session_id (duet-session-leaf-id session))
+                                                    data))))))
+        (event "conversation_updated" :event_type "tool_use" :tool_id "x" :tool_name "Bash"
+               :tool_input_json "{\"command\":\"make\"}")
+        (event "conversation_updated" :event_type "tool_result" :tool_result_for_id "x"
+               :tool_name "Bash" :tool_status "failed"
+               :tool_result_content (concat "src/rows.py:2:1: error: it is lost\n12:30: no file\n"
+                                            "File \"src/odd.c\", line 4\nsrc/gone.py:3: no file\n"
+                                            "src/main.go(3,2): too\nit failed here\n"))
+        (event "message_delta" :message_id "m" :role "assistant"
+               :delta "See `src/main.go:5`, and src/rows.py (line 9) is as it was.\n"))
+      (with-current-buffer buffer
+        (duet-transcript-flush)
+        (should (string-match-p "src/main.go:5" (buffer-string))))
+      (save-window-excursion
+        (delete-other-windows)
+        (switch-to-buffer buffer)
+        (goto-char (point-max))
+        (cl-flet ((go (&rest arguments)
+                    (apply #'next-error arguments)
+                    (duet-test-look)
+                    (list (file-name-nondirectory buffer-file-name)
+                          (line-number-at-pos) (current-column))))
+          (should (equal (go) '("rows.py" 2 0)))
+          ;; What was folded away is seen.
+          (with-current-buffer buffer
+            (should (looking-at "src/rows.py:2"))
+            (should-not (duet-section-folded-p (duet-section-at))))
+          (should (equal (go) '("odd.c" 4 0)))
+          (should (get-buffer-window buffer))
+          (should (equal (go) '("main.go" 3 1)))
+          (should (equal (go) '("main.go" 5 0)))
+          (should-error (next-error) :type 'user-error)
+          (should (equal (go -2) '("odd.c" 4 0)))
+          (should (equal (go 1 t) '("rows.py" 2 0)))
+          (should (get-buffer-window buffer))))
+      (dolist (name '("rows.py" "main.go" "odd.c"))
+        (kill-buffer (get-file-buffer (concat folder name)))))))
+
 (provide 'duet-transcript-move-test)
 ;;; duet-transcript-move-test.el ends here

@@ -85,7 +85,7 @@
                    '(("quiet ask" (:decision "respond" :comment "red")
                       "^❯ .+\\?\n  red\n")
                      ("permit:1" (:decision "deny" :comment "not today")
-                      "^❯ Denied: .+\n  not today\n")))
+                      "^❯ Denied by you.*: .+\n  not today\n")))
       (let* ((session (duet-test-launch connection prompt))
              (buffer (duet-transcript-open connection session)))
         (duet-test-wait-for-text buffer (concat "^❯ " prompt))
@@ -112,7 +112,7 @@
                          (list :approval_id (duet-approval-id approval) :decision "approve"
                                :updated_input (list :content "one\ntwo\n")))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text buffer "^❯ Approved with another input: ")
+      (duet-test-wait-for-text buffer "^❯ Allowed by you, with another input: ")
       (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n  @@ demo.txt:1\n  \\+one\n  \\+two\n"))))
 
 (ert-deftest duet-transcript-test-reopen-bad-ends ()

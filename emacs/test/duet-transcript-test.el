@@ -127,15 +127,28 @@
   "A call that is folded says in its line what it has come to."
   (pcase-dolist
       (`(,kind ,status ,result ,summary)
-       '(("execute" completed "one\ntwo\n\n" "two")
+       '(("execute" completed "one\nand two\n\n" "and two")
          ("execute" failed "\e[31mtwo\e[0m  \n 1 of 3 failed\n" "1 of 3 failed")
          ("read" completed "a\nb\nc\n" "3 lines")
          ("read" completed "a\nb" "2 lines")
-         ("search" completed "src/rows.py:1\n" "src/rows.py:1")
+         ("search" completed "src/rows.py:1: a row\n" "src/rows.py:1: a row")
          ("read" failed "File not found\nNothing was read" "Nothing was read")
          ("execute" completed " \n" nil)
          ("execute" running nil nil)
-         (nil completed "fine" "fine")))
+         (nil completed "all is fine" "all is fine")
+         ;; A fence and a lone word say nothing.
+         ("execute" completed "```console\none\nand two\n```" "and two")
+         ("execute" completed "~~~\nand two\n~~~\n" "and two")
+         ("execute" completed "See:\n```\nand two\n```" "and two")
+         ("execute" completed "```\n```" nil)
+         ("execute" completed "{\n  \"a\": 1\n}\n" "3 lines")
+         ("execute" completed "```json\n{\n  \"a\": 1\n}\n```\n" "3 lines")
+         ("read" completed "```py\na\nb\n```\n" "2 lines")
+         ("execute" completed "42\n" "1 line")
+         ("search" completed "src/rows.py:1\n" "1 line")
+         ("execute" failed "1 of 3 failed\nFAIL\n" "1 of 3 failed")
+         ("execute" failed "FAIL\n" "1 line")
+         (nil completed "完成しました" "完成しました")))
     (should (equal (duet-render-summary
                     (make-duet-tool :kind 'tool :tool-kind kind :status status
                                     :result result))
@@ -145,6 +158,24 @@
                   (make-duet-tool :kind 'tool :status 'failed :refused-by "a rule"
                                   :refusal "no builds" :result "not run"))
                  "not run: denied by a rule: no builds")))
+
+(ert-deftest duet-transcript-test-headings ()
+  "The line of a call that is folded says what the tool does, whatever its title is."
+  (pcase-dolist
+      (`(,title ,input ,paths ,heading)
+       '(("Read src/rows.py" (:file_path "/p/src/rows.py") ("/p/src/rows.py") "Read src/rows.py")
+         ("Read" (:file_path "/p/src/rows.py") ("/p/src/rows.py") "Read p/src/rows.py")
+         ("Grep" (:count 3 :pattern "a row\nb") nil "Grep a row")
+         ("Bash" (:command "make all\nmake test") nil "Bash make all")
+         ("make all" (:command "make all") nil "make all")
+         ("```sh\nmake all\n```" (:command "make all") nil "make all")
+         ("```" nil nil "Tool")
+         ("Task" nil nil "Task")))
+    (let ((tool (make-duet-tool
+                 :kind 'tool :name "Tool" :title title :input input :paths paths :status 'completed
+                 :session (make-duet-session :model (duet-model-create :root "/")))))
+      (should (equal (substring-no-properties (car (split-string (duet-render tool) "\n")))
+                     (concat (substring-no-properties (duet-look-state 'completed)) " " heading))))))
 
 (ert-deftest duet-transcript-test-interrupt-and-continue ()
   "A session that is interrupted says so, and goes on with the next prompt."

@@ -72,6 +72,7 @@ func (s *session) await(ctx context.Context, asker asker, q hubclient.Approval, 
 		log.Info("the client has not answered; the question stays in the inbox", "approval", q.ApprovalID)
 		return
 	}
+	decision.Client = s.agent.client.title()
 	decided, _, err := hubclient.Decide(context.WithoutCancel(ctx), s.agent.hub, *decision)
 	if err != nil {
 		log.Warn("an answer was not taken", "approval", q.ApprovalID, "err", err)

@@ -130,6 +130,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 		text, err := s.described(ctx, q)
 		return "That does not answer the question.\n\n" + text, err
 	}
+	d.Client = s.agent.client.title()
 	decided, _, err := hubclient.Decide(ctx, s.agent.hub, d)
 	switch {
 	case err != nil:

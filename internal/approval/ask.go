@@ -159,7 +159,7 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
 		return err
 	}
-	return in.noteAnswer(t, run, *a)
+	return in.noteAnswer(t, run, *a, "")
 }
 
 // awaitAnswer waits for a human's answer.

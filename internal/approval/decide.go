@@ -36,8 +36,12 @@ type Decision struct {
 	Scope        string          // one of domain.Scopes; "": once
 	Content      json.RawMessage // form values, an object; absent: none
 	Pattern      string          // commands or files that the rule covers; "": the narrowest
+	Client       string          // names the deciding client for people, such as VS Code; "": unknown
 	Tell         bool            // the comment must reach the agent, as the next prompt if the decision cannot carry it
 }
+
+// longestClient is the longest name of a client, in bytes.
+const longestClient = 100
 
 // Answered is an approval together with its decision.
 type Answered struct {
@@ -94,6 +98,9 @@ func (d Decision) Check() error {
 	}
 	if err := d.checkType(d.Type); err != nil {
 		return err
+	}
+	if len(d.Client) > longestClient {
+		return domain.Invalid("client", fmt.Sprintf("a name of at most %d bytes", longestClient), fmt.Sprintf("%d bytes", len(d.Client)))
 	}
 	if d.Tell && strings.TrimSpace(d.Comment) == "" {
 		return domain.Invalid("comment", "what to tell the agent", "nothing")
@@ -351,7 +358,7 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 		return err
 	}
 	a.Carried = a.Stale && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
-	if err := in.close(t, *a); err != nil {
+	if err := in.closeIn(t, *a, d.Client); err != nil {
 		return err
 	}
 	if err := in.keepRules(t, *a, d.Scope, rules); err != nil {
@@ -407,7 +414,10 @@ func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []
 
 // close stores a question's end, announces it, wakes the waiting call, and lets its run continue if
 // nothing else blocks it.
-func (in *Inbox) close(t store.Tx, a domain.Approval) error {
+func (in *Inbox) close(t store.Tx, a domain.Approval) error { return in.closeIn(t, a, "") }
+
+// closeIn is close for the decision of a user, in a client of this name.
+func (in *Inbox) closeIn(t store.Tx, a domain.Approval, client string) error {
 	a.Decided = t.Now()
 	if !mustBeTaken(a) {
 		a.AwaitedBy = 0
@@ -419,10 +429,12 @@ func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	if err != nil {
 		return err
 	}
-	if err := in.announce(t, run, resolvedOf(a)); err != nil {
+	resolved := resolvedOf(a)
+	resolved.DecidedIn = client
+	if err := in.announce(t, run, resolved); err != nil {
 		return err
 	}
-	if err := in.noteAnswer(t, run, a); err != nil {
+	if err := in.noteAnswer(t, run, a, client); err != nil {
 		return err
 	}
 	t.AfterCommit(func() { in.wake(a) })
@@ -437,8 +449,8 @@ func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 }
 
 // noteAnswer records an answer in the conversation if it says more than the tool call shows
-// already. It also records denials by the policy.
-func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
+// already. It also records denials by the policy. client names the client of the user who decided.
+func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval, client string) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
@@ -448,6 +460,7 @@ func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error
 		}
 	}
 	n := noteOf(a)
+	n.DecidedIn = client
 	text := n.Title + " — " + n.Decision
 	if a.DecidedBy != domain.DecidedByUser {
 		n.DecidedBy = a.DecidedBy

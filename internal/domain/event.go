@@ -185,6 +185,7 @@ type ApprovalResolved struct {
 	Comment     string `json:"comment,omitempty"`
 	Option      string `json:"option,omitempty"`
 	DecidedBy   string `json:"decided_by,omitempty"`
+	DecidedIn   string `json:"decided_in,omitempty"` // the client in which the user decided, for people
 	Title       string `json:"title,omitempty"`
 	Tool        string `json:"tool,omitempty"`
 	InputEdited bool   `json:"input_edited,omitempty"`

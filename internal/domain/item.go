@@ -126,6 +126,7 @@ type ApprovalNote struct {
 	Title       string `json:"title"`
 	Response    string `json:"response_text,omitempty"`
 	DecidedBy   string `json:"decided_by,omitempty"`       // if not the user
+	DecidedIn   string `json:"decided_in,omitempty"`       // as ApprovalResolved.DecidedIn
 	Edited      bool   `json:"input_was_edited,omitempty"` // the input
 	Explanation string `json:"explanation,omitempty"`      // as Approval.Explanation
 	Delivery    string `json:"delivery,omitempty"`         // the way of the answer, if the agent was not seen to act on it

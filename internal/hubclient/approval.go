@@ -28,8 +28,12 @@ func (a Approval) Asks() string {
 	return text
 }
 
+// Shell names this client in decisions.
+const Shell = "the shell"
+
 // Decide sends a decision. The result says if another client was first.
 func Decide(ctx context.Context, c *client.Client, d protocol.DecisionParams) (protocol.DecisionResult, json.RawMessage, error) {
+	d.Client = cmp.Or(d.Client, Shell)
 	return Call[protocol.DecisionResult](ctx, c, "sendDecision", d)
 }
 

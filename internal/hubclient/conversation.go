@@ -182,6 +182,7 @@ type EventData struct {
 	Title       string `json:"title"`
 	Decision    string `json:"decision"`
 	DecidedBy   string `json:"decided_by"`
+	DecidedIn   string `json:"decided_in"`
 	Explanation string `json:"explanation"`
 	Comment     string `json:"comment"`
 	Response    string `json:"response_text"`

@@ -98,6 +98,7 @@ type DecisionParams struct {
 	Option       string          `json:"option,omitempty" doc:"The option_id or name of one of the approval's options. It must agree with the decision."`
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form: an object that fits the approval's schema. An error names the field, such as content.port."`
 	Pattern      string          `json:"pattern,omitempty" doc:"With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call."`
+	Client       string          `json:"client,omitempty" doc:"The deciding client's name for people, such as VS Code. Events and the conversation show it as decided_in. At most 100 bytes."`
 	Tell         bool            `json:"tell,omitempty" doc:"Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its conversation."`
 }
 

@@ -56,7 +56,7 @@ type ConversationEvent struct {
 	Title    string          `json:"title,omitempty" doc:"Tool call: what it does, for people."`
 	ToolKind string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Status   string          `json:"status,omitempty" doc:"Tool call: pending, in_progress, completed or failed. Message: cancelled if it was withdrawn before the agent got it; the agent never gets it."`
-	Data     json.RawMessage `json:"data,omitempty" doc:"Tool call: paths, diffs, terminal, attachments, _meta. Message or thought: attachments, _meta (the agent's own, at most 8 KiB). Plan: entries. Diff: path, added, removed, binary. Approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation."`
+	Data     json.RawMessage `json:"data,omitempty" doc:"Tool call: paths, diffs, terminal, attachments, _meta. Message or thought: attachments, _meta (the agent's own, at most 8 KiB). Plan: entries. Diff: path, added, removed, binary. Approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, decided_in (the client in which the user decided), explanation."`
 }
 
 func (e *ConversationEvent) Texts() []*string {

@@ -132,7 +132,7 @@ func data(e domain.Event) any {
 	case domain.ApprovalResolved:
 		return resolvedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, Type: p.Type, Approved: p.Status == domain.ApprovalApproved, Decision: p.Status,
-			ResponseText: p.Response, Comment: p.Comment, Option: p.Option, DecidedBy: p.DecidedBy, Title: p.Title, ToolName: p.Tool,
+			ResponseText: p.Response, Comment: p.Comment, Option: p.Option, DecidedBy: p.DecidedBy, DecidedIn: p.DecidedIn, Title: p.Title, ToolName: p.Tool,
 			ToolUseID: p.ToolUseID, Edited: p.InputEdited, Explanation: p.Explanation,
 		}
 	case domain.SettingsChanged:
@@ -341,6 +341,7 @@ type resolvedData struct {
 	Comment      string `json:"comment,omitempty"`
 	Option       string `json:"option,omitempty"`
 	DecidedBy    string `json:"decided_by"`
+	DecidedIn    string `json:"decided_in,omitempty"`
 	Title        string `json:"title,omitempty"`
 	ToolName     string `json:"tool_name,omitempty"`
 	ToolUseID    string `json:"tool_use_id,omitempty"`

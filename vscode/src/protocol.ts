@@ -718,7 +718,7 @@ export type ConversationEvent = {
   tool_kind?: string;
   /** Tool call: pending, in_progress, completed or failed. Message: cancelled if it was withdrawn before the agent got it; the agent never gets it. */
   status?: string;
-  /** Tool call: paths, diffs, terminal, attachments, _meta. Message or thought: attachments, _meta (the agent's own, at most 8 KiB). Plan: entries. Diff: path, added, removed, binary. Approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation. */
+  /** Tool call: paths, diffs, terminal, attachments, _meta. Message or thought: attachments, _meta (the agent's own, at most 8 KiB). Plan: entries. Diff: path, added, removed, binary. Approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, decided_in (the client in which the user decided), explanation. */
   data?: unknown;
 };
 
@@ -854,6 +854,8 @@ export type DecisionParams = {
   content?: unknown;
   /** With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call. */
   pattern?: string;
+  /** The deciding client's name for people, such as VS Code. Events and the conversation show it as decided_in. At most 100 bytes. */
+  client?: string;
   /** Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its conversation. */
   tell?: boolean;
 };

@@ -381,6 +381,7 @@ func asResponse(q asked, d protocol.DecisionParams) protocol.DecisionParams {
 // send sends a decision and waits for the hub's response. It handles signals and the hub's
 // silence meanwhile.
 func (a *asker) send(ctx context.Context, d protocol.DecisionParams, result any) error {
+	d.Client = hubclient.Shell
 	sent := make(chan error, 1)
 	go func() { sent <- a.hub.Call(ctx, "sendDecision", d, result) }()
 	for {

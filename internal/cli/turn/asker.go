@@ -131,7 +131,7 @@ func (a *asker) resolved(d hubclient.EventData) {
 		a.view.endLine() // after the prompt
 	}
 	if d.DecidedBy != "end" { // the end of the turn is shown separately
-		text := d.Decision + " " + decidedBy(d.DecidedBy)
+		text := d.Decision + " " + decidedBy(d)
 		if why := cmp.Or(d.Response, d.Comment); why != "" {
 			text += ": " + why
 		}
@@ -159,17 +159,17 @@ func (a *asker) dirOf(ctx context.Context, approval hubclient.Approval) string {
 	return session.WorkingDir
 }
 
-// decidedBy says who made a decision.
-func decidedBy(who string) string {
-	switch who {
+// decidedBy says who made a decision, and in which client.
+func decidedBy(d hubclient.EventData) string {
+	switch d.DecidedBy {
 	case "user":
-		return "elsewhere"
+		return "in " + cmp.Or(d.DecidedIn, "another client")
 	case "overtaken":
 		return "because the conversation went on without it"
 	case "changed":
 		return "because the agent changed the tool call"
 	}
-	return "by " + who
+	return "by " + d.DecidedBy
 }
 
 // next asks the first waiting question, if there is one. It asks again even if it asked

@@ -198,9 +198,10 @@ class AnswerView implements View {
     const denied = data["decision"] === "denied";
     const by = stringOf(data["decided_by"]) ?? "user";
     const who = by === "user" ? "You" : by;
+    const where = stringOf(data["decided_in"]);
     this.element.classList.toggle("denied", denied);
     const what = denied ? `${who} denied` : data["decision"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
-    setLongText(this.element, [`${what}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
+    setLongText(this.element, [`${what}${where === undefined ? "" : ` in ${where}`}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
   }
 }
 

@@ -161,3 +161,20 @@ def code_keeps_the_message(home, emacs):
     ask(terminal, "say it")
     wait_for(lambda: re.search(r"\x1b\[[\d;]+mdef\x1b", terminal.styled()), "the colours of code", screen=terminal.screen)
     expect(terminal.shows(r"^Said before python-mode$"), "the message is gone", terminal)
+
+
+@scenario
+def next_error_in_a_transcript(home, emacs):
+    """M-g n goes to the places that the agent names, from the transcript and from the file."""
+    home.write("rows.txt", "one\ntwo\nthree\n")
+    terminal = start(home, emacs)
+    ask(terminal, "quiet look at rows.txt:2 and at rows.txt:3")
+    terminal.see(r"^ ● completed")
+    terminal.see(r"That is all\.")
+    terminal.press("M-g", "n")
+    terminal.see(r"rows\.txt +All +L2 ")
+    terminal.press("M-g", "n")
+    terminal.see(r"rows\.txt +All +L3 ")
+    terminal.press("M-g", "p")
+    terminal.see(r"rows\.txt +All +L2 ")
+    terminal.see(r"\*duet: quiet look")

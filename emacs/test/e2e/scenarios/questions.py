@@ -54,7 +54,7 @@ def denies(home, emacs):
     terminal.see(r"^Nothing was changed\. That is all\.")
     terminal.press("C-x", "1", "M->")
     terminal.see(r"^⊘ Write demo\.txt")
-    terminal.see(r"^  not run: denied: it is not my file$")
+    terminal.see(r"^  not run: denied by you: it is not my file$")
     terminal.see_no(r"Duet\[")
     expect(home.read("demo.txt") is None, "the file was written", terminal)
 

@@ -56,10 +56,10 @@ def sends_now_while_the_agent_works(home, emacs):
     home.init("(setq duet-reply-box t)\n")
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet slow permit:1")
-    terminal.see(r"^\? Bash +echo 1")
+    terminal.see(r"^\? Bash +\$ echo 1")
     terminal.press("M-<", "c")
     terminal.type("Use the other file")
-    terminal.see(r"^ \? waits for you · demo · .*C-c C-n now")
+    terminal.see(r"^ \? waits for you · .*1 waiting: C-c C-j · C-c C-q a approve, d deny · C-c C-n now")
     terminal.press("C-c", "C-n")
     terminal.see(r"^Sent: the agent has it$")
     terminal.see(r"^❯ Use the other file$")
@@ -71,3 +71,22 @@ def sends_now_while_the_agent_works(home, emacs):
     terminal.press("a")
     terminal.see(r"^❯ Use the other file\n\nYou said meanwhile: Use the other file That is all\. *\n\n❯ quiet after that\n\nHello")
     terminal.see(r"^ ● completed")
+
+
+@scenario
+def answers_from_the_box(home, emacs):
+    """The header line names keys that answer the question while point is in the box."""
+    home.init("(setq duet-reply-box t)\n")
+    terminal = start(home, emacs, lines=40)
+    ask(terminal, "quiet permit:2")
+    terminal.see(r"^\? Bash +\$ echo 1")
+    terminal.press("M-<", "c")
+    terminal.type("quiet a draft")
+    terminal.see(r"^ \? waits for you · .*1 waiting: C-c C-j · C-c C-q a approve, d deny")
+    terminal.press("C-c", "C-q", "a")
+    terminal.see(r"^\? Bash +\$ echo 2(.*\n)+❯ quiet a draft$")
+    terminal.press("C-c", "C-q", "d")
+    terminal.see(r"^ ● completed")
+    terminal.see(r"^❯ quiet a draft$")
+    terminal.press("C-c", "C-q", "a")
+    terminal.see(r"^No question is here; C-c C-j goes to the next one$")

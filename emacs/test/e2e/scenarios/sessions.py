@@ -270,7 +270,7 @@ def two_emacsen(home, emacs):
     second.press("j")
     second.see(r"^\? Write +demo\.txt")
     second.press("a")
-    first.see(r"^Duet: Write demo\.txt was approved elsewhere$")
+    first.see(r"^Duet: Write demo\.txt was allowed by you in Emacs$")
     first.see_no(r"^\? Write")
     for terminal in first, second:
         terminal.see(r"^ ● completed")
@@ -305,23 +305,23 @@ def menu(home, emacs):
     terminal.see_no(r"i +Interrupt")
     terminal.see(r"^ ● completed")
     terminal.press("?")
-    terminal.see(r"X +Stop server")
+    terminal.see(r"X +Stop")
     terminal.press("X")
     terminal.see(r"\(Duet-Sessions \[stopped\]\)")
 
 
 @scenario
 def menu_of_a_small_terminal(home, emacs):
-    """All of the menu is seen in 60 columns and 24 lines, beside two windows."""
-    terminal = start(home, emacs, columns=60)
+    """All of the menu is seen in 50 columns and 24 lines, beside two windows."""
+    terminal = start(home, emacs, columns=50)
     ask(terminal, "quiet hello")
     terminal.see(r"^ ● completed")
     terminal.press("?")
     terminal.see(r"i +Interrupt")
     terminal.see(r"q +Close")
     terminal.see(r"R +Rules")
-    terminal.see(r"X +Stop server")
-    terminal.see(r"= +All changes")
+    terminal.see(r"X +Stop$")
+    terminal.see(r"= +All turns$")
     expect(not terminal.shows(r"\\$"), "a line of the menu is too long", terminal)
     terminal.press("q")
     terminal.see_no(r"i +Interrupt")
