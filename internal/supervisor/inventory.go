@@ -39,7 +39,8 @@ const (
 	pastTasks = 1024
 	// leastPruned is the minimum number of agents before ended ones are forgotten.
 	leastPruned = 256
-	// pruneAfter is how long an agent is always remembered. A starting agent shows no mark yet.
+	// pruneAfter is how long an agent is remembered at least, unless its process has ended. A
+	// starting agent shows no mark yet.
 	pruneAfter = time.Minute
 )
 
@@ -200,7 +201,7 @@ func (i *inventory) remember(p domain.Process) {
 func (i *inventory) prune() {
 	var old []domain.Process
 	for _, p := range i.agents {
-		if time.Since(p.since) >= pruneAfter {
+		if time.Since(p.since) >= pruneAfter || isGone(p.PID) {
 			old = append(old, p.Process)
 		}
 	}

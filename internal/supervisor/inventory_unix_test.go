@@ -42,6 +42,20 @@ func TestInventoryForgetsEndedProcesses(t *testing.T) {
 	})
 }
 
+// An executor of many short-lived agents forgets each soon, not only after a while.
+func TestInventoryForgetsShortLivedAgents(t *testing.T) {
+	agent := exec.Command(os.Args[0])
+	agent.Env = []string{role + "=agent"}
+	require.NoError(t, agent.Start())
+	agent.Process.Kill()
+	agent.Wait()
+	var i inventory
+	for n := range 20 * leastPruned {
+		i.remember(domain.Process{PID: agent.Process.Pid, Mark: fmt.Sprint("agent", n)})
+	}
+	assert.Less(t, len(i.agents), 2*leastPruned)
+}
+
 // A terminal outlives its task, and so do the executor's reports about it.
 func TestInventoryKeepsTasksOfTerminals(t *testing.T) {
 	var i inventory

@@ -1,6 +1,10 @@
 package supervisor
 
 import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
@@ -39,3 +43,6 @@ func runningMarks(of []domain.Process) map[string]bool {
 	})
 	return running
 }
+
+// isGone reports whether a process is known and has ended.
+func isGone(pid int) bool { return pid > 1 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) }

@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"errors"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -42,3 +43,6 @@ func runningMarks(of []domain.Process) map[string]bool {
 	}
 	return running
 }
+
+// isGone reports whether a process is known and has ended.
+func isGone(pid int) bool { return pid > 1 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
