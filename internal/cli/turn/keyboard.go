@@ -37,11 +37,11 @@ type keyboard struct {
 	terminal     *os.File // nil: there is none
 	typed        chan typed
 	want         chan requested
-	begin        sync.Once // starts the reading goroutine
-	lineIsFor    string    // the id of the question for which input was requested; or empty
-	restoreLines func()    // restores line mode; nil: the terminal is in line mode
-	keyIsNext    bool      // the pending request, which was for the box, became one for a key
-	early        []byte    // keys for the box that came before a question was shown
+	begin        sync.Once     // starts the reading goroutine
+	lineIsFor    string        // the id of the question for which input was requested; or empty
+	restoreLines func()        // restores line mode; nil: the terminal is in line mode
+	keyIsNext    bool          // the pending request, which was for the box, became one for a key
+	early        []byte        // keys for the box that came before a question was shown
 	paste        func(on bool) // switches bracketed paste; nil without a box
 }
 
