@@ -96,6 +96,7 @@ export class Panel implements Actions {
       this.announcer.element,
     );
     openLinks(this.transcript.element, this);
+    document.addEventListener("keydown", (event) => this.key(event));
     this.transcript.onTop = () => {
       if (!this.transcript.unfinished) void this.pages.older();
     };
@@ -253,6 +254,16 @@ export class Panel implements Actions {
     this.transcript.toEnd();
     this.changed();
     return deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
+  }
+
+  /** Escape interrupts the active run, unless a list, a select box or an edited prompt has used the key. */
+  private key(event: KeyboardEvent): void {
+    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
+    if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+    const { active } = this.conversation.runs;
+    if (active === undefined || this.conversation.runs.state(active) === "interrupting") return;
+    event.preventDefault();
+    void this.interrupt(active);
   }
 
   /** Interrupts the active run, or background work after the last one. */

@@ -132,7 +132,7 @@ export class Head {
   private readonly interrupt: HTMLButtonElement;
 
   constructor(actions: Actions, interrupt: () => void) {
-    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent", press: interrupt });
+    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent (Escape)", press: interrupt });
     this.element = make(
       "header",
       { class: "head" },
@@ -153,7 +153,10 @@ export class Head {
     const background = session.background.join("\n");
     this.state.title = visible(background);
     this.interrupt.hidden = !session.working && background === "";
-    this.interrupt.title = background === "" ? "Interrupt the agent" : visible(`End what the agent does in the background:\n${background}`);
+    // Escape ends a turn, and no background work.
+    if (background === "") this.interrupt.setAttribute("aria-keyshortcuts", "Escape");
+    else this.interrupt.removeAttribute("aria-keyshortcuts");
+    this.interrupt.title = background === "" ? "Interrupt the agent (Escape)" : visible(`End what the agent does in the background:\n${background}`);
     setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
     setText(this.gates, session.gates);
     const { tokens, contextUsed, contextSize, cost } = session;
