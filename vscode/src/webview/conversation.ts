@@ -294,6 +294,8 @@ export class Conversation {
 
   private statusChanged(run: string, data: Data, seq: number, created: string): void {
     const state = stringOf(data["state"]) ?? stringOf(data["new_status"]) ?? "";
+    const why = stringOf(data["reason"]);
+    if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.runs.setReason(run, why);
     this.setState(run, state, created);
     if (this.runs.hasEnded(run)) this.endRun(run);
     const reason = stringOf(data["error"]) ?? stringOf(data["error_code"]);

@@ -3,6 +3,8 @@ import { backgroundWords, visible } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
 import { button, make, setText } from "./dom";
+import { continuePrompt, interruptionReason } from "./interruption";
+import type { Interruption } from "./interruption";
 import { objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { gatesWords } from "./runs";
@@ -61,6 +63,13 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     contextSize: number("context_size", known?.context_limit),
     cost: number("cost_usd", known?.cost_usd),
   };
+}
+
+/** The interrupted last run of a conversation. undefined: it was not interrupted, or a run or a question came after it. */
+export function interruptionOf(known: SessionState | undefined, { runs, questions }: Conversation): Interruption | undefined {
+  if (known?.state !== "interrupted" || runs.last !== known.id || runs.active !== undefined || runs.queued.length > 0 || questions.length > 0) return undefined;
+  const reason = interruptionReason(known.error_message || known.error, runs.reason(known.id));
+  return { reason, prompt: continuePrompt(reason, known.query ?? "") };
 }
 
 /** The text of a state, including background work, and its id for the style sheet. */

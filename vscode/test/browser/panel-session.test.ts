@@ -81,6 +81,47 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   assert.deepEqual(await callsOf(page, "interruptSession"), [own]);
 });
 
+test("an interrupted run says why, and a button continues its request", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running", query: "Mend it\n\nand test it" }) });
+  const row = page.getByRole("group", { name: "Interrupted" });
+  await page.getByRole("banner").getByText("working").waitFor();
+  assert.equal(await row.count(), 0);
+  await page.getByRole("textbox", { name: "Prompt" }).fill("a draft");
+  await tell(page, "session_status_changed", { state: "interrupting", reason: "user_cancelled" });
+  await tell(page, "session_status_changed", { state: "interrupted" });
+  await row.getByText("Interrupted: on request", { exact: true }).waitFor();
+  await page.evaluate(() => {
+    window.host.answers["continueSession"] = () => {
+      throw new Error("the disk is full");
+    };
+  });
+  await row.getByRole("button", { name: "Continue" }).click();
+  await page.getByText("It was not continued: the disk is full").waitFor();
+  await page.evaluate(() => delete window.host.answers["continueSession"]);
+  await row.getByRole("button", { name: "Continue" }).click();
+  await row.waitFor({ state: "hidden" });
+  const query = "Continue where you left off. You were interrupted: on request.\n\nThe request was:\n\nMend it\n\nand test it";
+  assert.deepEqual((await callsOf(page, "continueSession"))[1], { session_id: "thread", query });
+  assert.equal(await page.getByRole("textbox", { name: "Prompt" }).inputValue(), "a draft");
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("a run that ended with its daemon can be continued after a reload, unless a question of it is open", async () => {
+  const message = "duet-rpc was ended while this ran; continue it to go on where it was";
+  const interrupted = (host: FakeHost, given: string): void => {
+    host.session = { ...host.session, status: "interrupted", state: "interrupted", error_message: given, error_code: "SHUTDOWN", query: "Continue where you left off. You were interrupted.\n\nThe request was:\n\nMend it" };
+  };
+  const page = await pages.open({ prepare: interrupted, given: message });
+  const row = page.getByRole("group", { name: "Interrupted" });
+  await row.getByText(`Interrupted: ${message}`, { exact: true }).waitFor();
+  await tell(page, "new_approval", { approval_id: "q1", type: "function_call", tool_name: "Bash", title: "make", tool_input: { command: "make" }, stale: true });
+  await row.waitFor({ state: "hidden" });
+  await tell(page, "approval_resolved", { approval_id: "q1", decision: "denied", decided_by: "user" });
+  await row.getByRole("button", { name: "Continue" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "continueSession"));
+  assert.deepEqual(await callsOf(page, "continueSession"), [{ session_id: "thread", query: `Continue where you left off. You were interrupted: ${message}.\n\nThe request was:\n\nMend it` }]);
+});
+
 test("work in the background stands in the head, and is ended by the Interrupt button", async () => {
   const page = await pages.open();
   const head = page.getByRole("banner");
