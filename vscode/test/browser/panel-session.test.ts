@@ -122,6 +122,27 @@ test("a run that ended with its daemon can be continued after a reload, unless a
   assert.deepEqual(await callsOf(page, "continueSession"), [{ session_id: "thread", query: `Continue where you left off. You were interrupted: ${message}.\n\nThe request was:\n\nMend it` }]);
 });
 
+test("in high contrast the icons of tool calls can be seen, also while they pulse", async () => {
+  const page = await pages.open({ prepare: scene, theme: "high-contrast" });
+  const pencils = page.locator(".icon-edit");
+  await pencils.first().waitFor();
+  const contrasts = await pencils.evaluateAll((all) =>
+    all.map((pencil) => {
+      let seen = Number(/rgba\(.*, ([\d.]+)\)/.exec(getComputedStyle(pencil).stroke)?.[1] ?? 1);
+      for (let at: Element | null = pencil; at && !at.matches(".entry"); at = at.parentElement) {
+        for (const pulse of at.getAnimations()) {
+          pulse.pause();
+          pulse.currentTime = Number(pulse.effect!.getComputedTiming().duration) / 2;
+        }
+        seen *= Number(getComputedStyle(at).opacity);
+      }
+      // The contrast of white on black, as WCAG 2 defines it.
+      return (((seen + 0.055) / 1.055) ** 2.4 + 0.05) / 0.05;
+    }),
+  );
+  assert.ok(contrasts.length > 1 && contrasts.every((contrast) => contrast >= 4.5), contrasts.join(" "));
+});
+
 test("work in the background stands in the head, and is ended by the Interrupt button", async () => {
   const page = await pages.open();
   const head = page.getByRole("banner");
