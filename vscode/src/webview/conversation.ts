@@ -119,12 +119,16 @@ export class Conversation {
 
   /**
    * Takes the result of fetchApprovals. known are the questions that were open at the request. If
-   * one is missing in the result, it was answered while no events came, and is closed.
+   * one is missing in the result, it was answered while no events came, and is closed. One that an event has closed
+   * since the request stays closed: the result is older.
    */
   loadQuestions(approvals: readonly Data[], known: readonly OpenQuestion[] = []): void {
-    const ids = new Set(approvals.map((approval) => stringOf(approval["approval_id"]) ?? stringOf(approval["id"]) ?? ""));
+    const idOf = (approval: Data): string => stringOf(approval["approval_id"]) ?? stringOf(approval["id"]) ?? "";
+    const ids = new Set(approvals.map(idOf));
     if (this.asked.close(known.filter(({ id }) => !ids.has(id)))) this.questionsChanged = true;
-    for (const approval of approvals) this.ask(approval, true);
+    const open = new Set(this.asked.open.map(({ id }) => id));
+    const closed = new Set(known.filter(({ id }) => !open.has(id)).map(({ id }) => id));
+    for (const approval of approvals) if (!closed.has(idOf(approval))) this.ask(approval, true);
   }
 
   /** Takes an event of this conversation. An event that is older than the entry changes nothing. */
@@ -294,6 +298,8 @@ export class Conversation {
 
   private statusChanged(run: string, data: Data, seq: number, created: string): void {
     const state = stringOf(data["state"]) ?? stringOf(data["new_status"]) ?? "";
+    const why = stringOf(data["reason"]);
+    if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.runs.setReason(run, why);
     this.setState(run, state, created);
     if (this.runs.hasEnded(run)) this.endRun(run);
     const reason = stringOf(data["error"]) ?? stringOf(data["error_code"]);

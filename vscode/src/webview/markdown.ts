@@ -1,13 +1,13 @@
 // Markdown as elements. Each is made from a token of markdown-it, so an agent's text never becomes markup, a style or a
 // script. HTML is shown as text.
 import MarkdownIt from "markdown-it";
-import type { MarkdownIt as Parser, StateInline, Token } from "markdown-it";
+import type { MarkdownIt as Parser, StateCore, StateInline, Token } from "markdown-it";
 import { fill, make } from "./dom";
 import { codeBlock } from "./output";
 import { fileOf, linkOf, pieces } from "./references";
 import type { Target } from "./references";
 
-const elements = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "s"]);
+const elements = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "s", "label"]);
 
 /** Rows of a table that are shown at first. */
 const firstRows = 300;
@@ -25,10 +25,26 @@ function markdown(): Parser {
     // linkOf refuses both. The library would read up to 10,000 characters at each refused address.
     parser.linkify.add("ftp:", null).add("//", null);
     limitBrackets(parser);
+    parser.core.ruler.push("tasks", (state) => markTasks(state));
     // A refused link stays visible as text. linkOf decides.
     parser.validateLink = (url) => linkOf(url) !== undefined || /^data:image\/(?:png|gif|jpeg|webp);base64,/i.test(url);
   }
   return parser;
+}
+
+/** Makes the text of a list item that begins with [ ] or [x] the label of a box. */
+function markTasks({ tokens, Token: New }: StateCore): void {
+  for (const [i, { children }] of tokens.entries()) {
+    const first = children?.[0];
+    if (!children || first?.type !== "text" || tokens[i - 2]?.type !== "list_item_open") continue;
+    const mark = /^\[([ xX])\][ \t]+/.exec(first.content);
+    if (!mark) continue;
+    first.content = first.content.slice(mark[0].length);
+    const box = new New("task_box", "input", 0);
+    box.info = mark[1]!.toLowerCase();
+    children.unshift(new New("label_open", "label", 1), box);
+    children.push(new New("label_close", "label", -1));
+  }
 }
 
 /**
@@ -153,6 +169,8 @@ function single(token: Token, parent: Element): void {
       return fill(parent, codeBlock(token.content, token.info.trim().split(/\s+/, 1)[0] ?? "").element);
     case "image":
       return fill(parent, image(token));
+    case "task_box":
+      return fill(parent, taskBox(token.info === "x"));
     default:
       return fill(parent, token.content);
   }
@@ -174,6 +192,13 @@ function image(token: Token): HTMLElement {
   const source = attribute(token, "src");
   if (/^data:/i.test(source)) return make("img", { class: "picture", is: { src: source, alt: token.content || "Image" } });
   return fillWith(linkElement(linkOf(source)), token.content || source);
+}
+
+/** taskBox makes the box of a task. Its label is the text of the task. */
+function taskBox(done: boolean): HTMLElement {
+  const box = make("input", { class: "task-box", is: { type: "checkbox", disabled: "" } });
+  if (done) box.setAttribute("checked", "");
+  return box;
 }
 
 /** linkElement makes a link that the panel opens (openLinks). It has no href, because the webview would follow that as well. */

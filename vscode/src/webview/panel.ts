@@ -9,13 +9,15 @@ import { button, make } from "./dom";
 import type { Entry } from "./entries";
 import { deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
+import { InterruptionRow } from "./interruption";
 import { objectOf, stringOf } from "./json";
+import { UnknownOutcome } from "./promptbox";
 import type { OpenQuestion, Outcome } from "./questions";
 import { QuestionBar, questionTitle } from "./questionview";
 import { Queue } from "./queue";
 import type { Saved } from "./queue";
 import { openLinks } from "./references";
-import { Head, sessionOf, stateWords } from "./session";
+import { Head, interruptionOf, sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
 import { SettingsBar, settingsOf } from "./settings";
 import type { Setting } from "./settings";
@@ -52,6 +54,7 @@ export class Panel implements Actions {
   private readonly composer: Composer;
   private readonly queue: Queue;
   private readonly settings: SettingsBar;
+  private readonly interruption = new InterruptionRow((prompt) => this.continue(prompt));
   private readonly announcer = new Announcer();
   private readonly banner = make("div", { class: "banner", is: { role: "status" } });
   private readonly pages: Pages;
@@ -92,10 +95,11 @@ export class Panel implements Actions {
     root.replaceChildren(
       this.head.element,
       this.transcript.element,
-      make("footer", { class: "foot" }, this.transcript.jumpButton, this.banner, this.bar.element, this.queue.element, this.composer.box.element, note),
+      make("footer", { class: "foot" }, this.transcript.jumpButton, this.banner, this.bar.element, this.queue.element, this.interruption.element, this.composer.box.element, note),
       this.announcer.element,
     );
     openLinks(this.transcript.element, this);
+    document.addEventListener("keydown", (event) => this.key(event));
     this.transcript.onTop = () => {
       if (!this.transcript.unfinished) void this.pages.older();
     };
@@ -255,6 +259,26 @@ export class Panel implements Actions {
     return deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
   }
 
+  /** Continues an interrupted run. */
+  private async continue(prompt: string): Promise<void> {
+    try {
+      await this.send({ text: prompt, content: [] }, false);
+      this.focusPrompt();
+    } catch (error) {
+      this.composer.box.fail(error instanceof UnknownOutcome ? error.message : `It was not continued: ${(error as Error).message}`);
+    }
+  }
+
+  /** Escape interrupts the active run, unless a list, a select box or an edited prompt has used the key. */
+  private key(event: KeyboardEvent): void {
+    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
+    if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+    const { active } = this.conversation.runs;
+    if (active === undefined || this.conversation.runs.state(active) === "interrupting") return;
+    event.preventDefault();
+    void this.interrupt(active);
+  }
+
   /** Interrupts the active run, or background work after the last one. */
   private async interrupt(run = this.conversation.runs.active ?? this.session?.id ?? this.conversation.runs.last): Promise<void> {
     if (run === undefined) return;
@@ -359,6 +383,7 @@ export class Panel implements Actions {
     const session = sessionOf(this.session, this.conversation);
     this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
+    this.interruption.update(interruptionOf(this.session, this.conversation));
     this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);
     if (this.session) this.settings.update(settingsOf(this.session, this.conversation.agent));
     this.announcer.state(stateWords(session, now), this.conversation.questions);

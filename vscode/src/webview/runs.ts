@@ -10,6 +10,7 @@ export class Runs {
   private readonly states = new Map<string, string>();
   private readonly usage = new Map<string, Data>();
   private readonly begins = new Map<string, string>();
+  private readonly reasons = new Map<string, string>();
   private readonly editable = new Map<string, boolean>();
   /** Queued runs behind which another run was active. They wait until they begin, also while no run is active. */
   private readonly behind = new Set<string>();
@@ -73,6 +74,15 @@ export class Runs {
 
   hasEnded(run: string): boolean {
     return ended.has(this.states.get(run) ?? "");
+  }
+
+  /** Why a run is being interrupted, if an event said so. */
+  reason(run: string): string | undefined {
+    return this.reasons.get(run);
+  }
+
+  setReason(run: string, reason: string): void {
+    this.reasons.set(run, reason);
   }
 
   usageOf(run: string): Readonly<Data> {

@@ -3,6 +3,8 @@ import { backgroundWords, visible } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
 import { button, make, setText } from "./dom";
+import { continuePrompt, interruptionReason } from "./interruption";
+import type { Interruption } from "./interruption";
 import { objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { gatesWords } from "./runs";
@@ -61,6 +63,13 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     contextSize: number("context_size", known?.context_limit),
     cost: number("cost_usd", known?.cost_usd),
   };
+}
+
+/** The interrupted last run of a conversation. undefined: it was not interrupted, or a run or a question came after it. */
+export function interruptionOf(known: SessionState | undefined, { runs, questions }: Conversation): Interruption | undefined {
+  if (known?.state !== "interrupted" || runs.last !== known.id || runs.active !== undefined || runs.queued.length > 0 || questions.length > 0) return undefined;
+  const reason = interruptionReason(known.error_message || known.error, runs.reason(known.id));
+  return { reason, prompt: continuePrompt(reason, known.query ?? "") };
 }
 
 /** The text of a state, including background work, and its id for the style sheet. */
@@ -132,7 +141,7 @@ export class Head {
   private readonly interrupt: HTMLButtonElement;
 
   constructor(actions: Actions, interrupt: () => void) {
-    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent", press: interrupt });
+    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent (Escape)", press: interrupt });
     this.element = make(
       "header",
       { class: "head" },
@@ -153,7 +162,10 @@ export class Head {
     const background = session.background.join("\n");
     this.state.title = visible(background);
     this.interrupt.hidden = !session.working && background === "";
-    this.interrupt.title = background === "" ? "Interrupt the agent" : visible(`End what the agent does in the background:\n${background}`);
+    // Escape ends a turn, and no background work.
+    if (background === "") this.interrupt.setAttribute("aria-keyshortcuts", "Escape");
+    else this.interrupt.removeAttribute("aria-keyshortcuts");
+    this.interrupt.title = background === "" ? "Interrupt the agent (Escape)" : visible(`End what the agent does in the background:\n${background}`);
     setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
     setText(this.gates, session.gates);
     const { tokens, contextUsed, contextSize, cost } = session;

@@ -64,10 +64,24 @@ test("links and references to lines are opened by the extension, by pointer and 
 });
 
 const document = [
-  "# Title\n\nSome *prose* with `code`,\nin two lines.\n\n- one\n- two\n  - deeper\n\n    with a paragraph\n\n1. first\n2. second\n\n",
+  "# Title\n\nSome *prose* with `code`,\nin two lines.\n\n- one\n- two\n  - deeper\n\n    with a paragraph\n\n1. first\n2. second\n\n- [ ] to do\n- [x] done with `code`\n\n",
   "| a | b |\n| --- | ---: |\n| 1 | **2** |\n| 3 | 4 |\n\n> quoted\n> text\n\n```ts\nlet a = `x`;\n\nlet b = 2;\n```\n\n~~~\nopen ~~ and ``` in it\n~~~\n\nText with a [link][ref] and ~~gone~~.\n\n",
   "Heading below\n---\n\n    indented code\n\n***\n\nLast.\n\n[ref]: https://example.org/ref\n",
 ].join("");
+
+test("the items of a task list have boxes that say what is done, and cannot be changed", async () => {
+  const page = await working();
+  await say(page, "- [x] Read `lexer.ts`\n- [ ] Skip **comments** in [the guide](docs/guide.md)\n  - [X] deeper\n- no task\n- [] none\n- `[ ]` none\n\n1. [ ] first\n\n   with a paragraph\n\nText [x] in a line.");
+  const boxes = page.locator(".said").getByRole("checkbox");
+  const of = (name: string, checked: boolean): Promise<number> => page.getByRole("checkbox", { name, exact: true, checked, disabled: true }).count();
+  assert.equal(await boxes.count(), 4);
+  assert.deepEqual([await of("Read lexer.ts", true), await of("Skip comments in the guide", false), await of("deeper", true), await of("first", false)], [1, 1, 1, 1]);
+  const text = await page.locator(".said").innerText();
+  for (const shown of ["[] none", "[ ] none", "Text [x] in a line."]) assert.ok(text.includes(shown), text);
+  await page.getByRole("link", { name: "the guide" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.openFile"));
+  assert.deepEqual(problemsOf(page), []);
+});
 
 test("text that came in any pieces looks as if it had come at once", async () => {
   const page = await working();

@@ -48,6 +48,33 @@ test("slash commands are completed by the keyboard alone", async () => {
   assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "/review main" }]);
 });
 
+test("Escape closes the completions first, then it interrupts the turn; the text stays", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("/re");
+  await page.getByRole("option", { name: /review/ }).waitFor();
+  await page.keyboard.press("Escape");
+  assert.deepEqual([await page.getByRole("listbox", { name: "Completions" }).count(), await callsOf(page, "interruptSession")], [0, []]);
+  await page.keyboard.press("Escape");
+  assert.deepEqual(await called(page, "interruptSession"), [{ session_id: "run" }]);
+  assert.equal(await box.inputValue(), "/re");
+});
+
+test("Escape interrupts from anywhere in the panel, but not from a select box, and not without a running turn", async () => {
+  const { page } = await opened();
+  await page.getByRole("combobox", { name: "Mode", exact: true }).focus();
+  await page.keyboard.press("Escape");
+  await page.locator(".transcript").focus();
+  assert.deepEqual(await callsOf(page, "interruptSession"), []);
+  await page.keyboard.press("Escape");
+  assert.deepEqual(await called(page, "interruptSession"), [{ session_id: "run" }]);
+  await tell(page, "session_status_changed", { state: "interrupted" });
+  await page.getByRole("banner").getByText("interrupted").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("textbox", { name: "Prompt" }).focus();
+  await page.keyboard.type("x");
+  assert.equal((await callsOf(page, "interruptSession")).length, 1);
+});
+
 test("Escape closes the completions, and Enter sends then", async () => {
   const { page, box } = await opened();
   await page.keyboard.type("/re");

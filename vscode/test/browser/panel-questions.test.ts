@@ -100,6 +100,26 @@ test("a question that somebody else answers says so; a late answer says what was
   await page.getByText("The question was closed: its run has ended.").waitFor();
 });
 
+test("a list of questions from before the end of a run does not open its questions again", async () => {
+  const page = await working();
+  await tell(page, "new_approval", ask);
+  await page.getByRole("group", { name: "Question: rm -r build" }).waitFor();
+  const before = (await callsOf(page, "fetchApprovals")).length;
+  await page.evaluate((given) => {
+    // The event comes between the request and the answer to it. The list is from before the end.
+    window.host.answers["fetchApprovals"] = () => {
+      delete window.host.answers["fetchApprovals"];
+      window.host.silent.add("fetchApprovals");
+      window.host.event("session_status_changed", { state: "interrupted" });
+      window.host.approvals = [];
+      return { approvals: [{ ...given, id: "q2", session_id: "run" }] };
+    };
+  }, ask);
+  await tell(page, "session_settings_changed", {}); // the panel asks again
+  await page.waitForFunction((count) => window.host.calls.filter(({ method }) => method === "fetchApprovals").length > count, before);
+  await page.getByText("The question was closed: its run has ended.").waitFor();
+});
+
 test("an answer that does not get there can be given again", async () => {
   const page = await working();
   await page.evaluate(() => {

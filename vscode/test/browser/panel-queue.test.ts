@@ -68,7 +68,7 @@ test("a queued prompt is edited by the keyboard, and begins with its new text", 
   await page.keyboard.type("and more");
   await page.keyboard.press("Escape");
   await focused(page, "Edit: first");
-  assert.deepEqual(await callsOf(page, "session.editQueued"), []);
+  assert.deepEqual([await callsOf(page, "session.editQueued"), await callsOf(page, "interruptSession")], [[], []]);
   await page.keyboard.press("Enter");
   assert.equal(await editor.inputValue(), "first");
   await page.keyboard.press("Shift+Enter");

@@ -81,6 +81,68 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   assert.deepEqual(await callsOf(page, "interruptSession"), [own]);
 });
 
+test("an interrupted run says why, and a button continues its request", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running", query: "Mend it\n\nand test it" }) });
+  const row = page.getByRole("group", { name: "Interrupted" });
+  await page.getByRole("banner").getByText("working").waitFor();
+  assert.equal(await row.count(), 0);
+  await page.getByRole("textbox", { name: "Prompt" }).fill("a draft");
+  await tell(page, "session_status_changed", { state: "interrupting", reason: "user_cancelled" });
+  await tell(page, "session_status_changed", { state: "interrupted" });
+  await row.getByText("Interrupted: on request", { exact: true }).waitFor();
+  await page.evaluate(() => {
+    window.host.answers["continueSession"] = () => {
+      throw new Error("the disk is full");
+    };
+  });
+  await row.getByRole("button", { name: "Continue" }).click();
+  await page.getByText("It was not continued: the disk is full").waitFor();
+  await page.evaluate(() => delete window.host.answers["continueSession"]);
+  await row.getByRole("button", { name: "Continue" }).click();
+  await row.waitFor({ state: "hidden" });
+  const query = "Continue where you left off. You were interrupted: on request.\n\nThe request was:\n\nMend it\n\nand test it";
+  assert.deepEqual((await callsOf(page, "continueSession"))[1], { session_id: "thread", query });
+  assert.equal(await page.getByRole("textbox", { name: "Prompt" }).inputValue(), "a draft");
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("a run that ended with its daemon can be continued after a reload, unless a question of it is open", async () => {
+  const message = "duet-rpc was ended while this ran; continue it to go on where it was";
+  const interrupted = (host: FakeHost, given: string): void => {
+    host.session = { ...host.session, status: "interrupted", state: "interrupted", error_message: given, error_code: "SHUTDOWN", query: "Continue where you left off. You were interrupted.\n\nThe request was:\n\nMend it" };
+  };
+  const page = await pages.open({ prepare: interrupted, given: message });
+  const row = page.getByRole("group", { name: "Interrupted" });
+  await row.getByText(`Interrupted: ${message}`, { exact: true }).waitFor();
+  await tell(page, "new_approval", { approval_id: "q1", type: "function_call", tool_name: "Bash", title: "make", tool_input: { command: "make" }, stale: true });
+  await row.waitFor({ state: "hidden" });
+  await tell(page, "approval_resolved", { approval_id: "q1", decision: "denied", decided_by: "user" });
+  await row.getByRole("button", { name: "Continue" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "continueSession"));
+  assert.deepEqual(await callsOf(page, "continueSession"), [{ session_id: "thread", query: `Continue where you left off. You were interrupted: ${message}.\n\nThe request was:\n\nMend it` }]);
+});
+
+test("in high contrast the icons of tool calls can be seen, also while they pulse", async () => {
+  const page = await pages.open({ prepare: scene, theme: "high-contrast" });
+  const pencils = page.locator(".icon-edit");
+  await pencils.first().waitFor();
+  const contrasts = await pencils.evaluateAll((all) =>
+    all.map((pencil) => {
+      let seen = Number(/rgba\(.*, ([\d.]+)\)/.exec(getComputedStyle(pencil).stroke)?.[1] ?? 1);
+      for (let at: Element | null = pencil; at && !at.matches(".entry"); at = at.parentElement) {
+        for (const pulse of at.getAnimations()) {
+          pulse.pause();
+          pulse.currentTime = Number(pulse.effect!.getComputedTiming().duration) / 2;
+        }
+        seen *= Number(getComputedStyle(at).opacity);
+      }
+      // The contrast of white on black, as WCAG 2 defines it.
+      return (((seen + 0.055) / 1.055) ** 2.4 + 0.05) / 0.05;
+    }),
+  );
+  assert.ok(contrasts.length > 1 && contrasts.every((contrast) => contrast >= 4.5), contrasts.join(" "));
+});
+
 test("work in the background stands in the head, and is ended by the Interrupt button", async () => {
   const page = await pages.open();
   const head = page.getByRole("banner");

@@ -1,7 +1,7 @@
 // The library is a package of its own: what npm would publish works without the rest.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
@@ -25,5 +25,7 @@ test("the package that npm would publish can be used by itself", (t) => {
     console.log(await client.request("ping"));
     client.destroy();`;
   assert.equal(execFileSync("node", ["--input-type=module", "-e", program], { cwd: folder, encoding: "utf8" }), "pong\n");
-  assert.match(execFileSync("tar", ["tzf", join(folder, tarball)], { encoding: "utf8" }), /package\/README\.md/);
+  const files = execFileSync("tar", ["tzf", join(folder, tarball)], { encoding: "utf8" }).split("\n");
+  for (const file of ["README.md", "LICENSE"]) assert.ok(files.includes(`package/${file}`), `${file} is in ${files.join(" ")}`);
+  assert.equal(readFileSync(join(home, "LICENSE"), "utf8"), readFileSync("../LICENSE", "utf8"));
 });

@@ -50,6 +50,8 @@ export class FakeHost {
     if (type === "approval_resolved") this.approvals = this.approvals.filter(({ id }) => id !== data["approval_id"]);
     if (type === "session_status_changed") {
       if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["session_id"] !== run);
+      // As in the hub, the end of a run closes its questions.
+      if (["completed", "failed", "timed_out", "interrupted"].includes(data["state"] as string)) this.approvals = this.approvals.filter((one) => one["session_id"] !== run);
       this.session = { ...this.session, id: run, state: data["state"], status: data["state"] };
       this.sessions[run] = this.session;
     }
