@@ -34,10 +34,11 @@ if (process.argv.includes("--test")) {
   rmSync("out", { recursive: true, force: true });
   const modules = {
     ...shared, format: "esm", platform: "node", outdir: "out", outbase: "test", outExtension: { ".js": ".mjs" }, external: ["playwright-core"],
+    alias: { vscode: "./test/fakevscode.ts" },
     // Bundled modules of the older kind ask for those of Node by require.
     banner: { js: `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);` },
   };
   await build({ ...modules, entryPoints: [...files("test/unit", ".ts"), ...files("test/browser", ".test.ts"), ...files("test/host", ".test.ts"), ...files("test/performance", ".test.ts")] });
-  await build({ ...modules, entryPoints: ["test/unit/hub.test.ts"], entryNames: "[dir]/[name]-jsonrpc-10", alias: { "vscode-jsonrpc": "vscode-jsonrpc-10" }, outExtension: { ".js": ".test.mjs" } });
+  await build({ ...modules, entryPoints: ["test/unit/hub.test.ts"], entryNames: "[dir]/[name]-jsonrpc-10", alias: { ...modules.alias, "vscode-jsonrpc": "vscode-jsonrpc-10" }, outExtension: { ".js": ".test.mjs" } });
   await build({ ...shared, format: "iife", platform: "browser", target: "es2022", entryPoints: files("test/browser/pages", ".ts"), outdir: "out/browser/pages" });
 }

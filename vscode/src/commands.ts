@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { answer } from "./answer";
 import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
+import { deleteConversation, rename, revokeRules, search } from "./conversations";
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
 import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
@@ -68,6 +69,14 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),
+    ofSession("rename", () => true, rename),
+    ofSession("delete", ({ session }) => !isAlive(session), deleteConversation),
+    command("search", () => search(projects.all, (of) => void panels.open(of))),
+    command("revokeRules", async (of?: unknown) => {
+      const session = given(of);
+      const project = session?.project ?? (await pickProject(projects));
+      if (project) await revokeRules(project, session?.session.thread_id);
+    }),
     command("openSession", async (of?: unknown) => {
       const chosen = given(of) ?? (await pickSession(projects, () => true));
       if (chosen) panels.open(chosen);

@@ -15,8 +15,8 @@ function question(over: Partial<Question>): Question {
 
 test("sessions stand in groups, those that wait for a person first", () => {
   const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((status) => session({ status }));
-  sessions.push(session({ status: "starting", state: "queued" }), session({ status: "starting", state: "starting" }), session({ status: "running", archived: true }));
-  assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 1], ["done", 1], ["draft", 1], ["archived", 1]]);
+  sessions.push(session({ status: "starting", state: "queued" }), session({ status: "starting", state: "starting" }), session({ status: "running", archived: true }), session({ status: "interrupted", state: "interrupted" }), session({ status: "failed", state: "timed_out" }));
+  assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 3], ["done", 1], ["draft", 1], ["archived", 1]]);
 });
 
 test("a conversation is listed by what it does, not by its last session alone", () => {

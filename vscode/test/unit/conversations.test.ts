@@ -1,0 +1,85 @@
+// Renaming, deleting and searching conversations, and revoking rules, with the built duet-rpc.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import type { TestContext } from "node:test";
+import { deleteConversation, rename, revokeRules, ruleWords, search } from "../../src/conversations";
+import { choicesOf } from "../../src/hub/questions";
+import { nameOf } from "../../src/hub/groups";
+import type { Project, ProjectSession } from "../../src/projects";
+import { answers, shown } from "../fakevscode";
+import { newProject, removeProject, startHub } from "../hub";
+
+async function opened(t: TestContext): Promise<{ of: Project } & Omit<ReturnType<typeof startHub>, "end"> & { launch: (query: string) => Promise<ProjectSession> }> {
+  const project = newProject();
+  const { end, ...hub } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    await removeProject(project);
+  });
+  await hub.connection.start();
+  answers.length = shown.length = 0;
+  const of = { name: "project", connection: hub.connection, model: hub.model } as unknown as Project;
+  const launch = async (query: string): Promise<ProjectSession> => {
+    const { session_id } = await hub.connection.request("launchSession", { query, agent: "demo", working_dir: project.folder });
+    await hub.until("the end", () => hub.model.session(session_id)?.status === "completed");
+    return { project: of, session: hub.model.session(session_id)! };
+  };
+  return { of, ...hub, launch };
+}
+
+test("a conversation is renamed, found by its words, and deleted after a confirmation", async (t) => {
+  const { of, model, until, launch } = await opened(t);
+  const one = await launch("quiet walrus");
+  await launch("quiet otter");
+  answers.push("The \u202ewalrus");
+  await rename(one);
+  assert.equal(shown.at(-1)!.labels[0], "quiet walrus");
+  await until("the title", () => nameOf(model.session(one.session.id)!) === "The <U+202E>walrus");
+
+  const found: string[] = [];
+  answers.push("walr", "The <U+202E>walrus");
+  await search([of], ({ session }) => found.push(session.id));
+  assert.deepEqual([shown.at(-1)!.labels, found], [["The <U+202E>walrus"], [one.session.id]]);
+  answers.push("elephant");
+  await search([of], ({ session }) => found.push(session.id));
+  assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no conversation contains "elephant"', 1]);
+
+  answers.push(undefined);
+  await deleteConversation(one);
+  assert.equal(model.sessions.length, 2);
+  answers.push("Delete");
+  await deleteConversation(one);
+  assert.match(shown.at(-1)!.text, /delete the conversation "quiet walrus"\?/);
+  await until("the end of it", () => model.sessions.length === 1);
+});
+
+test("the rules that answers have made are revoked", async (t) => {
+  const { of, connection, model, until } = await opened(t);
+  await revokeRules(of);
+  assert.deepEqual(shown.at(-1), { text: "Duet: no answer has made a rule in this project", labels: [] });
+  await connection.request("launchSession", { query: "Greet the reader", agent: "demo" });
+  await until("a question", () => model.questions.length === 1);
+  const question = model.questions[0]!;
+  await connection.request("sendDecision", { approval_id: question.id, ...choicesOf(question).find(({ id }) => id === "approve-project")!.decision });
+  const { rules } = await connection.request("getRules", {});
+  assert.equal(rules.length, 1);
+  answers.push(undefined, [ruleWords(rules[0]!)]);
+  await revokeRules(of);
+  assert.deepEqual((await connection.request("getRules", {})).rules, rules);
+  await revokeRules(of);
+  assert.deepEqual((await connection.request("getRules", {})).rules, []);
+});
+
+test("the menu of a session has entries for its conversation, and each has a command", () => {
+  const { contributes } = JSON.parse(readFileSync("package.json", "utf8")) as { contributes: { commands: Array<{ command: string }>; menus: Record<string, Array<{ command: string; when: string }>> } };
+  const declared = new Set(contributes.commands.map(({ command }) => command));
+  const source = readFileSync("src/commands.ts", "utf8");
+  const entries = contributes.menus["view/item/context"]!.filter(({ when }) => when.includes("duet.sessions")).map(({ command }) => command);
+  for (const command of ["duet.rename", "duet.delete", "duet.revokeRules"]) assert.ok(entries.includes(command), command);
+  assert.ok(contributes.menus["view/title"]!.some(({ command, when }) => command === "duet.search" && when.includes("duet.sessions")));
+  for (const command of [...entries, "duet.search"]) {
+    assert.ok(declared.has(command), `${command} is declared`);
+    assert.ok(source.includes(`"${command.slice("duet.".length)}"`), `${command} is registered`);
+  }
+});
