@@ -492,6 +492,8 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 	case t.session.running <- struct{}{}:
 		defer func() { <-t.session.running }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // also if both were ready
 		return
 	}
 	own := &turn{agent: t.agent, session: t.session, id: t.id, cwd: t.cwd, continued: true}
