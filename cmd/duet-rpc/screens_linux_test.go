@@ -26,8 +26,8 @@ func TestScreens(t *testing.T) {
 		env     []string
 		scenes  []func(*stage)
 	}{
-		{"60", 60, nil, []func(*stage){newcomer, conversation, inbox, finding, mistakes, lists, beside}},
-		{"120", 120, nil, []func(*stage){newcomer, conversation, inbox, finding}},
+		{"60", 60, nil, []func(*stage){newcomer, conversation, inbox, finding, mistakes, lists, beside, talk}},
+		{"120", 120, nil, []func(*stage){newcomer, conversation, inbox, finding, talk}},
 		{"nocolor-60", 60, []string{"NO_COLOR=1"}, []func(*stage){newcomer, conversation}},
 		{"dumb-60", 60, []string{"TERM=dumb"}, []func(*stage){newcomer, conversation}},
 		{"ascii-60", 60, []string{"LC_ALL=C"}, []func(*stage){newcomer, conversation}},
@@ -183,13 +183,29 @@ func finding(st *stage) {
 	st.shows("doctor", "duet-rpc doctor")
 	sc := st.scene("pick", "duet-rpc session pick")
 	if st.variant != "dumb-60" { // there it asks for a line
-		sc.waits(" ", "8/8", "Greet the README's")
+		sc.waits(" ", "7/7", "Greet the README's")
 		sc.is("pick-all")
 		sc.presses("pars")
-		sc.waits("pars", "1/8")
+		sc.waits("pars", "1/7")
 		sc.is("pick")
 	}
 	sc.presses("Enter")
+	sc.ends()
+}
+
+// talk is a conversation with a prompt box.
+func talk(st *stage) {
+	sc := st.scene("talk", "duet-rpc")
+	sc.waits("C-d leaves")
+	sc.presses("Say hello", "Enter")
+	sc.waits("[e]dit: ")
+	sc.presses("y")
+	sc.waits("C-d leaves", "tokens")
+	sc.presses("/mo")
+	sc.waits("C-d leaves", "/model", "/mode")
+	sc.is("talk")
+	sc.presses("C-u")
+	sc.presses("C-d")
 	sc.ends()
 }
 
@@ -199,7 +215,7 @@ func mistakes(st *stage) {
 		{"unknown-command", "duet-rpc promt hello"},
 		{"unknown-flag", "duet-rpc prompt --modle x hello"},
 		{"bad-value", "duet-rpc prompt --mode soft hello"},
-		{"no-words", "duet-rpc prompt"},
+		{"no-words", "duet-rpc prompt </dev/null"},
 		{"unknown-agent", "duet-rpc prompt --agent claud hello"},
 		{"missing-agent", "duet-rpc prompt --agent broken hello"},
 		{"not-installed", "duet-rpc prompt --agent claude hello"},

@@ -95,7 +95,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	agentFlag(cmd, s, &o.agent, "run the agent `NAME` (default: default_agent, else the first that is found, else demo)")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "have the agent work in `DIR` (default: the project's root)")
-	f.StringVar(&o.from, "continue", "", "continue the session `ID`, any of its ids, or last")
+	f.StringVar(&o.from, "continue", "", "continue the session `ID`, any of its ids, or last; without an id, at the end, choose a conversation")
 	f.Var((*durationValue)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.run_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
@@ -129,8 +129,11 @@ func newPromptCommand(s *settings) *cobra.Command {
 
 // preparePrompt reads the prompt from the arguments and input, and runs it.
 func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []string) error {
-	if o.last {
+	switch {
+	case o.last:
 		o.from = "last"
+	case o.from == chosen && !canTalk(s):
+		return errors.New("--continue needs an id here: there is no terminal to choose a conversation on; `duet-rpc session list` lists them")
 	}
 	if len(args) == 0 && canTalk(s) && !cmd.Flags().Changed("output-schema") && !cmd.Flags().Changed("output-last-message") && !cmd.Flags().Changed("gate") {
 		if err := o.with.Read(cmd, s, nil); err != nil {
@@ -343,6 +346,9 @@ func inJSON(cmd *cobra.Command, s *settings, err error) error {
 	}
 	return err
 }
+
+// chosen stands for the id of a session that the user chooses on the terminal.
+const chosen = "?"
 
 // agentSettings are the flags with an agent's settings.
 type agentSettings struct {

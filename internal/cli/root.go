@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -45,7 +46,9 @@ command failed; 130 if you interrupted it.`
 // Run runs the command that the arguments of this process name and returns its exit status.
 // version is that of a release, or "".
 func Run(version string) int {
-	err := explainUsage(newRootCommand(version, os.Args[1:]).Execute())
+	root := newRootCommand(version, os.Args[1:])
+	root.SetArgs(withPicker(os.Args[1:]))
+	err := explainUsage(root.Execute())
 	var status exitStatus
 	switch {
 	case errors.As(err, &status):
@@ -55,11 +58,25 @@ func Run(version string) int {
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // the reader of the output is gone
 	case err != nil:
+		if asJSON, _ := root.PersistentFlags().GetBool("json"); asJSON {
+			line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // strings cannot fail
+			fmt.Fprintf(os.Stderr, "%s\n", line)
+			return 1
+		}
 		side := term.Terminal(os.Stderr)
 		fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+term.Exact(err.Error()))) // the error may quote third-party text
 		return 1
 	}
 	return 0
+}
+
+// withPicker returns the arguments with a value for a last --continue without one: the user
+// chooses the conversation.
+func withPicker(args []string) []string {
+	if n := len(args); n > 0 && args[n-1] == "--continue" {
+		return append(slices.Clone(args[:n-1]), "--continue="+chosen)
+	}
+	return args
 }
 
 // newRootCommand returns the command line with only those commands that args need. Creating

@@ -146,8 +146,8 @@ const offered = 500
 func newPick(o sessionsOptions) *cobra.Command {
 	return &cobra.Command{
 		Use: "pick", Args: o.Exactly(),
-		Short: "Choose a session with a few typed letters, and print its id",
-		Long: "Choose a session on the terminal, and print the id of its task. Letters that you type\n" +
+		Short: "Choose a conversation with a few typed letters, and print its last session's id",
+		Long: "Choose a conversation on the terminal, and print the id of its last task. Letters that you type\n" +
 			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ndoes not.\n" + o.Help,
 		Example: "  duet-rpc prompt --continue \"$(duet-rpc session pick)\" \"And now fix it\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -155,32 +155,45 @@ func newPick(o sessionsOptions) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": offered, "archived": false})
-				if err != nil {
+				session, err := pickConversation(ctx, c)
+				switch {
+				case err != nil:
 					return err
-				}
-				chosen, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
-				if err != nil {
-					return err
-				}
-				if chosen < 0 {
+				case session.ID == "":
 					return errors.New("nothing was chosen")
 				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(list.Sessions[chosen].TaskID))
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(session.TaskID))
 				return err
 			})
 		},
 	}
 }
 
-// offeredLines returns a line for each session, in columns.
+// pickConversation lets the user choose a conversation on the terminal, and returns its last
+// session; the zero value if they chose none.
+func pickConversation(ctx context.Context, c *client.Client) (last protocol.Session, err error) {
+	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": offered})
+	if err != nil {
+		return last, err
+	}
+	if len(list.Sessions) == 0 {
+		return last, errors.New("there is no conversation yet; `duet-rpc` begins one")
+	}
+	n, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
+	if n < 0 || err != nil {
+		return last, err
+	}
+	return list.Sessions[n], nil
+}
+
+// offeredLines returns a line for each conversation, in columns.
 func offeredLines(list []protocol.Session) (lines []string) {
 	var task, status int
 	for _, s := range list {
 		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, s.Status, term.Line(s.Called())))
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, s.Status, term.Line(s.ConversationTitle)))
 	}
 	return lines
 }
@@ -433,12 +446,22 @@ func joined(words []string) string { return strings.Join(words, " ") }
 // listOfSessions prints sessions, one line each. If there are none, a terminal shows none
 // instead.
 func listOfSessions(out io.Writer, sessions []protocol.Session, none string) error {
+	return sessionTable(out, sessions, none, protocol.Session.Called)
+}
+
+// listOfConversations prints conversations by their last sessions.
+func listOfConversations(out io.Writer, last []protocol.Session, none string) error {
+	return sessionTable(out, last, none, func(x protocol.Session) string { return x.ConversationTitle })
+}
+
+// sessionTable prints sessions; called returns what one is called.
+func sessionTable(out io.Writer, sessions []protocol.Session, none string, called func(protocol.Session) string) error {
 	t := term.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("SESSION", "AGENT")
 	t.Empty(none)
 	listed := make(map[string]bool) // conversations with a listed session
 	for _, x := range sessions {
-		title := term.Short(x.Called())
+		title := term.Short(called(x))
 		if n := len(x.Background); n > 0 && hubclient.Ended(x.State) && !listed[x.ThreadID] {
 			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
@@ -608,6 +631,8 @@ func newSessionCommand(s *settings) *cobra.Command {
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
+	var turns bool
+	filter := map[bool]string{false: "normal", true: "archived"}
 	var p struct {
 		Status   string `json:"status,omitempty"`
 		Agent    string `json:"agent,omitempty"`
@@ -616,12 +641,18 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List sessions, the newest first",
-		Long:  "List sessions, the newest first.\n" + hubStatusHelp,
+		Short: "List conversations, the newest first",
+		Long:  "List conversations, the newest first: each by its last session and by the first words\nof its first prompt. --turns, --status and --agent list every\nsession.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []protocol.Session }) error {
-				return listOfSessions(cmd.OutOrStdout(), r.Sessions, noSession(p.Status, p.Agent, p.Archived))
+			list := listOfConversations
+			method, params := "getSessionLeaves", any(map[string]any{"filter": filter[p.Archived], "limit": p.Limit})
+			if turns || p.Status != "" || p.Agent != "" {
+				list = listOfSessions
+				method, params = "listSessions", p
+			}
+			return askHub(cmd, s, method, params, func(r struct{ Sessions []protocol.Session }) error {
+				return list(cmd.OutOrStdout(), r.Sessions, noSession(p.Status, p.Agent, p.Archived))
 			})
 		},
 	}
@@ -629,6 +660,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded")
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
+	cmd.Flags().BoolVar(&turns, "turns", false, "list every session, not only the last of each conversation")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
 	addAllProjects(cmd, allprojectsOptions{
 		Settings: &s.Settings, JSON: func() bool { return s.JSON },

@@ -58,6 +58,11 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	defer h.Close()
 	ctx := h.Context()
 	t := &talking{settings: s, view: view, root: p.Root, set: o}
+	if o.from == chosen {
+		if o.from, err = chooseConversation(ctx, h.Client); o.from == "" || err != nil {
+			return err
+		}
+	}
 	var session protocol.Session
 	if o.from != "" {
 		if session, _, err = hubclient.SessionState(ctx, h.Client, o.from); err != nil {
@@ -112,7 +117,7 @@ func (t *talking) greet(session protocol.Session) {
 	}
 	t.view.Note(term.Line(where + " · /help lists the commands"))
 	if session.ID != "" {
-		t.view.Note(term.Line("the conversation \"" + term.Short(session.Called()) + "\" goes on after " + session.TaskID))
+		t.view.Note(term.Line("the conversation \"" + term.Short(session.ConversationTitle) + "\" goes on after " + session.TaskID))
 	}
 }
 
@@ -147,9 +152,9 @@ func (t *talking) footer() string {
 	if used, limit := protocol.Value(s.EffectiveContextTokens), protocol.Value(s.ContextLimit); limit > 0 {
 		parts = append(parts, fmt.Sprintf("context %d %%", 100*used/limit))
 	}
-	keys := "RET sends, M-RET a new line, C-d leaves"
+	keys := "RET sends, C-d leaves"
 	if t.talk.IsBusy() {
-		keys = "RET queues, C-s sends at once, C-c interrupts"
+		keys = "RET queues, C-s sends now, C-c interrupts"
 	}
 	return "  " + term.Line(strings.Join(append(parts, keys), " · "))
 }
@@ -313,26 +318,15 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 	}
 	t.talk.Show(session)
 	t.describe(ctx, c)
-	t.view.Note(term.Line("the conversation \"" + term.Short(session.Called()) + "\" goes on after " + session.TaskID))
+	t.view.Note(term.Line("the conversation \"" + term.Short(session.ConversationTitle) + "\" goes on after " + session.TaskID))
 	return nil
 }
 
 // chooseConversation lets the user choose a conversation, and returns the id of its last
 // session; "" if they chose none.
 func chooseConversation(ctx context.Context, c *client.Client) (id string, err error) {
-	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal"})
-	if err != nil {
-		return "", err
-	}
-	if len(list.Sessions) == 0 {
-		return "", errors.New("there is no conversation yet")
-	}
-	slices.SortStableFunc(list.Sessions, func(a, b protocol.Session) int { return b.LastActivityAt.Compare(a.LastActivityAt) })
-	chosen, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
-	if chosen < 0 || err != nil {
-		return "", err
-	}
-	return list.Sessions[chosen].ID, nil
+	last, err := pickConversation(ctx, c)
+	return last.ID, err
 }
 
 func (t *talking) chooseAgent(ctx context.Context, c *client.Client, name string) error {
