@@ -135,7 +135,7 @@
         (setf (duet-connection-state connection) 'starting)
         (puthash (duet-connection-root connection) "an agent with a long name" duet-agents-chosen)
         (save-window-excursion
-          (switch-to-buffer (get-buffer-create "*scratch*"))
+          (switch-to-buffer (get-buffer-create " *narrow menu*"))
           (setq default-directory (duet-connection-root connection))
           (should (< (funcall width) columns))
           (switch-to-buffer (duet-sessions-buffer connection))

@@ -90,6 +90,11 @@ All that was started is gone afterwards, and so are the buffers."
                     (equal (buffer-name buffer) duet-log-buffer))
           (with-current-buffer buffer (set-buffer-modified-p nil))
           (kill-buffer buffer)))
+      ;; A buffer that stays is not in a directory that is gone.
+      (dolist (buffer (buffer-list))
+        (with-current-buffer buffer
+          (when (string-prefix-p home default-directory)
+            (setq default-directory temporary-file-directory))))
       ;; An agent may be writing its last.
       (duet-test-wait-for (ignore-error file-error (delete-directory home t) t)))))
 
