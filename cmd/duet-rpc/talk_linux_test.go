@@ -96,11 +96,13 @@ func TestAConversationOnATerminal(t *testing.T) {
 		assert.Equal(t, list.Sessions[0].Thread, session.Thread)
 	}
 	editor.leave()
-	p = s.talk(t, "prompt", "-c")
+	p = s.talk(t, "prompt", "-c", "--mode", "plan")
 	p.sees("goes on after task-0004")
 	p.sees(idleFooter)
 	p.keys("quiet fifth\r")
 	p.sees("You asked: quiet fifth")
+	p.sees("tokens")
+	p.sees("scripted · plan · ")
 	p.sees(idleFooter)
 	p.leaves()
 }

@@ -75,6 +75,7 @@ type promptOptions struct {
 	title            string
 	dirs             []string
 	yes, deny, last  bool
+	steer            bool // a working agent gets the prompt at once, if it can
 	answer           decisionFlags
 	timeout          time.Duration
 	budget           limitFlags
@@ -332,6 +333,9 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	}
 	if err := o.gates.Into(params); err != nil {
 		return started, err
+	}
+	if o.steer {
+		params["deliver"] = "steer"
 	}
 	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
 	return started, err

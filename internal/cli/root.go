@@ -60,7 +60,7 @@ func Run(version string) int {
 	case err != nil:
 		if asJSON, _ := root.PersistentFlags().GetBool("json"); asJSON {
 			line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // strings cannot fail
-			fmt.Fprintf(os.Stderr, "%s\n", line)
+			_ = term.Raw(os.Stderr, line)                                                       // the exit status says the same
 			return 1
 		}
 		side := term.Terminal(os.Stderr)
@@ -73,7 +73,7 @@ func Run(version string) int {
 // withPicker returns the arguments with a value for a last --continue without one: the user
 // chooses the conversation.
 func withPicker(args []string) []string {
-	if n := len(args); n > 0 && args[n-1] == "--continue" {
+	if n := len(args); n > 0 && args[n-1] == "--continue" && !slices.Contains(args, "--") {
 		return append(slices.Clone(args[:n-1]), "--continue="+chosen)
 	}
 	return args

@@ -68,7 +68,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 		if session, _, err = hubclient.SessionState(ctx, h.Client, o.from); err != nil {
 			return turn.InWords(err)
 		}
-		t.set = promptOptions{set: o.set, with: o.with}
+		t.set = promptOptions{set: o.set, with: o.with, timeout: o.timeout, budget: o.budget}
 	}
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
@@ -181,22 +181,11 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	if err := o.with.Mentioned(t.settings, text, t.view.Note); err != nil {
 		return hubclient.Started{}, err
 	}
-	s := t.talk.Session
-	if s.ID == "" {
-		started, err := startPrompt(ctx, c, o, text)
-		if err == nil {
-			t.set.with = turn.AttachFlags{}
-		}
-		return started, err
-	}
-	params := map[string]any{"session_id": s.ID, "query": text}
-	o.with.Into(params)
-	if steer && t.talk.IsBusy() {
-		params["deliver"] = "steer"
-	}
-	started, _, err := hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
-	if err == nil {
-		t.set.with = turn.AttachFlags{}
+	o.from = t.talk.Session.ID
+	o.steer = steer && t.talk.IsBusy()
+	started, err := startPrompt(ctx, c, o, text)
+	if err == nil { // later prompts have what was set since
+		t.set.with, t.set.set = turn.AttachFlags{}, agentSettings{}
 	}
 	return started, err
 }

@@ -96,11 +96,11 @@ func NewBox(history []string) *Box {
 
 // Text returns the text, with pasted texts in their places.
 func (b *Box) Text() string {
-	text := b.area.Value()
+	var pairs []string
 	for place, pasted := range b.pasted {
-		text = strings.ReplaceAll(text, place, pasted)
+		pairs = append(pairs, place, pasted)
 	}
-	return text
+	return strings.NewReplacer(pairs...).Replace(b.area.Value()) // in one pass: a pasted text may look like a place
 }
 
 // IsEmpty reports whether there is no text.
@@ -353,10 +353,11 @@ func (b *Box) Rows(columns int, bold, dim func(string) string) (rows []string, u
 	shown := b.popup[first:min(len(b.popup), first+mostPopup)]
 	width := 0
 	for _, c := range shown {
-		width = max(width, displaywidth.String(c.Text))
+		width = max(width, displaywidth.String(Line(c.Text)))
 	}
 	for i, c := range shown {
-		row := CutToFit("  "+c.Text+strings.Repeat(" ", max(0, width-displaywidth.String(c.Text)))+"  "+Line(c.Note), columns)
+		text := Line(c.Text) // a file's name may contain anything
+		row := CutToFit("  "+text+strings.Repeat(" ", max(0, width-displaywidth.String(text)))+"  "+Line(c.Note), columns)
 		if first+i == b.selected {
 			row = bold(strings.TrimRight(row, " "))
 		} else {

@@ -105,7 +105,7 @@ func TestABoxCompletesWords(t *testing.T) {
 	}
 	typedInto(b, "/m")
 	rows, up, column := b.Rows(60, unpainted, unpainted)
-	assert.Equal(t, []string{"› /m", "  /mode    sets the mode", "  /model   sets the model"}, rows)
+	assert.Equal(t, []string{"› /m", "  /mode   sets the mode", "  /model  sets the model"}, rows)
 	assert.Equal(t, []int{2, 4}, []int{up, column})
 	typedInto(b, "\x1b[B\t")
 	assert.Equal(t, "/model ", b.Text())
@@ -116,6 +116,19 @@ func TestABoxCompletesWords(t *testing.T) {
 	assert.Equal(t, []BoxKey{SendKey}, typedInto(b, "/mode\r"))
 	b.Set("")
 	assert.Equal(t, []BoxKey{StopKey}, typedInto(b, "/m\x1b", "\x1b"), "ESC first closes the list")
+}
+
+func TestCandidatesAreShownWithVisibleCharacters(t *testing.T) {
+	b := NewBox(nil)
+	b.Complete = func(line string, _ bool) (int, []Candidate) {
+		return len(line), []Candidate{{"@evil\x1b[2J\u202e.go ", "a \x1b]0;note"}}
+	}
+	typedInto(b, "@e")
+	rows, _, _ := b.Rows(60, unpainted, unpainted)
+	assert.NotContains(t, strings.Join(rows, "\n"), "\x1b")
+	assert.NotContains(t, strings.Join(rows, "\n"), "\u202e")
+	typedInto(b, "\t")
+	assert.NotContains(t, b.Text(), "\x1b")
 }
 
 func TestRowsOfABox(t *testing.T) {
