@@ -18,6 +18,7 @@
 (require 'cl-lib)
 (require 'project)
 (require 'subr-x)
+(require 'duet-editor)
 (require 'duet-events)
 (require 'duet-log)
 (require 'duet-model)
@@ -428,6 +429,8 @@ one that was stopped stays so."
                    :notification-dispatcher
                    (lambda (_ method params)
                      (duet-connection--notified connection method params))
+                   :request-dispatcher
+                   (lambda (_ method params) (duet-editor-answer connection method params))
                    :on-shutdown
                    (lambda (rpc) (duet-connection--ended connection rpc))))
         (setf (duet-connection-rpc connection) rpc)
@@ -465,6 +468,7 @@ one that was stopped stays so."
    (lambda (result)
      (duet-connection--check-version connection
                                      (duet-get-string result :serverInfo :version))))
+  (duet-editor-offer connection)
   (duet-connection--subscribe connection))
 
 (defun duet-connection--subscribe (connection)

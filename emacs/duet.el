@@ -56,6 +56,7 @@
 ;;   duet-reply.el          the box at the end of a transcript
 ;;   duet-queue.el          queued prompts: edit, move, take back
 ;;   duet-ask.el            prompts about a region or a diagnostic
+;;   duet-editor.el         the tools of Emacs for agents
 ;;   duet-attach.el         images and files in prompts and conversations
 ;;   duet-settings.el       mode, model and options of an agent; words of a prompt that
 ;;                          set them; budgets

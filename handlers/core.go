@@ -57,7 +57,7 @@ type none struct{}
 
 // families are known by one of their methods.
 var families = []struct{ name, method string }{
-	{"core", "initialize"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
+	{"core", "initialize"}, {"editor", "editor.offer"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
 }
 
 // offerMethods adds the method families of reg, and the types of events.

@@ -30,7 +30,7 @@ func TestInitializeOffersWhatThereIs(t *testing.T) {
 	c := connectTo(t, server.New(everything(), server.Options{}), frame.LSP)
 	assert.JSONEq(t, `{"serverInfo":{"name":"duet-rpc","version":"0.0.0-test"},"protocolVersion":"2.0"}`, string(c.ask("initialize", "")))
 	offer := testkit.JSONAs[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
-	assert.Equal(t, []any{"core", "task", "session", "executor", "terminal"}, offer["methodFamilies"])
+	assert.Equal(t, []any{"core", "editor", "task", "session", "executor", "terminal"}, offer["methodFamilies"])
 	assert.Contains(t, offer["eventTypes"], "approval_resolved")
 	assert.Contains(t, offer["longRunning"], "execute_prompt")
 

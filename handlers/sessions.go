@@ -20,8 +20,8 @@ import (
 )
 
 // registerSessions registers what starts, lists and ends sessions (HumanLayer).
-func registerSessions(reg *server.Registry, d Domain) {
-	s := sessions{d, &editorFiles{readers: d.EditorFiles}}
+func registerSessions(reg *server.Registry, d Domain, e *editors) {
+	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
 	f := sessionFamily
 	handle(reg, d, f, "launchSession", s.launch,
 		server.Doc("Starts a session: an agent runs a prompt in a new conversation."))
@@ -45,7 +45,8 @@ func registerSessions(reg *server.Registry, d Domain) {
 
 type sessions struct {
 	Domain
-	files *editorFiles
+	files   *editorFiles
+	editors *editors
 }
 
 const (
@@ -377,6 +378,11 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 	}
 	list := []domain.MCPServer{}
 	for name, s := range c.Servers {
+		if name == catalog.EditorServer {
+			return nil, server.InvalidParam(server.ParamError{
+				Param: "mcp_config.mcpServers." + name, Expected: "another name", Received: "that of the server which gives agents the tools of the editor",
+			})
+		}
 		if s.Command == "" && s.URL == "" {
 			return nil, server.InvalidParam(server.ParamError{
 				Param: "mcp_config.mcpServers." + headline(name, promptShown), Expected: "an object with command or url", Received: "one without",
@@ -414,6 +420,7 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParam
 	if err == nil && p.ReadsFiles {
 		s.files.offer(ctx, session)
 	}
+	s.editors.prompted(ctx, session.Thread.UUID)
 	return launched(session), err
 }
 
@@ -484,6 +491,7 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	spec.Prompt, spec.Content = prompt.text, prompt.content
 	if mayBeSteered(p) && len(prompt.content) == 0 {
 		if session, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {
+			s.editors.prompted(ctx, session.Thread.UUID)
 			return continued(session, deliveredInjected), err
 		}
 	}
@@ -492,6 +500,7 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	if err == nil && p.ReadsFiles {
 		s.files.offer(ctx, session)
 	}
+	s.editors.prompted(ctx, session.Thread.UUID)
 	delivered := deliveredStarted
 	if session.State == domain.Queued {
 		delivered = deliveredQueued

@@ -136,10 +136,11 @@ type SessionCapabilities struct {
 	SystemPrompt          json.RawMessage `json:"systemPrompt,omitempty"`
 }
 
-// MCPCapabilities lists the kinds of MCP servers that an agent accepts beside programs.
+// MCPCapabilities lists the kinds of MCP servers that an agent accepts.
 type MCPCapabilities struct {
-	HTTP bool `json:"http"`
-	SSE  bool `json:"sse"`
+	Stdio bool `json:"-"` // programs: every agent of version 1
+	HTTP  bool `json:"http"`
+	SSE   bool `json:"sse"`
 }
 
 // Has reports whether a capability is present; null and false are not.
@@ -155,7 +156,7 @@ type capabilities2 struct {
 	Session struct {
 		SessionCapabilities
 		Prompt struct{ Image, Audio, EmbeddedContext json.RawMessage }
-		MCP    struct{ HTTP json.RawMessage }
+		MCP    struct{ Stdio, HTTP json.RawMessage }
 	}
 	Meta json.RawMessage `json:"_meta"`
 }
@@ -193,6 +194,7 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 		i.ProtocolVersion = Version1 // some agents of version 1 answer with any requested version
 	}
 	if i.ProtocolVersion != Version2 {
+		i.MCP.Stdio = true
 		return nil
 	}
 	if said.Capabilities == nil {
@@ -202,7 +204,7 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	i.Info, i.CapabilityMeta, i.Session = said.Info, said.Capabilities.Meta, session.SessionCapabilities
 	i.Session.List, i.Session.Resume, i.Session.Close = Supported, Supported, Supported
 	i.Prompt = PromptCapabilities{Image: Has(session.Prompt.Image), Audio: Has(session.Prompt.Audio), EmbeddedContext: Has(session.Prompt.EmbeddedContext)}
-	i.MCP.HTTP = Has(session.MCP.HTTP)
+	i.MCP.Stdio, i.MCP.HTTP = Has(session.MCP.Stdio), Has(session.MCP.HTTP)
 	if len(i.AuthMethods) > 0 {
 		i.Auth.Logout = Supported
 	}

@@ -21,19 +21,19 @@ func TestInitialized(t *testing.T) {
 			`{"protocolVersion":1,"agentInfo":{"name":"a"},"authMethods":[{"id":"k","name":"K"}],"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true},"sessionCapabilities":{"close":{}},"mcpCapabilities":{"http":true,"sse":true},"auth":{"logout":{}}}}`,
 			Initialized{
 				ProtocolVersion: Version1, Info: &domain.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}}, LoadSession: true,
-				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{Close: some}, MCP: MCPCapabilities{HTTP: true, SSE: true},
+				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{Close: some}, MCP: MCPCapabilities{Stdio: true, HTTP: true, SSE: true},
 			},
 		},
 		"version 2": {
-			`{"protocolVersion":2,"info":{"name":"a"},"authMethods":[{"methodId":"k","name":"K"}],"capabilities":{"session":{"prompt":{"image":{},"audio":null},"mcp":{"http":{}},"fork":{}}}}`,
+			`{"protocolVersion":2,"info":{"name":"a"},"authMethods":[{"methodId":"k","name":"K"}],"capabilities":{"session":{"prompt":{"image":{},"audio":null},"mcp":{"stdio":{},"http":{}},"fork":{}}}}`,
 			Initialized{
 				ProtocolVersion: Version2, Info: &domain.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}},
-				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{List: some, Resume: some, Close: some, Fork: some}, MCP: MCPCapabilities{HTTP: true},
+				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{List: some, Resume: some, Close: some, Fork: some}, MCP: MCPCapabilities{Stdio: true, HTTP: true},
 			},
 		},
 		"version 2, as little as can be":        {`{"protocolVersion":2,"info":{"name":"a"}}`, Initialized{ProtocolVersion: Version2, Info: &domain.AgentInfo{Name: "a"}, Session: SessionCapabilities{List: some, Resume: some, Close: some}}},
-		"version 1, that says what it is asked": {`{"protocolVersion":2,"agentCapabilities":{"loadSession":true}}`, Initialized{ProtocolVersion: Version1, LoadSession: true}},
-		"nothing":                               {`{}`, Initialized{ProtocolVersion: Version1}},
+		"version 1, that says what it is asked": {`{"protocolVersion":2,"agentCapabilities":{"loadSession":true}}`, Initialized{ProtocolVersion: Version1, LoadSession: true, MCP: MCPCapabilities{Stdio: true}}},
+		"nothing":                               {`{}`, Initialized{ProtocolVersion: Version1, MCP: MCPCapabilities{Stdio: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got Initialized

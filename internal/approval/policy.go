@@ -58,7 +58,8 @@ type Ruling struct {
 func (r Ruling) IsSettled() bool { return r.Reason != "" }
 
 // Judge applies the policy in order (docs/protocol.md, "Questions"): deny rules and the run's tool
-// list > bypass, until it expires > allow rules > mode > ask.
+// list > bypass, until it expires > the editor's tools, which change nothing > allow rules > mode >
+// ask.
 func (p *Policy) Judge(c Call, in Situation) Ruling {
 	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
 	c.inside = insideOf(p.root, in.Thread.CWD)
@@ -73,6 +74,9 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 	mode := in.mode()
 	if bypass || mode == catalog.ModeBypass {
 		return Ruling{true, "mode=" + catalog.ModeBypass, "the session allows every tool call without asking"}
+	}
+	if strings.HasPrefix(c.tool, "mcp__"+catalog.EditorServer+"__") {
+		return Ruling{true, "rule=editor", "the tools of the editor change nothing"}
 	}
 	if !c.IsAmbiguous() && !p.couldBeDenied(c, in) {
 		if rule := p.matchRules(config.EffectAllow, c, in); rule != nil {

@@ -207,6 +207,10 @@ func TestUnknownInput(t *testing.T) {
 		"not by a rule for another tool":         {tool: "Bash", input: `{}`, rules: []config.Rule{rule("deny", "Edit", "", "")}},
 		"not by a decision on another input":     {tool: "Bash", input: `{}`, decided: []domain.Rule{decided("deny", exactInput+"x")}},
 		"bypass passes it":                       {tool: "Bash", input: `{}`, mode: "bypassPermissions", want: "true mode=bypassPermissions"},
+		"the editor's tools":                     {tool: "mcp__duet-editor__open", input: `{"path":"a.go"}`, want: "true rule=editor"},
+		"the editor's tools, denied":             {tool: "mcp__duet-editor__open", input: `{"path":"a.go"}`, rules: []config.Rule{rule("deny", "mcp__duet-editor__*", "", "")}, want: "false rule=user"},
+		"the editor's tools, in plan mode":       {tool: "mcp__duet-editor__symbols", input: `{}`, mode: "plan", want: "true rule=editor"},
+		"a server whose name begins like that":   {tool: "mcp__duet-editor2__open", input: `{"path":"a.go"}`},
 		"an MCP tool without arguments":          {tool: "mcp__browser__snapshot", input: `{}`, rules: []config.Rule{rule("allow", "mcp__browser__*", "", "")}, want: "true rule=user"},
 		"an MCP tool whose arguments are hidden": {tool: "mcp__browser__click", rules: []config.Rule{rule("allow", "mcp__browser__*", "", "")}},
 	} {

@@ -142,6 +142,10 @@ type Message struct {
 	Type    string `json:"type,omitempty" doc:"message, tool_call or tool_result."`
 }
 
+// EditorServer is the name of the MCP server with the tools of the user's editor, which Duet gives
+// every agent. No other server may have it, because rules do not ask about its tools.
+const EditorServer = "duet-editor"
+
 // An MCPServer is a server for the agent.
 type MCPServer struct {
 	Name    string            `json:"name"`

@@ -159,17 +159,25 @@ Claude Code asks you in your editor or shell, instead of in its terminal, with
 The hub is a daemon, which is started if none runs. A question stays open when the
 agent goes: one of the same name that asks the same again gets the answer.
 
+With --session it is the server duet-editor, which Duet gives the agents that it starts:
+diagnostics, definition, references, symbols, buffers, selection and open, answered by
+the editor of that session.
+
 Exit status: 0 when the agent has gone; 1 if it could not start.`
 
 // newMCP returns the mcp command.
 func newMCP(s *settings) *cobra.Command {
-	return &cobra.Command{
+	var session string
+	cmd := &cobra.Command{
 		Use:     "mcp",
 		Short:   "Be an MCP server by which agents ask through the inbox",
 		Long:    mcpHelp,
 		Example: "  duet-rpc mcp\n  claude mcp add duet -- duet-rpc mcp",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if session != "" {
+				return serveEditorTools(cmd.Context(), os.Stdin, os.Stdout, &s.Settings, session)
+			}
 			own := s.Settings
 			if !s.LevelGiven(cmd) { // agents show their users a server's standard error
 				own.LogLevel = logging.Level(slog.LevelWarn)
@@ -183,6 +191,8 @@ func newMCP(s *settings) *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringVar(&session, "session", "", "offer the tools of this session's editor, and no others")
+	return cmd
 }
 
 // duet-rpc acp: Duet as an ACP agent for editors.

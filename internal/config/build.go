@@ -51,6 +51,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 		Budget: Budget{},
 
 		ProbeServers: true,
+		EditorTools:  true,
 		DaemonIdle:   DefaultDaemonIdle,
 		WhenAlone:    AloneContinue,
 		Automation:   DefaultAutomation(),
@@ -108,6 +109,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	set(b, &c.DaemonIdle, l.daemonIdle, "daemon.idle", l.source)
 	set(b, &c.WhenAlone, l.whenAlone, "daemon.when_alone", l.source)
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
+	set(b, &c.EditorTools, l.editorTools, "mcp.editor", l.source)
 	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // trust does not matter: the agent can read a file on the disk anyway
 	for name, t := range l.agents {
 		if _, known := c.Agents[name]; trusted || !known {

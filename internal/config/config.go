@@ -57,6 +57,7 @@ type Config struct {
 	DaemonIdle   time.Duration // how long an idle daemon lives: up to 168 h, default 15 min; 0: without limit
 	Limits       Limits
 	ProbeServers bool // MCP servers for agents are probed
+	EditorTools  bool // agents get the tools of the user's editor
 	ACP          ACP
 	Budget       Budget
 	Agents       map[string]Agent // by name, including built-in ones

@@ -167,6 +167,7 @@ func TestProblems(t *testing.T) {
 		{"a variable's value", "[agents.a]\ncommand=['a']\nenv={A=3}", `:3:8: A of env in [agents.a]: expected a string, found a whole number`},
 		{"a server of no kind", "[agents.a]\ncommand=['a']\n[[agents.a.mcp_servers]]\nname='m'", `:3:12: command is missing in [[agents.a.mcp_servers]]`},
 		{"a server of both kinds", "[agents.a]\ncommand=['a']\n[[agents.a.mcp_servers]]\nname='m'\nurl='http://m'\ncommand='m'", `:6:9: command in [[agents.a.mcp_servers]]: expected nothing`},
+		{"a server with the name of Duet's own", "[agents.a]\ncommand=['a']\n[[agents.a.mcp_servers]]\nname='duet-editor'\ncommand='m'", `:4:6: name in [[agents.a.mcp_servers]]: expected another name, found "duet-editor", the server that gives agents your editor's tools`},
 		{"two servers of a name", "[agents.a]\ncommand=['a']\nmcp_servers=[{name='m',command='m'},{name='m',command='m'}]", `expected a name that no other server of the agent has, found "m"`},
 		{"a key that is nowhere", "[keys.a]", `:1:7: [keys.a]: expected one of env, command and file, found 0`},
 		{"a key in two places", "[keys.a]\nenv='A'\nfile='a'", `:1:7: [keys.a]: expected one of env, command and file, found 2`},

@@ -26,6 +26,7 @@ type layer struct {
 	savedFiles        *bool
 	safe              []string       // directories, from the user's file only
 	probeServers      *bool          // from the user's file only
+	editorTools       *bool          // from the user's file only
 	daemonIdle        *time.Duration // from the user's file only
 	agents            map[string]agentTable
 	services          map[string]Key
@@ -57,7 +58,7 @@ type agentTable struct {
 var (
 	topKeys    = []string{"default_agent", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
 	daemonKeys = []string{"idle", "when_alone"}
-	mcpKeys    = []string{"probe"}
+	mcpKeys    = []string{"probe", "editor"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "silent_after", "silent_tool_after", "quiet", "protocol", "env", "env_from", "keys", "mcp_servers"}
@@ -146,12 +147,13 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 
 func (l *layer) decodeMCP(top Table) {
 	if l.source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] decides whether servers are tried, so it belongs only in your own configuration")
+		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] decides which servers agents get and whether these are tried, so it belongs only in your own configuration")
 		return
 	}
 	if t, ok := top.Sub("mcp"); ok {
 		t.Only(mcpKeys)
 		l.probeServers = t.Flag("probe")
+		l.editorTools = t.Flag("editor")
 	}
 }
 
@@ -199,6 +201,9 @@ func decodeAgent(t Table, files fileNames) agentTable {
 		s := decodeServer(server, files)
 		if known[s.Name] {
 			server.Wrong("name", "a name that no other server of the agent has", quoteShort(s.Name))
+		}
+		if s.Name == catalog.EditorServer {
+			server.Wrong("name", "another name", quoteShort(s.Name)+", the server that gives agents your editor's tools")
 		}
 		known[s.Name] = s.Name != ""
 		a.mcpServers = append(a.mcpServers, s)

@@ -68,9 +68,9 @@ func TestSafeDirectoriesAreTheUsersToSay(t *testing.T) {
 	w.write(w.project, "safe_directories = ['*']")
 	_, err := config.Load(w.sources())
 	require.ErrorContains(t, err, ".duet.toml:1:1: safe_directories decides whose files count, so it belongs only in your own configuration")
-	w.write(w.project, "[mcp]\nprobe = true")
+	w.write(w.project, "[mcp]\neditor = true")
 	_, err = config.Load(w.sources())
-	require.ErrorContains(t, err, ".duet.toml:1:2: [mcp] decides whether servers are tried, so it belongs only in your own configuration")
+	require.ErrorContains(t, err, ".duet.toml:1:2: [mcp] decides which servers agents get and whether these are tried, so it belongs only in your own configuration")
 	w.write(w.project, "")
 	for text, problem := range map[string]string{"[mcp]\nprobe = 1": "expected true or false", "mcp = 1": "expected a table, [mcp]", "[mcp]\nprobes = true": "unknown key"} {
 		w.write(w.user, text)

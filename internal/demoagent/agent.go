@@ -231,7 +231,7 @@ func (a *agent) newSession(p acp.NewSessionRequest) (any, error) {
 		return nil, fmt.Errorf("making a session id: %w", err)
 	}
 	s := newSession(a.store, record{ID: id.String(), Cwd: p.CWD, Mode: modeDefault})
-	s.change(func(*record) {})
+	s.change(func(*record) { s.servers = p.MCPServers })
 	a.mu.Lock()
 	a.sessions[id.String()] = s
 	a.mu.Unlock()
@@ -248,7 +248,7 @@ func (a *agent) opened(id string, s *session) any {
 
 // loadSession opens a session and sends its whole history to the client.
 func (a *agent) loadSession(p acp.OpenSessionRequest) (any, error) {
-	s, err := a.reopen(p.SessionID, p.CWD)
+	s, err := a.reopen(p.SessionID, p.Workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (a *agent) resumeSession(p acp.OpenSessionRequest) (any, error) {
 			return nil, refusal(jsonrpc2.CodeInvalidParams, "the demo agent replays a session from its start only")
 		}
 	}
-	s, err := a.reopen(p.SessionID, p.CWD)
+	s, err := a.reopen(p.SessionID, p.Workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -285,8 +285,8 @@ func (a *agent) replay(id string, s *session) {
 }
 
 // reopen returns a session that is open or has a file.
-func (a *agent) reopen(id, cwd string) (*session, error) {
-	if err := requireAbsolute(cwd); err != nil {
+func (a *agent) reopen(id string, w acp.Workspace) (*session, error) {
+	if err := requireAbsolute(w.CWD); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
@@ -301,7 +301,7 @@ func (a *agent) reopen(id, cwd string) (*session, error) {
 		a.sessions[id] = s
 	}
 	a.mu.Unlock()
-	s.change(func(r *record) { r.Cwd = cwd })
+	s.change(func(r *record) { r.Cwd, s.servers = w.CWD, w.MCPServers })
 	return s, nil
 }
 

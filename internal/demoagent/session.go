@@ -101,6 +101,8 @@ type session struct {
 	cancels map[*turn]context.CancelFunc // of running and waiting turns
 	running chan struct{}                // a token: the turn that has it runs
 
+	servers json.RawMessage // the MCP servers that the client gave
+
 	heeds     bool     // the running turn accepts messages
 	meanwhile []string // the user's messages that the turn has not repeated yet
 	closed    bool     // by session/close: running work is cancelled

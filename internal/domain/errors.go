@@ -31,6 +31,7 @@ const (
 	KindNotOffered         = "not_offered"     // the agent has no such ability
 	KindSetting            = "setting_refused" // a working agent refuses a mode, a model or an option
 
+	KindEditor           = "editor_failed"       // an editor could not answer for an agent
 	KindPermissionDenied = "permission_denied"   // denied by a person, a rule or a mode
 	KindTaskCancelled    = "task_cancelled"      // another client ended the run or the question
 	KindMCPServer        = "mcp_server_error"    // an MCP server answered with an error, or not at all

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
@@ -103,6 +104,12 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			now, err := live.Current(false)
 			return err == nil && now.ProbeServers
 		},
+		EditorServer: func(thread string) *catalog.MCPServer {
+			if now, err := live.Current(false); err != nil || !now.EditorTools {
+				return nil
+			}
+			return editorServer(p.Root, thread)
+		},
 		Triggers: func() (trigger.Definitions, error) {
 			now, err := live.Current(false)
 			if err != nil {
@@ -195,6 +202,22 @@ func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 // executorCommand returns the command of an executor: the program of this process, even if its
 // file was replaced by another build.
 func executorCommand() []string { return []string{runningProgram(), "executor"} }
+
+// editorServer returns the MCP server with the tools of the editor of a conversation. Agents start
+// servers with an environment of their own choice, so it names all that the server needs.
+func editorServer(root, thread string) *catalog.MCPServer {
+	program := runningProgram()
+	if strings.HasPrefix(program, "/proc/self/") { // which would be the agent's
+		program = fmt.Sprintf("/proc/%d/exe", os.Getpid())
+	}
+	env := make(map[string]string)
+	for _, name := range []string{project.StateVariable, "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"} {
+		if value := os.Getenv(name); value != "" {
+			env[name] = value
+		}
+	}
+	return &catalog.MCPServer{Name: catalog.EditorServer, Command: program, Args: []string{"mcp", "--session", thread, "--root", root}, Env: env}
+}
 
 // executorEnvironment returns the environment of executors, without the secrets that the
 // daemon's may contain.

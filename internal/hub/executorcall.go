@@ -38,7 +38,7 @@ type callReports interface {
 	Answered(run int64, approval string)
 }
 
-// executorCallOptions configure [ExecutorCalls]. All but the last are required.
+// executorCallOptions configure [ExecutorCalls]. The last two are optional.
 type executorCallOptions struct {
 	Store        store.Reader
 	Query        *query.Queries
@@ -51,6 +51,8 @@ type executorCallOptions struct {
 	Agents       callAgents
 	// GetsServers, if set, gets the MCP servers of a run's agent. It must not block.
 	GetsServers func(s domain.Session, agent config.Agent, servers []catalog.MCPServer)
+	// EditorServer is that of Options.
+	EditorServer func(thread string) *catalog.MCPServer
 }
 
 // ExecutorCalls answers executors. Its methods may be called from any goroutine. Their errors are
@@ -94,6 +96,11 @@ func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 	}
 	if c.opts.GetsServers != nil {
 		c.opts.GetsServers(s, agent, result.MCPServers)
+	}
+	if c.opts.EditorServer != nil {
+		if own := c.opts.EditorServer(s.Thread.UUID); own != nil {
+			result.MCPServers = append(result.MCPServers, *own)
+		}
 	}
 	if result.ForkNativeSessionID, err = c.forkedSession(ctx, s); err != nil {
 		return result, err

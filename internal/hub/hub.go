@@ -69,6 +69,9 @@ type Options struct {
 	// TryServers, if set, reports whether to test the MCP servers of agents, so that conversations
 	// show which ones fail.
 	TryServers func() bool
+	// EditorServer, if set, returns the MCP server with the tools of the user's editor for agents of
+	// a conversation, by its UUID; nil if agents do not get it.
+	EditorServer func(thread string) *catalog.MCPServer
 	// Triggers, if set, returns the currently configured triggers, except untrusted ones.
 	Triggers func() (trigger.Definitions, error)
 	StateDir string // state directory of the project: triggers do not watch it, and changes in it are not reverted
@@ -209,8 +212,8 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.servers = h.newServers(h.ctx)
 	h.mcp = h.newMCP(h.ctx)
 	h.calls = newExecutorCalls(h.ctx, executorCallOptions{
-		GetsServers: h.tryServers,
-		Store:       h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
+		GetsServers: h.tryServers, EditorServer: opts.EditorServer,
+		Store: h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
 	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)

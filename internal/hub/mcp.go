@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -11,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -93,6 +96,21 @@ func tellServer(err error) error {
 	e := domain.Errorf(domain.KindMCPServer, "%s", failed.Error())
 	e.Answer = failed.Answer
 	return e
+}
+
+// SessionFile returns the absolute path of a file that a session's agent names for the editor. It
+// must be a regular file in the directories of the session: editors open it.
+func (h *Hub) SessionFile(s domain.Session, path string) (string, error) {
+	w := workspace.New(h.opts.Root, s.Thread.CWD, h.opts.StateDir)
+	w.Add(s.Thread.Settings.AdditionalDirectories...)
+	path = w.Absolute(path)
+	if !w.Has(path) {
+		return "", domain.Invalid("arguments.path", "a file in the directories of the session", fmt.Sprintf("%q", path))
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", domain.Invalid("arguments.path", "a regular file", fmt.Sprintf("%q", path))
+	}
+	return path, nil
 }
 
 func (h *Hub) newServers(ctx context.Context) *mcp.Servers {

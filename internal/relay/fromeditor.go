@@ -201,6 +201,13 @@ func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 		return r.unsubscribe(m)
 	case "spawn_terminal", "terminal.attach", "terminal.detach":
 		return r.terminal(m, string(name))
+	case "editor.offer":
+		params := bytes.Clone(named(m.Params))
+		return func(resp *frame.Message) {
+			if resp.Error == nil {
+				r.offer = params
+			}
+		}
 	case "initialize":
 		r.noteTrust(m)
 	case "shutdown", "exit":

@@ -156,6 +156,7 @@ type Relay struct {
 	joined      family
 	lastTask    int64 // the seq of the last event.task… sent to the editor; -1: none
 	terminals   terminals
+	offer       []byte // the params of the editor's last editor.offer; nil: none
 	// restricted: the editor does not trust the workspace.
 	restricted bool
 	result     error // of Run

@@ -99,11 +99,14 @@ func Restricts(m *frame.Message, before bool) bool {
 }
 
 // restoration returns the relay's own requests that restore the editor's state at a new hub: the
-// workspace trust, the broadcasts, and the subscriptions. r.mu is held.
+// workspace trust, the tools that it offers, the broadcasts, and the subscriptions. r.mu is held.
 func (r *Relay) restoration() [][]byte {
 	var all [][]byte
 	if r.restricted { // before any request of the editor
 		all = append(all, r.request("initialize", []byte(`{"workspaceTrusted":false}`), func(*frame.Message) {}))
+	}
+	if r.offer != nil {
+		all = append(all, r.request("editor.offer", r.offer, func(*frame.Message) {}))
 	}
 	if r.joined != 0 {
 		all = append(all, r.restoreBroadcasts())

@@ -923,6 +923,27 @@ export type EditQueuedParams = {
   query: string;
 };
 
+export type EditorCallParams = {
+  /** Any id of a session of the conversation whose editor is asked. */
+  session_id: string;
+  /** A tool of editor.offer. */
+  tool: string;
+  /** An object with the arguments of the tool. */
+  arguments?: unknown;
+};
+
+export type EditorCallResult = {
+  /** The editor's result. */
+  result: unknown;
+};
+
+export type EditorOfferParams = {
+  /** The editor's name for people, such as VS Code. At most 100 bytes. */
+  client?: string;
+  /** Names of tools that this connection answers: diagnostics, definition, references, symbols, buffers, selection, open. Empty: none any more. */
+  tools: Array<string>;
+};
+
 export type Encoding = "utf-8" | "base64";
 
 export type ExecuteParams = {
@@ -2471,6 +2492,10 @@ export interface Methods {
   "automation.log": { params: AutomationLogParams; result: AutomationLogResult };
   /** Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits. */
   "automation.test": { params: AutomationTestParams; result: AutomationTestResult };
+  /** Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt. */
+  "editor.offer": { params: EditorOfferParams; result: Success };
+  /** Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once. */
+  "editor.call": { params: EditorCallParams; result: EditorCallResult };
   /** Starts a session: an agent runs a prompt in a new conversation. */
   launchSession: { params: LaunchParams; result: LaunchResult };
   /** Lists sessions, the newest first. If not all fit, pass next_before as before to get more. */
@@ -2620,6 +2645,7 @@ export type Result<M extends Method> = Methods[M]["result"];
 
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
+  "editor.call",
   "session.set",
   "agent.check",
   "agent.authenticate",

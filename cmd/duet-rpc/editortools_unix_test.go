@@ -1,0 +1,158 @@
+//go:build unix
+
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	duet "github.com/duet-rpc/duet-rpc/client"
+)
+
+// An editorWithTools is an editor that answers agents.
+type editorWithTools struct {
+	*duet.Client
+	t *testing.T
+}
+
+// editorWithTools starts an editor's process and offers tools. The result of each is the name of
+// the editor, the tool and its arguments.
+func (s *site) editorWithTools(t *testing.T, name string, tools ...string) editorWithTools {
+	t.Helper()
+	l := s.launch()
+	command := duet.Command(program, append([]string{patiently}, l.args...)...)
+	command.Dir, command.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	c, err := duet.Dial(t.Context(), command)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	for _, tool := range tools {
+		c.Handle("editor."+tool, func(_ context.Context, params json.RawMessage) (any, error) {
+			if tool == "symbols" {
+				return nil, &duet.Error{Code: -32603, Message: "the language server is not ready"}
+			}
+			return object{"editor": name, "tool": tool, "arguments": params}, nil
+		})
+	}
+	if len(tools) > 0 {
+		require.NoError(t, c.Call(t.Context(), "editor.offer", object{"client": name, "tools": tools}, nil))
+	}
+	return editorWithTools{c, t}
+}
+
+// prompts starts a session, or continues one, and returns its ids once it has ended.
+func (e editorWithTools) prompts(query, session string) (l launched) {
+	e.t.Helper()
+	method, params := "launchSession", object{"query": query}
+	if session != "" {
+		method, params["session_id"] = "continueSession", session
+	}
+	require.NoError(e.t, e.Call(e.t.Context(), method, params, &l))
+	e.ended(l)
+	return l
+}
+
+func (e editorWithTools) ended(l launched) {
+	e.t.Helper()
+	require.Eventually(e.t, func() bool {
+		var r struct{ Session shownSession }
+		require.NoError(e.t, e.Call(e.t.Context(), "getSessionState", object{"session_id": l.SessionID}, &r))
+		return ended(r.Session.State)
+	}, watchdog, pollEvery)
+}
+
+// said returns what the agent said in a session.
+func (e editorWithTools) said(l launched) (text string) {
+	e.t.Helper()
+	var r struct {
+		Events []struct {
+			Session string `json:"session_id"`
+			Type    string `json:"event_type"`
+			Role    string
+			Content string
+		}
+	}
+	require.NoError(e.t, e.Call(e.t.Context(), "getConversation", object{"session_id": l.SessionID}, &r))
+	for _, one := range r.Events {
+		if one.Session == l.SessionID && one.Type == "message" && one.Role == "assistant" {
+			text += one.Content
+		}
+	}
+	return text
+}
+
+// An agent gets the tools of the editor that sent the last prompt of its conversation, without a
+// question to anybody.
+func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, "main.go"), []byte("package main\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.home, "secret"), nil, 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(s.home, "secret"), filepath.Join(s.root, "leads-out")))
+	require.NoError(t, os.Mkdir(filepath.Join(s.root, "d"), 0o700))
+	none := s.editorWithTools(t, "plain")
+	assert.Contains(t, none.said(none.prompts("editor:selection", "")), "The editor did not answer: no editor is connected.")
+
+	first := s.editorWithTools(t, "Emacs", "definition", "selection", "symbols")
+	l := first.prompts("editor:definition:main.go:3:main", "")
+	answer := `{"arguments":{"line":3,"path":"` + filepath.Join(s.root, "main.go") + `","symbol":"main"},"editor":"Emacs","tool":"definition"}`
+	assert.Contains(t, first.said(l), "The editor said: "+answer)
+	var asked struct{ Approvals []any }
+	require.NoError(t, first.Call(t.Context(), "fetchApprovals", object{"session_id": l.SessionID, "include_decided": true}, &asked))
+	assert.Empty(t, asked.Approvals)
+
+	// The editor of another conversation stays with that one.
+	second := s.editorWithTools(t, "VS Code", "selection")
+	other := second.prompts("editor:selection", "")
+	assert.Contains(t, second.said(other), `"editor":"VS Code"`)
+	assert.Contains(t, first.said(first.prompts("editor:selection", l.SessionID)), `"editor":"Emacs"`)
+	assert.Contains(t, none.said(none.prompts("editor:selection", l.SessionID)), `"editor":"Emacs"`, "a client without tools is no editor")
+
+	for words, why := range map[string]string{
+		"editor:symbols":                   "the language server is not ready",
+		"editor:diagnostics":               "the user's editor does not offer diagnostics",
+		"editor:definition:leads-out":      "arguments.path: expected a file in the directories of the session",
+		"editor:definition:../home/secret": "arguments.path: expected a file in the directories of the session",
+		"editor:definition:none.go":        "arguments.path: expected a file in the directories of the session",
+		"editor:definition:d":              "arguments.path: expected a regular file",
+		"editor:nothing":                   "nothing",
+	} {
+		assert.Contains(t, first.said(first.prompts(words, "")), why, words)
+	}
+
+	// When the editor has gone, the one that was used last is asked; without any, nobody.
+	first.Close()
+	require.Eventually(t, func() bool {
+		return assert.ObjectsAreEqual("VS Code", second.editorOf(l))
+	}, watchdog, pollEvery)
+	second.Close()
+	require.Eventually(t, func() bool { return none.editorOf(l) == "not_offered" }, watchdog, pollEvery)
+}
+
+// editorOf returns the name of the editor that a conversation has, or the kind of the error.
+func (e editorWithTools) editorOf(l launched) string {
+	e.t.Helper()
+	var r struct{ Result struct{ Editor string } }
+	if err := e.Call(e.t.Context(), "editor.call", object{"session_id": l.SessionID, "tool": "selection"}, &r); err != nil {
+		return string(duet.KindOf(err))
+	}
+	return r.Result.Editor
+}
+
+// What an editor offers is known to the next hub, too.
+func TestTheNextHubKnowsTheToolsOfTheEditor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	e := s.editorWithTools(t, "Emacs", "selection")
+	l := e.prompts("quiet", "")
+	require.Equal(t, "Emacs", e.editorOf(l))
+	hub, err := os.FindProcess(s.daemon())
+	require.NoError(t, err)
+	require.NoError(t, hub.Kill())
+	require.Eventually(t, func() bool { return e.editorOf(l) == "Emacs" }, watchdog, pollEvery)
+}

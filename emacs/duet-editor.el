@@ -1,0 +1,425 @@
+;;; duet-editor.el --- The tools of Emacs for agents  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Agents see what the user sees: diagnostics of Flymake and Flycheck, definitions
+;; and references of Xref, symbols of Imenu, open buffers and the selection.  They can
+;; show the user a place.  The hub sends the requests, which docs/protocol.md of
+;; duet-rpc describes ("The editor's tools"), for conversations in which this Emacs
+;; sent the last prompt.  Nothing is changed, and no tool asks the user anything.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'imenu)
+(require 'jsonrpc)
+(require 'project)
+(require 'subr-x)
+(require 'xref)
+(require 'duet-log)
+(require 'duet-remote)
+
+(declare-function duet-connection-request "duet-connection")
+(declare-function duet-connection-root "duet-connection")
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function flymake-diagnostic-beg "flymake" (diag))
+(declare-function flymake-diagnostic-buffer "flymake" (diag))
+(declare-function flymake-diagnostic-end "flymake" (diag))
+(declare-function flymake-diagnostic-text "flymake" (diag))
+(declare-function flymake-diagnostic-type "flymake" (diag))
+(declare-function flycheck-error-column "ext:flycheck" (err))
+(declare-function flycheck-error-level "ext:flycheck" (err))
+(declare-function flycheck-error-line "ext:flycheck" (err))
+(declare-function flycheck-error-message "ext:flycheck" (err))
+(declare-function pulse-momentary-highlight-one-line "pulse" (&optional point face))
+(defvar flycheck-current-errors)
+(defvar flymake-list-only-diagnostics)
+
+(defcustom duet-editor-tools t
+  "Whether agents may see diagnostics, symbols, open files and the selection.
+They may also have a place shown.  A change takes effect at the next start
+of the connection.  The key `editor' of [mcp] in the configuration of
+duet-rpc turns these tools off for all editors."
+  :type 'boolean
+  :group 'duet)
+
+(defconst duet-editor--places 200 "How many places or diagnostics a tool returns.")
+(defconst duet-editor--symbols 500 "How many symbols a tool returns.")
+(defconst duet-editor--text 60000 "How many characters of unsaved text a tool returns.")
+(defconst duet-editor--largest 10000000 "The size of the largest file that a tool opens.")
+(defconst duet-editor--patience 8 "How many seconds a tool may take.")
+
+(defconst duet-editor--methods
+  '((editor.diagnostics . duet-editor--diagnostics)
+    (editor.definition . duet-editor--definition)
+    (editor.references . duet-editor--references)
+    (editor.symbols . duet-editor--symbols)
+    (editor.buffers . duet-editor--buffers)
+    (editor.selection . duet-editor--selection)
+    (editor.open . duet-editor--open))
+  "The functions that answer requests, called with the project's root and PARAMS.")
+
+(defun duet-editor-offer (connection)
+  "Offer the tools of Emacs to the agents of CONNECTION."
+  (when duet-editor-tools
+    (duet-connection-request
+     connection 'editor.offer
+     (list :client "Emacs"
+           :tools (apply #'vector
+                         (mapcar (lambda (entry)
+                                   (string-remove-prefix "editor." (symbol-name (car entry))))
+                                 duet-editor--methods)))
+     :error-fn (lambda (err) (duet-log "The tools of Emacs were not taken: %s"
+                                       (plist-get err :message))))))
+
+(defun duet-editor-answer (connection method params)
+  "Return the result of the request METHOD with PARAMS of CONNECTION's server."
+  (let ((function (and duet-editor-tools (alist-get method duet-editor--methods))))
+    (unless function
+      (jsonrpc-error :code -32601 :message (format "Method not found: %s" method)))
+    (let ((before (buffer-list))
+          (root (duet-connection-root connection))
+          (inhibit-message t)
+          (inhibit-interaction t)       ; a question would be nobody's
+          (enable-local-variables :safe)
+          (enable-local-eval nil)
+          (large-file-warning-threshold nil)
+          (non-essential t))
+      (unwind-protect
+          (condition-case err
+              (let ((project-find-functions ; else its directory is asked for
+                     (append project-find-functions (list (lambda (_) (cons 'transient root))))))
+                (with-timeout (duet-editor--patience
+                               (jsonrpc-error :code -32603 :message "Emacs took too long"))
+                  (save-current-buffer (funcall function root params))))
+            (jsonrpc-error (signal (car err) (cdr err)))
+            (inhibited-interaction
+             (jsonrpc-error :code -32603 :message "Emacs would have to ask the user something first"))
+            (error (jsonrpc-error :code -32603 :message (duet-editor--clean (error-message-string err)))))
+        (unless (eq method 'editor.open)
+          (duet-editor--put-away before))))))
+
+(defun duet-editor--put-away (before)
+  "Kill the buffers of files that a tool has opened: those not in BEFORE."
+  (dolist (buffer (buffer-list))
+    (when (and (buffer-live-p buffer) (not (memq buffer before))
+               (buffer-file-name buffer) (not (buffer-modified-p buffer))
+               (not (get-buffer-window buffer t)))
+      (let ((kill-buffer-query-functions nil))
+        (kill-buffer buffer)))))
+
+
+;;; Files and places
+
+(defun duet-editor--clean (text)
+  "Return TEXT without properties, and without bytes that are no characters."
+  (replace-regexp-in-string "[^\0-\x10ffff]" "\xfffd" (substring-no-properties text)))
+
+(defun duet-editor--list (name items most &rest more)
+  "Return a result: the first MOST of ITEMS by NAME, how many there are, and MORE."
+  (append (list name (apply #'vector (seq-take items most)) :total (length items)) more))
+
+(defun duet-editor--file (root params)
+  "Return the file of the project ROOT that PARAMS name, or nil."
+  (when-let ((path (plist-get params :path)))
+    (duet-remote-name path root)))
+
+(defun duet-editor--visit (file)
+  "Return a buffer of FILE; one that is opened for this is put away later."
+  (or (find-buffer-visiting file)
+      (let ((size (file-attribute-size (or (file-attributes file)
+                                           (error "There is no file %s" file)))))
+        (when (> size duet-editor--largest)
+          (error "%s is too large for this: %d bytes" file size))
+        (find-file-noselect file t))))
+
+(defun duet-editor--go-to (params)
+  "Move to the place in the current buffer that PARAMS name."
+  (widen)
+  (goto-char (point-min))
+  (forward-line (1- (or (plist-get params :line) (error "The line is missing"))))
+  (let ((symbol (plist-get params :symbol))
+        (column (plist-get params :column)))
+    (cond
+     (symbol
+      (let ((case-fold-search nil))
+        (unless (re-search-forward (concat "\\_<" (regexp-quote symbol) "\\_>")
+                                   (line-end-position) t)
+          (unless (search-forward symbol (line-end-position) t)
+            (error "%S is not in line %d, which is: %s" symbol (plist-get params :line)
+                   (string-trim (buffer-substring-no-properties
+                                 (line-beginning-position) (line-end-position)))))))
+      (goto-char (match-beginning 0)))
+     (column (goto-char (min (+ (point) (1- column)) (line-end-position))))
+     (t (back-to-indentation)))))
+
+(defun duet-editor--region (beg end)
+  "Return the place of the text between BEG and END in the current buffer."
+  (save-restriction
+    (widen)
+    (list :line (line-number-at-pos beg)
+          :column (1+ (- beg (save-excursion (goto-char beg) (line-beginning-position))))
+          :end_line (line-number-at-pos end)
+          :end_column (1+ (- end (save-excursion (goto-char end) (line-beginning-position)))))))
+
+(defun duet-editor--project-buffers (root)
+  "Return the buffers of files in the project ROOT, the last used first."
+  (seq-filter (lambda (buffer)
+                (when-let ((file (buffer-file-name buffer)))
+                  (and (duet-remote-same-p file root) (duet-remote-inside file root))))
+              (buffer-list)))
+
+
+;;; Diagnostics
+
+(defun duet-editor--diagnostics (root params)
+  "Return the diagnostics of the project ROOT, or of the file in PARAMS."
+  (let* ((file (duet-editor--file root params))
+         (buffer (and file (find-buffer-visiting file)))
+         (buffers (if file (and buffer (list buffer)) (duet-editor--project-buffers root)))
+         (found (append (cl-mapcan #'duet-editor--buffer-diagnostics buffers)
+                        (duet-editor--other-diagnostics root file buffers))))
+    (apply #'duet-editor--list :diagnostics
+           (cl-stable-sort found #'< :key (lambda (one)
+                                            (seq-position '("error" "warning" "info")
+                                                          (plist-get one :severity))))
+           duet-editor--places
+           (and file (not buffer)
+                (list :note "The file is not open in Emacs, so its diagnostics may be unknown.")))))
+
+(defun duet-editor--severity (type)
+  "Return the name of the severity of TYPE, a type of Flymake or level of Flycheck."
+  (let ((severity (and (symbolp type)
+                       (or (get type 'severity)
+                           (let ((category (or (get type 'flymake-category)
+                                               (plist-get (symbol-plist type) 'flymake-category))))
+                             (and category (get category 'severity))))))
+        (name (format "%s" type)))
+    (cond
+     ((string-match-p "error" name) "error")
+     ((string-match-p "warning" name) "warning")
+     ((numberp severity) (cond ((>= severity (warning-numeric-level :error)) "error")
+                               ((>= severity (warning-numeric-level :warning)) "warning")
+                               (t "info")))
+     (t "info"))))
+
+(defun duet-editor--buffer-diagnostics (buffer)
+  "Return what Flymake and Flycheck say of BUFFER."
+  (with-current-buffer buffer
+    (let ((path (duet-remote-local buffer-file-name)))
+      (append
+       (and (bound-and-true-p flymake-mode)
+            (mapcar (lambda (one)
+                      (append (list :path path)
+                              (duet-editor--region (flymake-diagnostic-beg one) (flymake-diagnostic-end one))
+                              (list :severity (duet-editor--severity (flymake-diagnostic-type one))
+                                    :message (duet-editor--clean (flymake-diagnostic-text one)))))
+                    (flymake-diagnostics)))
+       (and (bound-and-true-p flycheck-mode)
+            (mapcar (lambda (one)
+                      (list :path path :line (or (flycheck-error-line one) 1)
+                            :column (or (flycheck-error-column one) 1)
+                            :severity (duet-editor--severity (flycheck-error-level one))
+                            :message (duet-editor--clean (or (flycheck-error-message one) ""))))
+                    flycheck-current-errors))))))
+
+(defun duet-editor--other-diagnostics (root file buffers)
+  "Return what Flymake says of files of the project ROOT that no buffer visits.
+It is only what is said of FILE, unless that is nil.  BUFFERS are those that
+were looked at."
+  (cl-loop
+   for (name . diagnostics) in (bound-and-true-p flymake-list-only-diagnostics)
+   for other = (expand-file-name name)
+   when (and (if file (equal other (expand-file-name file))
+               (and (duet-remote-same-p other root) (duet-remote-inside other root)))
+             (not (memq (find-buffer-visiting other) buffers)))
+   nconc (mapcar (lambda (one)
+                   (let ((beg (flymake-diagnostic-beg one)))
+                     (list :path (duet-remote-local other)
+                           :line (or (car-safe beg) 1) :column (1+ (or (cdr-safe beg) 0))
+                           :severity (duet-editor--severity (flymake-diagnostic-type one))
+                           :message (duet-editor--clean (flymake-diagnostic-text one)))))
+                 diagnostics)))
+
+
+;;; Definitions, references, symbols
+
+(defun duet-editor--definition (root params)
+  "Return where the symbol at the place in PARAMS is defined, in the project ROOT."
+  (duet-editor--xref root params #'xref-backend-definitions))
+
+(defun duet-editor--references (root params)
+  "Return where the symbol at the place in PARAMS is used, in the project ROOT."
+  (duet-editor--xref root params #'xref-backend-references))
+
+(defun duet-editor--backend ()
+  "Return the Xref backend of the current buffer.
+A table of tags is none: its name would have to be asked for."
+  (let ((backend (xref-find-backend)))
+    (when (or (null backend) (and (eq backend 'etags) (not (bound-and-true-p tags-file-name))))
+      (error "No language server or other source of definitions is there for %s"
+             (buffer-name)))
+    backend))
+
+(defun duet-editor--xref (root params find)
+  "Call FIND for the symbol at the place in PARAMS, in the project ROOT.
+Return the places that it finds."
+  (with-current-buffer (duet-editor--visit (or (duet-editor--file root params)
+                                               (error "The path is missing")))
+    (save-excursion
+      (save-restriction
+        (duet-editor--go-to params)
+        (let* ((backend (duet-editor--backend))
+               (identifier (or (xref-backend-identifier-at-point backend)
+                               (error "There is no symbol at this place"))))
+          (duet-editor--list :locations
+                             (delq nil (mapcar #'duet-editor--location
+                                               (funcall find backend identifier)))
+                             duet-editor--places))))))
+
+(defun duet-editor--location (item)
+  "Return the place of ITEM, which Xref has found."
+  (let* ((location (xref-item-location item))
+         (line (xref-location-line location))
+         (marker (and (not line) (ignore-errors (xref-location-marker location))))
+         (file (if marker (buffer-file-name (marker-buffer marker))
+                 (xref-location-group location))))
+    (when (and file (or line marker))
+      (list :path (duet-remote-local (expand-file-name file))
+            :line (or line (with-current-buffer (marker-buffer marker)
+                             (line-number-at-pos marker t)))
+            :text (string-trim (duet-editor--clean (xref-item-summary item)))))))
+
+(defun duet-editor--symbols (root params)
+  "Return the symbols of the file in PARAMS, or those of the project ROOT."
+  (let ((file (duet-editor--file root params))
+        (query (plist-get params :query)))
+    (cond
+     (file
+      (with-current-buffer (duet-editor--visit file)
+        (save-excursion
+          (save-restriction
+            (widen)
+            (duet-editor--list
+             :symbols
+             (seq-filter (lambda (one)
+                           (or (null query)
+                               (let ((case-fold-search t))
+                                 (string-match-p (regexp-quote query) (plist-get one :name)))))
+                         (duet-editor--flat (duet-editor--index) (duet-remote-local file) nil))
+             duet-editor--symbols)))))
+     (query
+      (with-current-buffer (or (seq-find (lambda (buffer)
+                                           (with-current-buffer buffer
+                                             (ignore-errors (duet-editor--backend))))
+                                         (duet-editor--project-buffers root))
+                               (error "No open file of the project has a language server"))
+        (duet-editor--list
+         :symbols (delq nil (mapcar (lambda (item)
+                                      (when-let ((place (duet-editor--location item)))
+                                        (cons :name (cons (plist-get place :text) place))))
+                                    (xref-backend-apropos (duet-editor--backend) query)))
+         duet-editor--symbols)))
+     (t (error "A path or a query is missing")))))
+
+(defun duet-editor--index ()
+  "Return the index that Imenu makes of the current buffer."
+  (let ((imenu-auto-rescan t)
+        (imenu-auto-rescan-maxout most-positive-fixnum)
+        (imenu-use-markers nil))
+    (funcall imenu-create-index-function)))
+
+(defun duet-editor--flat (index path container)
+  "Return the symbols of INDEX, an index of Imenu of the file PATH, in one list.
+CONTAINER is the name of what they are in, or nil."
+  (cl-loop
+   for (name . place) in index
+   for position = (cond ((overlayp place) (overlay-start place))
+                        ((consp place) (and (number-or-marker-p (car place)) (car place)))
+                        ((number-or-marker-p place) place))
+   for clean = (duet-editor--clean name)
+   if position
+   collect (append (list :name clean :path path :line (line-number-at-pos position t))
+                   (and container (list :container container)))
+   else if (and (consp place) (consp (car place)))
+   nconc (duet-editor--flat place path clean)))
+
+
+;;; Buffers, the selection, a place to show
+
+(defun duet-editor--here (root)
+  "Return the buffer of a file of the project ROOT that the user is at, or nil.
+While the user reads a session, it is the last one that was used."
+  (let ((buffers (duet-editor--project-buffers root))
+        (selected (window-buffer (if (minibufferp (window-buffer))
+                                     (or (minibuffer-selected-window) (selected-window))
+                                   (selected-window)))))
+    (or (car (memq selected buffers))
+        (seq-find (lambda (buffer) (get-buffer-window buffer 'visible)) buffers)
+        (car buffers))))
+
+(defun duet-editor--buffers (root _params)
+  "Return the open files of the project ROOT."
+  (let* ((buffers (duet-editor--project-buffers root))
+         (here (duet-editor--here root))
+         (left duet-editor--text))
+    (duet-editor--list
+     :buffers
+     (mapcar
+      (lambda (buffer)
+        (with-current-buffer buffer
+          (let* ((modified (buffer-modified-p))
+                 (text (and modified
+                            (save-restriction
+                              (widen)
+                              (buffer-substring-no-properties
+                               (point-min) (min (point-max) (+ (point-min) left))))))
+                 (cut (and text (< (length text) (buffer-size)))))
+            (when text (setq left (- left (length text))))
+            (append (list :path (duet-remote-local buffer-file-name)
+                          :visible (if (get-buffer-window buffer 'visible) t :json-false)
+                          :active (if (eq buffer here) t :json-false)
+                          :modified (if modified t :json-false))
+                    (and text (list :text (duet-editor--clean text)))
+                    (and cut (list :truncated t))))))
+      buffers)
+     duet-editor--places)))
+
+(defun duet-editor--selection (root _params)
+  "Return where point is in the project ROOT, and the text of the region."
+  (if-let ((buffer (duet-editor--here root)))
+      (with-current-buffer buffer
+        (let* ((window (get-buffer-window buffer 'visible))
+               (point (if window (window-point window) (point)))
+               (marked (and mark-active (mark t)))
+               (beg (if marked (min (mark t) point) point))
+               (end (if marked (max (mark t) point) point))
+               (text (buffer-substring-no-properties
+                      beg (min end (+ beg duet-editor--text)))))
+          (append (list :path (duet-remote-local buffer-file-name))
+                  (duet-editor--region beg end)
+                  (list :text (duet-editor--clean text)))))
+    (error "No file of the project is open in Emacs")))
+
+(defun duet-editor--open (root params)
+  "Show the file in PARAMS, of the project ROOT, in another window."
+  (let* ((buffer (duet-editor--visit (or (duet-editor--file root params)
+                                         (error "The path is missing"))))
+         (window (display-buffer buffer '(nil (inhibit-same-window . t))))
+         (line (plist-get params :line)))
+    (unless window (error "There is no window for it"))
+    (with-selected-window window
+      (when line
+        (goto-char (point-min))
+        (forward-line (1- line))
+        (recenter))
+      (unless noninteractive
+        (pulse-momentary-highlight-one-line (point))))
+    (list :path (duet-remote-local (buffer-file-name buffer))
+          :line (with-current-buffer buffer (line-number-at-pos (window-point window) t)))))
+
+(provide 'duet-editor)
+;;; duet-editor.el ends here

@@ -1,0 +1,171 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// registerEditor registers the methods by which agents use the tools of an editor: diagnostics,
+// definitions, the selection and others.
+func registerEditor(reg *server.Registry, d Domain) *editors {
+	e := new(editors)
+	handle(reg, d, sessionFamily, "editor.offer", e.offer,
+		server.Doc("Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt."))
+	handle(reg, d, sessionFamily, "editor.call", e.call, server.LongRunning(),
+		server.Doc("Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once."))
+	return e
+}
+
+const (
+	editorPatience  = 10 * time.Second // a language server may still be reading the project
+	editorAtMost    = 256 << 10        // of a result, in bytes: agents pay for each
+	promptedThreads = 1000             // conversations whose editor is remembered
+)
+
+// editors are the connections that offer the tools of their editor.
+type editors struct {
+	mu      sync.Mutex // guards the fields below
+	offers  []*editorOffer
+	prompts map[string]*editorOffer // by a conversation's UUID: which of them sent its last prompt
+}
+
+// editorOffer is what a connection offers. Of several, the one that was used last is last in
+// editors.offers.
+type editorOffer struct {
+	conn  *server.Conn
+	name  string
+	tools []string
+}
+
+func (e *editors) offer(ctx context.Context, _ *hub.Hub, p protocol.EditorOfferParams) (protocol.Success, error) {
+	conn := server.ConnFrom(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := e.index(conn)
+	switch {
+	case at < 0 && !conn.Go(func(connected context.Context) { <-connected.Done(); e.withdraw(conn) }):
+		return protocol.Success{}, domain.ErrEnding
+	case at < 0:
+		at = len(e.offers)
+		e.offers = append(e.offers, &editorOffer{conn: conn})
+	}
+	e.offers[at].name, e.offers[at].tools = cmp.Or(p.Client, "the editor"), p.Tools
+	return protocol.Success{Success: true}, nil
+}
+
+func (e *editors) index(conn *server.Conn) int {
+	return slices.IndexFunc(e.offers, func(o *editorOffer) bool { return o.conn == conn })
+}
+
+func (e *editors) withdraw(conn *server.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.offers = slices.DeleteFunc(e.offers, func(o *editorOffer) bool { return o.conn == conn })
+	for thread, o := range e.prompts {
+		if o.conn == conn {
+			delete(e.prompts, thread)
+		}
+	}
+}
+
+// prompted notes that the connection of ctx has sent a prompt, if it is an editor's.
+func (e *editors) prompted(ctx context.Context, thread string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := e.index(server.ConnFrom(ctx))
+	if at < 0 || thread == "" {
+		return
+	}
+	o := e.offers[at]
+	e.offers = append(slices.Delete(e.offers, at, at+1), o)
+	if e.prompts == nil || len(e.prompts) >= promptedThreads {
+		e.prompts = make(map[string]*editorOffer) // those forgotten have the editor that was used last
+	}
+	e.prompts[thread] = o
+}
+
+// of returns the editor of a conversation that has a tool: the one that sent its last prompt, else
+// the one that was used last; nil if none has it. some reports whether there is an editor at all.
+func (e *editors) of(thread, tool string) (_ *editorOffer, some bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if o := e.prompts[thread]; o != nil && slices.Contains(o.tools, tool) {
+		return o, true
+	}
+	for _, o := range slices.Backward(e.offers) {
+		if slices.Contains(o.tools, tool) {
+			return o, true
+		}
+	}
+	return nil, len(e.offers) > 0
+}
+
+func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallParams) (protocol.EditorCallResult, error) {
+	var r protocol.EditorCallResult
+	s, err := h.Query().Session(ctx, p.SessionID)
+	if err != nil {
+		return r, err
+	}
+	editor, some := e.of(s.Thread.UUID, p.Tool)
+	switch {
+	case editor == nil && some:
+		return r, domain.Errorf(domain.KindNotOffered, "the user's editor does not offer %s", p.Tool)
+	case editor == nil:
+		return r, domain.Errorf(domain.KindNotOffered, "no editor is connected")
+	}
+	params, err := editorArguments(h, s, p.Arguments)
+	if err != nil {
+		return r, err
+	}
+	asking, cancel := context.WithTimeout(ctx, editorPatience)
+	defer cancel()
+	err = editor.conn.Call(asking, protocol.EditorMethod+p.Tool, params, &r.Result)
+	var refused *jsonrpc2.Error
+	switch {
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case errors.As(err, &refused):
+		return r, domain.Errorf(domain.KindEditor, "%s", refused.Message)
+	case asking.Err() != nil:
+		return r, domain.Errorf(domain.KindEditor, "%s did not answer within %v", editor.name, editorPatience)
+	case err != nil:
+		return r, domain.Errorf(domain.KindNotOffered, "%s has closed its connection", editor.name)
+	case len(r.Result) > editorAtMost:
+		return protocol.EditorCallResult{}, domain.Errorf(domain.KindEditor, "the result of %s is longer than %d KiB; ask for less, such as one file", p.Tool, editorAtMost>>10)
+	}
+	return r, nil
+}
+
+// editorArguments returns the arguments of a tool for an editor, in which a path is absolute.
+func editorArguments(h *hub.Hub, s domain.Session, raw json.RawMessage) (map[string]json.RawMessage, error) {
+	arguments := map[string]json.RawMessage{}
+	if raw = orAbsent(raw); raw != nil && json.Unmarshal(raw, &arguments) != nil {
+		return nil, domain.Invalid("arguments", "object", "another value")
+	}
+	named, ok := arguments["path"]
+	if !ok {
+		return arguments, nil
+	}
+	var path string
+	if json.Unmarshal(named, &path) != nil || path == "" {
+		return nil, domain.Invalid("arguments.path", "the path of a file", string(named))
+	}
+	path, err := h.SessionFile(s, path)
+	if err != nil {
+		return nil, err
+	}
+	arguments["path"], err = json.Marshal(path)
+	return arguments, err
+}

@@ -1,0 +1,81 @@
+package handlers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// asked waits until the editor is asked, and returns the id and the parameters of the request.
+func (c *client) asked(method string) (id, params string) {
+	c.t.Helper()
+	for {
+		if m := c.next(); m.Method == method {
+			return string(m.ID), string(m.Params)
+		}
+	}
+}
+
+func TestAnEditorAnswersForItsConversation(t *testing.T) {
+	w := newWorld(t, quick)
+	agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
+	session := testkit.JSONAs[string](t, agent.ask("launchSession", `{"query":"one"}`), "session_id")
+	call := func(arguments string) string {
+		return agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"selection"%s}`, session, arguments))
+	}
+	assert.Equal(t, "not_offered", agent.wait(call("")).Error.Data["kind"])
+
+	editor.ask("editor.offer", `{"client":"Emacs","tools":["selection"]}`)
+	pending := call(`,"arguments":{"a":1}`)
+	id, params := editor.asked("editor.selection")
+	assert.JSONEq(t, `{"a":1}`, params)
+	editor.write(`{"jsonrpc":"2.0","id":` + id + `,"result":{"line":3}}`)
+	assert.JSONEq(t, `{"result":{"line":3}}`, string(agent.wait(pending).Result))
+
+	// What the editor refuses, and a result that is too long, is said to the agent.
+	for answer, why := range map[string]string{
+		`"error":{"code":-32603,"message":"busy"}`:        "busy",
+		`"result":"` + strings.Repeat("x", 256<<10) + `"`: "longer than 256 KiB",
+	} {
+		pending = call("")
+		id, _ = editor.asked("editor.selection")
+		editor.write(`{"jsonrpc":"2.0","id":` + id + `,` + answer + `}`)
+		e := agent.wait(pending).Error
+		require.NotNil(t, e)
+		assert.Contains(t, e.Message, why)
+		assert.Equal(t, "editor_failed", e.Data["kind"])
+	}
+
+	for params, param := range map[string]string{
+		`{"session_id":"` + session + `","tool":"format"}`:                           "tool",
+		`{"session_id":" ","tool":"open"}`:                                           "session_id",
+		`{"session_id":"` + session + `","tool":"selection","arguments":[]}`:         "arguments",
+		`{"session_id":"` + session + `","tool":"selection","arguments":{"path":1}}`: "arguments.path",
+	} {
+		assert.Equal(t, param, agent.fail("editor.call", params).Data["param"], params)
+	}
+	assert.Equal(t, "tools", agent.fail("editor.offer", `{"tools":["format"]}`).Data["param"])
+	assert.Equal(t, "client", agent.fail("editor.offer", `{"tools":[],"client":"`+strings.Repeat("x", 101)+`"}`).Data["param"])
+
+	editor.ask("editor.offer", `{"tools":[]}`) // it takes its offer back
+	assert.Contains(t, agent.wait(call("")).Error.Message, "does not offer selection")
+}
+
+// An agent does not wait for ever for an editor that is busy.
+func TestAnEditorThatDoesNotAnswerIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, quick)
+		agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
+		session := testkit.JSONAs[string](t, agent.ask("launchSession", `{"query":"one"}`), "session_id")
+		editor.ask("editor.offer", `{"client":"Emacs","tools":["selection"]}`)
+		e := agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"selection"}`, session))
+		assert.Contains(t, e.Message, "Emacs did not answer within 10s")
+	})
+}
