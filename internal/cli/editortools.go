@@ -90,7 +90,7 @@ func askEditor(ctx context.Context, s *hubprocess.Settings, p protocol.EditorCal
 	}
 	c, err := hubprocess.Dial(ctx, s, project)
 	if err != nil {
-		return "", fmt.Errorf("Duet does not answer: %w", err)
+		return "", fmt.Errorf("the hub does not answer: %w", err)
 	}
 	defer c.Close()
 	var r protocol.EditorCallResult

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ResponseError } from "vscode-jsonrpc/node";
+import { editorTools, followEditors } from "./editortools";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
 import { Emitter } from "./hub/events";
@@ -56,6 +57,11 @@ export class Projects implements vscode.Disposable {
   ) {
     this.subscriptions = [
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.follow()),
+      followEditors(),
+      vscode.workspace.onDidChangeConfiguration((change) => {
+        if (!change.affectsConfiguration("duet.editorTools")) return;
+        for (const { connection } of this.all) void connection.toolsChanged().catch((error: unknown) => log.warn(String(error)));
+      }),
       vscode.workspace.onDidGrantWorkspaceTrust(() => {
         for (const { connection } of this.all) {
           connection.trustChanged().catch((error: unknown) => this.log.warn(String(error)));
@@ -132,12 +138,12 @@ export class Projects implements vscode.Disposable {
       }
     }
     for (const [root, folders] of roots) {
-      if (!this.byRoot.has(root)) this.byRoot.set(root, this.open(folders[0]!, folders));
+      if (!this.byRoot.has(root)) this.byRoot.set(root, this.open(root, folders[0]!, folders));
     }
     this.changeEmitter.fire(undefined);
   }
 
-  private open(folder: vscode.WorkspaceFolder, folders: vscode.WorkspaceFolder[]): Project {
+  private open(root: string, folder: vscode.WorkspaceFolder, folders: vscode.WorkspaceFolder[]): Project {
     const connection = new HubConnection({
       folder: folder.uri.fsPath,
       findBinary: () =>
@@ -148,6 +154,7 @@ export class Projects implements vscode.Disposable {
           platform: process.platform,
         }),
       trusted: () => vscode.workspace.isTrusted,
+      tools: editorTools(() => (this.byRoot.get(root)?.folders ?? folders).map(({ uri }) => uri.fsPath)),
       env: process.env,
       log: this.log,
     });

@@ -24,6 +24,13 @@ export interface Log {
   error(message: string): void;
 }
 
+/** Tools of an editor for agents (docs/protocol.md, "The editor's tools"). */
+export interface EditorToolset {
+  names: () => string[];
+  /** Answers a request for a tool. A rejection is told to the agent. */
+  answer: (tool: string, params: Record<string, unknown>) => Promise<unknown>;
+}
+
 export interface ConnectionOptions {
   /** A folder of the workspace. The hub is the daemon of its project. */
   folder: string;
@@ -31,6 +38,8 @@ export interface ConnectionOptions {
   findBinary: () => Promise<Binary>;
   /** Whether the user trusts the workspace. */
   trusted: () => boolean;
+  /** The tools of the editor that agents may use. undefined: none. */
+  tools?: EditorToolset;
   env: NodeJS.ProcessEnv;
   log: Log;
   rule?: RestartRule;
@@ -219,6 +228,7 @@ export class HubConnection {
     for (const following of this.followings) following.serverGone();
     try {
       const { serverInfo } = await server.connection.sendRequest<Result<"initialize">>("initialize", this.hello());
+      await this.offerTools(server);
       const since = this.lastSeq === undefined ? {} : { since: this.lastSeq };
       const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: followedEvents, notices: true, ...since });
       if (subscribed.notice) this.noticeEmitter.fire(subscribed.notice);
@@ -239,6 +249,23 @@ export class HubConnection {
       this.fail(error.message);
       await this.end(server);
     }
+  }
+
+  /** Offers the tools of the editor, which may have changed. An older daemon has no such method. */
+  private async offerTools({ connection }: Server): Promise<void> {
+    const { tools, log } = this.options;
+    if (!tools) return;
+    try {
+      await connection.sendRequest<Result<"editor.offer">>("editor.offer", { client: "VS Code", tools: tools.names() });
+    } catch (error) {
+      if (!isAnswer(error)) throw error; // the server is gone
+      log.warn(`${this.folder}: agents do not get the tools of the editor: ${error.message}`);
+    }
+  }
+
+  /** Sends the tools again, after a setting has changed them. */
+  async toolsChanged(): Promise<void> {
+    if (this.server && this.current.is === "ready") await this.offerTools(this.server);
   }
 
   private async resume(following: Following, server: Server): Promise<void> {
@@ -315,6 +342,16 @@ export class HubConnection {
       }
       if (params.seq > (this.lastSeq ?? -1)) this.lastSeq = params.seq;
       this.eventEmitter.fire(params);
+    });
+    connection.onRequest(async (method, params) => {
+      const { tools } = this.options;
+      const tool = method.startsWith("editor.") ? method.slice("editor.".length) : "";
+      if (!tools?.names().includes(tool)) return new ResponseError(ErrorCodes.MethodNotFound, `Method not found: ${method}`);
+      try {
+        return await tools.answer(tool, (params ?? {}) as Record<string, unknown>);
+      } catch (error) {
+        return new ResponseError(ErrorCodes.InternalError, messageOf(error));
+      }
     });
     connection.onNotification("heartbeat", () => {});
     connection.onNotification((method, params) => this.notificationEmitter.fire({ method, params }));

@@ -172,3 +172,44 @@ test("another project's session is listed, and opens it", async (t) => {
   await dialog.filter({ hasText: join(project.folder, "..", "elsewhere") }).getByRole("button", { name: "Open in This Window" }).click();
   await page.waitForURL(/elsewhere/);
 });
+
+test("an agent uses the tools of the editor", async (t) => {
+  const { page, project, openViews, launch, call, command } = await openWindow((end) => t.after(end), {
+    files: { "a.css": ":root { --ink: black; }\na { color: var(--ink); }\nb { colour: red; }\n", "other.css": "p { margin: 0; }\n" },
+  });
+  await openViews();
+  await command("View: Show Explorer");
+  await page.locator(".explorer-folders-view .monaco-list-row").filter({ hasText: "a.css" }).dblclick();
+  await page.locator(".view-line").filter({ hasText: "--ink" }).first().waitFor();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("Shift+End");
+
+  /** said resolves with what the agent says that the editor has answered. */
+  const said = async (words: string): Promise<string> => {
+    const session_id = await launch(`editor:${words}`);
+    let text = "";
+    await eventually(async () => {
+      const { events } = await call("getConversation", { session_id });
+      text = events.filter(({ role }) => role === "assistant").map(({ content }) => content ?? "").join("");
+      assert.match(text, /That is all/);
+    });
+    return text;
+  };
+  const file = join(project.folder, "a.css");
+  assert.match(await said("selection"), /"line":1,"column":1,"end_line":1,"end_column":24,"text":":root \{ --ink: black; \}"/);
+  await eventually(async () => assert.match(await said("diagnostics"), /"line":3,"column":5,.*"severity":"warning","message":"Unknown property: 'colour'"/)); // once the language server has started
+  assert.match(await said("diagnostics:other.css"), /"diagnostics":\[\],"total":0/);
+  assert.match(await said("definition:a.css:2:--ink"), /a\.css","line":1,"text":":root/);
+  assert.match(await said("references:a.css:1:--ink"), /"line":2,"text":"a \{ color: var\(--ink\); \}"/);
+  assert.match(await said("symbols:a.css"), /"name":"b","kind":"class",.*"line":3/);
+  assert.match(await said("definition:a.css:1:nowhere"), /"nowhere" is not in line 1, which is: :root/);
+  const buffers = await said("buffers");
+  assert.ok(buffers.includes(`{"path":"${file}","visible":true,"active":true,"modified":false}`), buffers);
+  await page.keyboard.press("End");
+  await page.keyboard.type(" /* unsaved */");
+  assert.match(await said("buffers"), /"modified":true,"text":":root \{ --ink: black; \}/);
+
+  // A place is shown, and the user types on where they are.
+  assert.match(await said("open:other.css:1"), /"line":1/);
+  await page.locator(".tab").filter({ hasText: "other.css" }).first().waitFor();
+});
