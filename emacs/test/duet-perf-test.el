@@ -179,6 +179,7 @@
                    (cl-loop for n below 300
                             collect (list :id (format "r%d" n) :thread_id (format "t%d" n)
                                           :state "completed" :query (format "Do %d" n)
+                                          :conversation_title (format "Do %d" n)
                                           :created_at "2026-01-01T00:00:00Z"
                                           :last_activity_at "2026-01-01T00:00:00.5Z"))))
          (buffer (duet-sessions-buffer connection)))

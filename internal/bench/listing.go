@@ -46,7 +46,10 @@ func listEverything(c cell) (m measurement, err error) {
 		var times []time.Duration
 		for range c.count(listingCalls) {
 			begin := time.Now()
-			if err := e.call("Subscribe", map[string]any{"since": last - 100, "event_types": []string{"conversation_updated"}}, nil); err != nil {
+			var made struct {
+				ID string `json:"subscription_id"`
+			}
+			if err := e.call("Subscribe", map[string]any{"since": last - 100, "event_types": []string{"conversation_updated"}}, &made); err != nil {
 				return err
 			}
 			select {
@@ -58,6 +61,9 @@ func listEverything(c cell) (m measurement, err error) {
 			time.Sleep(5 * time.Millisecond) // the others of it
 			for len(firsts) > 0 {
 				<-firsts
+			}
+			if err := e.call("Unsubscribe", map[string]any{"subscription_id": made.ID}, nil); err != nil { // a connection may have 64
+				return err
 			}
 		}
 		slices.Sort(times)
