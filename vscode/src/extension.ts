@@ -7,6 +7,7 @@ import { registerCommands } from "./commands";
 import { Documents } from "./documents";
 import { notifications, statusBar } from "./notifications";
 import { Drafts } from "./panel/drafts";
+import { Beginnings } from "./panel/newsession";
 import { Panels } from "./panel/panel";
 import { handlersOf } from "./panel/requests";
 import { Previews } from "./preview/panel";
@@ -37,8 +38,10 @@ export function activate(context: vscode.ExtensionContext): void {
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
   drafts = kept;
-  const panels = new Panels(all, {
-    window, projects: all, extension: context.extensionUri, onError: note, handlers: (panel) => handlersOf(panel, { drafts: kept, documents, changes, onError: note }),
+  const beginnings = new Beginnings(context.workspaceState);
+  const panels: Panels = new Panels(all, {
+    window, projects: all, beginnings, extension: context.extensionUri, onError: note,
+    handlers: (panel) => handlersOf(panel, { drafts: kept, projects: all, beginnings, move: (of, project) => panels.move(of, project), documents, changes, onError: note }),
   });
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);

@@ -1,5 +1,5 @@
 // The panels of a window: one for each conversation.
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { groupOf, nameOf, short } from "../hub/groups";
 import type { GroupId } from "../hub/groups";
@@ -8,6 +8,7 @@ import type { Project, Projects, ProjectSession } from "../projects";
 import { Bridge } from "./bridge";
 import type { PanelHandlers } from "./bridge";
 import { messageHtml, pageHtml } from "./html";
+import type { Beginning, Beginnings } from "./newsession";
 import type { PromptContent } from "./protocol";
 
 /** The data that restores a panel. The page keeps it. */
@@ -24,6 +25,7 @@ export interface PanelParts {
   window: string;
   projects: Projects;
   extension: vscode.Uri;
+  beginnings: Beginnings;
   /** Creates the extension's own methods for the page. */
   handlers: (panel: Panel) => PanelHandlers;
   onError: (error: unknown) => void;
@@ -48,7 +50,7 @@ export class Panel implements vscode.Disposable {
     const { webview } = view;
     webview.options = { enableScripts: true, localResourceRoots: [this.dist] };
     this.bridge = new Bridge({
-      webview, hub: project.connection, thread: place.thread, handlers: parts.handlers(this), onError: parts.onError,
+      webview, hub: project.connection, thread: place.thread, handlers: parts.handlers(this), isNew: () => this.isNew(), onError: parts.onError,
       onLost: () => void this.verify().then((there) => there && this.load()).catch(parts.onError),
     });
     this.subscriptions = [
@@ -72,8 +74,35 @@ export class Panel implements vscode.Disposable {
     return this.project.model.sessions.find(({ thread_id }) => thread_id === this.thread);
   }
 
+  /** What its first prompt starts. undefined: the conversation exists. */
+  get beginning(): Beginning | undefined {
+    return this.parts.beginnings.of(this.thread);
+  }
+
+  /** The working directory of the agent, as far as the list has it. */
+  get folder(): string {
+    return this.beginning?.chosen.folder ?? this.session?.working_dir ?? this.project.folder.uri.fsPath;
+  }
+
+  /**
+   * Asks the hub whether the first prompt still has to start the conversation. A window may end, or lose its hub, before
+   * it learns of the start.
+   */
+  async isNew(): Promise<boolean> {
+    if (!this.beginning) return false;
+    try {
+      await this.project.connection.request("getSessionState", { session_id: this.thread });
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      throw error;
+    }
+    this.parts.beginnings.forget(this.thread);
+    return false;
+  }
+
   /** The last session of the conversation, from the hub if it is not in the list. */
   async askSession(): Promise<ProjectSession> {
+    if (this.beginning) throw new Error("this session has not started: send its first prompt");
     const session = this.session ?? (await this.project.connection.request("getSessionState", { session_id: this.thread })).session;
     return { project: this.project, session };
   }
@@ -122,7 +151,7 @@ export class Panel implements vscode.Disposable {
 
   /** verify reports whether the conversation exists. If it was deleted, the panel says so. */
   private async verify(): Promise<boolean> {
-    if (this.gone || this.disposed) return false;
+    if (this.gone || this.disposed || (await this.isNew())) return false;
     try {
       await this.project.connection.request("getSessionState", { session_id: this.thread });
       return true;
@@ -179,6 +208,22 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     }
     const view = vscode.window.createWebviewPanel(panelType, nameOf(session), column, { enableFindWidget: true });
     return this.add(view, { folder: project.folder.uri.fsPath, thread: session.thread_id, session: session.id, title: nameOf(session) })!;
+  }
+
+  /** Opens a panel whose first prompt starts a session. */
+  begin(project: Project, beginning: Omit<Beginning, "thread">, column = vscode.ViewColumn.Active): Panel {
+    const thread = randomUUID();
+    this.parts.beginnings.keep({ ...beginning, thread });
+    const view = vscode.window.createWebviewPanel(panelType, beginning.title, column, { enableFindWidget: true });
+    const panel = this.add(view, { folder: project.folder.uri.fsPath, thread, session: thread, title: beginning.title })!;
+    panel.focus();
+    return panel;
+  }
+
+  /** Gives a panel without a conversation to another project, after the user has chosen a folder of it. */
+  move({ view, thread, title }: Panel, project: Project): void {
+    this.all.get(thread)?.dispose();
+    this.add(view, { folder: project.folder.uri.fsPath, thread, session: thread, title })?.focus();
   }
 
   /** Whether the user sees a conversation. */

@@ -45,6 +45,31 @@ export interface PanelStart {
   connection: PanelConnection;
   /** Earlier prompts of this project, the newest first, for the prompt box. */
   history: string[];
+  /** The conversation does not exist yet: panel.launch starts it. */
+  newSession?: NewSession;
+}
+
+/** A session that the first prompt of its panel starts. */
+export interface NewSession {
+  /** Tells the user what the first prompt starts. */
+  about: string;
+  /** The folders to choose from. Empty: the user has no choice. */
+  folders: Array<{ path: string; name: string }>;
+  /** The agents to choose from. Empty: they are unknown, or the user has no choice. */
+  agents: Array<{ name: string; title: string; description: string }>;
+  /** The modes of the chosen agent, and what it reported last. undefined: unknown. */
+  description?: Result<"agent.describe">;
+  chosen: Choices;
+}
+
+/** The user's choices for a new session. An empty value is the agent's default. */
+export interface Choices {
+  /** The agent's working directory. */
+  folder: string;
+  agent?: string;
+  mode?: string;
+  model?: string;
+  options?: Record<string, string>;
 }
 
 export interface PanelConnection {
@@ -65,6 +90,10 @@ export interface FileMatch {
 export interface PanelMethods {
   /** The first request of a page, also after a reload. The page then gets all events after its getConversation. */
   "panel.start": { params: Record<string, never>; result: PanelStart };
+  /** Stores choices for a new session. Other choices of it may change with them. */
+  "panel.choose": { params: Partial<Choices>; result: NewSession };
+  /** Starts the conversation of a panel without one. Then the page begins again with panel.start. */
+  "panel.launch": { params: { query: string; content?: PromptContent[] }; result: null };
   /** Stores the draft. */
   "panel.keepDraft": { params: Draft; result: null };
   /** The files whose paths match the text after @, the best match first, at most 50. */
