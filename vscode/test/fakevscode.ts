@@ -18,7 +18,34 @@ function next(text: string, labels: string[]): string | string[] | undefined {
   return answers.shift();
 }
 
+export class Disposable {
+  constructor(readonly dispose: () => void) {}
+}
+
+const listeners = new Map<string, Set<(value: never) => void>>();
+
+function event(name: string): (listener: (value: never) => void) => Disposable {
+  const own = new Set<(value: never) => void>();
+  listeners.set(name, own);
+  return (listener) => {
+    own.add(listener);
+    return new Disposable(() => own.delete(listener));
+  };
+}
+
+/** Fires an event of window or workspace. */
+export function fire(name: string, value?: unknown): void {
+  for (const listener of listeners.get(name) ?? []) listener(value as never);
+}
+
+/** The paths of the workspace's folders. */
+export const openFolders: string[] = [];
+
 export const window = {
+  activeTextEditor: undefined as unknown,
+  onDidChangeActiveTextEditor: event("onDidChangeActiveTextEditor"),
+  onDidChangeTextEditorSelection: event("onDidChangeTextEditorSelection"),
+  tabGroups: { all: [] as unknown[], onDidChangeTabs: event("onDidChangeTabs") },
   showInputBox: ({ title, value }: { title?: string; value?: string }): Promise<unknown> => Promise.resolve(next(title ?? "", [value ?? ""])),
   showQuickPick: (items: Item[], { title, canPickMany }: { title?: string; canPickMany?: boolean }): Promise<unknown> => {
     const chosen = next(title ?? "", items.map(({ label }) => label));
@@ -33,10 +60,6 @@ export const window = {
   },
 };
 
-export class Disposable {
-  constructor(readonly dispose: () => void) {}
-}
-
 export const Uri = {
   file: (fsPath: string) => ({ scheme: "file", fsPath, toString: () => pathToFileURL(fsPath).href }),
   joinPath: (base: { fsPath: string }, ...names: string[]) => Uri.file(join(base.fsPath, ...names)),
@@ -47,5 +70,6 @@ export const ViewColumn = { Active: -1, Beside: -2 };
 export const workspace = {
   isTrusted: true,
   getConfiguration: () => ({ get: (name: string, fallback: unknown) => settings[name] ?? fallback }),
-  getWorkspaceFolder: (): unknown => undefined,
+  getWorkspaceFolder: ({ fsPath }: { fsPath: string }): unknown => openFolders.find((folder) => fsPath.startsWith(`${folder}/`)),
+  onDidChangeConfiguration: event("onDidChangeConfiguration"),
 };

@@ -7,9 +7,11 @@ import type { Session } from "../hub/model";
 import type { Project, Projects, ProjectSession } from "../projects";
 import { Bridge } from "./bridge";
 import type { PanelHandlers } from "./bridge";
+import { contextOf } from "./files";
+import type { ActiveEditor } from "./files";
 import { messageHtml, pageHtml } from "./html";
 import type { Beginning, Beginnings } from "./newsession";
-import type { PromptContent } from "./protocol";
+import type { EditorContext, PromptContent } from "./protocol";
 
 /** The data that restores a panel. The page keeps it. */
 export interface PanelPlace {
@@ -26,6 +28,7 @@ export interface PanelParts {
   projects: Projects;
   extension: vscode.Uri;
   beginnings: Beginnings;
+  editor: ActiveEditor;
   /** Creates the extension's own methods for the page. */
   handlers: (panel: Panel) => PanelHandlers;
   onError: (error: unknown) => void;
@@ -37,6 +40,7 @@ export class Panel implements vscode.Disposable {
   private readonly bridge: Bridge;
   private readonly subscriptions: vscode.Disposable[];
   private shown = "";
+  private shownFolder = "";
   private gone = false;
   private disposed = false;
 
@@ -59,6 +63,7 @@ export class Panel implements vscode.Disposable {
       }),
       view.onDidDispose(() => this.dispose()),
       new vscode.Disposable(parts.projects.onChange(() => this.follow())),
+      new vscode.Disposable(parts.editor.onChange(() => this.tellContext())),
       new vscode.Disposable(project.connection.onState(({ is }) => is === "ready" && void this.verify().catch(parts.onError))),
       new vscode.Disposable(project.connection.onEvent(({ event: { type, data } }) => {
         if (type === "session_deleted" && data.thread_id === this.thread) void this.verify().catch(parts.onError);
@@ -120,6 +125,15 @@ export class Panel implements vscode.Disposable {
     return this.bridge.scope;
   }
 
+  get editor(): ActiveEditor["current"] {
+    return this.parts.editor.current;
+  }
+
+  /** What its prompts refer to by themselves. */
+  get context(): EditorContext | undefined {
+    return this.editor && contextOf(this.editor, this.folder);
+  }
+
   insert(text: string, content: PromptContent[] = []): void {
     this.bridge.post("panel.insert", { text, ...(content.length > 0 ? { content } : {}) });
   }
@@ -165,9 +179,15 @@ export class Panel implements vscode.Disposable {
     return false;
   }
 
-  /** follow updates the tab's title and icon. */
+  private tellContext(): void {
+    this.bridge.notify("panel.contextChanged", { context: this.context ?? null });
+  }
+
+  /** follow updates the tab's title and icon, and the files that are in the folder. */
   private follow(): void {
-    const { session } = this;
+    const { session, folder } = this;
+    if (folder !== this.shownFolder) this.tellContext();
+    this.shownFolder = folder;
     if (!session && this.shown !== "") return;
     const group: GroupId = session ? groupOf(session) : "draft";
     const title = short(this.title, 40);

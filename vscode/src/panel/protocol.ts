@@ -27,6 +27,16 @@ export interface Draft {
   text: string;
   /** Images, and files that the text names. */
   content: PromptContent[];
+  /** The user has removed the active editor from the prompt. */
+  withoutEditor?: boolean;
+}
+
+/** The file in the active editor and the lines selected in it, which a prompt refers to by itself. */
+export interface EditorContext {
+  /** For the user, such as a.ts:3-5. */
+  label: string;
+  /** For a prompt, such as @src/a.ts#L3-5. */
+  reference: string;
 }
 
 /** A content block of the Agent Client Protocol, a parameter of continueSession. */
@@ -100,6 +110,10 @@ export interface PanelMethods {
   "panel.findFiles": { params: { query: string }; result: { files: FileMatch[] } };
   /** Reads dropped or pasted file URIs as content. An image has its data. */
   "panel.readFiles": { params: { uris: string[] }; result: { content: PromptContent[]; refused: string[] } };
+  /** The active editor. null: a prompt refers to no editor. */
+  "panel.context": { params: Record<string, never>; result: EditorContext | null };
+  /** Reads the active editor as content: the selected lines, or a link to the file. */
+  "panel.readContext": { params: Record<string, never>; result: { content: PromptContent[] } };
   /** Opens a file of the workspace, at a line from 1 on. */
   "panel.openFile": { params: { path: string; line?: number; column?: number }; result: null };
   /** Opens a URL in the browser, after VS Code has asked the user. */
@@ -127,6 +141,8 @@ export interface PanelNotifications {
   "panel.connection": PanelConnection;
   /** Inserts text into the prompt box at the cursor, such as an editor's selection. */
   "panel.insert": { text: string; content?: PromptContent[] };
+  /** The active editor, its selection or the setting has changed. */
+  "panel.contextChanged": { context: EditorContext | null };
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;
 }

@@ -12,7 +12,7 @@ import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
 import type { Drafts } from "./drafts";
-import { findFiles, isInside } from "./files";
+import { findFiles, isInside, selected } from "./files";
 import { launch, newSessionOf } from "./newsession";
 import type { Beginnings } from "./newsession";
 import type { Panel } from "./panel";
@@ -93,6 +93,8 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
     },
     "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),
     "panel.readFiles": async ({ uris }) => readUris(texts(uris, "uris"), pathOf),
+    "panel.context": () => panel.context ?? null,
+    "panel.readContext": () => ({ content: panel.context ? selected(panel.editor!, panel.folder).content : [] }),
     "panel.openFile": async ({ path, line, column }) => {
       const inFolder = await folder();
       const file = resolve(inFolder, text(path, "path"));
@@ -164,7 +166,7 @@ function checked({ options, ...others }: Partial<Choices>): Partial<Choices> {
 
 function draftOf(given: Draft): Draft {
   if (!Array.isArray(given.content)) throw wrong("content", "an array of content blocks");
-  return { text: text(given.text, "text"), content: given.content };
+  return { text: text(given.text, "text"), content: given.content, ...(given.withoutEditor === true && { withoutEditor: true }) };
 }
 
 function text(value: unknown, param: string): string {

@@ -117,6 +117,7 @@ export class Panel implements Actions {
       this.composer.box.insert(text, content);
       this.composer.box.focus();
     });
+    host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
     host.on("panel.focus", () => this.composer.box.focus());
     setInterval(() => this.drawHead(), 1_000);
   }
@@ -132,6 +133,7 @@ export class Panel implements Actions {
     }
     if (isFirst) this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
+    this.host.request("panel.context", {}).then((context) => this.composer.setContext(context), () => undefined); // prompts need no editor
     if (this.start.newSession) this.transcript.setOlder(this.about);
     await this.connected(this.start.connection);
     this.changed();

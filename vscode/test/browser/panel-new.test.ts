@@ -34,6 +34,8 @@ function newSession(host: FakeHost): void {
     },
     chosen: { folder: "/home/alice/parser", agent: "claude" },
   };
+  host.answers["panel.context"] = () => ({ label: "lexer.ts:42-46", reference: "@src/lexer.ts#L42-46" });
+  host.answers["panel.readContext"] = () => ({ content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] });
   host.session = { ...host.session, title: "Greet the reader", conversation_title: "Greet the reader" };
 }
 
@@ -56,7 +58,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await box(page).fill("Greet\nthe reader");
   await page.keyboard.press("Enter");
   await page.locator(".prompt", { hasText: "the reader" }).waitFor();
-  assert.deepEqual(await callsOf(page, "panel.launch"), [{ query: "Greet\nthe reader" }]);
+  assert.deepEqual(await callsOf(page, "panel.launch"), [{ query: "Greet\nthe reader", content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] }]);
   await page.getByRole("heading", { name: "Greet the reader" }).waitFor();
   await page.getByRole("button", { name: "Fork the conversation" }).waitFor();
   assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
@@ -113,8 +115,12 @@ for (const theme of ["dark", "light", "high-contrast"] as Theme[]) {
   test(`an empty panel, ${theme}`, async () => {
     const page = await pages.open({ prepare: newSession, theme, height: 500 });
     await page.getByRole("combobox", { name: "Agent" }).waitFor();
+    await page.getByRole("button", { name: "Remove the active editor, lexer.ts:42-46" }).waitFor();
     await box(page).focus();
     await page.screenshot({ path: `${pictures}new-${theme}.png` });
+    await page.evaluate(() => window.host.notify("panel.contextChanged", { context: { label: `${"long".repeat(50)}.ts:1-2`, reference: "@long.ts" } }));
+    await page.getByRole("button", { name: /longlong/ }).waitFor();
+    assert.equal(await page.evaluate(() => document.querySelector(".prompt-box")!.scrollWidth - document.querySelector(".prompt-box")!.clientWidth), 0);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 720);
     assert.deepEqual(problemsOf(page), []);
   });

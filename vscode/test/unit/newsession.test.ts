@@ -59,7 +59,7 @@ async function opened(t: test.TestContext): Promise<Window> {
     const moved: Project[] = [];
     const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), onError } as unknown as RequestParts;
     const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing } as unknown as WebviewPanel, own, { folder: project.folder, thread, session: thread, title: "A title" }, {
-      window: "window", projects, extension: Uri.file("/extension"), beginnings, handlers: (of: Panel) => handlersOf(of, parts), onError,
+      window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {} }, handlers: (of: Panel) => handlersOf(of, parts), onError,
     } as unknown as PanelParts);
     t.after(() => panel.dispose());
     const transport: RPCTransport = { send: (message) => send(toHost, message), onMessage: (handler) => (toPage.add(handler), () => toPage.delete(handler)) };
