@@ -2,12 +2,12 @@
 import { isAbsolute, join, resolve } from "node:path";
 import * as vscode from "vscode";
 import { answer } from "../answer";
-import { showUntrusted } from "../projects";
-import type { Project, Projects } from "../projects";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
 import { wholeQuestions } from "../hub/model";
 import { choicesOf } from "../hub/questions";
+import { showUntrusted } from "../projects";
+import type { Project, Projects } from "../projects";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
@@ -76,6 +76,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       const { beginning } = panel;
       if (!beginning) throw begun();
       if (content !== undefined && !Array.isArray(content)) throw wrong("content", "an array of content blocks");
+      await connection.start(); // the agent is known once duet-rpc is ready
       const { chosen } = (await newSession())!;
       try {
         await launch(beginning, chosen, project, { query: text(query, "query"), ...(content && { content }) });

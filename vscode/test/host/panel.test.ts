@@ -80,7 +80,7 @@ test("a session and a fork of it begin in an empty panel, whose prompt and folde
   await panel.getByRole("combobox", { name: "Folder" }).selectOption("server");
   await panel.getByText("Your first prompt starts a session in server").waitFor();
   await panel.getByRole("combobox", { name: "Agent" }).waitFor();
-  await reload("duet.session");
+  await reload(join(project.folder, "server"));
   await panel.getByText("Your first prompt starts a session in server").waitFor();
   await eventually(async () => assert.equal(await prompt.inputValue(), "Greet the reader\nand nobody else"));
   await picture("new-session");

@@ -23,7 +23,7 @@ interface Window {
   hub: TestHub;
   beginnings: Beginnings;
   /** Opens a panel, and returns the requests of its page. The page stands for one of a later window if there is no beginning. */
-  open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; events: string[]; moved: Project[]; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
+  open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
 }
 
 async function opened(t: test.TestContext): Promise<Window> {
@@ -64,9 +64,10 @@ async function opened(t: test.TestContext): Promise<Window> {
     t.after(() => panel.dispose());
     const transport: RPCTransport = { send: (message) => send(toHost, message), onMessage: (handler) => (toPage.add(handler), () => toPage.delete(handler)) };
     const client = new JSONRPCClient(transport, { timeout: 60_000 });
-    const events: string[] = [];
-    new JSONRPCServer(transport).onNotify("event", (params) => void events.push((params as { event: { type: string } }).event.type));
-    return { thread, events, moved, request: (method, params = {}) => client.request(method, params) };
+    const notified: string[] = [];
+    const server = new JSONRPCServer(transport);
+    for (const method of ["event", "panel.connection"]) server.onNotify(method, () => void notified.push(method));
+    return { thread, notified, moved, request: (method, params = {}) => client.request(method, params) };
   };
   return { hub, beginnings, open };
 }
@@ -76,8 +77,8 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   const folder = join(hub.project.folder, "docs");
   mkdirSync(folder);
   const page = open({ title: "New session", chosen: { folder: hub.project.folder } });
-  const { newSession } = await page.request<PanelStart>("panel.start");
-  assert.deepEqual([newSession!.agents.map(({ name }) => name), newSession!.chosen.agent, newSession!.description!.modes.some(({ id }) => id === "plan")], [["demo"], "demo", true]);
+  const { newSession, connection } = await page.request<PanelStart>("panel.start");
+  assert.deepEqual([newSession!.agents.map(({ name }) => name), newSession!.chosen.agent, newSession!.description!.modes.some(({ id }) => id === "plan"), connection], [["demo"], "demo", true, { is: "ready" }]);
   assert.deepEqual(newSession!.folders.map(({ name }) => name), ["project", "docs", "elsewhere"]);
   await assert.rejects(page.request("panel.choose", { folder: "/etc" }), /folder has to be a folder of this workspace/);
   await page.request("panel.choose", { mode: "plan" });
@@ -93,7 +94,8 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   await page.request("continueSession", { session_id: page.thread, query: "quiet again" });
   await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
   await page.request("getSessionState", { session_id: page.thread });
-  assert.ok(page.events.includes("session_status_changed"), "its events reach the page");
+  assert.ok(page.notified.includes("event"), "its events reach the page");
+  assert.ok(!page.notified.includes("panel.connection"), "a page that is told begins anew");
   await assert.rejects(page.request("panel.launch", { query: "twice" }), /has started already/);
 });
 
@@ -142,6 +144,9 @@ test("the agent of a new session is the one of the settings, else the one that w
   await page.request("panel.choose", { agent: "gone" });
   assert.equal(await choose(), "demo", "an agent that is not installed any more");
   settings["agent"] = "configured";
+  await hub.connection.stop();
+  void hub.connection.start();
+  await assert.rejects(open({ title: "New session", chosen: { folder: hub.project.folder } }).request("panel.launch", { query: "sent while duet-rpc starts" }), /configured/);
   assert.equal(await choose(), "configured");
   await page.request("panel.choose", { folder: "/elsewhere" });
   assert.deepEqual([page.moved.length, beginnings.of(page.thread)!.chosen.folder], [1, "/elsewhere"], "another project has a hub of its own");
