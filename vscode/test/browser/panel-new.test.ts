@@ -93,6 +93,20 @@ test("a session that cannot start says why, and its prompt stays in the box, als
   assert.equal(await box(page).inputValue(), "important words");
 });
 
+test("a draft of an earlier window goes with its files, and leaves none of them in the box", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.start.newSession = { about: "New.", folders: [], agents: [], chosen: { folder: "/home/alice/parser" } };
+      host.start.draft = { text: "Look at it", content: [{ type: "resource_link", uri: "file:///home/alice/a.pdf", name: "a.pdf" }] };
+    },
+  });
+  await page.getByRole("button", { name: "Remove a.pdf" }).waitFor();
+  await box(page).press("Enter");
+  await page.locator(".prompt", { hasText: "Look at it" }).waitFor();
+  await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+  assert.equal(await page.getByRole("button", { name: "Remove a.pdf" }).count(), 0);
+});
+
 test("the agents are there once duet-rpc is ready, and what was typed meanwhile stays", async () => {
   const page = await pages.open({
     prepare: (host) => {
@@ -102,13 +116,15 @@ test("the agents are there once duet-rpc is ready, and what was typed meanwhile 
   });
   await page.getByText("duet-rpc is being started…").waitFor();
   await box(page).fill("typed early");
+  await page.keyboard.press("Home");
   await page.evaluate(() => {
     window.host.start.connection = { is: "ready" };
     window.host.start.newSession!.agents = [{ name: "demo", title: "Demonstration", description: "" }];
     window.host.notify("panel.connection", { is: "ready" });
   });
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
-  assert.deepEqual([await box(page).inputValue(), await page.getByText("is being started").count()], ["typed early", 0]);
+  await page.keyboard.type("was ");
+  assert.deepEqual([await box(page).inputValue(), await page.getByText("is being started").count()], ["was typed early", 0]);
 });
 
 for (const theme of ["dark", "light", "high-contrast"] as Theme[]) {
