@@ -255,6 +255,7 @@ test("while the agent works a prompt is sent now by a button or by a key, and st
   await page.getByRole("status").filter({ hasText: /^Queued: it runs when this turn has ended\.$/ }).waitFor();
   assert.deepEqual((await callsOf(page, "continueSession")).at(-1), { session_id: "thread", query: "later" });
   await give(page, "paste", [{ name: "one.png", type: "image/png", base64: red }]);
+  await page.getByRole("img", { name: "one.png" }).waitFor(); // the page reads it first
   await page.keyboard.type("Like this");
   await page.keyboard.press("Control+Enter");
   await page.getByRole("status").filter({ hasText: "Queued: it runs when this turn has ended (files wait for that)." }).waitFor();
