@@ -9,9 +9,9 @@ import { listGates } from "./hub/builds";
 import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
 import { titleOf } from "./hub/questions";
 import { selected } from "./panel/files";
-import type { Panels } from "./panel/panel";
+import type { Panel, Panels } from "./panel/panel";
 import type { Previews } from "./preview/panel";
-import { clickedResource, pickProject, startFolder, showUntrusted } from "./projects";
+import { clickedResource, pickProject, projectAt, startFolder, showUntrusted } from "./projects";
 import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
 import type { Keys } from "./secrets";
 import type { Terminals } from "./terminals";
@@ -53,14 +53,15 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       if (project) await action(project);
     });
   return [
-    command("newSession", (argument?: unknown) => newSession(projects, panels, clickedResource(argument))),
+    command("newSession", (argument?: unknown) => {
+      const clicked = clickedResource(argument);
+      const project = projectAt(projects, clicked);
+      if (project) newSession(project, panels, clicked);
+    }),
     command("newSessionWithGates", async (argument?: unknown) => {
       const clicked = clickedResource(argument);
       const project = await pickProject(projects, clicked);
-      const folder = project && startFolder(project, clicked);
-      const agent = project && (await pickAgent(project, folder!));
-      const id = agent && (await launchWithGates(project, folder!, agent.name));
-      if (id !== undefined) await openWhenListed(project!, id, panels);
+      if (project) await newSessionWithGates(project, panels, clicked);
     }),
     ofSession("continue", () => true, (of) => panels.open(of).focus()),
     ofSession("fork", () => true, (of) => fork(of, panels)),
@@ -110,26 +111,42 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
   ];
 }
 
-async function newSession(projects: Projects, panels: Panels, clicked?: vscode.Uri): Promise<void> {
-  const project = await pickProject(projects, clicked);
-  if (!project) return;
-  const folder = startFolder(project, clicked);
-  const agent = await pickAgent(project, folder);
-  if (agent === undefined) return;
-  const query = await prompt(`New session with ${agent.title}`, "What is to be done?");
-  if (query === undefined) return;
-  const { session_id } = await project.connection.request("launchSession", { query, agent: agent.name, working_dir: folder.uri.fsPath });
-  await openWhenListed(project, session_id, panels);
+/** newSession opens a panel whose first prompt starts a session. */
+function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, column?: vscode.ViewColumn): Panel {
+  const { uri } = startFolder(project, clicked);
+  return panels.begin(project, { title: "New session", chosen: { folder: uri.fsPath } }, column);
 }
 
-async function fork({ project, session }: ProjectSession, panels: Panels): Promise<void> {
-  const query = await prompt(nameOf(session), "What is to be done, in a conversation of its own?");
-  if (query === undefined) return;
-  const { session_id } = await project.connection.request("continueSession", { session_id: session.id, query, fork: true });
-  await openWhenListed(project, session_id, panels);
+/** fork opens a panel whose first prompt continues a conversation in a new one. */
+function fork({ project, session }: ProjectSession, panels: Panels): void {
+  const name = nameOf(session);
+  panels.begin(project, {
+    title: `Fork of ${name}`, about: `Your first prompt starts a fork of "${name}". It has the conversation so far, which stays as it is.`, chosen: { folder: session.working_dir }, fork: session.id,
+  });
 }
 
-/** addSelection puts the selection into the prompt of the panel that was used last. */
+/** newSessionWithGates asks for gates and turns, and opens a panel whose first prompt starts the session. */
+async function newSessionWithGates(project: Project, panels: Panels, clicked?: vscode.Uri): Promise<void> {
+  let gates: string[] | undefined;
+  try {
+    gates = await pickGates(project);
+  } catch (error) {
+    if (await showUntrusted(project, error)) return;
+    throw error;
+  }
+  if (!gates) return;
+  const until = `until ${gates.join(" and ")} ${gates.length === 1 ? "passes" : "pass"}`;
+  const turns = await vscode.window.showInputBox({
+    title: `New session, ${until}`, value: String(usual), prompt: "How many turns may the agent take? The first one counts.", ignoreFocusOut: true,
+    validateInput: (text) => (/^\s*([1-9]\d?|100)\s*$/.test(text) ? undefined : "A number from 1 to 100"),
+  });
+  if (turns === undefined) return;
+  const folder = startFolder(project, clicked).uri.fsPath;
+  const about = `The agent works ${until}, for ${Number(turns) === 1 ? "1 turn" : `at most ${Number(turns)} turns`}.`;
+  panels.begin(project, { title: `New session, ${until}`, about, chosen: { folder }, gates, turns: Number(turns) });
+}
+
+/** addSelection puts the selection into the prompt of the panel that was used last, else of a session that the user picks. Without sessions, it opens a new one. */
 async function addSelection(projects: Projects, panels: Panels): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (!editor) {
@@ -137,12 +154,15 @@ async function addSelection(projects: Projects, panels: Panels): Promise<void> {
     return;
   }
   let panel = panels.recent;
-  if (!panel) {
+  if (!panel && projects.sessions.length > 0) {
     const chosen = await pickSession(projects, () => true);
-    if (!chosen) return;
-    panel = panels.open(chosen, vscode.ViewColumn.Beside);
+    panel = chosen && panels.open(chosen, vscode.ViewColumn.Beside);
+  } else if (!panel) {
+    const project = projectAt(projects);
+    panel = project && newSession(project, panels, undefined, vscode.ViewColumn.Beside);
   }
-  const { text, content } = selected(editor, panel.session?.working_dir ?? panel.project.folder.uri.fsPath);
+  if (!panel) return;
+  const { text, content } = selected(editor, panel.folder);
   panel.view.reveal();
   panel.insert(text, content);
   panel.focus();
@@ -152,12 +172,6 @@ async function archive({ project, session }: ProjectSession, archived: boolean):
   await project.connection.request("archiveSession", { session_id: session.id, archived });
 }
 
-/** openWhenListed opens the conversation of a new session. */
-async function openWhenListed(project: Project, id: string, panels: Panels): Promise<void> {
-  const { session } = await project.connection.request("getSessionState", { session_id: id });
-  panels.open({ project, session });
-}
-
 /** given returns the session argument of a command. The title bar of an editor passes a URI instead. */
 function given(of: unknown): ProjectSession | undefined {
   return typeof of === "object" && of !== null && "project" in of && "session" in of ? (of as ProjectSession) : undefined;
@@ -165,24 +179,9 @@ function given(of: unknown): ProjectSession | undefined {
 
 /** ofPanel returns the session of the active panel, if the command applies to it. */
 async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
-  const of = await panels.active?.askSession();
+  const panel = panels.active;
+  const of = panel?.beginning ? undefined : await panel?.askSession();
   return of && which(of) ? of : undefined;
-}
-
-async function prompt(title: string, placeHolder: string): Promise<string | undefined> {
-  const text = await vscode.window.showInputBox({ title, placeHolder, ignoreFocusOut: true, prompt: "Press Enter to begin, or Escape to leave it." });
-  return text === undefined || text.trim() === "" ? undefined : text;
-}
-
-/** pickAgent returns the configured agent, or the only installed one. Else it asks the user. */
-async function pickAgent(project: Project, folder: vscode.WorkspaceFolder): Promise<{ name: string; title: string } | undefined> {
-  const configured = vscode.workspace.getConfiguration("duet", folder.uri).get("agent", "");
-  if (configured !== "") return { name: configured, title: configured };
-  const { agents } = await project.connection.request("agent.list", {});
-  const available = agents.filter(({ available }) => available);
-  if (available.length <= 1) return available[0];
-  const items = available.map(({ name, title, default: first, version }) => ({ label: title || name, description: [name, version ?? "", first ? "the default" : ""].filter((part) => part !== "").join(" · "), agent: { name, title: title || name } }));
-  return (await vscode.window.showQuickPick(items, { title: "Which agent?" }))?.agent;
 }
 
 async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
@@ -209,33 +208,6 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
 
 /** The default number of turns, as in the hub. */
 const usual = 5;
-
-/** Asks for gates, turns and a prompt, and launches the session in a folder. Returns its id; undefined if the user cancelled. */
-async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder, agent: string): Promise<string | undefined> {
-  let gates: string[] | undefined;
-  try {
-    gates = await pickGates(project);
-  } catch (error) {
-    if (await showUntrusted(project, error)) return undefined;
-    throw error;
-  }
-  if (!gates) return undefined;
-  const title = `New session, until ${gates.join(" and ")} ${gates.length === 1 ? "passes" : "pass"}`;
-  const turns = await vscode.window.showInputBox({
-    title, value: String(usual), prompt: "How many turns may the agent take? The first one counts.", ignoreFocusOut: true,
-    validateInput: (text) => (/^\s*([1-9]\d?|100)\s*$/.test(text) ? undefined : "A number from 1 to 100"),
-  });
-  if (turns === undefined) return undefined;
-  const query = await vscode.window.showInputBox({ title, placeHolder: "What is to be done?", ignoreFocusOut: true, prompt: "Press Enter to begin, or Escape to leave it." });
-  if (query === undefined || query.trim() === "") return undefined;
-  try {
-    const { session_id } = await project.connection.request("launchSession", { query, agent, working_dir: folder.uri.fsPath, gates, max_iterations: Number(turns) });
-    return session_id;
-  } catch (error) {
-    if (await showUntrusted(project, error)) return undefined;
-    throw error;
-  }
-}
 
 async function pickGates(project: Project): Promise<string[] | undefined> {
   const typed = "$(edit) A command…";

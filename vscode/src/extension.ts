@@ -7,6 +7,8 @@ import { registerCommands } from "./commands";
 import { Documents } from "./documents";
 import { notifications, statusBar } from "./notifications";
 import { Drafts } from "./panel/drafts";
+import { ActiveEditor } from "./panel/files";
+import { Beginnings } from "./panel/newsession";
 import { Panels } from "./panel/panel";
 import { handlersOf } from "./panel/requests";
 import { Previews } from "./preview/panel";
@@ -37,8 +39,10 @@ export function activate(context: vscode.ExtensionContext): void {
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
   drafts = kept;
-  const panels = new Panels(all, {
-    window, projects: all, extension: context.extensionUri, onError: note, handlers: (panel) => handlersOf(panel, { drafts: kept, documents, changes, onError: note }),
+  const [beginnings, editor] = [new Beginnings(context.workspaceState), new ActiveEditor()];
+  const panels: Panels = new Panels(all, {
+    window, projects: all, beginnings, editor, extension: context.extensionUri, onError: note,
+    handlers: (panel) => handlersOf(panel, { drafts: kept, projects: all, beginnings, move: (of, project) => panels.move(of, project), documents, changes, onError: note }),
   });
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);
@@ -54,7 +58,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const [builds, problems, terminals] = [new BuildCommand(), new Problems(all), new Terminals(note)];
   const [keys, previews, others] = [new Keys(all, context, note), new Previews(all, context, note), new OtherProjectsTree(all)];
   context.subscriptions.push(
-    log, all, documents, changes, panels, new SessionsTree(all), new InboxTree(all), others, statusBar(all), { dispose: stop },
+    log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all), others, statusBar(all), { dispose: stop },
     previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
     ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, others, log, attempt }),

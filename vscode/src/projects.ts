@@ -190,16 +190,24 @@ export function clickedResource(argument: unknown): vscode.Uri | undefined {
   return argument instanceof vscode.Uri ? argument : undefined;
 }
 
+/** Returns the project of a resource. undefined: it is in no folder of the workspace. */
+function projectWith({ all }: Projects, resource: vscode.Uri | undefined): Project | undefined {
+  return resource?.scheme === "file" ? all.find(({ folders }) => folderWith(folders, ({ uri }) => uri.fsPath, resource.fsPath)) : undefined;
+}
+
+/** Returns the project of the clicked resource, else of the active editor, else the first one. undefined: no folder is open, and the user is told. */
+export function projectAt(projects: Projects, clicked?: vscode.Uri): Project | undefined {
+  const project = projectWith(projects, clicked ?? vscode.window.activeTextEditor?.document.uri) ?? projects.all[0];
+  if (!project) void vscode.window.showInformationMessage("Duet: open a folder first, in which agents can work");
+  return project;
+}
+
 /** Returns the project of the clicked resource, or the only project. Else it asks the user. undefined: no project, or cancelled. */
 export async function pickProject(projects: Projects, clicked?: vscode.Uri): Promise<Project | undefined> {
   const { all } = projects;
-  const within = clicked && all.find(({ folders }) => folderWith(folders, ({ uri }) => uri.fsPath, clicked.fsPath));
+  const within = projectWith(projects, clicked);
   if (within) return within;
-  if (all.length === 0) {
-    void vscode.window.showInformationMessage("Duet: open a folder first, in which agents can work");
-    return undefined;
-  }
-  if (all.length === 1) return all[0];
+  if (all.length <= 1) return projectAt(projects);
   const items = all.map((project) => ({ label: project.name, description: project.folder.uri.fsPath, project }));
   return (await vscode.window.showQuickPick(items, { title: "In which folder?" }))?.project;
 }

@@ -1,4 +1,7 @@
 // Stands for the module vscode in unit tests: a test gives the user's answers, and reads what was shown.
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
 type Item = { label: string };
 
 /** The user's next answers. An input box takes a text, a message the label of a button, a list the labels of its items. */
@@ -7,12 +10,42 @@ export const answers: Array<string | string[] | undefined> = [];
 /** What was shown: the title or text, and the labels. */
 export const shown: Array<{ text: string; labels: string[] }> = [];
 
+/** The settings, by their names without a section. */
+export const settings: Record<string, unknown> = {};
+
 function next(text: string, labels: string[]): string | string[] | undefined {
   shown.push({ text, labels });
   return answers.shift();
 }
 
+export class Disposable {
+  constructor(readonly dispose: () => void) {}
+}
+
+const listeners = new Map<string, Set<(value: never) => void>>();
+
+function event(name: string): (listener: (value: never) => void) => Disposable {
+  const own = new Set<(value: never) => void>();
+  listeners.set(name, own);
+  return (listener) => {
+    own.add(listener);
+    return new Disposable(() => own.delete(listener));
+  };
+}
+
+/** Fires an event of window or workspace. */
+export function fire(name: string, value?: unknown): void {
+  for (const listener of listeners.get(name) ?? []) listener(value as never);
+}
+
+/** The paths of the workspace's folders. */
+export const openFolders: string[] = [];
+
 export const window = {
+  activeTextEditor: undefined as unknown,
+  onDidChangeActiveTextEditor: event("onDidChangeActiveTextEditor"),
+  onDidChangeTextEditorSelection: event("onDidChangeTextEditorSelection"),
+  tabGroups: { all: [] as unknown[], onDidChangeTabs: event("onDidChangeTabs") },
   showInputBox: ({ title, value }: { title?: string; value?: string }): Promise<unknown> => Promise.resolve(next(title ?? "", [value ?? ""])),
   showQuickPick: (items: Item[], { title, canPickMany }: { title?: string; canPickMany?: boolean }): Promise<unknown> => {
     const chosen = next(title ?? "", items.map(({ label }) => label));
@@ -25,4 +58,18 @@ export const window = {
     shown.push({ text, labels: [] });
     return Promise.resolve(undefined);
   },
+};
+
+export const Uri = {
+  file: (fsPath: string) => ({ scheme: "file", fsPath, toString: () => pathToFileURL(fsPath).href }),
+  joinPath: (base: { fsPath: string }, ...names: string[]) => Uri.file(join(base.fsPath, ...names)),
+};
+
+export const ViewColumn = { Active: -1, Beside: -2 };
+
+export const workspace = {
+  isTrusted: true,
+  getConfiguration: () => ({ get: (name: string, fallback: unknown) => settings[name] ?? fallback }),
+  getWorkspaceFolder: ({ fsPath }: { fsPath: string }): unknown => openFolders.find((folder) => fsPath.startsWith(`${folder}/`)),
+  onDidChangeConfiguration: event("onDidChangeConfiguration"),
 };

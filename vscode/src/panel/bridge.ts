@@ -25,6 +25,8 @@ export interface BridgeOptions {
   /** The conversation. */
   thread: string;
   handlers: PanelHandlers;
+  /** Reports whether the conversation does not exist yet, so that there is nothing to follow. */
+  isNew?: () => Promise<boolean>;
   /** Called if the hub no longer has the events that the page needs. The page has to reload. */
   onLost: () => void;
   onError: (error: unknown) => void;
@@ -43,6 +45,7 @@ export class Bridge {
   /** Counts starts and stops. A slow start compares it and gives up if another one began. */
   private generation = 0;
   private started = false;
+  private isNew = false;
   private readonly waiting = new Set<() => void>();
   private readonly later: Array<() => void> = [];
 
@@ -82,7 +85,7 @@ export class Bridge {
   /** Stops following: the page is gone, such as that of a hidden panel. The next page begins with panel.start. */
   pause(): void {
     this.generation++;
-    this.started = false;
+    this.started = this.isNew = false;
     const following = this.following;
     this.following = undefined;
     void following?.stop();
@@ -108,14 +111,14 @@ export class Bridge {
     // After the response, with which the page fills its prompt box.
     setImmediate(() => this.later.splice(0).forEach((notify) => notify()));
     // The hub may have become ready meanwhile.
-    if (hub.state.is === "ready" && !this.following) this.caughtUp(generation).catch(this.options.onError);
+    if (hub.state.is === "ready" && !this.following && !this.isNew) this.caughtUp(generation).catch(this.options.onError);
     return { thread, ...start, connection: this.connection() };
   }
 
   private connection(): PanelConnection {
     const { state } = this.options.hub;
     // Without events the page would not update.
-    if (state.is === "ready" && !this.following) return { is: "starting" };
+    if (state.is === "ready" && !this.following && !this.isNew) return { is: "starting" };
     return state.is === "failed" ? { is: "failed", reason: state.reason } : { is: state.is };
   }
 
@@ -157,8 +160,12 @@ export class Bridge {
   }
 
   private async follow(generation: number): Promise<void> {
-    const { hub, thread, onLost } = this.options;
+    const { hub, thread, onLost, isNew } = this.options;
     const current = (): boolean => generation === this.generation;
+    const nothing = (await isNew?.()) === true;
+    if (!current()) return;
+    this.isNew = nothing;
+    if (nothing) return;
     const following = await hub.follow(
       { session_id: thread, event_types: conversationEvents },
       { event: (params) => current() && this.forward(params), lost: () => current() && onLost() },

@@ -87,7 +87,7 @@ export class Drafts {
 
 /** draftOf checks the content of a file. Throws if it is not a draft. */
 function draftOf(value: unknown): Draft {
-  const { text, content } = (value ?? {}) as Partial<Draft>;
+  const { text, content, withoutEditor } = (value ?? {}) as Partial<Draft>;
   if (typeof text !== "string" || !Array.isArray(content)) throw new Error("a draft that was kept cannot be read");
-  return { text, content };
+  return { text, content, ...(withoutEditor === true && { withoutEditor }) };
 }

@@ -1,9 +1,11 @@
-// Finds the files that a prompt can name, and reads the selection of an editor for a prompt.
+// Finds the files that a prompt can name, follows the active editor, and reads its selection for a prompt.
 import { execFile } from "node:child_process";
 import { relative, sep } from "node:path";
 import * as vscode from "vscode";
+import { Emitter } from "../hub/events";
+import { realPath } from "../hub/root";
 import { rank } from "./content";
-import type { FileMatch, PromptContent } from "./protocol";
+import type { EditorContext, FileMatch, PromptContent } from "./protocol";
 
 /** The most files of a list. */
 const most = 50_000;
@@ -76,15 +78,90 @@ function globTest(pattern: string): (path: string) => boolean {
   return (path) => fits.test(path);
 }
 
+/** A document and what is selected in it. */
+type Selected = Pick<vscode.TextEditor, "document" | "selection">;
+
 /** The selection as text for the prompt, such as "@a.ts#L3-5", and as content with the selected lines, saved or not. Without a selection: the whole file. */
-export function selected({ document, selection }: vscode.TextEditor, folder: string): { text: string; content: PromptContent[] } {
+export function selected({ document, selection }: Selected, folder: string): { text: string; content: PromptContent[] } {
   const { uri } = document;
   const isFile = uri.scheme === "file";
-  const name = isFile && isInside(folder, uri.fsPath) ? relative(folder, uri.fsPath).split(sep).join("/") : isFile ? uri.fsPath : uri.path.slice(uri.path.lastIndexOf("/") + 1);
+  const name = isFile ? (nameIn(folder, uri) ?? uri.fsPath) : uri.path.slice(uri.path.lastIndexOf("/") + 1);
   if (selection.isEmpty && isFile) return { text: `@${name} `, content: [{ type: "resource_link", uri: uri.toString(), name }] };
-  // A selection that ends before the first character of a line does not include that line.
-  const last = selection.end.character === 0 && selection.end.line > selection.start.line ? selection.end.line - 1 : selection.end.line;
-  const lines = selection.isEmpty ? "" : `#L${selection.start.line + 1}${last > selection.start.line ? `-${last + 1}` : ""}`;
+  const lines = linesOf(selection, "#L");
   const text = document.getText(selection.isEmpty ? undefined : selection);
   return { text: `@${name}${lines} `, content: [{ type: "resource", resource: { uri: `${uri.toString()}${lines}`, mimeType: "text/plain", text } }] };
+}
+
+/** What a prompt can refer to by itself. undefined: the setting is off, or the editor shows no file of the workspace in the folder. */
+export function contextOf({ document: { uri }, selection }: Selected, folder: string): EditorContext | undefined {
+  const name = uri.scheme === "file" && vscode.workspace.getWorkspaceFolder(uri) ? nameIn(folder, uri) : undefined;
+  if (name === undefined || !vscode.workspace.getConfiguration("duet", uri).get("editorContext", true)) return undefined;
+  return { label: `${name.slice(name.lastIndexOf("/") + 1)}${linesOf(selection, ":")}`, reference: `@${name}${linesOf(selection, "#L")}` };
+}
+
+/** nameIn returns a file's path in a folder. undefined: it is elsewhere, possibly behind a symbolic link. */
+function nameIn(folder: string, { fsPath }: vscode.Uri): string | undefined {
+  const [root, path] = [realPath(folder), realPath(fsPath)];
+  return isInside(root, path) ? relative(root, path).split(sep).join("/") : undefined;
+}
+
+/** linesOf returns the numbers of the selected lines. A selection that ends before the first character of a line does not include that line. */
+function linesOf({ start, end, isEmpty }: vscode.Selection, sign: string): string {
+  const last = end.character === 0 && end.line > start.line ? end.line - 1 : end.line;
+  return isEmpty ? "" : `${sign}${start.line + 1}${last > start.line ? `-${last + 1}` : ""}`;
+}
+
+/** How long a selection has to stay the same before listeners get it, in milliseconds. */
+const rest = 100;
+
+/** The text editor that was active last. It stays the same while a panel or another view has the focus, until its tab is closed. */
+export class ActiveEditor implements vscode.Disposable {
+  private last: Selected | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly changeEmitter = new Emitter<undefined>();
+  private readonly subscriptions: vscode.Disposable[];
+
+  /** The editor, its selection or the setting has changed. */
+  readonly onChange = this.changeEmitter.on;
+
+  constructor() {
+    const { window, workspace } = vscode;
+    this.subscriptions = [
+      window.onDidChangeActiveTextEditor((editor) => this.follow(editor)),
+      window.onDidChangeTextEditorSelection(({ textEditor }) => this.follow(textEditor === window.activeTextEditor ? textEditor : undefined)),
+      window.tabGroups.onDidChangeTabs(({ closed }) => {
+        if (this.last && isIn(closed, this.last.document) && !isIn(window.tabGroups.all.flatMap(({ tabs }) => tabs), this.last.document)) this.change(undefined);
+      }),
+      workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("duet.editorContext") && this.change(this.last)),
+    ];
+    this.follow(window.activeTextEditor);
+  }
+
+  get current(): Selected | undefined {
+    return this.last;
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+    for (const subscription of this.subscriptions) subscription.dispose();
+  }
+
+  /** follow takes an editor. One without a column is a part of another view, such as the output. */
+  private follow(editor: vscode.TextEditor | undefined): void {
+    if (editor?.viewColumn !== undefined) this.change({ document: editor.document, selection: editor.selection });
+  }
+
+  private change(editor: Selected | undefined): void {
+    this.last = editor;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.changeEmitter.fire(undefined), rest);
+  }
+}
+
+/** Whether a tab shows a document, by itself or as the later side of a comparison. */
+function isIn(tabs: readonly vscode.Tab[], { uri }: vscode.TextDocument): boolean {
+  return tabs.some(({ input }) => {
+    const shown = (input ?? {}) as { uri?: vscode.Uri; modified?: vscode.Uri };
+    return [shown.uri, shown.modified].some((one) => one?.toString() === uri.toString());
+  });
 }

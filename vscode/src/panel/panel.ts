@@ -1,5 +1,5 @@
 // The panels of a window: one for each conversation.
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { groupOf, nameOf, short } from "../hub/groups";
 import type { GroupId } from "../hub/groups";
@@ -7,8 +7,11 @@ import type { Session } from "../hub/model";
 import type { Project, Projects, ProjectSession } from "../projects";
 import { Bridge } from "./bridge";
 import type { PanelHandlers } from "./bridge";
+import { contextOf } from "./files";
+import type { ActiveEditor } from "./files";
 import { messageHtml, pageHtml } from "./html";
-import type { PromptContent } from "./protocol";
+import type { Beginning, Beginnings } from "./newsession";
+import type { EditorContext, PromptContent } from "./protocol";
 
 /** The data that restores a panel. The page keeps it. */
 export interface PanelPlace {
@@ -24,6 +27,8 @@ export interface PanelParts {
   window: string;
   projects: Projects;
   extension: vscode.Uri;
+  beginnings: Beginnings;
+  editor: ActiveEditor;
   /** Creates the extension's own methods for the page. */
   handlers: (panel: Panel) => PanelHandlers;
   onError: (error: unknown) => void;
@@ -35,6 +40,7 @@ export class Panel implements vscode.Disposable {
   private readonly bridge: Bridge;
   private readonly subscriptions: vscode.Disposable[];
   private shown = "";
+  private shownFolder = "";
   private gone = false;
   private disposed = false;
 
@@ -48,7 +54,7 @@ export class Panel implements vscode.Disposable {
     const { webview } = view;
     webview.options = { enableScripts: true, localResourceRoots: [this.dist] };
     this.bridge = new Bridge({
-      webview, hub: project.connection, thread: place.thread, handlers: parts.handlers(this), onError: parts.onError,
+      webview, hub: project.connection, thread: place.thread, handlers: parts.handlers(this), isNew: () => this.isNew(), onError: parts.onError,
       onLost: () => void this.verify().then((there) => there && this.load()).catch(parts.onError),
     });
     this.subscriptions = [
@@ -57,6 +63,7 @@ export class Panel implements vscode.Disposable {
       }),
       view.onDidDispose(() => this.dispose()),
       new vscode.Disposable(parts.projects.onChange(() => this.follow())),
+      new vscode.Disposable(parts.editor.onChange(() => this.tellContext())),
       new vscode.Disposable(project.connection.onState(({ is }) => is === "ready" && void this.verify().catch(parts.onError))),
       new vscode.Disposable(project.connection.onEvent(({ event: { type, data } }) => {
         if (type === "session_deleted" && data.thread_id === this.thread) void this.verify().catch(parts.onError);
@@ -72,8 +79,35 @@ export class Panel implements vscode.Disposable {
     return this.project.model.sessions.find(({ thread_id }) => thread_id === this.thread);
   }
 
+  /** What its first prompt starts. undefined: the conversation exists. */
+  get beginning(): Beginning | undefined {
+    return this.parts.beginnings.of(this.thread);
+  }
+
+  /** The working directory of the agent, as far as the list has it. */
+  get folder(): string {
+    return this.beginning?.chosen.folder ?? this.session?.working_dir ?? this.project.folder.uri.fsPath;
+  }
+
+  /**
+   * Asks the hub whether the first prompt still has to start the conversation. A window may end, or lose its hub, before
+   * it learns of the start.
+   */
+  async isNew(): Promise<boolean> {
+    if (!this.beginning) return false;
+    try {
+      await this.project.connection.request("getSessionState", { session_id: this.thread });
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      throw error;
+    }
+    this.parts.beginnings.forget(this.thread);
+    return false;
+  }
+
   /** The last session of the conversation, from the hub if it is not in the list. */
   async askSession(): Promise<ProjectSession> {
+    if (this.beginning) throw new Error("this session has not started: send its first prompt");
     const session = this.session ?? (await this.project.connection.request("getSessionState", { session_id: this.thread })).session;
     return { project: this.project, session };
   }
@@ -89,6 +123,15 @@ export class Panel implements vscode.Disposable {
 
   get scope(): Bridge["scope"] {
     return this.bridge.scope;
+  }
+
+  get editor(): ActiveEditor["current"] {
+    return this.parts.editor.current;
+  }
+
+  /** What its prompts refer to by themselves. */
+  get context(): EditorContext | undefined {
+    return this.editor && contextOf(this.editor, this.folder);
   }
 
   insert(text: string, content: PromptContent[] = []): void {
@@ -122,7 +165,7 @@ export class Panel implements vscode.Disposable {
 
   /** verify reports whether the conversation exists. If it was deleted, the panel says so. */
   private async verify(): Promise<boolean> {
-    if (this.gone || this.disposed) return false;
+    if (this.gone || this.disposed || (await this.isNew())) return false;
     try {
       await this.project.connection.request("getSessionState", { session_id: this.thread });
       return true;
@@ -136,9 +179,15 @@ export class Panel implements vscode.Disposable {
     return false;
   }
 
-  /** follow updates the tab's title and icon. */
+  private tellContext(): void {
+    this.bridge.notify("panel.contextChanged", { context: this.context ?? null });
+  }
+
+  /** follow updates the tab's title and icon, and the files that are in the folder. */
   private follow(): void {
-    const { session } = this;
+    const { session, folder } = this;
+    if (folder !== this.shownFolder) this.tellContext();
+    this.shownFolder = folder;
     if (!session && this.shown !== "") return;
     const group: GroupId = session ? groupOf(session) : "draft";
     const title = short(this.title, 40);
@@ -179,6 +228,22 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     }
     const view = vscode.window.createWebviewPanel(panelType, nameOf(session), column, { enableFindWidget: true });
     return this.add(view, { folder: project.folder.uri.fsPath, thread: session.thread_id, session: session.id, title: nameOf(session) })!;
+  }
+
+  /** Opens a panel whose first prompt starts a session. */
+  begin(project: Project, beginning: Omit<Beginning, "thread">, column = vscode.ViewColumn.Active): Panel {
+    const thread = randomUUID();
+    this.parts.beginnings.keep({ ...beginning, thread });
+    const view = vscode.window.createWebviewPanel(panelType, beginning.title, column, { enableFindWidget: true });
+    const panel = this.add(view, { folder: project.folder.uri.fsPath, thread, session: thread, title: beginning.title })!;
+    panel.focus();
+    return panel;
+  }
+
+  /** Gives a panel without a conversation to another project, after the user has chosen a folder of it. */
+  move({ view, thread, title }: Panel, project: Project): void {
+    this.all.get(thread)?.dispose();
+    this.add(view, { folder: project.folder.uri.fsPath, thread, session: thread, title })?.focus();
   }
 
   /** Whether the user sees a conversation. */

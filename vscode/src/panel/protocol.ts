@@ -27,6 +27,16 @@ export interface Draft {
   text: string;
   /** Images, and files that the text names. */
   content: PromptContent[];
+  /** The user has removed the active editor from the prompt. */
+  withoutEditor?: boolean;
+}
+
+/** The file in the active editor and the lines selected in it, which a prompt refers to by itself. */
+export interface EditorContext {
+  /** For the user, such as a.ts:3-5. */
+  label: string;
+  /** For a prompt, such as @src/a.ts#L3-5. */
+  reference: string;
 }
 
 /** A content block of the Agent Client Protocol, a parameter of continueSession. */
@@ -45,6 +55,31 @@ export interface PanelStart {
   connection: PanelConnection;
   /** Earlier prompts of this project, the newest first, for the prompt box. */
   history: string[];
+  /** The conversation does not exist yet: panel.launch starts it. */
+  newSession?: NewSession;
+}
+
+/** A session that the first prompt of its panel starts. */
+export interface NewSession {
+  /** Tells the user what the first prompt starts. */
+  about: string;
+  /** The folders to choose from. Empty: the user has no choice. */
+  folders: Array<{ path: string; name: string }>;
+  /** The agents to choose from. Empty: they are unknown, or the user has no choice. */
+  agents: Array<{ name: string; title: string; description: string }>;
+  /** The modes of the chosen agent, and what it reported last. undefined: unknown. */
+  description?: Result<"agent.describe">;
+  chosen: Choices;
+}
+
+/** The user's choices for a new session. An empty value is the agent's default. */
+export interface Choices {
+  /** The agent's working directory. */
+  folder: string;
+  agent?: string;
+  mode?: string;
+  model?: string;
+  options?: Record<string, string>;
 }
 
 export interface PanelConnection {
@@ -65,12 +100,20 @@ export interface FileMatch {
 export interface PanelMethods {
   /** The first request of a page, also after a reload. The page then gets all events after its getConversation. */
   "panel.start": { params: Record<string, never>; result: PanelStart };
+  /** Stores choices for a new session. Other choices of it may change with them. */
+  "panel.choose": { params: Partial<Choices>; result: NewSession };
+  /** Starts the conversation of a panel without one. Then the page begins again with panel.start. */
+  "panel.launch": { params: { query: string; content?: PromptContent[] }; result: null };
   /** Stores the draft. */
   "panel.keepDraft": { params: Draft; result: null };
   /** The files whose paths match the text after @, the best match first, at most 50. */
   "panel.findFiles": { params: { query: string }; result: { files: FileMatch[] } };
   /** Reads dropped or pasted file URIs as content. An image has its data. */
   "panel.readFiles": { params: { uris: string[] }; result: { content: PromptContent[]; refused: string[] } };
+  /** The active editor. null: a prompt refers to no editor. */
+  "panel.context": { params: Record<string, never>; result: EditorContext | null };
+  /** Reads the active editor as content: the selected lines, or a link to the file. */
+  "panel.readContext": { params: Record<string, never>; result: { content: PromptContent[] } };
   /** Opens a file of the workspace, at a line from 1 on. */
   "panel.openFile": { params: { path: string; line?: number; column?: number }; result: null };
   /** Opens a URL in the browser, after VS Code has asked the user. */
@@ -98,6 +141,8 @@ export interface PanelNotifications {
   "panel.connection": PanelConnection;
   /** Inserts text into the prompt box at the cursor, such as an editor's selection. */
   "panel.insert": { text: string; content?: PromptContent[] };
+  /** The active editor, its selection or the setting has changed. */
+  "panel.contextChanged": { context: EditorContext | null };
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;
 }

@@ -6,18 +6,26 @@ import type { Changes } from "../changes";
 import type { Documents } from "../documents";
 import { wholeQuestions } from "../hub/model";
 import { choicesOf } from "../hub/questions";
+import { showUntrusted } from "../projects";
+import type { Project, Projects } from "../projects";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
 import type { Drafts } from "./drafts";
-import { findFiles, isInside } from "./files";
+import { findFiles, isInside, selected } from "./files";
+import { launch, newSessionOf } from "./newsession";
+import type { Beginnings } from "./newsession";
 import type { Panel } from "./panel";
 import { panelCommands } from "./protocol";
-import type { Draft, PanelCommand } from "./protocol";
+import type { Choices, Draft, NewSession, PanelCommand } from "./protocol";
 
 /** The parts of the extension that the methods use. */
 export interface RequestParts {
   drafts: Drafts;
+  projects: Projects;
+  beginnings: Beginnings;
+  /** Gives a panel without a conversation to another project. */
+  move: (panel: Panel, project: Project) => void;
   documents: Documents;
   changes: Changes;
   onError: (error: unknown) => void;
@@ -30,11 +38,12 @@ const longestHistory = 100;
 const longestPrompt = 20_000;
 
 /** Creates the methods for the page of a panel. */
-export function handlersOf(panel: Panel, { drafts, documents, changes, onError }: RequestParts): PanelHandlers {
+export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, onError }: RequestParts): PanelHandlers {
   const { project, thread } = panel;
   const { connection } = project;
   /** The working directory of the agent. */
-  const folder = async (): Promise<string> => (connection.state.is === "ready" ? (await panel.askSession()).session.working_dir : project.folder.uri.fsPath);
+  const folder = async (): Promise<string> => (connection.state.is === "ready" && !panel.beginning ? (await panel.askSession()).session.working_dir : panel.folder);
+  const newSession = async (): Promise<NewSession | undefined> => panel.beginning && newSessionOf(panel.beginning, project, projects, beginnings.agent);
   const history = async (): Promise<string[]> => {
     if (connection.state.is !== "ready") return [];
     const { sessions } = await connection.request("listSessions", { limit: 3 * longestHistory });
@@ -42,19 +51,51 @@ export function handlersOf(panel: Panel, { drafts, documents, changes, onError }
     return [...new Set(prompts)].filter((prompt) => prompt.trim() !== "" && prompt.length <= longestPrompt).slice(0, longestHistory);
   };
   return {
-    "panel.start": async () => ({
-      session: panel.sessionId, title: panel.title, draft: await drafts.of(thread),
-      history: await history().catch((error: unknown) => {
-        onError(error); // the panel works without it
-        return [];
-      }),
-    }),
+    "panel.start": async () => {
+      const beginning = await newSession();
+      return {
+        session: panel.sessionId, title: panel.title, draft: await drafts.of(thread), ...(beginning && { newSession: beginning }),
+        history: await history().catch((error: unknown) => {
+          onError(error); // the panel works without it
+          return [];
+        }),
+      };
+    },
+    "panel.choose": async (given) => {
+      const { beginning } = panel;
+      if (!beginning) throw begun();
+      const choices = checked(given);
+      const chosen = choices.folder === undefined ? project : projects.at(choices.folder);
+      if (!chosen?.folders.some(({ uri }) => uri.fsPath === (choices.folder ?? uri.fsPath))) throw wrong("folder", "a folder of this workspace");
+      // Another project has agents of its own.
+      beginnings.choose(beginning, chosen === project ? choices : { ...choices, agent: "" });
+      if (chosen !== project) move(panel, chosen);
+      return (await newSession())!;
+    },
+    "panel.launch": async ({ query, content }) => {
+      const { beginning } = panel;
+      if (!beginning) throw begun();
+      if (content !== undefined && !Array.isArray(content)) throw wrong("content", "an array of content blocks");
+      await connection.start(); // the agent is known once duet-rpc is ready
+      const { chosen } = (await newSession())!;
+      try {
+        await launch(beginning, chosen, project, { query: text(query, "query"), ...(content && { content }) });
+      } catch (error) {
+        void showUntrusted(project, error).catch(onError);
+        // The hub may have started the session and died before it answered.
+        if (await panel.isNew().catch(() => true)) throw error;
+      }
+      beginnings.forget(thread);
+      return null;
+    },
     "panel.keepDraft": (given) => {
       drafts.keep(thread, draftOf(given));
       return null;
     },
     "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),
     "panel.readFiles": async ({ uris }) => readUris(texts(uris, "uris"), pathOf),
+    "panel.context": () => panel.context ?? null,
+    "panel.readContext": () => ({ content: panel.context ? selected(panel.editor!, panel.folder).content : [] }),
     "panel.openFile": async ({ path, line, column }) => {
       const inFolder = await folder();
       const file = resolve(inFolder, text(path, "path"));
@@ -115,9 +156,18 @@ async function stat(uri: vscode.Uri): Promise<vscode.FileStat | undefined> {
   }
 }
 
+function begun(): RPCError {
+  return new RPCError(ErrorCode.InvalidParams, "this session has started already");
+}
+
+function checked({ options, ...others }: Partial<Choices>): Partial<Choices> {
+  for (const [name, value] of Object.entries({ ...others, ...options })) text(value, name);
+  return { ...others, ...(options && { options }) };
+}
+
 function draftOf(given: Draft): Draft {
   if (!Array.isArray(given.content)) throw wrong("content", "an array of content blocks");
-  return { text: text(given.text, "text"), content: given.content };
+  return { text: text(given.text, "text"), content: given.content, ...(given.withoutEditor === true && { withoutEditor: true }) };
 }
 
 function text(value: unknown, param: string): string {

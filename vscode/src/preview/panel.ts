@@ -117,7 +117,7 @@ async function send(project: Project, report: string): Promise<void> {
     return;
   }
   const items = project.model.sessions.filter(({ archived }) => !archived).map((session) => ({ label: nameOf(session), description: describe(session, Date.now()), session }));
-  if (items.length === 0) throw new Error("there is no session yet: begin one with Duet: New Session…");
+  if (items.length === 0) throw new Error("there is no session yet: begin one with Duet: New Session");
   const session = items.length === 1 ? items[0]!.session : (await vscode.window.showQuickPick(items, { title: "Send to which session?" }))?.session;
   if (!session) return;
   const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "What the page says is put behind your words.", value: "The page in the preview says this. Find out why, and mend it.", ignoreFocusOut: true });

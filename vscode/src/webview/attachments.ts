@@ -1,5 +1,5 @@
 // Attachments: images, files and other content beside text, of a conversation and of a prompt.
-import type { PromptContent } from "../panel/protocol";
+import type { EditorContext, PromptContent } from "../panel/protocol";
 import { button, icon, make } from "./dom";
 import { stringOf } from "./json";
 import type { Data } from "./json";
@@ -68,11 +68,21 @@ export function stillNamed(text: string, content: readonly PromptContent[], name
   return content.filter(({ type, uri, name }) => type !== "resource_link" || uri === undefined || !named.has(uri) || text.includes(`@${name ?? ""}`));
 }
 
+/** The address of a file, or of its selected lines. */
+export function uriOf({ uri, resource }: PromptContent): string | undefined {
+  return uri ?? resource?.uri;
+}
+
+/** The chip of the active editor, with a button that removes it from the prompt. */
+export function contextChip({ label, reference }: EditorContext, remove: () => void): HTMLElement {
+  return make("li", { class: "attached chip", tip: `The active editor, which the prompt refers to: ${reference}` }, icon("file"), make("span", { text: label }), button({ icon: "close", name: `Remove the active editor, ${label}`, press: remove }));
+}
+
 /** Chips for the attachments of a prompt, each with a button that removes it. */
 export function chips(content: readonly PromptContent[], named: ReadonlySet<string>, remove: (block: PromptContent) => void): HTMLElement[] {
   return content.flatMap((block, i) => {
     if (block.type === "resource_link" && block.uri !== undefined && named.has(block.uri)) return []; // the text has it
-    const uri = block.uri ?? block.resource?.uri; // selected lines have their text
+    const uri = uriOf(block);
     const name = block.name ?? (uri === undefined ? (block.type === "image" ? `Image ${i + 1}` : block.type) : nameOf(uri));
     const away = button({ icon: "close", name: `Remove ${name}`, press: () => remove(block) });
     const isPicture = block.type === "image" && block.data !== undefined && pictures.has(block.mimeType ?? "");

@@ -1,6 +1,6 @@
 // The prompt box together with completion, earlier prompts, images and files.
-import type { Draft, PromptContent } from "../panel/protocol";
-import { chips, contentOf, stillNamed } from "./attachments";
+import type { Draft, EditorContext, PromptContent } from "../panel/protocol";
+import { chips, contentOf, contextChip, stillNamed, uriOf } from "./attachments";
 import { commandsFor, CompletionList } from "./completion";
 import type { Candidate, Completable } from "./completion";
 import { make } from "./dom";
@@ -20,6 +20,8 @@ export class Composer {
   /** The URIs of files that the text names by @. */
   private readonly named = new Set<string>();
   private searching: Promise<unknown> = Promise.resolve();
+  private editor: EditorContext | undefined;
+  private withoutEditor = false;
 
   constructor(
     private readonly host: Host,
@@ -32,8 +34,9 @@ export class Composer {
     },
   ) {
     this.box = new PromptBox(async (draft, now) => {
-      const outcome = await options.send(draft, now);
+      const outcome = await options.send(await this.withContext(draft, now), now);
       this.history.add(draft.text);
+      this.withoutEditor = false;
       return outcome;
     });
     const { text } = this.box;
@@ -51,7 +54,14 @@ export class Composer {
     this.history.set(prompts);
   }
 
+  /** Shows the active editor, which prompts refer to. null: they refer to none. */
+  setContext(editor: EditorContext | null): void {
+    this.editor = editor ?? undefined;
+    this.drawChips();
+  }
+
   setDraft(draft: Draft): void {
+    this.withoutEditor = draft.withoutEditor === true;
     for (const { type, uri, name } of draft.content) if (type === "resource_link" && uri !== undefined && name !== undefined && draft.text.includes(`@${name}`)) this.named.add(uri);
     this.box.setDraft(draft);
     this.drawChips();
@@ -103,11 +113,33 @@ export class Composer {
     const content = stillNamed(draft.text, draft.content, this.named);
     if (content.length !== draft.content.length) return this.box.setContent(content);
     this.drawChips();
-    this.options.keep(draft);
+    this.options.keep({ ...draft, ...(this.withoutEditor && { withoutEditor: true }) });
+  }
+
+  /** The active editor, if the prompt refers to it. A command of the agent might take it for an argument. */
+  private get context(): EditorContext | undefined {
+    return this.withoutEditor || this.box.text.value.trimStart().startsWith("/") ? undefined : this.editor;
+  }
+
+  private async withContext(draft: Draft, now: boolean): Promise<Draft> {
+    const { context } = this;
+    if (!context) return draft;
+    // A working agent gets content after its turn only, so the text has to name the lines.
+    if (now && this.box.queues) return draft.text.includes(context.reference) ? draft : { ...draft, text: `${draft.text}\n\n${context.reference}` };
+    const { content } = await this.host.request("panel.readContext", {});
+    const known = draft.content.map(uriOf);
+    return { ...draft, content: [...draft.content, ...content.filter((block) => !known.includes(uriOf(block)))] };
   }
 
   private drawChips(): void {
+    const { context } = this;
+    const removeContext = (): void => {
+      this.withoutEditor = true;
+      this.changed(this.box.draft);
+      this.box.focus();
+    };
     this.chips.replaceChildren(
+      ...(context ? [contextChip(context, removeContext)] : []),
       ...chips(this.box.draft.content, this.named, (block) => {
         this.box.setContent(this.box.draft.content.filter((other) => other !== block));
         this.box.focus();

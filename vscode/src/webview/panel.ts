@@ -5,7 +5,7 @@ import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } fro
 import { RPCError } from "../rpc/index";
 import { Composer } from "./composer";
 import { Conversation } from "./conversation";
-import { button, make } from "./dom";
+import { button, make, setText } from "./dom";
 import type { Entry } from "./entries";
 import { deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
@@ -19,7 +19,7 @@ import type { Saved } from "./queue";
 import { openLinks } from "./references";
 import { Head, interruptionOf, sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
-import { SettingsBar, settingsOf } from "./settings";
+import { newSettingsOf, SettingsBar, settingsOf } from "./settings";
 import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
 import type { Actions, Answered } from "./view";
@@ -56,6 +56,7 @@ export class Panel implements Actions {
   private readonly settings: SettingsBar;
   private readonly interruption = new InterruptionRow((prompt) => this.continue(prompt));
   private readonly announcer = new Announcer();
+  private readonly about = make("p", { class: "note" });
   private readonly banner = make("div", { class: "banner", is: { role: "status" } });
   private readonly pages: Pages;
   private readonly own = new Set<string>();
@@ -76,7 +77,7 @@ export class Panel implements Actions {
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
     this.composer = new Composer(host, {
-      commands: () => this.conversation.agent.commands ?? this.session?.agent_session?.commands ?? [],
+      commands: () => this.conversation.agent.commands ?? (this.session ?? this.start?.newSession?.description)?.agent_session?.commands ?? [],
       send: (draft, now) => this.send(draft, now),
       keep: (draft) => kept.keep(draft),
     });
@@ -110,25 +111,30 @@ export class Panel implements Actions {
       if (refreshing.has(params.event.type)) this.refresh();
       this.changed();
     });
-    host.on("panel.connection", (connection) => void this.connected(connection));
+    // The agents of a new session are known once duet-rpc is ready.
+    host.on("panel.connection", (connection) => void (this.start?.newSession && connection.is === "ready" ? this.open() : this.connected(connection)));
     host.on("panel.insert", ({ text, content }) => {
       this.composer.box.insert(text, content);
       this.composer.box.focus();
     });
+    host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
     host.on("panel.focus", () => this.composer.box.focus());
     setInterval(() => this.drawHead(), 1_000);
   }
 
-  /** Loads and shows the conversation. */
+  /** Loads and shows the conversation, or what starts one. */
   async open(): Promise<void> {
+    const isFirst = this.start === undefined;
     try {
       this.start = await this.host.request("panel.start", {});
     } catch (error) {
       this.banner.replaceChildren(make("p", { text: `The panel could not be opened: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.open() }));
       return;
     }
-    this.composer.setDraft(this.kept.draft ?? this.start.draft);
+    if (isFirst) this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
+    this.host.request("panel.context", {}).then((context) => this.composer.setContext(context), () => undefined); // prompts need no editor
+    if (this.start.newSession) this.transcript.setOlder(this.about);
     await this.connected(this.start.connection);
     this.changed();
   }
@@ -207,6 +213,7 @@ export class Panel implements Actions {
     this.drawBanner();
     if (connection.is !== "ready" || !this.start) return;
     this.composer.box.recovered();
+    if (this.start.newSession) return this.drawHead();
     try {
       this.session = await this.pages.load(this.start.thread);
     } catch (error) {
@@ -252,6 +259,12 @@ export class Panel implements Actions {
     if (!this.start) throw new Error("the panel is not ready yet");
     // While duet-rpc starts, the extension holds requests until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
+    if (this.start.newSession) {
+      const { text: query, content } = draft;
+      await this.host.request("panel.launch", { query, ...(content.length > 0 && { content }) });
+      await this.open();
+      return "";
+    }
     const { active } = this.conversation.runs;
     const delivered = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
     this.transcript.toEnd();
@@ -339,6 +352,11 @@ export class Panel implements Actions {
   /** set changes a setting of the agent, and resolves with a note for the user. */
   private async set(setting: Setting, value: string): Promise<string> {
     if (!this.start) return "";
+    if (this.start.newSession) {
+      this.start.newSession = await this.host.request("panel.choose", setting.change(value));
+      this.drawHead();
+      return "";
+    }
     const { live, session } = await this.host.request("session.set", { session_id: this.start.thread, ...setting.change(value) });
     this.session = { ...this.session, ...(session) };
     this.refresh();
@@ -379,6 +397,11 @@ export class Panel implements Actions {
 
   private drawHead(): void {
     if (!this.start) return;
+    if (this.start.newSession) {
+      this.head.updateNew(this.start.title);
+      setText(this.about, this.start.newSession.about);
+      return this.settings.update(newSettingsOf(this.start.newSession));
+    }
     const now = Date.now();
     const session = sessionOf(this.session, this.conversation);
     this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);

@@ -19,7 +19,8 @@ export class PromptBox {
   private readonly outcome = make("p", { class: "note outcome", is: { role: "status" } });
   private readonly sendButton: HTMLButtonElement;
   private readonly nowButton: HTMLButtonElement;
-  private queues = false;
+  /** Whether a prompt goes into the queue. */
+  queues = false;
   private content: PromptContent[] = [];
   private sending = false;
   private unsent = false;

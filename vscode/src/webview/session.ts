@@ -139,22 +139,32 @@ export class Head {
   private readonly usage = make("span", { class: "usage" });
   private readonly context = make("progress", { class: "context", is: { "aria-label": "Context used", max: "100" } });
   private readonly interrupt: HTMLButtonElement;
+  private readonly ofConversation: HTMLElement[];
 
   constructor(actions: Actions, interrupt: () => void) {
     this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent (Escape)", press: interrupt });
+    this.ofConversation = [
+      button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
+      button({ icon: "fork", name: "Fork the conversation", press: () => actions.command("duet.fork") }),
+      make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
+    ];
+    const [changes, fork, facts] = this.ofConversation;
     this.element = make(
       "header",
       { class: "head" },
-      make("div", { class: "head-line" }, this.title, this.interrupt,
-        button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
-        button({ icon: "fork", name: "Fork the conversation", press: () => actions.command("duet.fork") })),
-      make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
+      make("div", { class: "head-line" }, this.title, this.interrupt, changes, fork),
+      facts,
     );
   }
 
+  /** Shows a title alone, because the conversation does not exist yet. */
+  updateNew(title: string): void {
+    this.updateTitle(title, true);
+    this.interrupt.hidden = true;
+  }
+
   update(title: string, session: Session, now: number): void {
-    setText(this.title, title);
-    this.title.title = title;
+    this.updateTitle(title, false);
     const state = stateWords(session, now);
     setText(this.agent, session.agent);
     setText(this.state, state.text);
@@ -174,5 +184,11 @@ export class Head {
     this.context.hidden = share === 0;
     if (this.context.value !== share) this.context.value = share;
     this.context.title = contextSize > 0 ? `Context: ${thousands(contextUsed)} of ${thousands(contextSize)} tokens (${share} %)` : "";
+  }
+
+  private updateTitle(title: string, isNew: boolean): void {
+    setText(this.title, title);
+    this.title.title = title;
+    for (const element of this.ofConversation) element.hidden = isNew;
   }
 }

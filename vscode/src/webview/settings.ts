@@ -1,5 +1,5 @@
 // The settings of an agent and their select boxes: modes of the agent and of Duet, models, and the agent's own options.
-import type { PanelParams } from "../panel/protocol";
+import type { NewSession, PanelParams } from "../panel/protocol";
 import { make, setText } from "./dom";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
@@ -21,30 +21,52 @@ export interface Setting {
   description: string;
   current: string;
   values: SettingValue[];
-  /** The parameters of session.set for a value. */
-  change(value: string): Omit<PanelParams<"session.set">, "session_id">;
+  /** The parameters of session.set for a value, or those of panel.choose for a session that has not started. */
+  change(value: string): PanelParams<"panel.choose">;
 }
 
+/** The settings of a session in its state. */
+type Settings = Partial<Pick<SessionState, "agent_session" | "modes" | "requested_mode" | "permission_mode" | "requested_model" | "requested_options">>;
+
 /** Reads the settings of a session: from its state, and from the latest agent_session. */
-export function settingsOf(session: SessionState, agent: { model?: Data; options?: Data[] }): Setting[] {
+export function settingsOf(session: Settings, agent: { model?: Data; options?: Data[] }): Setting[] {
   const settings: Setting[] = [];
   const known = objectOf(session.agent_session);
   const modes: SettingValue[] = (session.modes ?? []).map(({ id, name, description, by }) => ({ id, name: name || id, description: description ?? "", group: by === "agent" ? "The agent's" : "Duet's" }));
-  const mode = session.requested_mode || session.permission_mode;
-  if (modes.length > 0) settings.push({ id: "mode", name: "Mode", description: "", current: mode, values: withCurrent(modes, mode), change: (value) => ({ mode: value }) });
+  const mode = session.requested_mode || session.permission_mode || "";
+  if (modes.length > 0) settings.push({ id: "mode", name: "Mode", description: "", current: mode, values: withCurrent(modes, mode, "mode"), change: (value) => ({ mode: value }) });
   const model = agent.model ?? objectOf(known["model"]);
   const models = objectsOf(model["available"]).map(valueOf);
   const currentModel = session.requested_model || (stringOf(model["current"]) ?? "");
-  if (models.length > 0) settings.push({ id: "model", name: "Model", description: "", current: currentModel, values: withCurrent(models, currentModel), change: (value) => ({ model: value }) });
+  if (models.length > 0) settings.push({ id: "model", name: "Model", description: "", current: currentModel, values: withCurrent(models, currentModel, "model"), change: (value) => ({ model: value }) });
   for (const option of agent.options ?? objectsOf(known["options"])) {
     const id = stringOf(option["id"]);
     const values = objectsOf(option["values"]).map(valueOf);
     // The options include the mode and the model.
     if (id === undefined || values.length === 0 || /^(?:mode|model)$/.test(stringOf(option["category"]) ?? "")) continue;
     const current = session.requested_options?.[id] ?? stringOf(option["current"]) ?? "";
-    settings.push({ id: `option-${id}`, name: stringOf(option["name"]) ?? id, description: stringOf(option["description"]) ?? "", current, values: withCurrent(values, current), change: (value) => ({ options: { [id]: value } }) });
+    const name = stringOf(option["name"]) ?? id;
+    settings.push({ id: `option-${id}`, name, description: stringOf(option["description"]) ?? "", current, values: withCurrent(values, current, name.toLowerCase()), change: (value) => ({ options: { [id]: value } }) });
   }
   return settings;
+}
+
+/**
+ * The settings of a session that has not started. What its agent reported last was about another session, so values that
+ * the user has not chosen are the agent's defaults.
+ */
+export function newSettingsOf({ folders, agents, description, chosen }: NewSession): Setting[] {
+  const setting = (id: "folder" | "agent", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
+    values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
+  const { model, options } = description?.agent_session ?? {};
+  const own = {
+    ...(description && { modes: description.modes }), permission_mode: chosen.mode || "default", requested_model: chosen.model ?? "", requested_options: chosen.options ?? {},
+  };
+  return [
+    ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
+    ...setting("agent", "Agent", agents.map(({ name, title, description }) => ({ id: name, name: title, description }))),
+    ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
+  ];
 }
 
 function valueOf(value: Data): SettingValue {
@@ -52,9 +74,9 @@ function valueOf(value: Data): SettingValue {
   return { id, name: stringOf(value["name"]) ?? id, description: stringOf(value["description"]) ?? "", group: stringOf(value["group"]) ?? "" };
 }
 
-/** withCurrent adds the current value, if the agent does not list it. */
-function withCurrent(values: SettingValue[], current: string): SettingValue[] {
-  return values.some(({ id }) => id === current) ? values : [{ id: current, name: current || "as the agent has it", description: "", group: values[0]?.group ?? "" }, ...values];
+/** withCurrent adds the current value, if the agent does not list it. what names the setting for the case that the agent chooses. */
+function withCurrent(values: SettingValue[], current: string, what: string): SettingValue[] {
+  return values.some(({ id }) => id === current) ? values : [{ id: current, name: current || `Default ${what}`, description: "", group: values[0]?.group ?? "" }, ...values];
 }
 
 /** Select boxes for the settings, below the prompt box. */

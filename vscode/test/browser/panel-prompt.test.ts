@@ -255,6 +255,7 @@ test("while the agent works a prompt is sent now by a button or by a key, and st
   await page.getByRole("status").filter({ hasText: /^Queued: it runs when this turn has ended\.$/ }).waitFor();
   assert.deepEqual((await callsOf(page, "continueSession")).at(-1), { session_id: "thread", query: "later" });
   await give(page, "paste", [{ name: "one.png", type: "image/png", base64: red }]);
+  await page.getByRole("img", { name: "one.png" }).waitFor(); // the page reads it first
   await page.keyboard.type("Like this");
   await page.keyboard.press("Control+Enter");
   await page.getByRole("status").filter({ hasText: "Queued: it runs when this turn has ended (files wait for that)." }).waitFor();
@@ -271,4 +272,59 @@ test("text that the extension inserts stands at the cursor, and the box gets the
   await page.getByRole("button", { name: "Remove c.ts" }).waitFor();
   assert.equal(await box.inputValue(), "aXYb");
   assert.equal(await box.evaluate((element) => document.activeElement === element), true);
+});
+
+const lines = { type: "resource", resource: { uri: "file:///project/src/panel.ts#L46-90", mimeType: "text/plain", text: "the lines" } };
+
+test("a chip shows the active editor, which goes with the prompt unless it is removed from that one", async () => {
+  const { page, box } = await opened((host) => {
+    host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }], agent_session: { commands: [{ name: "review" }] } };
+    host.answers["panel.context"] = () => ({ label: "panel.ts:46-90", reference: "@src/panel.ts#L46-90" });
+    host.answers["panel.readContext"] = () => ({ content: [{ type: "resource", resource: { uri: "file:///project/src/panel.ts#L46-90", mimeType: "text/plain", text: "the lines" } }] });
+  });
+  const remove = page.getByRole("list", { name: "Attached" }).getByRole("button", { name: "Remove the active editor, panel.ts:46-90" });
+  await remove.waitFor();
+  await page.keyboard.type("What is this?");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "What is this?", content: [lines] }]);
+  await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+
+  // By the keyboard; also a reload does not take it back.
+  await page.keyboard.press("Shift+Tab");
+  assert.equal(await remove.evaluate((element) => document.activeElement === element), true);
+  await page.keyboard.press("Enter");
+  assert.equal(await remove.count(), 0);
+  await page.keyboard.type("Without it");
+  await page.reload();
+  await page.getByRole("combobox", { name: "Mode", exact: true }).waitFor();
+  assert.deepEqual([await box.inputValue(), await remove.count()], ["Without it", 0]);
+  await box.press("Enter");
+  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Without it" }]);
+  await remove.waitFor(); // for the next prompt
+
+  await box.fill("/review");
+  assert.equal(await remove.count(), 0, "a command has no other arguments");
+  await box.fill("");
+  await page.evaluate(() => window.host.notify("panel.contextChanged", { context: { label: "a.ts", reference: "@a.ts" } }));
+  await page.getByRole("button", { name: "Remove the active editor, a.ts" }).waitFor();
+  await page.evaluate(() => window.host.notify("panel.contextChanged", { context: null }));
+  await box.fill("Nothing is open");
+  await box.press("Enter");
+  assert.deepEqual((await called(page, "continueSession", 2))[1], { session_id: "thread", query: "Nothing is open" });
+});
+
+test("lines that the user has added go once; a working agent gets their place in the text", async () => {
+  const { page, box } = await opened((host) => {
+    host.session = { ...host.session, status: "running", state: "running", modes: [{ id: "default", name: "Default", by: "agent" }] };
+    host.answers["panel.context"] = () => ({ label: "panel.ts:46-90", reference: "@src/panel.ts#L46-90" });
+    host.answers["panel.readContext"] = () => ({ content: [{ type: "resource", resource: { uri: "file:///project/src/panel.ts#L46-90", mimeType: "text/plain", text: "the lines" } }] });
+  });
+  await page.evaluate((content) => window.host.notify("panel.insert", { text: "Look at @src/panel.ts#L46-90 ", content: [content] }), lines);
+  await page.getByRole("button", { name: "Remove panel.ts#L46-90" }).waitFor();
+  await box.press("Enter");
+  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Look at @src/panel.ts#L46-90 ", content: [lines] }]);
+  await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+  await page.keyboard.type("And here");
+  await page.keyboard.press("Control+Enter");
+  assert.deepEqual((await called(page, "continueSession", 2))[1], { session_id: "thread", query: "And here\n\n@src/panel.ts#L46-90", deliver: "steer" });
 });

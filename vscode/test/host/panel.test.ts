@@ -1,6 +1,6 @@
 // The panel of a conversation in a real VS Code, as a person uses it.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { eventually, gone, openWindow } from "./vscode";
@@ -59,6 +59,50 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await panel.getByText("This conversation was deleted.").waitFor();
 });
 
+test("a session and a fork of it begin in an empty panel, whose prompt and folder outlive a reload", async (t) => {
+  const { page, project, row, panel, answer, openViews, command, reload, picture } = await openWindow((end) => t.after(end), {
+    opens: ["client", "server"],
+    prepare: ({ folder }) => {
+      for (const name of ["client", "server"]) {
+        mkdirSync(join(folder, name));
+        writeFileSync(join(folder, name, ".duet.toml"), ""); // each is a project of its own
+      }
+    },
+  });
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  await openViews();
+  await command("Duet: New Session");
+  await panel.getByText("Your first prompt starts a session in client").waitFor();
+  await panel.locator("textarea:focus").waitFor();
+  await page.keyboard.type("Greet the reader");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("and nobody else");
+  await panel.getByRole("combobox", { name: "Folder" }).selectOption("server");
+  await panel.getByText("Your first prompt starts a session in server").waitFor();
+  await panel.getByRole("combobox", { name: "Agent" }).waitFor();
+  await reload(join(project.folder, "server"));
+  await panel.getByText("Your first prompt starts a session in server").waitFor();
+  await eventually(async () => assert.equal(await prompt.inputValue(), "Greet the reader\nand nobody else"));
+  await picture("new-session");
+  await prompt.press("Enter");
+  await answer("Allow").click();
+  await panel.getByText("I wrote demo.txt").waitFor();
+  assert.ok(existsSync(join(project.folder, "server", "demo.txt")));
+  await page.locator(".tab").filter({ hasText: "Greet the reader" }).waitFor();
+  assert.equal(await page.locator(".tab").count(), 1, "the panel is that of the conversation");
+
+  await panel.getByRole("button", { name: "Fork the conversation" }).click();
+  await panel.getByText('Your first prompt starts a fork of "Greet the reader and nobody else"').waitFor();
+  await panel.locator("textarea:focus").waitFor();
+  await picture("fork");
+  await prompt.fill("Think again");
+  await prompt.press("Enter");
+  await answer("Deny").click();
+  await panel.getByText("Think again").first().waitFor();
+  await panel.getByText("and nobody else").first().waitFor();
+  await row("Done").filter({ hasText: "2" }).waitFor();
+});
+
 test("the window's process and then the daemon are killed while a panel streams, and the panel goes on; two windows have the same conversation", async (t) => {
   const first = await openWindow((end) => t.after(end));
   await first.openViews();
@@ -100,7 +144,7 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   const text = (): string[] => readFileSync(join(project.folder, "demo.txt"), "utf8").split("\n");
   const lens = (words: string): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: new RegExp(`^\\s*${words}$`) }); // "Revert" is not "Reverted"
   await openViews();
-  await page.getByRole("button", { name: "New Session", exact: true }).waitFor(); // duet-rpc is there
+  await page.locator(".monaco-button", { hasText: "New Session" }).waitFor(); // duet-rpc is there
   await launch("Change two lines");
   await row("Write demo.txt").waitFor();
   const { approvals } = await call("fetchApprovals", {});

@@ -172,13 +172,11 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     offers: (title, label) => carryOut(page, title, patience, { label, press: false }),
     pick: (label) => pick(page, label, patience),
     newSession: async (prompt) => {
-      const input = page.locator(".quick-input-widget input[type=text]");
-      await command("Duet: New Session…");
-      const asked = page.locator(".quick-input-widget").filter({ hasText: "New session with" });
-      await asked.waitFor();
-      await input.fill(prompt);
-      await input.press("Enter");
-      await asked.waitFor({ state: "hidden" });
+      await command("Duet: New Session");
+      await panel.getByText("Your first prompt starts a session").waitFor();
+      const box = panel.getByRole("textbox", { name: "Prompt" });
+      await box.fill(prompt);
+      await box.press("Enter");
     },
     picture: async (name) => {
       mkdirSync(pictures, { recursive: true });

@@ -88,9 +88,20 @@ def test_items_count():
   await picture("completion");
   await prompt.press("Enter");
   await eventually(async () => assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /));
+  const chip = panel.getByRole("button", { name: "Remove the active editor, test_cart.py:4" });
+  await chip.waitFor();
   await prompt.press("Enter");
-  await panel.getByText(/I was sent .*resource def test_items_count\(\):.*resource_link .*guide\.md/).waitFor();
+  await panel.getByText(/I was sent text [^,]*, resource def test_items_count\(\):, resource_link .*guide\.md\./).waitFor(); // the lines once
   await picture("sent");
+
+  // The active editor goes with a prompt, until its chip is removed.
+  await prompt.fill("And these");
+  await prompt.press("Enter");
+  await panel.getByText("I was sent text , resource def test_items_count():.").waitFor();
+  await chip.click();
+  await prompt.fill("And nothing");
+  await prompt.press("Enter");
+  await panel.getByText("I was sent text .").waitFor();
 
   await command("Duet: Show Changes");
   const lens = (words: string): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: new RegExp(`^\\s*${words}$`) }); // "Revert" is not "Reverted"

@@ -27,8 +27,12 @@ test("a draft is there again in the next window, and gone when it was sent", asy
   const second = new Drafts(at);
   assert.deepEqual(await second.of("a/../b"), said("hello"));
   assert.deepEqual(await second.of("another"), said(""));
-  second.keep("a/../b", said(""));
+  second.keep("a/../b", { ...said("hello"), withoutEditor: true });
   await second.written();
+  const third = new Drafts(at);
+  assert.deepEqual(await third.of("a/../b"), { ...said("hello"), withoutEditor: true });
+  third.keep("a/../b", said(""));
+  await third.written();
   assert.deepEqual(await new Drafts(at).of("a/../b"), said(""));
   assert.deepEqual(readdirSync(at), []);
 });

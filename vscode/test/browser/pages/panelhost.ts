@@ -116,6 +116,14 @@ export class FakeHost {
         return { live: true, session: this.session };
       case "interruptSession":
         return { success: true, session_id: params["session_id"], status: "interrupting" };
+      case "panel.choose":
+        this.start.newSession!.chosen = { ...this.start.newSession!.chosen, ...params };
+        return this.start.newSession;
+      case "panel.launch":
+        delete this.start.newSession;
+        this.items.push({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, event_type: "message", sequence: 1, seq: 1, key: "p1", role: "user", content: params["query"] });
+        this.session = { ...this.session, status: "running", state: "running" };
+        return null;
       case "panel.answer":
         return { answered: true };
       case "panel.findFiles":

@@ -1,0 +1,99 @@
+// Sessions that the first prompt of their panel starts: new ones, and forks.
+import * as vscode from "vscode";
+import type { Project, Projects } from "../projects";
+import type { Result } from "../protocol";
+import type { Choices, NewSession, PromptContent } from "./protocol";
+
+/** A session that has not started. */
+export interface Beginning {
+  /** The id that its conversation will have. */
+  thread: string;
+  title: string;
+  /** Tells the user what is special about it. */
+  about?: string;
+  chosen: Choices;
+  /** The id of the session that it forks. A fork has the folder, the agent and the settings of that session. */
+  fork?: string;
+  gates?: string[];
+  /** With gates: the most turns. */
+  turns?: number;
+}
+
+/** How many beginnings are kept. Those of closed panels are among them, because VS Code can open such a panel again. */
+const most = 50;
+
+const [beginningsKey, agentKey] = ["beginnings", "agent"];
+
+/**
+ * The beginnings of a workspace, and the agent that the user chose last. They outlive a window. A page does not keep
+ * them, because it must not name the folder of a session or its gates.
+ */
+export class Beginnings {
+  constructor(private readonly state: vscode.Memento) {}
+
+  of(thread: string): Beginning | undefined {
+    return this.all.find((beginning) => beginning.thread === thread);
+  }
+
+  keep(beginning: Beginning): void {
+    this.store([...this.others(beginning.thread), beginning].slice(-most));
+  }
+
+  /** Forgets the beginning of a conversation, because it has started. */
+  forget(thread: string): void {
+    this.store(this.others(thread));
+  }
+
+  get agent(): string {
+    return this.state.get(agentKey, "");
+  }
+
+  /** Stores choices of the user. Another agent ends the choice of a mode, a model and options. */
+  choose(beginning: Beginning, choices: Partial<Choices>): void {
+    if (choices.agent) void this.state.update(agentKey, choices.agent);
+    const before: Choices = choices.agent === undefined ? beginning.chosen : { folder: beginning.chosen.folder };
+    this.keep({ ...beginning, chosen: { ...before, ...choices, ...(choices.options && { options: { ...before.options, ...choices.options } }) } });
+  }
+
+  private get all(): Beginning[] {
+    return this.state.get<Beginning[]>(beginningsKey, []);
+  }
+
+  private others(thread: string): Beginning[] {
+    return this.all.filter((beginning) => beginning.thread !== thread);
+  }
+
+  private store(all: Beginning[]): void {
+    void this.state.update(beginningsKey, all);
+  }
+}
+
+/** What a page shows of a beginning. Requests the agents and their settings, if the hub is ready. */
+export async function newSessionOf({ about = "", chosen, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
+  if (fork !== undefined) return { about, folders: [], agents: [], chosen };
+  const folder = vscode.Uri.file(chosen.folder);
+  about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}. ${about}`;
+  const all = projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
+  const folders = all.length > 1 ? all : [];
+  if (connection.state.is !== "ready") return { about, folders, agents: [], chosen };
+  const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
+  const configured = vscode.workspace.getConfiguration("duet", folder).get("agent", "");
+  const remembered = available.some(({ name }) => name === lastAgent) ? lastAgent : "";
+  const agent = chosen.agent || configured || remembered || available[0]?.name || "";
+  const agents = available.map(({ name, title, version }) => ({ name, title: title || name, description: version ?? "" }));
+  if (agent !== "" && !agents.some(({ name }) => name === agent)) agents.push({ name: agent, title: agent, description: "" });
+  // Without its settings, the agent can still get a prompt, or say why not.
+  const description = agent === "" ? undefined : await connection.request("agent.describe", { agent }).catch(() => undefined);
+  return { about, folders, agents, ...(description && { description }), chosen: { ...chosen, agent } };
+}
+
+/** Starts a session with its first prompt. */
+export async function launch({ thread, fork, gates, turns }: Beginning, { folder, agent, mode, model, options }: Choices, { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"launchSession">> {
+  if (fork !== undefined) return connection.request("continueSession", { ...prompt, session_id: fork, fork: true, conversation_id: thread });
+  const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== ""));
+  return connection.request("launchSession", {
+    ...prompt, conversation_id: thread, working_dir: folder,
+    ...(agent && { agent }), ...(mode && { permission_mode: mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
+    ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
+  });
+}

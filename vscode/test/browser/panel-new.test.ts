@@ -1,0 +1,143 @@
+// A panel whose first prompt starts a session.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { Page } from "playwright-core";
+import type { FakeHost } from "./pages/panelhost";
+import { callsOf, problemsOf, startPages, tell } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+import type { Theme } from "./themes";
+
+declare const window: { host: FakeHost };
+
+const pictures = fileURLToPath(new URL("../pictures/", import.meta.url));
+let pages: PanelPages;
+
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+/** Runs inside of the page. */
+function newSession(host: FakeHost): void {
+  host.start.title = "New session";
+  host.start.newSession = {
+    about: "Your first prompt starts a session in parser.",
+    folders: [{ path: "/home/alice/parser", name: "parser" }, { path: "/home/alice/shop", name: "shop" }],
+    agents: [{ name: "claude", title: "Claude Code", description: "2.1" }, { name: "demo", title: "Demonstration", description: "" }],
+    description: {
+      agent: "claude", modes: [{ id: "default", name: "Default", by: "agent" }, { id: "plan", name: "Plan", by: "agent" }],
+      agent_session: { model: { current: "large", available: [{ id: "large", name: "Large 4.1" }, { id: "small", name: "Small 4.1" }] }, commands: [{ name: "review" }], schema: 1 } as never,
+    },
+    chosen: { folder: "/home/alice/parser", agent: "claude" },
+  };
+  host.answers["panel.context"] = () => ({ label: "lexer.ts:42-46", reference: "@src/lexer.ts#L42-46" });
+  host.answers["panel.readContext"] = () => ({ content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] });
+  host.session = { ...host.session, title: "Greet the reader", conversation_title: "Greet the reader" };
+}
+
+const box = (page: Page): ReturnType<Page["getByRole"]> => page.getByRole("textbox", { name: "Prompt" });
+const selects = (page: Page): Promise<string[]> => page.getByRole("combobox").evaluateAll((all) => all.map((one) => `${one.getAttribute("aria-label")}: ${(one as HTMLSelectElement).selectedOptions[0]!.text}`));
+
+test("the folder, the agent, its mode and its model are chosen before the first prompt, which starts the session in the same panel", async () => {
+  const page = await pages.open({ prepare: newSession });
+  await page.getByRole("combobox", { name: "Agent" }).waitFor();
+  assert.deepEqual(await selects(page), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model"]);
+  await page.getByText("Your first prompt starts a session in parser.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Fork the conversation" }).count(), 0, "there is no conversation yet");
+  await page.getByRole("combobox", { name: "Model" }).selectOption("Small 4.1");
+  await page.getByRole("combobox", { name: "Mode", exact: true }).selectOption("Plan");
+  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.choose").length === 2);
+  assert.deepEqual(await callsOf(page, "panel.choose"), [{ model: "small" }, { mode: "plan" }]);
+  await box(page).focus();
+  await page.keyboard.type("/rev");
+  await page.getByRole("option", { name: /review/ }).waitFor();
+  await box(page).fill("Greet\nthe reader");
+  await page.keyboard.press("Enter");
+  await page.locator(".prompt", { hasText: "the reader" }).waitFor();
+  assert.deepEqual(await callsOf(page, "panel.launch"), [{ query: "Greet\nthe reader", content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] }]);
+  await page.getByRole("heading", { name: "Greet the reader" }).waitFor();
+  await page.getByRole("button", { name: "Fork the conversation" }).waitFor();
+  assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
+  // From here on it is the panel of that conversation.
+  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "Hello, reader" });
+  await page.getByText("Hello, reader").waitFor();
+  await tell(page, "session_status_changed", { state: "completed" });
+  await box(page).fill("Again");
+  await page.keyboard.press("Enter");
+  await page.locator(".prompt", { hasText: "Again" }).waitFor();
+  assert.deepEqual([(await callsOf(page, "continueSession")).length, (await callsOf(page, "panel.launch")).length], [1, 1]);
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("a session that cannot start says why, and its prompt stays in the box, also after a reload", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.start.newSession = { about: "A fork.", folders: [], agents: [], chosen: { folder: "/home/alice/parser" } };
+      host.answers["panel.launch"] = () => {
+        throw new Error("claude-agent-acp is not installed");
+      };
+    },
+  });
+  await page.getByText("A fork.").waitFor();
+  assert.deepEqual(await selects(page), [], "what is not known, or cannot be chosen, is not shown");
+  await box(page).fill("important words");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "It was not sent: claude-agent-acp is not installed" }).waitFor();
+  assert.equal(await box(page).inputValue(), "important words");
+  await page.reload();
+  await page.getByText("A fork.").waitFor();
+  assert.equal(await box(page).inputValue(), "important words");
+});
+
+test("a draft of an earlier window goes with its files, and leaves none of them in the box", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.start.newSession = { about: "New.", folders: [], agents: [], chosen: { folder: "/home/alice/parser" } };
+      host.start.draft = { text: "Look at it", content: [{ type: "resource_link", uri: "file:///home/alice/a.pdf", name: "a.pdf" }] };
+    },
+  });
+  await page.getByRole("button", { name: "Remove a.pdf" }).waitFor();
+  await box(page).press("Enter");
+  await page.locator(".prompt", { hasText: "Look at it" }).waitFor();
+  await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+  assert.equal(await page.getByRole("button", { name: "Remove a.pdf" }).count(), 0);
+});
+
+test("the agents are there once duet-rpc is ready, and what was typed meanwhile stays", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.start.connection = { is: "starting" };
+      host.start.newSession = { about: "New.", folders: [], agents: [], chosen: { folder: "/home/alice/parser" } };
+    },
+  });
+  await page.getByText("duet-rpc is being started…").waitFor();
+  await box(page).fill("typed early");
+  await page.keyboard.press("Home");
+  await page.evaluate(() => {
+    window.host.start.connection = { is: "ready" };
+    window.host.start.newSession!.agents = [{ name: "demo", title: "Demonstration", description: "" }];
+    window.host.notify("panel.connection", { is: "ready" });
+  });
+  await page.getByRole("combobox", { name: "Agent" }).waitFor();
+  await page.keyboard.type("was ");
+  assert.deepEqual([await box(page).inputValue(), await page.getByText("is being started").count()], ["was typed early", 0]);
+});
+
+for (const theme of ["dark", "light", "high-contrast"] as Theme[]) {
+  test(`an empty panel, ${theme}`, async () => {
+    const page = await pages.open({ prepare: newSession, theme, height: 500 });
+    await page.getByRole("combobox", { name: "Agent" }).waitFor();
+    await page.getByRole("button", { name: "Remove the active editor, lexer.ts:42-46" }).waitFor();
+    await box(page).focus();
+    await page.screenshot({ path: `${pictures}new-${theme}.png` });
+    await page.evaluate(() => window.host.notify("panel.contextChanged", { context: { label: `${"long".repeat(50)}.ts:1-2`, reference: "@long.ts" } }));
+    await page.getByRole("button", { name: /longlong/ }).waitFor();
+    assert.equal(await page.evaluate(() => document.querySelector(".prompt-box")!.scrollWidth - document.querySelector(".prompt-box")!.clientWidth), 0);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 720);
+    assert.deepEqual(problemsOf(page), []);
+  });
+}

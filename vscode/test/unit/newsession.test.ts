@@ -1,0 +1,153 @@
+// Panels whose first prompt starts a session, against the built duet-rpc: a page stands on the other side of a channel.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import type { Memento, WebviewPanel } from "vscode";
+import { Drafts } from "../../src/panel/drafts";
+import { Beginnings } from "../../src/panel/newsession";
+import type { Beginning } from "../../src/panel/newsession";
+import { Panel } from "../../src/panel/panel";
+import type { PanelParts } from "../../src/panel/panel";
+import { handlersOf } from "../../src/panel/requests";
+import type { RequestParts } from "../../src/panel/requests";
+import type { NewSession, PanelStart } from "../../src/panel/protocol";
+import type { Project, Projects } from "../../src/projects";
+import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
+import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
+import { settings, Uri } from "../fakevscode";
+import { newProject, removeProject, startHub } from "../hub";
+import type { TestHub } from "../hub";
+
+interface Window {
+  hub: TestHub;
+  beginnings: Beginnings;
+  /** Opens a panel, and returns the requests of its page. The page stands for one of a later window if there is no beginning. */
+  open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
+}
+
+async function opened(t: test.TestContext): Promise<Window> {
+  const project = newProject();
+  const hub = startHub({}, project);
+  t.after(async () => {
+    await hub.end();
+    await removeProject(project);
+    settings["agent"] = undefined;
+  });
+  await hub.connection.start();
+  const stored = new Map<string, unknown>();
+  const beginnings = new Beginnings({ get: (key: string, fallback: unknown) => stored.get(key) ?? fallback, update: (key: string, value: unknown) => Promise.resolve(void stored.set(key, value)) } as unknown as Memento);
+  const errors: unknown[] = [];
+  t.after(() => assert.deepEqual(errors, []));
+  const onError = (error: unknown): void => void errors.push(error);
+  const folders = (...paths: string[]): unknown[] => paths.map((path) => ({ name: path.slice(path.lastIndexOf("/") + 1), uri: Uri.file(path) }));
+  const own = { connection: hub.connection, model: hub.model, folder: folders(project.folder)[0], folders: folders(project.folder, join(project.folder, "docs")) } as unknown as Project;
+  const other = { ...own, folders: folders("/elsewhere") } as unknown as Project;
+  const projects = { all: [own, other], at: (path: string) => [own, other].find((one) => one.folders.some(({ uri }) => uri.fsPath === path)), onChange: () => () => {} } as unknown as Projects;
+  const drafts = new Drafts(join(project.home, "drafts"));
+  let count = 0;
+  const open: Window["open"] = (beginning) => {
+    const thread = typeof beginning === "string" ? beginning : `00000000-0000-4000-8000-00000000000${++count}`;
+    if (typeof beginning !== "string") beginnings.keep({ ...beginning, thread });
+    const [toPage, toHost] = [new Set<(message: JSONRPCMessage) => void>(), new Set<(message: unknown) => void>()];
+    const send = <T>(to: Set<(message: T) => void>, message: unknown): void => void setImmediate((copy: T) => to.forEach((listener) => listener(copy)), JSON.parse(JSON.stringify(message)) as T);
+    const nothing = (): { dispose: () => void } => ({ dispose: () => {} });
+    const webview = {
+      asWebviewUri: (uri: unknown) => uri, cspSource: "", postMessage: (message: unknown) => Promise.resolve(void send(toPage, message)),
+      onDidReceiveMessage: (listener: (message: unknown) => void) => (toHost.add(listener), { dispose: () => toHost.delete(listener) }),
+    };
+    const moved: Project[] = [];
+    const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), onError } as unknown as RequestParts;
+    const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing } as unknown as WebviewPanel, own, { folder: project.folder, thread, session: thread, title: "A title" }, {
+      window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {} }, handlers: (of: Panel) => handlersOf(of, parts), onError,
+    } as unknown as PanelParts);
+    t.after(() => panel.dispose());
+    const transport: RPCTransport = { send: (message) => send(toHost, message), onMessage: (handler) => (toPage.add(handler), () => toPage.delete(handler)) };
+    const client = new JSONRPCClient(transport, { timeout: 60_000 });
+    const notified: string[] = [];
+    const server = new JSONRPCServer(transport);
+    for (const method of ["event", "panel.connection"]) server.onNotify(method, () => void notified.push(method));
+    return { thread, notified, moved, request: (method, params = {}) => client.request(method, params) };
+  };
+  return { hub, beginnings, open };
+}
+
+test("the first prompt starts the session with what was chosen, and its panel follows it", async (t) => {
+  const { hub, beginnings, open } = await opened(t);
+  const folder = join(hub.project.folder, "docs");
+  mkdirSync(folder);
+  const page = open({ title: "New session", chosen: { folder: hub.project.folder } });
+  const { newSession, connection } = await page.request<PanelStart>("panel.start");
+  assert.deepEqual([newSession!.agents.map(({ name }) => name), newSession!.chosen.agent, newSession!.description!.modes.some(({ id }) => id === "plan"), connection], [["demo"], "demo", true, { is: "ready" }]);
+  assert.deepEqual(newSession!.folders.map(({ name }) => name), ["project", "docs", "elsewhere"]);
+  await assert.rejects(page.request("panel.choose", { folder: "/etc" }), /folder has to be a folder of this workspace/);
+  await page.request("panel.choose", { mode: "plan" });
+  await page.request("panel.choose", { folder });
+  await page.request("panel.keepDraft", { text: "quiet", content: [] });
+  await page.request("panel.launch", { query: "quiet", content: [{ type: "resource_link", uri: "file:///a.ts", name: "a.ts" }] });
+  const start = await page.request<PanelStart>("panel.start");
+  assert.deepEqual([start.newSession, start.connection.is, beginnings.of(page.thread)], [undefined, "ready", undefined]);
+  const { session } = await hub.connection.request("getSessionState", { session_id: page.thread });
+  assert.deepEqual([session.thread_id, session.query, session.agent, session.working_dir, session.permission_mode], [page.thread, "quiet", "demo", folder, "plan"]);
+  const { events } = await page.request<{ events: Array<{ data?: unknown }> }>("getConversation", { session_id: page.thread });
+  assert.match(JSON.stringify(events[0]), /"uri":"file:\/\/\/a\.ts"/);
+  await page.request("continueSession", { session_id: page.thread, query: "quiet again" });
+  await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
+  await page.request("getSessionState", { session_id: page.thread });
+  assert.ok(page.notified.includes("event"), "its events reach the page");
+  assert.ok(!page.notified.includes("panel.connection"), "a page that is told begins anew");
+  await assert.rejects(page.request("panel.launch", { query: "twice" }), /has started already/);
+});
+
+test("a fork starts with its first prompt, and knows the conversation", async (t) => {
+  const { hub, open } = await opened(t);
+  const { session_id, thread_id } = await hub.connection.request("launchSession", { query: "quiet", agent: "demo" });
+  await hub.until("the end", () => hub.model.session(session_id)?.status === "completed");
+  const page = open({ title: "Fork", about: "It forks that.", chosen: { folder: hub.project.folder }, fork: session_id });
+  const { newSession } = await page.request<PanelStart>("panel.start");
+  assert.deepEqual([newSession!.about, newSession!.agents, newSession!.folders], ["It forks that.", [], []]);
+  await page.request("panel.launch", { query: "quiet more" });
+  const { events } = await page.request<{ events: Array<{ content?: string; role?: string }> }>("getConversation", { session_id: page.thread });
+  assert.deepEqual(events.filter(({ role }) => role === "user").map(({ content }) => content), ["quiet", "quiet more"]);
+  assert.equal((await hub.connection.request("getSessionState", { session_id: thread_id })).session.id, session_id, "the original is as it was");
+});
+
+test("gates and their turns go with the first prompt; a session that is refused has not started", async (t) => {
+  const { hub, beginnings, open } = await opened(t);
+  const gated = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "nobody" }, gates: ["true"], turns: 2 });
+  await assert.rejects(gated.request("panel.launch", { query: "quiet" }), /nobody/);
+  assert.ok(beginnings.of(gated.thread));
+  const { chosen } = await gated.request<NewSession>("panel.choose", { agent: "demo" });
+  assert.equal(chosen.agent, "demo");
+  await gated.request("panel.launch", { query: "quiet" });
+  const { session } = await hub.connection.request("getSessionState", { session_id: gated.thread });
+  assert.match(JSON.stringify(session.gates), /"true"/);
+  assert.match(JSON.stringify(session.gates), /"max_iterations":2/);
+});
+
+test("a beginning outlives its window; one whose session started meanwhile is that conversation", async (t) => {
+  const { hub, beginnings, open } = await opened(t);
+  const { thread } = open({ title: "New session", chosen: { folder: hub.project.folder, mode: "plan" } });
+  const later = open(thread);
+  assert.equal((await later.request<PanelStart>("panel.start")).newSession!.chosen.mode, "plan");
+  await hub.connection.request("launchSession", { query: "quiet", agent: "demo", conversation_id: thread });
+  assert.equal((await later.request<PanelStart>("panel.start")).newSession, undefined);
+  assert.equal(beginnings.of(thread), undefined);
+});
+
+test("the agent of a new session is the one of the settings, else the one that was chosen last", async (t) => {
+  const { hub, beginnings, open } = await opened(t);
+  const choose = async (): Promise<string | undefined> => (await open({ title: "New session", chosen: { folder: hub.project.folder } }).request<PanelStart>("panel.start")).newSession!.chosen.agent;
+  const page = open({ title: "New session", chosen: { folder: hub.project.folder, model: "large" } });
+  assert.equal((await page.request<NewSession>("panel.choose", { agent: "demo" })).chosen.model, undefined, "a model is one of its agent");
+  assert.deepEqual([beginnings.agent, await choose()], ["demo", "demo"]);
+  await page.request("panel.choose", { agent: "gone" });
+  assert.equal(await choose(), "demo", "an agent that is not installed any more");
+  settings["agent"] = "configured";
+  await hub.connection.stop();
+  void hub.connection.start();
+  await assert.rejects(open({ title: "New session", chosen: { folder: hub.project.folder } }).request("panel.launch", { query: "sent while duet-rpc starts" }), /configured/);
+  assert.equal(await choose(), "configured");
+  await page.request("panel.choose", { folder: "/elsewhere" });
+  assert.deepEqual([page.moved.length, beginnings.of(page.thread)!.chosen.folder], [1, "/elsewhere"], "another project has a hub of its own");
+});
