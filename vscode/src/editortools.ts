@@ -1,9 +1,11 @@
 // The tools of VS Code for agents: what its language servers know, open files, and the selection. docs/protocol.md
 // ("The editor's tools") describes the requests. Nothing is changed, and nobody is asked.
-import { isAbsolute, join, relative, sep } from "node:path";
+import { join, relative } from "node:path";
 import * as vscode from "vscode";
 import type { EditorToolset } from "./hub/connection";
 import { realPath } from "./hub/root";
+import { isInside } from "./panel/files";
+import type { ActiveEditor } from "./panel/files";
 
 /** How many places, symbols, and characters of unsaved text a tool returns. */
 const [mostPlaces, mostSymbols, mostText] = [200, 500, 60_000];
@@ -13,51 +15,38 @@ const patience = 3_000;
 
 type Params = Record<string, unknown>;
 
-const tools: Record<string, (folders: string[], params: Params) => Promise<unknown>> = {
-  diagnostics, definition: (folders, params) => locations(folders, "vscode.executeDefinitionProvider", params),
-  references: (folders, params) => locations(folders, "vscode.executeReferenceProvider", params), symbols, buffers, selection, open,
+const tools: Record<string, (place: Place, params: Params) => Promise<unknown>> = {
+  diagnostics, definition: ({ folders }, params) => locations(folders, "vscode.executeDefinitionProvider", params),
+  references: ({ folders }, params) => locations(folders, "vscode.executeReferenceProvider", params), symbols, buffers, selection, open,
 };
 
 /** editorTools returns the tools for the agents of a project, which has these folders. */
-export function editorTools(folders: () => string[]): EditorToolset {
+export function editorTools(folders: () => string[], editor: ActiveEditor): EditorToolset {
   return {
     names: () => (vscode.workspace.getConfiguration("duet").get("editorTools", true) ? Object.keys(tools) : []),
-    answer: (tool, params) => tools[tool]!(folders(), params),
+    answer: (tool, params) => tools[tool]!({ folders: folders(), editor: editor.current }, params),
   };
 }
 
-/** The text editor that the user was in last. The panel has the focus while a prompt is written. */
-let last: vscode.TextEditor | undefined;
-
-/** followEditors remembers the text editor that the user was in last. */
-export function followEditors(): vscode.Disposable {
-  last = vscode.window.activeTextEditor;
-  return vscode.window.onDidChangeActiveTextEditor((editor) => (last = editor ?? last));
+/** A project's folders, and the text editor of the window that was active last. */
+interface Place {
+  folders: string[];
+  editor: ActiveEditor["current"];
 }
 
-function lastEditor(folders: string[]): vscode.TextEditor | undefined {
-  const editors = vscode.window.visibleTextEditors.filter(({ document }) => isInside(folders, document.uri));
-  // An editor that is shown again is another object.
-  return editors.find((editor) => editor.document === last?.document) ?? editors[0];
+/** selected returns the editor that the user was in last, else one that is visible, if it shows a file of the project. */
+function selected({ folders, editor }: Place): ActiveEditor["current"] {
+  return [...(editor ? [editor] : []), ...vscode.window.visibleTextEditors].find(({ document }) => has(folders, document.uri));
 }
 
-function isInside(folders: string[], uri: vscode.Uri): boolean {
-  return uri.scheme === "file" && folders.some((folder) => within(folder, uri.fsPath) !== undefined);
-}
-
-/** within returns a path relative to a folder. undefined: it is outside. */
-function within(folder: string, path: string): string | undefined {
-  const inside = relative(folder, path);
-  return isAbsolute(inside) || inside === ".." || inside.startsWith(`..${sep}`) ? undefined : inside;
+function has(folders: string[], { scheme, fsPath }: vscode.Uri): boolean {
+  return scheme === "file" && folders.some((folder) => isInside(folder, fsPath));
 }
 
 /** uriOf returns the file that the hub names. A folder may have been opened by the name of a symbolic link. */
 function uriOf(folders: string[], path: string): vscode.Uri {
-  for (const folder of folders) {
-    const inside = within(realPath(folder), path);
-    if (inside !== undefined) return vscode.Uri.file(join(folder, inside));
-  }
-  return vscode.Uri.file(path);
+  const folder = folders.find((one) => isInside(realPath(one), path));
+  return vscode.Uri.file(folder === undefined ? path : join(folder, relative(realPath(folder), path)));
 }
 
 function cut<T>(name: string, items: T[], most: number): Record<string, unknown> {
@@ -112,11 +101,11 @@ function find(document: vscode.TextDocument, params: Params): vscode.Position {
 
 const severities = ["error", "warning", "info", "info"];
 
-async function diagnostics(folders: string[], params: Params): Promise<unknown> {
+async function diagnostics({ folders }: Place, params: Params): Promise<unknown> {
   const path = text(params, "path");
   const uri = path === undefined ? undefined : uriOf(folders, path);
   if (uri && !documentOf(uri)) await opened(uri);
-  const found = uri ? [[uri, vscode.languages.getDiagnostics(uri)] as const] : vscode.languages.getDiagnostics().filter(([of]) => isInside(folders, of));
+  const found = uri ? [[uri, vscode.languages.getDiagnostics(uri)] as const] : vscode.languages.getDiagnostics().filter(([of]) => has(folders, of));
   const list = found.flatMap(([of, all]) =>
     all.map(({ range, severity, message, source, code }) => ({
       path: of.fsPath, ...placeOf(documentOf(of), range), severity: severities[severity] ?? "info", message,
@@ -172,7 +161,7 @@ function kindOf(kind: vscode.SymbolKind): string {
   return vscode.SymbolKind[kind].toLowerCase();
 }
 
-async function symbols(folders: string[], params: Params): Promise<unknown> {
+async function symbols({ folders }: Place, params: Params): Promise<unknown> {
   const [path, query] = [text(params, "path"), text(params, "query")];
   if (path !== undefined) {
     const uri = uriOf(folders, path);
@@ -183,7 +172,7 @@ async function symbols(folders: string[], params: Params): Promise<unknown> {
   }
   if (query === undefined) throw new Error("a path or a query is missing");
   const found = (await vscode.commands.executeCommand<vscode.SymbolInformation[] | undefined>("vscode.executeWorkspaceSymbolProvider", query)) ?? [];
-  return cut("symbols", flat(found.filter(({ location }) => isInside(folders, location.uri)), ""), mostSymbols);
+  return cut("symbols", flat(found.filter(({ location }) => has(folders, location.uri)), ""), mostSymbols);
 }
 
 interface FoundSymbol {
@@ -203,11 +192,11 @@ function flat(all: Array<vscode.DocumentSymbol | vscode.SymbolInformation>, path
   });
 }
 
-function buffers(folders: string[]): Promise<unknown> {
+function buffers(place: Place): Promise<unknown> {
   // Documents are more than the user has open: language servers open files, too.
   const tabs = vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs).flatMap(({ input }) => (input instanceof vscode.TabInputText ? [input.uri] : input instanceof vscode.TabInputTextDiff ? [input.modified] : []));
-  const uris = new Map(tabs.filter((uri) => isInside(folders, uri)).map((uri) => [uri.toString(), uri]));
-  const active = lastEditor(folders)?.document;
+  const uris = new Map(tabs.filter((uri) => has(place.folders, uri)).map((uri) => [uri.toString(), uri]));
+  const active = selected(place)?.document;
   let left = mostText;
   const list = [...uris.values()].map((uri) => {
     const document = documentOf(uri);
@@ -222,21 +211,22 @@ function buffers(folders: string[]): Promise<unknown> {
   return Promise.resolve(cut("buffers", list, mostPlaces));
 }
 
-function selection(folders: string[]): Promise<unknown> {
-  const editor = lastEditor(folders);
+function selection(place: Place): Promise<unknown> {
+  const editor = selected(place);
   if (!editor) return Promise.reject(new Error("no file of the project is visible in VS Code"));
   const { document, selection } = editor;
   return Promise.resolve({ path: document.uri.fsPath, ...placeOf(document, selection), text: document.getText(selection).slice(0, mostText) });
 }
 
-async function open(folders: string[], params: Params): Promise<unknown> {
+async function open({ folders, editor }: Place, params: Params): Promise<unknown> {
   const uri = requirePath(folders, params);
   const document = await vscode.workspace.openTextDocument(uri);
   const line = Math.min(number(params, "line") ?? 1, document.lineCount);
-  // Beside what the user works in, and never in place of it.
-  const shown = vscode.window.visibleTextEditors.find((editor) => editor.document === document);
-  const column = shown?.viewColumn ?? lastEditor(folders)?.viewColumn ?? vscode.ViewColumn.Beside;
-  const editor = await vscode.window.showTextDocument(document, { viewColumn: column, preserveFocus: true, preview: true });
-  editor.revealRange(document.lineAt(line - 1).range, vscode.TextEditorRevealType.InCenter);
+  // Where it is visible already, else where the user's files are: never in place of a panel.
+  const visible = vscode.window.visibleTextEditors;
+  const there = visible.find((one) => one.document === document) ?? visible.find((one) => one.document === editor?.document);
+  const viewColumn = there?.viewColumn ?? vscode.ViewColumn.Beside;
+  const shown = await vscode.window.showTextDocument(document, { viewColumn, preserveFocus: true, preview: true });
+  shown.revealRange(document.lineAt(line - 1).range, vscode.TextEditorRevealType.InCenter);
   return { path: uri.fsPath, line };
 }

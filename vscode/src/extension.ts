@@ -23,7 +23,8 @@ let drafts: Drafts | undefined;
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("Duet", { log: true });
   const program = process.platform === "win32" ? "duet-rpc.exe" : "duet-rpc";
-  const all = new Projects(log, vscode.Uri.joinPath(context.extensionUri, "server", program).fsPath);
+  const editor = new ActiveEditor();
+  const all = new Projects(log, vscode.Uri.joinPath(context.extensionUri, "server", program).fsPath, editor);
   projects = all;
   const showError = (error: unknown): void => {
     const message = error instanceof Error ? error.message : String(error);
@@ -39,7 +40,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
   drafts = kept;
-  const [beginnings, editor] = [new Beginnings(context.workspaceState), new ActiveEditor()];
+  const beginnings = new Beginnings(context.workspaceState);
   const panels: Panels = new Panels(all, {
     window, projects: all, beginnings, editor, extension: context.extensionUri, onError: note,
     handlers: (panel) => handlersOf(panel, { drafts: kept, projects: all, beginnings, move: (of, project) => panels.move(of, project), documents, changes, onError: note }),

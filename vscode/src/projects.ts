@@ -3,13 +3,14 @@ import * as vscode from "vscode";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ResponseError } from "vscode-jsonrpc/node";
-import { editorTools, followEditors } from "./editortools";
+import { editorTools } from "./editortools";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
 import { Emitter } from "./hub/events";
 import type { EventParams, HubNotification } from "./hub/events";
 import { ProjectModel } from "./hub/model";
 import type { Question, Session } from "./hub/model";
+import type { ActiveEditor } from "./panel/files";
 import { byRoot, folderWith, projectRoot, realPath, usesDuet } from "./hub/root";
 
 /** A project with folders in the workspace, its connection and its lists. */
@@ -54,10 +55,10 @@ export class Projects implements vscode.Disposable {
   constructor(
     private readonly log: vscode.LogOutputChannel,
     private readonly bundled: string,
+    private readonly editor: ActiveEditor,
   ) {
     this.subscriptions = [
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.follow()),
-      followEditors(),
       vscode.workspace.onDidChangeConfiguration((change) => {
         if (!change.affectsConfiguration("duet.editorTools")) return;
         for (const { connection } of this.all) void connection.toolsChanged().catch((error: unknown) => log.warn(String(error)));
@@ -154,7 +155,7 @@ export class Projects implements vscode.Disposable {
           platform: process.platform,
         }),
       trusted: () => vscode.workspace.isTrusted,
-      tools: editorTools(() => (this.byRoot.get(root)?.folders ?? folders).map(({ uri }) => uri.fsPath)),
+      tools: editorTools(() => (this.byRoot.get(root)?.folders ?? folders).map(({ uri }) => uri.fsPath), this.editor),
       env: process.env,
       log: this.log,
     });

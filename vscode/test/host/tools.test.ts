@@ -196,7 +196,7 @@ test("an agent uses the tools of the editor", async (t) => {
     return text;
   };
   const file = join(project.folder, "a.css");
-  assert.match(await said("selection"), /"line":1,"column":1,"end_line":1,"end_column":24,"text":":root \{ --ink: black; \}"/);
+  await eventually(async () => assert.match(await said("selection"), /"line":1,"column":1,"end_line":1,"end_column":24,"text":":root \{ --ink: black; \}"/)); // once the window has connected
   await eventually(async () => assert.match(await said("diagnostics"), /"line":3,"column":5,.*"severity":"warning","message":"Unknown property: 'colour'"/)); // once the language server has started
   assert.match(await said("diagnostics:other.css"), /"diagnostics":\[\],"total":0/);
   assert.match(await said("definition:a.css:2:--ink"), /a\.css","line":1,"text":":root/);
