@@ -107,7 +107,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			p.sees("+Turn 1: hello")
 			p.sees("Allow? ")
 			p.types("maybe")
-			p.sees("please type y, n, t, a, p, a number up to 4 or e")
+			p.sees("please type y, n, t, a, p or e")
 			p.sees("Allow? ") // what is typed before is thrown away
 			p.types("y")
 			p.sees("completed; go on with: duet-rpc prompt --continue task-0001")

@@ -112,8 +112,9 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	if input := a.edited(q); input != nil {
 		return a.withEdited(q, input, line.text)
 	}
-	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(q.Options) {
-		return a.optionOf(q, q.Options[n-1])
+	options := offered(q.Approval)
+	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(options) {
+		return a.optionOf(q, options[n-1])
 	}
 	switch strings.ToLower(line.text) {
 	case "y", "yes":
@@ -201,7 +202,7 @@ func keysFor(q asked) (keys, texts []string) {
 		add("a", "[a]lways in this session")
 		add("p", "in the [p]roject")
 	}
-	if n := len(q.Options); n > 0 {
+	if n := len(offered(q.Approval)); n > 0 {
 		add("a number up to "+strconv.Itoa(n), "a number")
 	}
 	if q.Editable {

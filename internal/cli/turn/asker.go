@@ -196,7 +196,7 @@ func (a *asker) show(q asked) {
 		more = ""
 	}
 	lines, _ := q.sheet.Excerpt(more)
-	a.view.lines(lines)
+	a.view.question(lines)
 }
 
 // page shows the whole question in a pager. Signals meanwhile go to the pager, except those

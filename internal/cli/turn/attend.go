@@ -145,6 +145,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 	for {
 		a.promptAgain()
 		a.talk.draw(a)
+		if a.talk == nil && a.view.words != nil { // else the keys are the next prompt, or the text is not on the terminal
+			a.echo(false)
+		}
 		select {
 		case e := <-events:
 			a.pause = nil
@@ -304,7 +307,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 func (v *View) showQuestion(a hubclient.Approval) {
 	id := ShortID(a.ApprovalID)
 	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
-	v.lines(lines)
+	v.question(lines)
 	v.Note("answer with: " + howToAnswer(a, id))
 }
 

@@ -10,14 +10,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// Layout of a question, which the user sees before deciding: the tool and its target, the
-// input except for the part that the diff shows, the diff, and the options. Every character is
-// visible (internal/visible). A long text is shortened in the middle and says by how much.
+// Layout of a question, which the user sees before deciding: the command, or the tool and its
+// target; the rest of the input except for the part that the diff shows; the diff, and the
+// options. Every character is visible (internal/visible). A long text is shortened in the middle
+// and says by how much.
 
 // Question is a question of an agent.
 type Question struct {
@@ -42,7 +44,8 @@ type Question struct {
 // Lay lays out a question.
 func Lay(q Question, m visible.Marks) sheet {
 	diffs := filesOf(q.Diff)
-	s := sheet{q.Tool != "", []section{sheetHeading(q, m)}}
+	command := commandOf(q)
+	s := sheet{q.Tool != "" && command == "", []section{sheetHeading(q, command, m)}}
 	if q.Reopened != "" {
 		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, m.Line(q.Reopened)}}})
 	}
@@ -59,6 +62,9 @@ func Lay(q Question, m visible.Marks) sheet {
 		}
 		shown := shownBy(diffs, q.Dir)
 		shown.plan = q.Plan
+		if command != "" {
+			shown.command, shown.dir, shown.title = true, q.Dir, q.Title
+		}
 		if body := inputLines(q.Input, shown, m); len(body) > 0 {
 			s.sections = append(s.sections, section{body: body})
 		}
@@ -85,9 +91,21 @@ func Lay(q Question, m visible.Marks) sheet {
 	return s
 }
 
-// sheetHeading returns the tool and the agent's description of the call. For a question that
-// is not about a tool, it has every line.
-func sheetHeading(q Question, m visible.Marks) section {
+// sheetHeading returns the command, or else the tool and the agent's description of the call.
+// For a question that is not about a tool, it has every line.
+func sheetHeading(q Question, command string, m visible.Marks) section {
+	if command != "" {
+		var body []QuestionLine
+		mark := "? $ "
+		for line := range strings.SplitSeq(command, "\n") {
+			body = append(body, QuestionLine{commandLine, mark + m.Exact(line)})
+			mark = "  | "
+		}
+		if saysMore(q.Title, q.Tool, command) {
+			body = append(body, QuestionLine{Remark, "  " + m.Line(q.Title)})
+		}
+		return section{body: body}
+	}
 	if q.Tool != "" {
 		text := m.Line(q.Title)
 		if tool := m.Line(q.Tool); !strings.Contains(text, tool) {
@@ -102,6 +120,65 @@ func sheetHeading(q Question, m visible.Marks) section {
 		mark = "  "
 	}
 	return section{body: body}
+}
+
+// shell is the tool that runs commands.
+const shell = "Bash"
+
+// commandOf returns the command that a question is about, or "" if the question is not about
+// one, or if programs may disagree about which one it is.
+func commandOf(q Question) string {
+	if q.Tool != shell {
+		return ""
+	}
+	v, err := decode(json.NewDecoder(bytes.NewReader(q.Input)), visible.Marks{})
+	if err != nil || v.opening != '{' {
+		return ""
+	}
+	command := ""
+	for i, x := range v.members {
+		switch {
+		case !strings.EqualFold(x.name, "command"):
+		case x.name != "command" || slices.ContainsFunc(v.members[:i], func(y member) bool { return y.name == x.name }):
+			return ""
+		default:
+			command = strings.TrimRight(x.value.asCommand(), "\n")
+		}
+	}
+	return command
+}
+
+// asCommand returns a command as a line for a shell, or as the script that a usual shell gets
+// without further options. It returns "" for a value that is no command.
+func (v value) asCommand() string {
+	if v.isText {
+		return v.text
+	}
+	var words, quoted []string
+	for _, x := range v.members {
+		if v.opening != '[' || !x.value.isText {
+			return ""
+		}
+		words, quoted = append(words, x.value.text), append(quoted, term.ShellWord(x.value.text))
+	}
+	if len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") {
+		script, ok := shellcommand.ReadWords(words).Script()
+		if dir, _ := filepath.Split(words[0]); ok && script == words[2] && slices.Contains([]string{"", "/bin/", "/usr/bin/"}, dir) {
+			return script
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// saysMore reports whether the title of a tool call says more than its command.
+func saysMore(title, tool, command string) bool {
+	plain := func(text string) string { return strings.Join(strings.Fields(strings.Trim(text, "` ")), " ") }
+	command = plain(command)
+	rest := plain(strings.TrimPrefix(title, tool+":"))
+	if begin, isCut := strings.CutSuffix(rest, "…"); isCut && strings.HasPrefix(command, begin) {
+		return false
+	}
+	return rest != "" && rest != tool && rest != command
 }
 
 // Diff lays out a unified diff.
@@ -120,6 +197,7 @@ type questionKind int
 const (
 	questionText    questionKind = iota
 	questionHeading              // what is asked
+	commandLine                  // what would run; never broken, so that it can be copied
 	input                        // of the tool
 	fileName                     // in a diff
 	hunk                         // where in the file
@@ -602,6 +680,9 @@ func (v value) hasLines() bool {
 type shownTexts struct {
 	paths, texts map[string]bool
 	plan         string
+
+	command    bool   // the heading shows the command
+	dir, title string // beside a command: where it runs unless its input says so, and the agent's words
 }
 
 func shownBy(diffs []file, dir string) shownTexts {
@@ -619,7 +700,10 @@ func shownBy(diffs []file, dir string) shownTexts {
 	return s
 }
 
-// has reports whether the diff shows a member of the input.
+// has reports whether the heading, the plan or the diff shows a member of the input.
 func (s shownTexts) has(x member) bool {
+	if s.command && (x.name == "command" || x.value.isText && x.value.text != "" && (x.name == "cwd" && x.value.text == s.dir || x.name == "description" && x.value.text == s.title)) {
+		return true
+	}
 	return x.value.isText && (x.name == "plan" && x.value.text != "" && x.value.text == s.plan || slices.Contains(pathMembers, x.name) && s.paths[x.value.text] || slices.Contains(textMembers, x.name) && s.texts[x.value.text])
 }

@@ -49,10 +49,13 @@ type View struct {
 	tools    map[string]bool // the tool calls whose start was shown
 	depths   map[string]int  // of tool calls that belong to others
 	lastTool string
-	plan     map[string]string // the last line for each step
-	status   status
-	gates    gateWatch
-	remarks  pendingRemarks
+	// announced is the heading of a question about the command that the lines above show; nil:
+	// they show none.
+	announced []QuestionLine
+	plan      map[string]string // the last line for each step
+	status    status
+	gates     gateWatch
+	remarks   pendingRemarks
 
 	talk    *Talk  // the conversation whose prompt box is below the turn; nil: there is none
 	partial string // the agent's unfinished line above the box, if Markdown is not rendered
@@ -298,7 +301,7 @@ func (v *View) showItem(d hubclient.EventData) {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
 				v.tools[d.ToolID] = true
-				v.aside(v.nested(d)+"● "+tool, bold)
+				v.showStart(d, tool)
 			}
 		}
 	case hubclient.EntryToolResult:
@@ -319,6 +322,34 @@ func (v *View) showItem(d hubclient.EventData) {
 		if d.Subtype != "gates" { // gates have their own events
 			v.remark(d.Content)
 		}
+	}
+}
+
+// mostCommand is how many lines of a command are shown when it starts.
+const mostCommand = 6
+
+// showStart shows the start of a tool call: its command as in a shell, or else its title. A
+// question about the command that follows does not repeat it.
+func (v *View) showStart(d hubclient.EventData, title string) {
+	q := Question{Tool: d.ToolName, Title: d.ToolTitle, Input: d.ToolInput}
+	command := commandOf(q)
+	if command == "" {
+		v.aside(v.nested(d)+"● "+title, bold)
+		return
+	}
+	heading := sheetHeading(q, command, term.Marks).body
+	shown := heading[:min(len(heading), mostCommand)]
+	for i, line := range shown {
+		text := line.Text
+		if i == 0 {
+			text = strings.TrimPrefix(text, "? ")
+		}
+		v.aside(v.nested(d)+cutLine(text), lineColors[line.Kind])
+	}
+	if hidden := len(heading) - len(shown); hidden > 0 {
+		v.aside(v.nested(d)+"  … "+term.Count(hidden, "more line"), dim)
+	} else {
+		v.announced = heading
 	}
 }
 
@@ -433,7 +464,7 @@ func (v *View) say(text string) {
 			return
 		}
 	}
-	v.status.spoken = time.Now()
+	v.status.spoken, v.announced = time.Now(), nil
 	if v.words != nil {
 		text = term.Marks.Signs(text)
 	}

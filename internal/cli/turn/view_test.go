@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -214,4 +215,30 @@ func TestMeaningOfEvents(t *testing.T) {
 	assert.Equal(t, turnEnded, v.show(happened(t, protocol.TypeStatus, members{"state": "timed_out"})))
 	assert.Equal(t, nothingToDo, v.show(happened(t, protocol.TypeStatus, members{"state": "completed", "session_id": "other"})))
 	assert.Equal(t, 4, bytes.Count(out.Bytes(), []byte("\n")), "an event of the session is a line of JSON: %s", out.String())
+}
+
+// A command is shown as in a shell when it starts, and the question about it does not repeat it.
+func TestQuestionFollowsItsCommand(t *testing.T) {
+	call := happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_name": "Bash", "tool_title": "Tests", "tool_input": members{"command": "make test"}})
+	q := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Title: "Tests", ToolInput: json.RawMessage(`{"command":"make test"}`)}}
+	for _, c := range []struct {
+		name    string
+		between []client.Event
+		command string
+		want    string
+	}{
+		{"at once", nil, "make test", "$ make test\n  Tests\nAllow? "},
+		{"below other text", []client.Event{textDelta(t, "Hello\n")}, "make test", "$ make test\n  Tests\nHello\n? $ make test\n  Tests\nAllow? "},
+		{"about another one", nil, "make", "$ make test\n  Tests\n? $ make\n  Tests\nAllow? "},
+	} {
+		a, _, side := asking(q)
+		q.ToolInput, _ = json.Marshal(members{"command": c.command})
+		a.view.session.ID = "s"
+		for _, e := range append([]client.Event{call}, c.between...) {
+			a.view.show(e)
+		}
+		a.show(asked{q, "/", Sheet(q, "/")})
+		a.view.ask(nil, "Allow? ")
+		assert.Equal(t, c.want, side.String(), c.name)
+	}
 }
