@@ -65,7 +65,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
 				for _, a := range open {
-					t.Row(turn.UniqueID(a.ApprovalID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.AsksAgain(a)+a.Asks()))
+					t.Row(turn.UniqueID(a.ApprovalID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.Asks(a)))
 				}
 				return t.Flush()
 			})

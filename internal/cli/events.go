@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -200,9 +201,9 @@ func printEvent(out io.Writer, e client.Event, asJSON bool) {
 func gist(e client.Event, d hubclient.EventData) string {
 	switch e.Type {
 	case protocol.TypeStatus:
-		text := d.State
+		text := domain.State(d.State).Words()
 		if d.OldState != "" { // without it the session is new
-			text = d.OldState + " → " + text
+			text = domain.State(d.OldState).Words() + " → " + text
 		}
 		if why := cmp.Or(d.Error, d.Reason); why != "" {
 			text += ": " + why

@@ -197,6 +197,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	var unfit error // the reason why the answer does not fit the schema
 	if err == nil && p.session.Status == hubclient.Completed {
 		if unfit = o.answer.Take(p.session); unfit != nil {
+			view.Spent(p.session)
 			view.Note("the answer: " + unfit.Error() + "; asking once more")
 			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), protocol.Session{}
 			if interrupted, err = toItsEnd(); err == nil {
@@ -253,6 +254,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	if !again || turn.IsOrphan(p.session) {
 		o, text := p.options, p.text
 		if again {
+			p.view.Spent(p.session)
 			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
 		}
 		if o.from != "" {

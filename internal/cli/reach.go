@@ -314,7 +314,7 @@ func startWork(cmd *cobra.Command, s *settings, method string, params any, wait 
 func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r hubclient.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)
 	if !s.JSON {
-		state := cmp.Or(r.State, r.Status)
+		state := domain.State(cmp.Or(r.State, r.Status)).Words()
 		switch r.Delivered {
 		case hubclient.DeliveredInjected:
 			state = "the agent has it while it works"

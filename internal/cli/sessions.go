@@ -190,10 +190,10 @@ func pickConversation(ctx context.Context, c *client.Client) (last protocol.Sess
 func offeredLines(list []protocol.Session) (lines []string) {
 	var task, status int
 	for _, s := range list {
-		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
+		task, status = max(task, len(s.TaskID)), max(status, len(domain.State(s.State).Words()))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, s.Status, term.Line(s.ConversationTitle)))
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, domain.State(s.State).Words(), term.Line(s.ConversationTitle)))
 	}
 	return lines
 }
@@ -477,9 +477,9 @@ const besideBackground = 30
 // sessionStatus returns a session's status, and whether its agent is silent.
 func sessionStatus(x protocol.Session) string {
 	if x.SilentSince == nil {
-		return x.Status + x.Gates.Short()
+		return x.StateInWords()
 	}
-	return x.Status + ", silent for " + term.Age(*x.SilentSince)
+	return domain.State(x.State).Words() + ", silent for " + term.Age(*x.SilentSince)
 }
 
 // sessionCommands prints the slash commands of a session's agent, one line each.
@@ -500,13 +500,13 @@ func printSessionList(out io.Writer, x protocol.Session, color bool) error {
 		silence = term.Silence(x.Agent, *x.SilentSince, x.SilentTool, x.SilentNote)
 	}
 	if total := protocol.Value(x.TotalTokens); total > 0 {
-		tokens = fmt.Sprint(total)
+		tokens = term.Number(int(total))
 	}
 	if usd := protocol.Value(x.CostUSD); usd > 0 {
-		cost = fmt.Sprintf("$%.4f", usd)
+		cost = domain.Dollars(usd)
 	}
 	fields := []term.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentSessionID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentSessionID}, {"status", domain.State(x.State).Words()}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, term.Field{"title", x.Title},
@@ -602,7 +602,7 @@ func noTask(state, agent string) string {
 func asked(state, agent string) string {
 	var parts []string
 	if state != "" {
-		parts = append(parts, " in the state "+state)
+		parts = append(parts, " in the state \""+domain.State(state).Words()+"\"")
 	}
 	if agent != "" {
 		parts = append(parts, " of "+agent)
@@ -810,7 +810,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 				case r.Status == hubclient.Completed:
 					progress(cmd, s, "%s is completed; what its agent still does for it ends", args[0])
 				default:
-					progress(cmd, s, "%s is %s", args[0], r.Status)
+					progress(cmd, s, "%s is %s", args[0], domain.State(r.Status).Words())
 				}
 				return nil
 			})

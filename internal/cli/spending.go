@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -158,7 +159,7 @@ func printTable(out io.Writer, by string, u protocol.UsageResult) error {
 	t := term.NewTable(out, heading, "RUNS", "IN", "OUT", "CACHED", "COST", "TIME")
 	t.Spare("CACHED", "TIME", "RUNS")
 	row := func(name string, u protocol.Usage) {
-		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), fmt.Sprintf("$%.4f", u.CostUSD),
+		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), domain.Dollars(u.CostUSD),
 			(time.Duration(u.TimeMS) * time.Millisecond).Round(time.Second).String())
 	}
 	for _, r := range u.Rows {

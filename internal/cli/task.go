@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -72,7 +73,11 @@ func newTaskListCommand(s *settings) *cobra.Command {
 		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "task.list", p, func(tasks []protocol.Task) error {
+			params := p
+			if p.State == hubclient.Interrupted {
+				params.State = hubclient.Cancelled // AIWG's name of it
+			}
+			return askHub(cmd, s, "task.list", params, func(tasks []protocol.Task) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				t.Spare("AGENT")
 				t.Empty(noTask(p.State, p.Agent))
@@ -83,7 +88,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
+	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "interrupted")
 	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	return cmd
@@ -126,7 +131,7 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 				if !r.Cancelled {
 					return fmt.Errorf("%s was not cancelled", args[0])
 				}
-				progress(cmd, s, "%s is cancelled", args[0])
+				progress(cmd, s, "%s is interrupted", args[0])
 				return nil
 			})
 		},
@@ -154,7 +159,7 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
 				return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
 					term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
-					term.Field{"cancelled", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
+					term.Field{"interrupted", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
 			})
 		},
 	}

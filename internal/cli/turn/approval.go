@@ -242,12 +242,16 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 	}
 }
 
-// AsksAgain returns a prefix that explains why an answered question is asked again.
-func AsksAgain(a hubclient.Approval) string {
-	if a.Reopened == "" {
-		return ""
+// Asks describes a question on one line: by its command, or as the agent does.
+func Asks(a hubclient.Approval) string {
+	text := a.Asks()
+	if command := commandOf(Question{Tool: a.ToolName, Input: a.ToolInput}); command != "" {
+		text = "$ " + command
 	}
-	return "again: "
+	if a.Reopened != "" {
+		text = "again: " + text
+	}
+	return text
 }
 
 // InboxOptions select the questions of an inbox.

@@ -68,6 +68,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session protocol.
 		if next == nil || err != nil {
 			return session, a.interrupts, err
 		}
+		view.Spent(session)
 		session, since = *next, 0
 		view.Begin(session)
 	}
@@ -234,7 +235,7 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 		if !a.Stale || a.ThreadID != of.ThreadID {
 			continue
 		}
-		view.aside("? "+a.Asks(), bold)
+		view.aside("? "+term.Line(Asks(a)), bold)
 		if a.Reopened != "" {
 			view.Note(a.Reopened)
 		}
@@ -254,6 +255,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 		if err != nil {
 			return session, err
 		}
+		view.Spent(ended)
 		switch next := ended.GoesOnIn(); {
 		case ended.AreChecked(): // again, by another hub
 		case next == "":

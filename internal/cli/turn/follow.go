@@ -22,7 +22,7 @@ func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.S
 		return &next, err
 	}
 	if len(a.commentTasks) > 0 {
-		if ended.Status != hubclient.Completed {
+		if ended.Status != hubclient.Completed && a.talk == nil {
 			a.view.Note(ended.Outcome())
 		}
 		next, _, err := hubclient.SessionState(ctx, a.hub, a.commentTasks[0])

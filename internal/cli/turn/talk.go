@@ -164,6 +164,9 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
+	if t.isBusy && hubclient.Ended(now.State) {
+		t.view.End(now)
+	}
 	if t.isBusy && IsOrphan(now) {
 		t.view.Note("the hub has gone, and the agent with it; send a prompt to go on")
 	}
@@ -441,15 +444,15 @@ func (t *Talk) end(s protocol.Session) {
 	if titles := s.BackgroundTitles(); titles != "" {
 		t.view.Note("works in the background: " + titles)
 	}
-	spent := spentOn(s)
-	switch {
-	case s.Status != hubclient.Completed && spent != "":
-		t.view.Note(s.Outcome() + " · " + spent)
-	case s.Status != hubclient.Completed:
+	if s.Status != hubclient.Completed {
+		spent := spentOn(s)
+		if whole := s.Outcome() + " · " + spent; spent != "" && term.Fits(t.view.side, "— "+whole) {
+			t.view.Note(whole)
+			return
+		}
 		t.view.Note(s.Outcome())
-	case spent != "":
-		t.view.Note(spent)
 	}
+	t.view.Spent(s)
 }
 
 // hasBox reports whether there is a prompt box. t may be nil.

@@ -35,6 +35,7 @@ type View struct {
 
 	session  protocol.Session
 	ended    string    // the session whose end was shown
+	spent    string    // the session whose time, tokens and cost were shown
 	seq      int64     // of the last event shown
 	keyboard *keyboard // nil until a question is asked
 
@@ -149,9 +150,7 @@ func (v *View) End(s protocol.Session) {
 		v.talk.end(s)
 		return
 	}
-	if spent := spentOn(s); spent != "" {
-		v.Note(spent)
-	}
+	v.Spent(s)
 	for _, name := range s.UnansweredServers { // the output of this prompt does not mention it otherwise
 		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
@@ -167,6 +166,18 @@ func (v *View) End(s protocol.Session) {
 	v.Note(goOn)
 }
 
+// Spent shows the time, tokens and cost of a session, once. Call it for a session that another one
+// continues; [View.End] does the same for the last one.
+func (v *View) Spent(s protocol.Session) {
+	if v.spent == s.ID && s.ID != "" {
+		return
+	}
+	v.spent = s.ID
+	if spent := spentOn(s); spent != "" {
+		v.Note(spent)
+	}
+}
+
 // spentOn returns the known time, tokens and cost of a session.
 func spentOn(s protocol.Session) string {
 	var parts []string
@@ -177,7 +188,7 @@ func spentOn(s protocol.Session) string {
 		parts = append(parts, term.Number(int(total))+" tokens")
 	}
 	if cost := protocol.Value(s.CostUSD); cost > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", cost))
+		parts = append(parts, domain.Dollars(cost))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -598,10 +609,36 @@ func (v *View) rows() (rows []string) {
 		rows = term.Rows(v.partial, v.region.Columns())
 	}
 	if line := v.statusLine(); line != "" {
-		rows = append(rows, v.paint(term.CutToFit(line, v.region.Columns()), dim))
+		for _, row := range v.statusRows(line) {
+			rows = append(rows, v.paint(row, dim))
+		}
 	}
 	if v.talk.hasBox() {
 		rows = append(rows, v.talk.rows(v.region.Columns())...)
+	}
+	return rows
+}
+
+// mostSilence is how many rows of the terminal say that the agent is silent, and how many of them
+// are the last, which say when it tries again.
+const (
+	mostSilence = 4
+	lastSilence = 2
+)
+
+// statusRows returns the rows of the status line: one, or several about a silent agent.
+func (v *View) statusRows(line string) []string {
+	columns := v.region.Columns()
+	if v.status.silent == nil {
+		return []string{term.CutToFit(line, columns)}
+	}
+	rows := strings.Split(term.Wrapped(line, columns, "  "), "\n")
+	if hidden := len(rows) - mostSilence; hidden > 0 {
+		rows = append(rows[:mostSilence-lastSilence], rows[len(rows)-lastSilence:]...)
+		rows[mostSilence-lastSilence] = "… " + strings.TrimSpace(rows[mostSilence-lastSilence])
+	}
+	for i, row := range rows {
+		rows[i] = term.CutToFit(row, columns) // a word may be wider than the terminal
 	}
 	return rows
 }

@@ -138,10 +138,10 @@ func TestStatusLineCountsTime(t *testing.T) {
 		}
 		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "what has not changed is not drawn again")
 		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
-		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too…", printed(screen))
+		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too\n  long for a line", printed(screen))
 		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now(), "ended": true}))
 		v.show(happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hello"}))
-		assert.Equal(t, "\r^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))
+		assert.Equal(t, "\r^[1A^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))
 		v.show(happened(t, protocol.TypeStatus, members{"state": "interrupting"}))
 		stop()
 		assert.Equal(t, "\n", printed(screen))
@@ -202,6 +202,44 @@ func TestEndShowsUsage(t *testing.T) {
 	assert.Equal(t, `— 2 min 5 s · 12,345 tokens · $0.0213
 — completed; go on with: duet-rpc prompt --continue task-1 "…"
 — completed; go on with: duet-rpc prompt --continue task-2 "…"
+`, side.String())
+}
+
+// What a silent agent is waiting for, and how long, is whole on a narrow terminal.
+func TestRetryFitsOnNarrowTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, screen := drawing()
+		v.drawOn(screen, func() (columns, rows int) { return 60, 24 })
+		_, stop := v.work()
+		silent := func(tool, note string) string {
+			v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-95 * time.Second), "tool_title": tool, "note": note}))
+			drawn := strings.Split(printed(screen), "^[J")
+			return drawn[len(drawn)-1]
+		}
+		assert.Equal(t, `— claude has said nothing for 95 s: overloaded. Retrying in
+  8 s (attempt 3 of 10)`, silent("", "overloaded. Retrying in 8 s (attempt 3 of 10)"))
+		assert.Equal(t, `— claude has said nothing for 95 s, in the middle of: go
+  test ./... -run TestEverything -coun…: Retrying in 8 s`, silent("go test ./... -run TestEverything -count=1 -timeout 10m -v", "Retrying in 8 s"))
+		assert.Equal(t, `— claude has said nothing for 95 s: API error 529 with many
+  words with many words with many words with many words
+… words with many words with many words with many words
+  with many words with many words. Retrying in 8 s`, silent("", "API error 529"+strings.Repeat(" with many words", 20)+". Retrying in 8 s"))
+		stop()
+	})
+}
+
+// Each turn has its closing line, also if another one follows from it.
+func TestEachTurnShowsUsage(t *testing.T) {
+	var side bytes.Buffer
+	v := NewView(&side, &side, true, false)
+	one := protocol.Session{ID: "1", TaskID: "task-1", Status: "interrupted", State: "cancelled", DurationMS: new(int64(1_300)), CostUSD: new(1.5)}
+	v.Spent(one)
+	v.Spent(one)
+	v.End(protocol.Session{ID: "2", TaskID: "task-2", Status: "failed", State: "timed_out", Error: "too long", DurationMS: new(int64(2_300))})
+	v.Spent(protocol.Session{ID: "2", DurationMS: new(int64(2_300))})
+	assert.Equal(t, `— 1.3 s · $1.50
+— 2.3 s
+— failed: too long; go on with: duet-rpc prompt --continue task-2 "…"
 `, side.String())
 }
 
