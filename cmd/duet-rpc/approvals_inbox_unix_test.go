@@ -58,7 +58,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.sees("+Turn 1: hello")
 			p.sees("[q]uit: ")
 			p.presses("y")
-			p.sees(`"echo 1"`)
+			p.sees("? $ echo 1")
 			p.sees("[q]uit: ")
 			p.presses("s")
 			p.sees("left open")

@@ -29,8 +29,8 @@ It runs until you interrupt it, even if the hub is replaced by another one;
 --since N begins with the events after number N. With --no-follow it prints what
 the log contains so far (all of it, unless --since is given) and ends.
 
-Exit status: 0 if the log was printed to its end; 1 if it was refused or no hub
-runs here; 130 if you interrupted it.`
+Exit status: 0 if the log was printed to its end; 1 if it was not; 130 if you
+interrupted it.`
 
 // eventsOptions are the flags of the command.
 type eventsOptions struct {

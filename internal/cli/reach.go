@@ -196,8 +196,8 @@ If the hub refuses the call, the error is printed as
 
 on standard error; with --json as the JSON error object.
 
-Exit status: 0 if there is a result; 1 if it was refused, or no hub runs here;
-130 if you interrupted it, which cancels the request.`
+Exit status: 0 if there is a result; 1 if it was refused or failed; 130 if you
+interrupted it, which cancels the request.`
 
 func newCallCommand(s *settings) *cobra.Command {
 	var timeout time.Duration
@@ -317,7 +317,7 @@ func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		state := domain.State(cmp.Or(r.State, r.Status)).Words()
 		switch r.Delivered {
 		case hubclient.DeliveredInjected:
-			state = "the agent has it while it works"
+			state = "sent while it works"
 		case hubclient.DeliveredQueued:
 			state = "queued"
 		}

@@ -34,9 +34,9 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 		Use:         "submit [TEXT...]",
 		Annotations: begins(),
 		Short:       "Start a task, or queue it, and print its id",
-		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
+		Long: "Start a task, or queue it if no slot is free, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" +
-			"--gate COMMAND has the agent go on until the command succeeds (docs/gates.md).\n" + hubStatusHelp,
+			"With --gate COMMAND the agent continues until the command succeeds (docs/gates.md).\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if p.Prompt, err = readPromptText(cmd.InOrStdin(), args); err != nil {
@@ -145,7 +145,7 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count tasks by state, or show their usage",
-		Long: "Count tasks by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, conversation or model. An agent that reports no tokens counts\nfor none.\n" +
+		Long: "Count tasks by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, conversation or model. Agents that report no\ntokens count as 0.\n" +
 			hubStatusHelp,
 		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",
 		Args:    noArguments,

@@ -150,13 +150,13 @@ func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again 
 	rule, known := q.Rules[scope]
 	switch {
 	case q.Plan != "":
-		a.view.Note("a plan is agreed to for itself: please type " + keysOf(q))
+		a.view.Note("a plan makes no rule: please type " + keysOf(q))
 		return d, true
 	case !known:
 		a.view.Note("cannot make a rule: Duet cannot tell what else it would allow; please type " + keysOf(q))
 		return d, true
 	}
-	a.view.Note("never asked again: " + rule.Text)
+	a.view.Note("this rule allows without asking: " + rule.Text)
 	a.expected, a.scope = aPattern, scope
 	return d, true
 }
@@ -229,7 +229,7 @@ const longestLine = 1000
 func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
-		a.view.Note("this agent runs the tool with its own input or not at all; type t, and then what to run instead")
+		a.view.Note("this agent accepts no other input; type t, and then what to run instead")
 	case editorName() != "":
 		a.editWith(q)
 	case len(q.ToolInput) > longestLine:

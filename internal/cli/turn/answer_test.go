@@ -63,7 +63,7 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	tool.Editable = false
 	a, q, side := asking(tool)
 	decides(t, a, q, "e", "y")
-	assert.Contains(t, side.String(), "runs the tool with its own input")
+	assert.Contains(t, side.String(), "accepts no other input")
 	tool.Editable, tool.ToolInput = true, json.RawMessage(`"`+strings.Repeat("x", 2000)+`"`)
 	a, q, side = asking(tool)
 	decides(t, a, q, "e", "y")
@@ -88,11 +88,11 @@ func TestAgentOptionsAndRules(t *testing.T) {
 		{[]string{"2"}, protocol.DecisionParams{Decision: "approve", Option: "ever"}, ""},
 		{[]string{"3"}, protocol.DecisionParams{Decision: "deny", Option: "no", Comment: "No, tell"}, ""},
 		{[]string{"5", "1"}, protocol.DecisionParams{Decision: "approve", Option: "yes"}, "— please type y, n, t, a, p or a number up to 4\n"},
-		{[]string{"a", ""}, protocol.DecisionParams{Decision: "approve", Scope: "session"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"a", "ls *"}, protocol.DecisionParams{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"a", ".", "y"}, protocol.DecisionParams{Decision: "approve"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"p", ""}, protocol.DecisionParams{Decision: "approve", Scope: "project"}, "— never asked again: Bash with the very same input, in this project\n"},
-		{[]string{"p", "x", "y"}, protocol.DecisionParams{Decision: "approve"}, "— never asked again: Bash with the very same input, in this project\n"},
+		{[]string{"a", ""}, protocol.DecisionParams{Decision: "approve", Scope: "session"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"a", "ls *"}, protocol.DecisionParams{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"a", ".", "y"}, protocol.DecisionParams{Decision: "approve"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"p", ""}, protocol.DecisionParams{Decision: "approve", Scope: "project"}, "— this rule allows without asking: Bash with the very same input, in this project\n"},
+		{[]string{"p", "x", "y"}, protocol.DecisionParams{Decision: "approve"}, "— this rule allows without asking: Bash with the very same input, in this project\n"},
 		{[]string{"t", "use git"}, protocol.DecisionParams{Decision: "deny", Comment: "use git", Tell: true}, ""},
 		{[]string{"t", "", "y"}, protocol.DecisionParams{Decision: "approve"}, ""},
 	} {
@@ -109,7 +109,7 @@ func TestAgentOptionsAndRules(t *testing.T) {
 	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
 	side.Reset()
 	decides(t, a, q, "a", "y")
-	assert.Equal(t, "— a plan is agreed to for itself: please type y, n, t or a number up to 3\n", side.String())
+	assert.Equal(t, "— a plan makes no rule: please type y, n, t or a number up to 3\n", side.String())
 }
 
 // The agent's answers are listed where the keys y, n and a do not say the same.

@@ -290,7 +290,7 @@ func (a *asker) promptFor(q asked) string {
 		if q.Rules[a.scope].Pattern == "" {
 			return "Return agrees, . goes back: "
 		}
-		return "Return agrees, another pattern takes its place, . goes back: "
+		return "Return agrees, another pattern replaces it, . goes back: "
 	case anInput:
 		return "New input (one line of JSON): "
 	}

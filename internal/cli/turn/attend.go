@@ -211,7 +211,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 				a.view.Note(InWords(err).Error())
 			}
 		case <-overdue:
-			return session, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")
+			return session, errors.New("the session was interrupted, and the hub has not reported its end; it may be unable to store it")
 		case <-sub.Done():
 			return session, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
 		case <-ctx.Done():
@@ -239,7 +239,7 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 		if a.Reopened != "" {
 			view.Note(a.Reopened)
 		}
-		view.Note("asked before, and closed by this turn: the agent asks again if it still wants that")
+		view.Note("this turn closes that open question: the agent asks again if it still needs it")
 	}
 }
 

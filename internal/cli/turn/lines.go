@@ -283,7 +283,7 @@ func (v *View) showGate(kind string, d hubclient.EventData) {
 	switch kind {
 	case protocol.TypeIteration:
 		if d.Iteration == 1 {
-			v.Note(fmt.Sprintf("has to pass %s, within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
+			v.Note(fmt.Sprintf("must pass %s within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
 		} else {
 			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
 		}

@@ -63,7 +63,7 @@ func Lay(q Question, m visible.Marks) sheet {
 		shown := shownBy(diffs, q.Dir)
 		shown.plan = q.Plan
 		if command != "" {
-			shown.command, shown.dir, shown.title = true, q.Dir, q.Title
+			shown.command, shown.dir, shown.words = true, q.Dir, []string{q.Title, q.Details}
 		}
 		if body := inputLines(q.Input, shown, m); len(body) > 0 {
 			s.sections = append(s.sections, section{body: body})
@@ -86,7 +86,7 @@ func Lay(q Question, m visible.Marks) sheet {
 		s.sections = append(s.sections, section{body: body})
 	}
 	if q.Cut {
-		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, "… it is too long for one message: what was left out of it is said where it was"}}})
+		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, "… parts are left out, because the question is too long for one message"}}})
 	}
 	return s
 }
@@ -681,9 +681,13 @@ type shownTexts struct {
 	paths, texts map[string]bool
 	plan         string
 
-	command    bool   // the heading shows the command
-	dir, title string // beside a command: where it runs unless its input says so, and the agent's words
+	command bool     // the heading shows the command
+	dir     string   // of the session: a command runs there unless its input says so
+	words   []string // of the agent about the command
 }
+
+// aboutCommand are members of codex's input that say nothing about what a command does.
+var aboutCommand = []string{"call_id", "turn_id", "started_at_ms", "available_decisions", "parsed_cmd"}
 
 func shownBy(diffs []file, dir string) shownTexts {
 	s := shownTexts{paths: map[string]bool{}, texts: map[string]bool{}}
@@ -702,8 +706,18 @@ func shownBy(diffs []file, dir string) shownTexts {
 
 // has reports whether the heading, the plan or the diff shows a member of the input.
 func (s shownTexts) has(x member) bool {
-	if s.command && (x.name == "command" || x.value.isText && x.value.text != "" && (x.name == "cwd" && x.value.text == s.dir || x.name == "description" && x.value.text == s.title)) {
-		return true
+	if s.command {
+		switch x.name {
+		case "command":
+			return true
+		case "cwd":
+			return x.value.isText && x.value.text != "" && x.value.text == s.dir
+		case "description", "reason":
+			return x.value.isText && slices.ContainsFunc(s.words, func(text string) bool { return slices.Contains(strings.Split(text, "\n"), x.value.text) })
+		}
+		if slices.Contains(aboutCommand, x.name) {
+			return true
+		}
 	}
 	return x.value.isText && (x.name == "plan" && x.value.text != "" && x.value.text == s.plan || slices.Contains(pathMembers, x.name) && s.paths[x.value.text] || slices.Contains(textMembers, x.name) && s.texts[x.value.text])
 }

@@ -56,6 +56,7 @@ func TestCommand(t *testing.T) {
 		{"its title says more", "Run the tests", `{"command":"make test"}`, "? $ make test\n  Run the tests\n"},
 		{"a description", "make test", `{"command":"make test","description":"Run the tests"}`, "? $ make test\n  {\"description\":\"Run the tests\"}\n"},
 		{"a description that is the title", "Run the tests", `{"command":"make test","description":"Run the tests"}`, "? $ make test\n  Run the tests\n"},
+		{"ids and times", "", `{"command":["bash","-lc","ls"],"call_id":"1","turn_id":"2","started_at_ms":3,"parsed_cmd":[{"cmd":"ls"}],"reason":"to look"}`, "? $ ls\n  {\"reason\":\"to look\"}\n"},
 		{"where the session works", "", `{"command":"ls","cwd":"/p"}`, "? $ ls\n"},
 		{"elsewhere", "", `{"command":"ls","cwd":"/etc","n":1}`, "? $ ls\n  {\"cwd\":\"/etc\",\"n\":1}\n"},
 		{"lines", "", `{"command":"cat <<E\na\u202e\nE\n"}`, "? $ cat <<E\n  | a⟨U+202E⟩\n  | E\n"},

@@ -168,7 +168,7 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 		t.view.End(now)
 	}
 	if t.isBusy && IsOrphan(now) {
-		t.view.Note("the hub has gone, and the agent with it; send a prompt to go on")
+		t.view.Note("the hub has ended, and the agent with it; send a prompt to continue")
 	}
 	t.isBusy = false
 	if !hubclient.Ended(now.State) {
@@ -377,7 +377,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	}
 	switch started.Delivered {
 	case hubclient.DeliveredInjected:
-		t.view.Note("the agent has it while it works: " + term.Cut(term.Line(text), 60))
+		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
 	case hubclient.DeliveredQueued:
 		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
 	default:

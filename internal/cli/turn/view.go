@@ -134,9 +134,9 @@ func (v *View) Begin(s protocol.Session) {
 // waitsFor says what a queued session waits for, if the hub reports it.
 func waitsFor(s protocol.Session) string {
 	if s.ParentSessionID != "" {
-		return "waiting for the conversation's turn before to end, or for a free slot; `duet-rpc task list` says which works, `duet-rpc approvals` what is asked"
+		return "queued: waiting for the previous turn or a free slot; `duet-rpc task list` shows what runs, `duet-rpc approvals` what is asked"
 	}
-	return "waiting for a free slot; `duet-rpc task list` says what works"
+	return "queued: waiting for a free slot; `duet-rpc task list` shows what runs"
 }
 
 // End shows how the session ended, and how to continue.
@@ -263,7 +263,7 @@ func (v *View) showText(kind string, d hubclient.EventData) {
 		}
 	case protocol.TypeStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
-			v.remark("its time is up; the agent is asked to stop, and ended if it does not")
+			v.remark("the time limit is reached; the agent is asked to stop, and ended if it does not")
 		}
 	case protocol.TypeIteration, protocol.TypeGateStart, protocol.TypeGate:
 		v.showGate(kind, d)
