@@ -143,6 +143,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			p.sees("interrupting")
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+			p.sees("left before its end: duet-rpc session show task-0004 shows its time, tokens and cost")
 			_, status = p.ends()
 			assert.Equal(t, 130, status)
 		})

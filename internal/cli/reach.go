@@ -69,7 +69,7 @@ func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...c
 		return c, err
 	}
 	if !begins && hubprocess.IsNone(err) && !host.HasDatabase(p) {
-		return nil, fmt.Errorf("%w; `duet-rpc prompt` begins a session", host.ErrNoDatabase)
+		return nil, fmt.Errorf("%w; `duet-rpc prompt` starts one", host.ErrNoDatabase)
 	}
 	if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
 		return nil, err

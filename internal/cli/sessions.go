@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -495,7 +496,13 @@ func sessionCommands(out io.Writer, x protocol.Session) error {
 // printSessionList prints a session and the agent's last message. It renders Markdown if color
 // is set and out is a terminal.
 func printSessionList(out io.Writer, x protocol.Session, color bool) error {
-	tokens, cost, silence := "", "", ""
+	took, tokens, cost, silence, stop := "", "", "", "", x.StopReason
+	if stop == "cancelled" { // the agent's word for an interrupted turn
+		stop = ""
+	}
+	if ms := x.DurationMS; ms != nil {
+		took = term.Duration(time.Duration(*ms) * time.Millisecond)
+	}
 	if x.SilentSince != nil {
 		silence = term.Silence(x.Agent, *x.SilentSince, x.SilentTool, x.SilentNote)
 	}
@@ -511,8 +518,8 @@ func printSessionList(out io.Writer, x protocol.Session, color bool) error {
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, term.Field{"title", x.Title},
 		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.CompletedAt))},
-		term.Field{"stop reason", x.StopReason}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
-		term.Field{"agent's session", x.ClaudeSessionID}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
+		term.Field{"stop reason", stop}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
+		term.Field{"agent's session", x.ClaudeSessionID}, term.Field{"time", took}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
 	err := term.Fields(out, fields...)
 	if x.Result != nil {
 		term.Body(out, x.Result.Result, color)

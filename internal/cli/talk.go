@@ -154,7 +154,7 @@ func (t *talking) footer() string {
 	}
 	keys := "RET sends, C-d leaves"
 	if t.talk.IsBusy() {
-		keys = "RET queues, C-s sends now, C-c interrupts"
+		keys = "C-c interrupts, RET queues, C-s sends now"
 	}
 	return "  " + term.Line(strings.Join(append(parts, keys), " · "))
 }

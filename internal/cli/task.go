@@ -129,7 +129,7 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 			}
 			return askHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
 				if !r.Cancelled {
-					return fmt.Errorf("%s was not cancelled", args[0])
+					return fmt.Errorf("%s was not interrupted", args[0])
 				}
 				progress(cmd, s, "%s is interrupted", args[0])
 				return nil

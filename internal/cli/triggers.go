@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -151,6 +152,14 @@ func newSwitch(s *settings, verb, state string) *cobra.Command {
 	}
 }
 
+// statusOfTrigger returns the status of an execution for people.
+func statusOfTrigger(status string) string {
+	if status == domain.TriggerWaiting {
+		return domain.WaitingInput.Words()
+	}
+	return status
+}
+
 func newLog(s *settings) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
@@ -168,7 +177,7 @@ func newLog(s *settings) *cobra.Command {
 				t.Below("EVENT", "WHY")
 				t.Empty("no trigger has done anything yet")
 				for _, x := range r.Executions {
-					t.Row(term.AgeOf(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
+					t.Row(term.AgeOf(x.Timestamp), x.RuleID, statusOfTrigger(x.Status), x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
 				}
 				return t.Flush()
 			})

@@ -101,6 +101,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			a.view.Note("the agent has been asked to stop; C-d leaves the conversation")
 			return
 		default:
+			a.view.Note("left before its end: duet-rpc session show " + session.TaskID + " shows its time, tokens and cost")
 			a.lines()
 			a.EndNow()
 		}

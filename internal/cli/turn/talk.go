@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -523,5 +525,17 @@ func (t *Talk) rows(columns int) (rows []string) {
 	box, up, column := t.box.Rows(columns, paint(bold), paint(dim))
 	t.up, t.column = up+1, column
 	rows = append(rows, box...)
-	return append(rows, t.view.paint(term.CutToFit(t.Footer(), columns), dim))
+	return append(rows, t.view.paint(wholeParts(t.Footer(), columns), dim))
+}
+
+// wholeParts leaves out the last parts of a line that do not fit.
+func wholeParts(line string, columns int) string {
+	for displaywidth.String(line) > columns {
+		end := max(strings.LastIndex(line, " · "), strings.LastIndex(line, ", "))
+		if end < 0 {
+			break
+		}
+		line = line[:end]
+	}
+	return term.CutToFit(line, columns)
 }
