@@ -88,6 +88,12 @@ func TestApprovalsOnATerminal(t *testing.T) {
 				assert.NotContains(t, strings.ReplaceAll(p.tty.printed.String(), "\r\x1b[J", ""), escape)
 			}
 
+			p = s.onTerminal(t, 60, "approvals")
+			p.sees("[q]uit: ")
+			p.presses("q")
+			assert.Equal(t, 0, p.status(), p.tty.printed)
+			assert.Equal(t, 1, strings.Count(p.tty.printed.String(), "Allow?"), "a question that is left is not repeated: %s", p.tty.printed)
+
 			p = s.onTerminal(t, 60, "approvals", "--once")
 			p.sees("[q]uit: ")
 			p.presses("y")

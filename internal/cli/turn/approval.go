@@ -319,7 +319,9 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 			}
 			view.Note(text)
 		}
-		a.promptAgain()
+		if ctx.Err() == nil { // otherwise the user has left
+			a.promptAgain()
+		}
 		select {
 		case e := <-events:
 			switch {
