@@ -97,7 +97,7 @@ func conversation(st *stage) {
 	sc.waits("[p]roject: ")
 	sc.is("conversation-question")
 	sc.presses("y")
-	sc.waits("[p]roject: ", "description")
+	sc.waits("[p]roject: ", "  Run the tests")
 	sc.presses("n")
 	sc.ends()
 	sc.is("conversation")

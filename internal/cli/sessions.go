@@ -105,7 +105,7 @@ func newDelete(o sessionsOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short: "Delete a session's conversation for good",
-		Long: "Delete a session's conversation with all that only it has: what was said and done,\n" +
+		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first. Sessions with\n" +
 			"forks stay in the archive.\n" + o.Help,
 		Example: "  duet-rpc session delete task-0001",

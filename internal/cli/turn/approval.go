@@ -245,7 +245,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 // Asks describes a question on one line: by its command, or as the agent does.
 func Asks(a hubclient.Approval) string {
 	text := a.Asks()
-	if command := commandOf(Question{Tool: a.ToolName, Input: a.ToolInput}); command != "" {
+	if command, _ := commandOf(Question{Tool: a.ToolName, Input: a.ToolInput}); command != "" {
 		text = "$ " + command
 	}
 	if a.Reopened != "" {

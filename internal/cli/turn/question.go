@@ -44,8 +44,8 @@ type Question struct {
 // Lay lays out a question.
 func Lay(q Question, m visible.Marks) sheet {
 	diffs := filesOf(q.Diff)
-	command := commandOf(q)
-	s := sheet{q.Tool != "" && command == "", []section{sheetHeading(q, command, m)}}
+	command, description := commandOf(q)
+	s := sheet{q.Tool != "" && command == "", []section{sheetHeading(q, m)}}
 	if q.Reopened != "" {
 		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, m.Line(q.Reopened)}}})
 	}
@@ -63,7 +63,7 @@ func Lay(q Question, m visible.Marks) sheet {
 		shown := shownBy(diffs, q.Dir)
 		shown.plan = q.Plan
 		if command != "" {
-			shown.command, shown.dir, shown.words = true, q.Dir, []string{q.Title, q.Details}
+			shown.command, shown.dir, shown.words = true, q.Dir, []string{q.Title, description, q.Details}
 		}
 		if body := inputLines(q.Input, shown, m); len(body) > 0 {
 			s.sections = append(s.sections, section{body: body})
@@ -93,16 +93,18 @@ func Lay(q Question, m visible.Marks) sheet {
 
 // sheetHeading returns the command, or else the tool and the agent's description of the call.
 // For a question that is not about a tool, it has every line.
-func sheetHeading(q Question, command string, m visible.Marks) section {
-	if command != "" {
+func sheetHeading(q Question, m visible.Marks) section {
+	if command, description := commandOf(q); command != "" {
 		var body []QuestionLine
 		mark := "? $ "
 		for line := range strings.SplitSeq(command, "\n") {
 			body = append(body, QuestionLine{commandLine, mark + m.Exact(line)})
 			mark = "  | "
 		}
-		if saysMore(q.Title, q.Tool, command) {
-			body = append(body, QuestionLine{Remark, "  " + m.Line(q.Title)})
+		for i, text := range []string{q.Title, description} {
+			if saysMore(text, q.Tool, command) && (i == 0 || text != q.Title) {
+				body = append(body, QuestionLine{Remark, "  " + m.Line(text)})
+			}
 		}
 		return section{body: body}
 	}
@@ -125,27 +127,28 @@ func sheetHeading(q Question, command string, m visible.Marks) section {
 // shell is the tool that runs commands.
 const shell = "Bash"
 
-// commandOf returns the command that a question is about, or "" if the question is not about
-// one, or if programs may disagree about which one it is.
-func commandOf(q Question) string {
+// commandOf returns the command that a question is about and its description, or "" if the
+// question is not about one, or if programs may disagree about which one it is.
+func commandOf(q Question) (command, description string) {
 	if q.Tool != shell {
-		return ""
+		return "", ""
 	}
 	v, err := decode(json.NewDecoder(bytes.NewReader(q.Input)), visible.Marks{})
 	if err != nil || v.opening != '{' {
-		return ""
+		return "", ""
 	}
-	command := ""
 	for i, x := range v.members {
+		isCommand := strings.EqualFold(x.name, "command")
 		switch {
-		case !strings.EqualFold(x.name, "command"):
-		case x.name != "command" || slices.ContainsFunc(v.members[:i], func(y member) bool { return y.name == x.name }):
-			return ""
-		default:
+		case isCommand && (x.name != "command" || slices.ContainsFunc(v.members[:i], func(y member) bool { return y.name == x.name })):
+			return "", ""
+		case isCommand:
 			command = strings.TrimRight(x.value.asCommand(), "\n")
+		case x.name == "description":
+			description = x.value.text
 		}
 	}
-	return command
+	return command, description
 }
 
 // asCommand returns a command as a line for a shell, or as the script that a usual shell gets
@@ -713,7 +716,9 @@ func (s shownTexts) has(x member) bool {
 		case "cwd":
 			return x.value.isText && x.value.text != "" && x.value.text == s.dir
 		case "description", "reason":
-			return x.value.isText && slices.ContainsFunc(s.words, func(text string) bool { return slices.Contains(strings.Split(text, "\n"), x.value.text) })
+			return x.value.isText && slices.ContainsFunc(s.words, func(text string) bool {
+				return text == x.value.text || slices.Contains(strings.Split(text, "\n"), x.value.text)
+			})
 		}
 		if slices.Contains(aboutCommand, x.name) {
 			return true

@@ -343,12 +343,11 @@ const mostCommand = 6
 // question about the command that follows does not repeat it.
 func (v *View) showStart(d hubclient.EventData, title string) {
 	q := Question{Tool: d.ToolName, Title: d.ToolTitle, Input: d.ToolInput}
-	command := commandOf(q)
-	if command == "" {
+	if command, _ := commandOf(q); command == "" {
 		v.aside(v.nested(d)+"● "+title, bold)
 		return
 	}
-	heading := sheetHeading(q, command, term.Marks).body
+	heading := sheetHeading(q, term.Marks).body
 	shown := heading[:min(len(heading), mostCommand)]
 	for i, line := range shown {
 		text := line.Text
