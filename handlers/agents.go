@@ -341,7 +341,7 @@ func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p protocol.Nativ
 	}
 	if busy {
 		task := domain.TaskName(run.Task)
-		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, protocol.StatusOf(run.State), task)
+		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, run.State.Words(), task)
 	}
 	if err := agentlink.Delete(ctx, l, p.ID, m.Logger); err != nil {
 		return protocol.Success{}, nativeError(ctx, err)

@@ -31,9 +31,9 @@ func TestAnAgentsOwnModesAndModels(t *testing.T) {
 	assert.Contains(t, err.Error(), "SETTING_REFUSED")
 
 	for flag, says := range map[string]string{
-		"--model=gpt": `model: expected a model of the agent played, received "gpt"; there is m-large, m-small`,
-		"--mode=yolo": `expected a mode of the agent played, or one of Duet's own, received "yolo"; there is ask, code, default, acceptEdits, bypassPermissions`,
-		"--mode=plan": `received "plan"; there is ask, code`,
+		"--model=gpt": `model: expected a model of the agent played, received "gpt"; choose one of m-large, m-small`,
+		"--mode=yolo": `expected a mode of the agent played, or one of Duet's own, received "yolo"; choose one of ask, code, default, acceptEdits, bypassPermissions`,
+		"--mode=plan": `received "plan"; choose one of ask, code`,
 	} {
 		_, err := s.command("prompt", "--agent", "played", flag, "go")
 		require.Error(t, err)

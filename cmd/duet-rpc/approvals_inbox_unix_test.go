@@ -58,7 +58,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.sees("+Turn 1: hello")
 			p.sees("[q]uit: ")
 			p.presses("y")
-			p.sees(`"echo 1"`)
+			p.sees("? $ echo 1")
 			p.sees("[q]uit: ")
 			p.presses("s")
 			p.sees("left open")
@@ -87,6 +87,12 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			if c.name != "at 60 columns" {
 				assert.NotContains(t, strings.ReplaceAll(p.tty.printed.String(), "\r\x1b[J", ""), escape)
 			}
+
+			p = s.onTerminal(t, 60, "approvals")
+			p.sees("[q]uit: ")
+			p.presses("q")
+			assert.Equal(t, 0, p.status(), p.tty.printed)
+			assert.Equal(t, 1, strings.Count(p.tty.printed.String(), "Allow?"), "a question that is left is not repeated: %s", p.tty.printed)
 
 			p = s.onTerminal(t, 60, "approvals", "--once")
 			p.sees("[q]uit: ")

@@ -310,7 +310,7 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 
 	w := s.window(80, 24, "attach", found.ID)
 	w.shows("one\r\ntwo\r\n")
-	assert.Contains(t, w.printed.String(), "an agent's: what you type goes nowhere")
+	assert.Contains(t, w.printed.String(), "an agent's terminal: it takes no input")
 	w.types("x\x03")
 	assert.Zero(t, w.leaves(), "C-c leaves it, too")
 	for method, params := range map[string]object{

@@ -117,7 +117,7 @@ func TestNoProjectIsFoundInAPlaceForTemporaryFiles(t *testing.T) {
 	assert.Contains(t, out, "name one with --root")
 	out, problem, err = s.commandIn("/", "task", "list")
 	require.Error(t, err, out)
-	assert.Contains(t, problem, "nothing is kept of this project yet")
+	assert.Contains(t, problem, "this project has no sessions yet")
 }
 
 func (s *site) stateOf(root string) string {

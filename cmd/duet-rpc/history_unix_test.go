@@ -104,7 +104,7 @@ func TestAPromptSaysForWhatItWaits(t *testing.T) {
 	require.NoError(t, err)
 	s.awaitWaiting(t, 1)
 	p := s.prompt(t, "-c", "quiet and now this")
-	p.sees("waiting for the conversation's turn before to end, or for a")
+	p.sees("waiting for the previous turn or a free slot")
 	_, err = s.command("daemon", "stop", "--force")
 	require.NoError(t, err)
 	p.ends()

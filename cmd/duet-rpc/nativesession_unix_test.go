@@ -364,7 +364,7 @@ func TestTheShellTakesSessionsOver(t *testing.T) {
 	assert.Contains(t, all, "abd-2")
 	assert.NotContains(t, all, "\x1b", "what an agent wrote is written out")
 	refused("add --native", "session", "list", "--everywhere")
-	refused("leave it or --native out", "session", "list", "--native", "--status", "failed")
+	refused("leave one of them out", "session", "list", "--native", "--status", "failed")
 
 	refused("2 sessions of keeping begin with", "session", "adopt", "ab", "--agent", "keeping")
 	refused("no session whose id begins with", "session", "adopt", "x", "--agent", "keeping")

@@ -114,7 +114,7 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		shown, err := s.command("approvals", "show", question.Data.ApprovalID)
 		require.NoError(t, err)
 		if strings.Contains(call, "eval") {
-			assert.Contains(t, shown, "/bin/bash -lc\n    | make test; eval ls\n", "a script can be read")
+			assert.Contains(t, shown, "\n? $ make test; eval ls\n", "a script can be read")
 		}
 		if odd {
 			assert.Contains(t, string(question.Raw), "input_ambiguity")

@@ -140,7 +140,7 @@ func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := s.prompt(t, "--no-color", "--agent", "demo", "--timeout", "500ms", "hang")
-	p.sees("its time is up")
+	p.sees("the time limit is reached")
 	p.sees("failed: it took longer than it may (500ms); raise limits.run_timeout, give it more with prompt --timeout, or continue it (TIMEOUT)")
 	_, status := p.ends()
 	assert.Equal(t, 1, status, p.tty.printed)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
@@ -33,8 +34,8 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	p.presses("x")
 	p.sees("please type y, n")
 	p.sees("Allow? ")
-	p.presses("1")
-	p.sees(": 1\n")
+	p.presses("y")
+	p.sees(": y\n")
 	p.sees("Allow? ")
 	p.presses("n") // denies at once
 	p.sees("Allow? ")
@@ -54,6 +55,28 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, was, now)
 	assert.Equal(t, 7, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
+}
+
+// Keys that are typed while the agent talks do not appear in its words.
+func TestKeysDoNotAppearInTheAgentsWords(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.window(80, 24, "prompt", "quiet", "stuck")
+	w.shows("● ")
+	w.types("what is this")
+	require.NoError(t, w.cmd.Process.Signal(os.Interrupt)) // C-c discards what was typed
+	w.shows("interrupting")
+	assert.Equal(t, 130, w.leaves())
+	words, _, _ := strings.Cut(w.printed.String(), "interrupting")
+	assert.NotContains(t, words, "what is this")
+	ours, fresh, err := pty.Open()
+	require.NoError(t, err)
+	defer func() { ours.Close(); fresh.Close() }()
+	before, err := term.GetState(int(fresh.Fd()))
+	require.NoError(t, err)
+	after, err := term.GetState(int(w.keys.Fd()))
+	require.NoError(t, err)
+	assert.Equal(t, before, after, "the echo is on again")
 }
 
 // One of the answers that a question offers is chosen by one key, too.

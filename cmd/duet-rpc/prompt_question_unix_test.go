@@ -58,14 +58,13 @@ func TestPromptShowsALongInput(t *testing.T) {
 	require.Greater(t, len(command), 128<<10)
 	p := s.asks(t, bashCall("Bash", map[string]any{"command": command}))
 	screen := p.screen("[v]iew all: ")
-	assert.Contains(t, screen, "? Bash\n")
-	assert.Contains(t, screen, "| make test\n")
+	assert.Contains(t, screen, "? $ make test\n")
 	assert.Contains(t, screen, "| rm -rf ~\n", "the end is shown, too")
 	assert.Regexp(t, `\n… 19,9\d\d more lines, [\d,]+ bytes hidden: v shows all\n`, screen)
 	assert.Less(t, strings.Count(screen, "\n"), 30)
 	p.types("v")
 	all := p.screen("[v]iew all: ")
-	for _, line := range lines {
+	for _, line := range lines[1:] {
 		require.Contains(t, all, "| "+line+"\n")
 	}
 	p.types("y")
@@ -128,7 +127,7 @@ func TestPromptWritesOutWhatIsNotSeen(t *testing.T) {
 			assert.Contains(t, screen, mark)
 		}
 	}
-	assert.Contains(t, first, " -- allowed\n  \"command\": ", "a title has one line")
+	assert.Contains(t, first, " -- allowed\n  {\"x", "a title has one line")
 	assert.NotContains(t, first, "\n-- allowed")
 }
 

@@ -94,10 +94,10 @@ func conversation(st *stage) {
 		playedStep{Say: "\nDone: all tests pass. 日本語 and emoji 👍 stay in their columns.\n"},
 	)+"[agents.broken]\ndriver = \"acp\"\ncommand = [\"no-such-agent\"]\n")
 	sc := st.scene("conversation", `duet-rpc prompt --agent helper "Why does the test of the parser fail?"`)
-	sc.waits("a number: ")
+	sc.waits("[p]roject: ")
 	sc.is("conversation-question")
 	sc.presses("y")
-	sc.waits("a number: ", "? Bash: ")
+	sc.waits("[p]roject: ", "  Run the tests")
 	sc.presses("n")
 	sc.ends()
 	sc.is("conversation")
@@ -131,12 +131,12 @@ func beside(st *stage) {
 	}
 	st.file(".config/duet/config.toml", "default_agent = \"demo\"\n"+st.plays("busy", playedStep{Say: "I ask first.\n"}, ask))
 	sc := st.scene("beside", "duet-rpc prompt --agent busy go")
-	sc.waits("a number: ", "? Bash")
+	sc.waits("[p]roject: ", "$ make")
 	sc.await("the agent does not wait", func([]screen.Line) bool {
 		f, err := os.OpenFile(ask.Go, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err == nil && f.Close() == nil
 	})
-	sc.waits("a number: ", "Make it")
+	sc.waits("[p]roject: ", "Make it")
 	sc.is("beside-question")
 	sc.presses("y")
 	sc.ends()

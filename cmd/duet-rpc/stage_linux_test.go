@@ -227,6 +227,7 @@ var others = []struct {
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?\b`), "03:04:05"},
 	{regexp.MustCompile(`^— (took · )?(\d+ tokens)`), "— 4.2 s · $2"},
 	{regexp.MustCompile(`^-- (took - )?(\d+ tokens)`), "-- 4.2 s - $2"},
+	{regexp.MustCompile(`^(time +)\d.*`), "${1}4.2 s"},
 	{regexp.MustCompile(`\b(pid|process) \d+`), "$1 4711"},
 	{regexp.MustCompile(`\bup \d+\w+(, healthy)`), "up 5s$1"},
 	{regexp.MustCompile(`\b\d+[smh] ago`), "5s ago"},

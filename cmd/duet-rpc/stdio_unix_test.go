@@ -171,7 +171,7 @@ func TestAPipeIsNotAttached(t *testing.T) {
 	s := newSite(t)
 	require.NoError(t, syscall.Mkfifo(s.root+"/fifo", 0o600))
 	_, err := s.command("prompt", "--attach", "fifo", "quiet content")
-	require.ErrorContains(t, err, "fifo is a pipe or a device and cannot be attached: write what it gives to a file and attach that")
+	require.ErrorContains(t, err, "fifo is a pipe or a device and cannot be attached: write its data to a file and attach that")
 }
 
 // A log file may be an unread pipe; opening it must not wait.

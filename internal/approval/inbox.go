@@ -215,7 +215,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 			return err
 		}
 		if run.State.Ended() || run.State == domain.Interrupting { // nothing would ever close it
-			return domain.Errorf(domain.KindBadState, "%s is %s: it cannot ask questions; continue it first", domain.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: it cannot ask questions; continue it first", domain.TaskName(run.Task), run.State.Words())
 		}
 		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
 		if a.Type == domain.FunctionCall {

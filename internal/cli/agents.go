@@ -74,10 +74,9 @@ func newAgents(o agentsCommandOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents you can use, and how to get others",
-		Long: `List the agents you can use, their versions, whether you are signed in, and how to
-get other agents. No agent is started for that: the sign-in is the one that an
-agent last reported, with its age. "likely" means that it has reported nothing yet,
-but has a key or a login of its own.
+		Long: `List the agents that you can use, their versions, whether you are signed in, and how
+to get others. No agent is started: the sign-in is each agent's last report, with its
+age. "likely" means that the agent has not reported yet, but has a key or a login.
 ` + "`duet-rpc agents check`" + ` starts agents and asks them.
 
 Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
@@ -103,8 +102,8 @@ signed in, if they report it. Without a NAME all installed agents are asked. Eac
 is started in an empty directory, gets no prompt, and is ended after about a minute
 at most.
 
-"opens sessions" means that an agent works so far and has not reported whether you
-are signed in: some agents check only at a prompt.
+"opens sessions" means that an agent starts, and has not reported whether you are
+signed in: some agents check only when they get a prompt.
 
 Exit status: 0 if each could be asked; 1 if one could not.`
 
@@ -180,11 +179,10 @@ func (o agentsCommandOptions) Login(ctx context.Context, out *os.File, name, met
 	return login(ctx, out, out, launch, method)
 }
 
-const loginHelp = `Sign in to an agent. Without --method its ways to sign in are listed, and the
-only one is taken. The agent does that itself, mostly in your browser, or a
-program of it does in this terminal; a way that needs a key says what to write
-into your config.toml. What the agent learns by that it keeps in files of its
-own, a key that it is given may be among it.
+const loginHelp = `Sign in to an agent. Without --method its ways to sign in are listed; if there is
+only one, it is used. The agent signs you in itself, usually in your browser, or one
+of its programs does in this terminal. A way that needs a key says what to write into
+your config.toml. The agent keeps the login in its own files, and perhaps the key.
 
 Exit status: 0 if you are signed in; 1 if not.`
 
@@ -529,9 +527,9 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 			return err
 		}
 	} else {
-		how := "it may open your browser; C-c gives up"
+		how := "it may open your browser; C-c cancels"
 		if method.Type == domain.SignInByVariable {
-			how = "it may keep what it is given in files of its own"
+			how = "it may keep the login in its own files"
 		}
 		fmt.Fprintf(side, "%s: %s; %s\n", term.Line(launch.Name), term.Line(method.Name), how)
 		if err := agentlink.Authenticate(ctx, launch, method.ID, quiet); err != nil {

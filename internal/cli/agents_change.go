@@ -63,7 +63,7 @@ func planned(text []byte, id string, choice registry.Choice) (registry.Plan, err
 	}
 	plan, err := entry.Plan(choice)
 	if err != nil {
-		return plan, fmt.Errorf("%s cannot be got: %w", entry.ID, err)
+		return plan, fmt.Errorf("cannot get %s: %w", entry.ID, err)
 	}
 	return plan, nil
 }
@@ -117,15 +117,13 @@ func words(p registry.Plan) []string {
 	return words
 }
 
-const addHelp = `Add an agent to your config.toml, as a registry describes it. The registry is the
-file or the https URL that you name with --from: an agent.json, or a
-registry.json with many agents, as the Agent Client Protocol's own,
-https://github.com/agentclientprotocol/registry. NAME is the agent's id there,
-and what it is called here unless --as says otherwise.
+const addHelp = `Add an agent of a registry to your config.toml. --from names the registry, a file or
+an https URL: an agent.json, or a registry.json with many agents, such as that of the
+Agent Client Protocol, https://github.com/agentclientprotocol/registry. NAME is the
+agent's id there, and its name here unless --as gives another.
 
-What would be downloaded, written and run is shown, and nothing of it is done
-before you say yes. An archive is taken only with a checksum (SHA-256): the
-registry's, or the one that you give.
+You see what would be downloaded, written and run, and are asked first. An archive
+needs a checksum (SHA-256): the registry's, or yours.
 
 Exit status: 0 if the agent was added; 1 if not.`
 
@@ -154,7 +152,7 @@ func newAdd(o agentsCommandOptions) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&a.from, "from", "", "the registry: a file, or an https URL")
 	f.StringVar(&a.as, "as", "", "what the agent is called here (default: its id in the registry)")
-	f.StringVar(&a.via, "via", "", "how it is got: binary, npx or uvx (default: the first of these that works here)")
+	f.StringVar(&a.via, "via", "", "how to install it: binary, npx or uvx (default: the first that works here)")
 	f.StringVar(&a.sha256, "sha256", "", "the checksum of the archive, where the registry has none")
 	f.BoolVarP(&a.yes, "yes", "y", false, "add it without asking")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
@@ -225,19 +223,18 @@ func printLines(out io.Writer, prefix, text string) {
 
 // printCommand shows the command that would run.
 func printCommand(out io.Writer, p registry.Plan) {
-	fmt.Fprintf(out, "\nFrom then on this runs as you whenever the agent is asked:\n  %s\n", term.Line(strings.Join(words(p), " ")))
+	fmt.Fprintf(out, "\nFrom then on each prompt to the agent runs this as you:\n  %s\n", term.Line(strings.Join(words(p), " ")))
 	for _, note := range p.Notes {
 		fmt.Fprintf(out, "%s\n", term.Line(note))
 	}
 }
 
-const removeHelp = `Remove an agent that ` + "`duet-rpc agents add`" + ` added: what was written into your
-config.toml for it, and what was unpacked. What would be removed is shown, and
-nothing of it before you say yes. Conversations with it stay, and cannot be
-continued. What npx and uvx have downloaded, and what the agent keeps in files of
-its own, such as a login, stays: ` + "`duet-rpc agents logout`" + ` is for that.
+const removeHelp = `Remove an agent that ` + "`duet-rpc agents add`" + ` added: its part of your
+config.toml, and its unpacked files. You see what would be removed, and are asked
+first. Conversations with it stay, and cannot be continued. Downloads of npx and uvx
+stay, and so do the agent's own files, such as a login: ` + "`duet-rpc agents logout`" + ` signs out.
 
-It is refused while the agent works in this project.
+An agent that works in this project cannot be removed.
 
 Exit status: 0 if it was removed; 1 if not.`
 
@@ -310,14 +307,13 @@ func printRemoval(out io.Writer, r Record, edit *config.Edit, directories []stri
 	fmt.Fprintln(out, "\nConversations with it cannot be continued. Agents of it that work in other projects may fail.")
 }
 
-const updateHelp = `Bring agents up to date that ` + "`duet-rpc agents add`" + ` added: each as the registry that
-it came from describes it now, or another that you name with --from. Which
-version there is here and there, what would be downloaded and what would be
-written is shown, and nothing of it is done before you say yes. With --check it
-is only shown which versions there are. Registries are not read at any other time.
+const updateHelp = `Update agents that ` + "`duet-rpc agents add`" + ` added, from the registry
+that each came from, or another that you name with --from. You see the versions, the
+downloads and the changes, and are asked first. --check only shows the versions.
+Registries are read at no other time.
 
-Open conversations continue with the version that they have, which stays until the
-update after this one. If an update fails, nothing is changed.
+Open conversations continue with their version, which stays until the next update. If
+an update fails, nothing is changed.
 
 Exit status: 0 if each is up to date; 1 if one is not.`
 
@@ -330,15 +326,15 @@ func newUpdate(o agentsCommandOptions) *cobra.Command {
 	var u updateOptions
 	cmd := &cobra.Command{
 		Use:               "update [NAME...]",
-		Short:             "Bring agents up to date that were added from a registry",
+		Short:             "Update agents that were added from a registry",
 		Long:              updateHelp,
 		ValidArgsFunction: completeAdded,
 		Args: func(cmd *cobra.Command, names []string) error {
 			switch {
 			case len(names) == 0 && !u.all && !u.check:
-				return errors.New("say which agents, or --all of those that were added; --check looks what there is")
+				return errors.New("name the agents, or use --all; --check shows the versions")
 			case len(names) > 0 && u.all:
-				return errors.New("say which agents, or --all, not both")
+				return errors.New("name the agents or use --all, not both")
 			case len(names) != 1 && u.sha256 != "":
 				return errors.New("--sha256 is for one agent")
 			}
@@ -366,7 +362,7 @@ func newUpdate(o agentsCommandOptions) *cobra.Command {
 				}
 			}
 			if failed > 0 {
-				return fmt.Errorf("%s could not be brought up to date", term.Count(failed, "agent"))
+				return fmt.Errorf("%s could not be updated", term.Count(failed, "agent"))
 			}
 			return nil
 		},
@@ -407,7 +403,7 @@ func recorded(names []string) (*records, []Record, error) {
 	for _, name := range names {
 		r, found := records.Find(name)
 		if !found {
-			return nil, nil, fmt.Errorf("%s was not added by `duet-rpc agents add`, so it is not known where it came from: it is brought up to date, or removed, the way it was installed", name)
+			return nil, nil, fmt.Errorf("%s was not added by `duet-rpc agents add`: update or remove it the way it was installed", name)
 		}
 		list = append(list, r)
 	}

@@ -36,9 +36,9 @@ func TestAnswerMustFitSchema(t *testing.T) {
 }
 
 func TestInvalidSchemaIsRefused(t *testing.T) {
-	for _, text := range []string{"", "[]", `{"type":1}`, `{"$ref":"file:///etc/passwd"}`} {
+	for text, why := range map[string]string{"": "", "[]": "it is a JSON array, and must be an object", `{"type":1}`: "", `{"$ref":"file:///etc/passwd"}`: ""} {
 		_, err := schemaOf(t, text)
-		assert.ErrorContains(t, err, "is no JSON Schema", text)
+		assert.ErrorContains(t, err, "is not a JSON Schema: "+why, text)
 	}
 	_, err := readAnswer(filepath.Join(t.TempDir(), "none"))
 	assert.ErrorIs(t, err, os.ErrNotExist)

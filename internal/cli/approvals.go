@@ -25,11 +25,11 @@ import (
 const approvalsHelp = `Answer the questions that agents ask: whether a tool may run, or anything else. A
 question stays open until a client answers it; the first answer counts.
 
-On a terminal this goes through the open questions, the oldest first, each with its
-command or diff and answered by one key, and waits for the next; s leaves one open,
-q or C-c ends. Elsewhere, and with --list, they are listed.
+On a terminal you are asked the open questions, the oldest first, and then each new
+one: one key answers it, s skips it, q or C-c ends. Elsewhere, and with --list, they
+are listed.
 
-An id may be shortened, as long as no other open question begins the same.
+An id may be shortened if no other open question begins the same.
 `
 
 func newApprovalsCommand(s *settings) *cobra.Command {
@@ -65,7 +65,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
 				for _, a := range open {
-					t.Row(turn.UniqueID(a.ApprovalID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.AsksAgain(a)+a.Asks()))
+					t.Row(turn.UniqueID(a.ApprovalID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.Asks(a)))
 				}
 				return t.Flush()
 			})
@@ -172,13 +172,13 @@ func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(hubc
 // answerFlags adds the flags for answers to questions about tools.
 func answerFlags(cmd *cobra.Command, d *protocol.DecisionParams, option *string) {
 	scopeFlag(cmd, d)
-	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: what the rule is for, instead of what approvals show says")
+	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: the pattern of the rule, instead of the one that approvals show prints")
 	cmd.Flags().StringVar(option, "option", "", "the agent's own answer, by its number, id or name")
 	cmd.Flags().BoolVar(&d.Tell, "tell", false, "send the agent the reason, with its next prompt if it accepts none with the answer")
 }
 
 func scopeFlag(cmd *cobra.Command, d *protocol.DecisionParams) {
-	oneOf(cmd, (*string)(&d.Scope), "scope", "for how long the answer holds, without being asked again", domain.Scopes()...)
+	oneOf(cmd, (*string)(&d.Scope), "scope", "how long the answer holds", domain.Scopes()...)
 }
 
 func newApproveCommand(s *settings) *cobra.Command {
@@ -189,7 +189,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 		Short: "Allow what an agent asks",
 		Long: "Allow what an agent asks: once, for the rest of the session or in the whole\n" +
 			"project. With --edit-input the tool runs with another input.\n\n" +
-			"approvals show says which answers the agent offers, and what a rule would be for.\n" + hubStatusHelp,
+			"approvals show lists the agent's own answers, and what a rule would allow.\n" + hubStatusHelp,
 		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
 			"  duet-rpc approvals approve 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals approve 7787605b --option 2",
 		Args:              exactly("ID"),
@@ -204,7 +204,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 			return answerApproval(cmd, s, args[0], func(a hubclient.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
 		},
 	}
-	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
+	cmd.Flags().StringVar(&input, "edit-input", "", "another input for the tool, a JSON object")
 	cmd.Flags().StringVar(&d.Comment, "comment", "", "why, for the record")
 	answerFlags(cmd, &d, &option)
 	return cmd
@@ -244,13 +244,12 @@ func newRespondCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "respond ID [TEXT...]",
 		Short: "Answer a question that is not about a tool",
-		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
-			"by the number that approvals show gives it, or in your own words. Some agents\n" +
-			"take their own options alone; --decline chooses none of them.\n\n" +
-			"A form is answered with a --field for each of its fields; one that is left out\n" +
-			"has the value that the agent proposes. An address is answered with yes once you\n" +
-			"are willing to open it; nothing opens it for you. Both can be declined, or\n" +
-			"left without an answer by --cancel.\n" + hubStatusHelp,
+		Long: "Answer a question that is not about a tool: with one of its options, by its name\n" +
+			"or its number in approvals show, or in your own words. Some agents accept only\n" +
+			"their own options; --decline chooses none of them.\n\n" +
+			"A form takes a --field for each field; a field without one keeps the agent's\n" +
+			"value. For an address, yes says that you open it: nothing opens it for you.\n" +
+			"--decline declines both, --cancel leaves them without an answer.\n" + hubStatusHelp,
 		Example: "  duet-rpc approvals respond 7787605b 2\n" +
 			"  duet-rpc approvals respond 7787605b --field port=8080 --field log=yes",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -285,7 +284,7 @@ func (r response) decision(a hubclient.Approval) (protocol.DecisionParams, error
 		content, err := turn.FormValues(a, r.fields)
 		return protocol.DecisionParams{Decision: protocol.Respond, Content: content}, err
 	case len(r.fields) > 0:
-		return protocol.DecisionParams{}, errors.New("--field is for a form, which this question is not")
+		return protocol.DecisionParams{}, errors.New("--field is for a form, and this question has none")
 	case words == "":
 		return protocol.DecisionParams{}, errors.New("\"duet-rpc approvals respond\" needs TEXT")
 	case a.Mode == domain.ElicitURL && words != "yes":
@@ -316,12 +315,15 @@ func readAnswer(file string) (*answerSchema, error) {
 		return nil, err
 	}
 	var schema jsonschema.Schema
-	if err := json.Unmarshal(raw, &schema); err != nil {
-		return nil, fmt.Errorf("%s is no JSON Schema: %w", file, err)
+	var wrong *json.UnmarshalTypeError
+	if err := json.Unmarshal(raw, &schema); errors.As(err, &wrong) {
+		return nil, fmt.Errorf("%s is not a JSON Schema: it is a JSON %s, and must be an object", file, wrong.Value)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s is not a JSON Schema: %w", file, err)
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no JSON Schema: %w", file, err)
+		return nil, fmt.Errorf("%s is not a JSON Schema: %w", file, err)
 	}
 	return &answerSchema{raw, resolved}, nil
 }
@@ -372,7 +374,7 @@ type decisionFlags struct {
 
 // Add adds the flags to a command.
 func (f *decisionFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.schemaFile, "output-schema", "", "have the last message fit the JSON Schema in `FILE`")
+	cmd.Flags().StringVar(&f.schemaFile, "output-schema", "", "require a last message that fits the JSON Schema in `FILE`")
 	cmd.Flags().StringVarP(&f.file, "output-last-message", "o", "", "write the last message to `FILE`")
 }
 
@@ -418,14 +420,14 @@ func (f *decisionFlags) Again(why error) string { return f.schema.Again(why) }
 func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rules",
-		Short: "List the rules that were made by answers with --scope",
-		Long:  "List the rules that were made by answers with --scope: agents do not ask for what\nthey match.\n" + hubStatusHelp,
+		Short: "List the rules that answers with --scope have made",
+		Long:  "List the rules that answers with --scope have made. Agents do not ask for what a rule\nallows.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []protocol.Rule }) error {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				t.Below("FOR", "WHERE")
-				t.Empty("no rule was made: an answer with --scope makes one, such as `duet-rpc approvals approve ID --scope session`")
+				t.Empty("there is no rule yet: an answer with --scope makes one, such as `duet-rpc approvals approve ID --scope session`")
 				for _, rule := range r.Rules {
 					t.Row(strconv.FormatInt(rule.RuleID, 10), rule.Effect, term.Short(rule.Subject()), term.Short(rule.Where()), term.Age(rule.CreatedAt))
 				}
@@ -458,11 +460,11 @@ func newForgetCommand(s *settings) *cobra.Command {
 const denied = 3
 
 const statusHelp = `
-The question is in the inbox, for every editor and duet-rpc approvals, and is taken
-back when this command is ended. A daemon is started where no hub runs.
+Every editor and duet-rpc approvals show the question. It is withdrawn when this
+command ends. A daemon is started if none runs.
 
 Exit status: 0 if it was answered or allowed; 3 if it was denied; 1 if it could not
-be asked, or was taken back; 130 if you interrupted it.`
+be asked, or was withdrawn; 130 if you interrupted it.`
 
 // codeDenied is the hub's error code for a denied question.
 const codeDenied = -32003
@@ -487,8 +489,8 @@ func newQuestion(s *settings) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "ask TEXT", Annotations: begins(), Args: exactly("TEXT"),
-		Short:   "Ask people something in the inbox, and print the answer",
-		Long:    "Ask people something in the inbox, and print the answer when it comes.\n" + statusHelp,
+		Short:   "Ask a question in the inbox, and print the answer",
+		Long:    "Ask a question in the inbox, and print the answer when it comes.\n" + statusHelp,
 		Example: "  duet-rpc ask \"Which version is this to be?\"\n  duet-rpc ask \"Deploy?\" --option now --option tomorrow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Message = args[0]
@@ -520,9 +522,9 @@ func newPermission(s *settings) *cobra.Command {
 	var input string
 	cmd := &cobra.Command{
 		Use: "permission TOOL", Annotations: begins(), Args: exactly("TOOL"),
-		Short: "Ask rules, and then people, whether a tool may run",
-		Long: "Ask whether a tool may run: rules and modes first, as of an agent, then people in the\n" +
-			"inbox. The input with which it may run is printed, since they may change it.\n" + statusHelp,
+		Short: "Ask whether a tool may run: the rules, and then you",
+		Long: "Ask whether a tool may run: rules and modes decide first, as for an agent, then you in the\n" +
+			"inbox. The input is printed, since the answer may change it.\n" + statusHelp,
 		Example: "  duet-rpc permission Bash --input '{\"command\":\"make deploy\"}' && make deploy",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			p.Tool, p.Input = args[0], json.RawMessage(input)
@@ -530,7 +532,7 @@ func newPermission(s *settings) *cobra.Command {
 				p.Input = json.RawMessage("{}")
 			}
 			if !json.Valid(p.Input) || p.Input[0] != '{' {
-				return fmt.Errorf("--input has to be an object of JSON, such as {\"command\":\"make\"}")
+				return fmt.Errorf("--input must be a JSON object, such as {\"command\":\"make\"}")
 			}
 			if p.CWD, err = os.Getwd(); err != nil {
 				return err
@@ -549,7 +551,7 @@ func newPermission(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&input, "input", "", "the tool's input, an object of JSON")
+	cmd.Flags().StringVar(&input, "input", "", "the tool's input, a JSON object")
 	p.flag(cmd)
 	return cmd
 }

@@ -34,7 +34,8 @@ attached, or resized, last.
 Without TERMINAL the terminals are listed. An agent's terminal can only be
 watched.
 
---new starts a program in a new terminal: the given command, else your shell. With
+--new starts a program in a new terminal, and a daemon if none runs: the given
+command, else your shell. With
 --tmux NAME it runs in a tmux session, which others join with the same flags. The
 program gets TERM, EDITOR, SSH_AUTH_SOCK and similar variables from here.
 
@@ -42,7 +43,7 @@ First you see what the terminal printed last. If standard input is not a
 terminal, its contents are typed there, followed by C-d.
 
 Exit status: that of the program; 128 or more if a signal ended it; 0 if you
-detached; 1 if there is no such terminal, or no hub runs here, or the hub ended.`
+detached; 1 if there is no such terminal, or the hub ended.`
 
 func newAttachCommand(s *settings) *cobra.Command {
 	var o attachOptions
@@ -375,7 +376,7 @@ func (w *window) run(ctx context.Context, o attachOptions) (status int, err erro
 		return 0, nil
 	}
 	if w.c.Dropped() > 0 || w.lost.Load() {
-		fmt.Fprint(w.side, "— some output came faster than it could be shown, and is lost\r\n")
+		fmt.Fprint(w.side, "— some output is lost: it came faster than it could be shown\r\n")
 	}
 	return status, err
 }
@@ -384,7 +385,7 @@ func (w *window) run(ctx context.Context, o attachOptions) (status int, err erro
 func (w *window) greet() {
 	about := ""
 	if w.watch {
-		about = ", an agent's: what you type goes nowhere"
+		about = ", an agent's terminal: it takes no input"
 	}
 	fmt.Fprintf(w.side, "— %s%s; C-] detaches\r\n", term.Line(w.id), about)
 }

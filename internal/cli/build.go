@@ -157,7 +157,7 @@ func (b *building) follow(c *client.Client) <-chan struct{} {
 		}
 		switch p.Stage {
 		case protocol.BuildWaiting:
-			progress(b.cmd, b.settings, "another build of %s has to end first", p.Name)
+			progress(b.cmd, b.settings, "waiting for another build of %s to end", p.Name)
 		case protocol.BuildStarted:
 			progress(b.cmd, b.settings, "%s: %s", p.Name, p.Line())
 		case protocol.BuildOutput:

@@ -144,7 +144,7 @@ func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project)
 func checkWanted(hub hubclient.HubStatus, s *hubprocess.Settings) error {
 	for _, path := range s.Listen {
 		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {
-			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot start to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", hub.PID, path)
+			return fmt.Errorf("the hub here (process %d) does not listen on %s: stop it, and start it again with --listen; `duet-rpc daemon logs` may say why", hub.PID, path)
 		}
 	}
 	return nil
@@ -421,7 +421,7 @@ func newStop(o daemonOptions) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "Stop the project's hub, when what runs has ended (at most 15 s)",
+		Short: "Stop the project's hub when its agents have finished (at most 15 s)",
 		Long:  daemonStopHelp,
 		Args:  o.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -434,6 +434,9 @@ func newStop(o daemonOptions) *cobra.Command {
 			status, killed, err := stopDaemon(ctx, o.Settings, p, force, func(what string) { o.Progress(cmd, what) })
 			if ctx.Err() != nil && err != nil {
 				return term.ErrInterrupted
+			}
+			if hubprocess.IsNone(err) {
+				return errors.New("no hub runs here: there is none to stop")
 			}
 			if err != nil {
 				return turn.InWords(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -28,8 +29,8 @@ It runs until you interrupt it, even if the hub is replaced by another one;
 --since N begins with the events after number N. With --no-follow it prints what
 the log contains so far (all of it, unless --since is given) and ends.
 
-Exit status: 0 if the log was printed to its end; 1 if it was refused or no hub
-runs here; 130 if you interrupted it.`
+Exit status: 0 if the log was printed to its end; 1 if it was not; 130 if you
+interrupted it.`
 
 // eventsOptions are the flags of the command.
 type eventsOptions struct {
@@ -200,9 +201,9 @@ func printEvent(out io.Writer, e client.Event, asJSON bool) {
 func gist(e client.Event, d hubclient.EventData) string {
 	switch e.Type {
 	case protocol.TypeStatus:
-		text := d.State
+		text := domain.State(d.State).Words()
 		if d.OldState != "" { // without it the session is new
-			text = d.OldState + " → " + text
+			text = domain.State(d.OldState).Words() + " → " + text
 		}
 		if why := cmp.Or(d.Error, d.Reason); why != "" {
 			text += ": " + why

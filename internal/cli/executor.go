@@ -144,9 +144,9 @@ Exit status: 0 whichever way the session ended; 1 if it could not start.`,
 
 // duet-rpc mcp: Duet as an MCP server.
 
-const mcpHelp = `Be a server of the Model Context Protocol on standard input and output, for agents
-that were not started by Duet: they ask through the project's inbox, and see what
-other agents do. docs/mcp.md says how to add it to each of them.
+const mcpHelp = `Serve the Model Context Protocol on standard input and output, for agents that Duet
+has not started: they ask you through the project's inbox, and see what other agents
+do. docs/mcp.md says how to add it to each of them.
 
   request_permission  asks whether a tool may run, by your rules first and then you
   ask_user            asks you anything
@@ -157,7 +157,7 @@ Claude Code asks you in your editor or shell, instead of in its terminal, with
   claude -p --permission-prompt-tool mcp__duet__request_permission "..."
 
 The hub is a daemon, which is started if none runs. A question stays open when the
-agent goes: one of the same name that asks the same again gets the answer.
+agent ends: an agent of the same name that asks it again gets the answer.
 
 With --session it is the server duet-editor, which Duet gives the agents that it starts:
 diagnostics, definition, references, symbols, buffers, selection and open, answered by
@@ -170,7 +170,7 @@ func newMCP(s *settings) *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:     "mcp",
-		Short:   "Be an MCP server by which agents ask through the inbox",
+		Short:   "Be an MCP server for agents that ask you through the inbox",
 		Long:    mcpHelp,
 		Example: "  duet-rpc mcp\n  claude mcp add duet -- duet-rpc mcp",
 		Args:    cobra.NoArgs,
@@ -240,8 +240,8 @@ func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, ag
 		},
 	}
 	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
-	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
-	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
+	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the editor's turns when it disconnects")
+	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "let the agent read files from the disk, even if the editor has unsaved changes; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
 	cmd.Flags().BoolVar(&signsIn, strings.TrimPrefix(acpagent.LoginFlag, "--"), false, "sign in to the agent in this terminal, as duet-rpc agents login does, and end: for editors that open one")
 	return cmd
 }

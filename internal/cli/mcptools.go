@@ -110,7 +110,7 @@ func (t *tools) askUser(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallT
 		Options []string `json:"options"`
 	}
 	if err := json.Unmarshal(r.Params.Arguments, &p); err != nil {
-		return failed("the arguments are not as the tool's schema has them: " + err.Error()), nil
+		return failed("the arguments do not fit the tool's schema: " + err.Error()), nil
 	}
 	params := map[string]any{"message": p.Message, "subject": p.Subject}
 	if len(p.Options) > 0 {
@@ -333,7 +333,7 @@ func (t *tools) addViews(s *mcp.Server) {
 func (t *tools) view(ctx context.Context, method string, arguments json.RawMessage) (*mcp.CallToolResult, error) {
 	params := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(arguments, &params); err != nil && len(arguments) > 0 {
-		return failed("the arguments have to be an object"), nil
+		return failed("the arguments must be an object"), nil
 	}
 	var result json.RawMessage
 	err := t.hub.Call(ctx, method, params, &result)

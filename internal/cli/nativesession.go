@@ -44,12 +44,12 @@ func nativeSessions(s *settings) nativesessionOptions {
 // adoptPatience is after how long the command says that it waits for the agent.
 const adoptPatience = 5 * time.Second
 
-const adoptHelp = `Continue a session that an agent keeps itself, such as one that was begun in the
-agent's own program, as a conversation of Duet, with its whole history. Then
-"duet-rpc session continue" continues it, and the agent knows it all.
+const adoptHelp = `Make one of the agent's own sessions, such as one of the agent's own program, a
+conversation of Duet, with its whole history. Then "duet-rpc session continue"
+continues it.
 
-ID is as "duet-rpc session list --native" shows it, the beginning of one, or last:
-the one in which something happened last.
+ID is an id of "duet-rpc session list --native", the beginning of one, or last: the
+session with the latest activity.
 `
 
 // newAdopt returns the command that adopts a session.
@@ -93,16 +93,16 @@ func newAdopt(o nativesessionOptions) *cobra.Command {
 					o.Progress(cmd, "%s", r.Note)
 				}
 				if r.Adopted {
-					o.Progress(cmd, "%s has it: `duet-rpc session continue %s TEXT` continues it", r.Task, r.Task)
+					o.Progress(cmd, "it is %s now: `duet-rpc session continue %s TEXT` continues it", r.Task, r.Task)
 				}
 				return nil
 			})
 		},
 	}
 	w.addFlags(cmd, o)
-	cmd.Flags().Lookup("dir").Usage = "the directory in which it is to go on (default: as the agent says)"
+	cmd.Flags().Lookup("dir").Usage = "its directory (default: the one that the agent reports)"
 	cmd.Flags().StringVar(&title, "title", "", "a title for it (default: the agent's)")
-	cmd.ValidArgsFunction = w.words(o, "last\tthe one in which something happened last")
+	cmd.ValidArgsFunction = w.words(o, "last\tthe session with the latest activity")
 	return cmd
 }
 
@@ -153,7 +153,7 @@ func addNativeDelete(cmd *cobra.Command, o nativesessionOptions) {
 func (o nativesessionOptions) delete(cmd *cobra.Command, w which, word string) error {
 	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
 		if word == "last" {
-			return fmt.Errorf("say which: the id of the session that is to be deleted, or the beginning of one")
+			return fmt.Errorf("name the session to delete by its id, or the beginning of it")
 		}
 		look := w
 		look.everywhere = w.dir == ""
@@ -374,7 +374,7 @@ func addNativeList(cmd *cobra.Command, o nativesessionOptions, agent *string, li
 		}
 		for _, name := range []string{"status", "archived"} {
 			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s is about Duet's sessions, not the agent's own: leave it or --native out", name)
+				return fmt.Errorf("--%s is for Duet's sessions, and --native for the agent's own: leave one of them out", name)
 			}
 		}
 		w.agent = *agent

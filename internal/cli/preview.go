@@ -41,7 +41,7 @@ func newPreview(s *settings) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:     "preview",
-		Short:   "Show the project's pages in a browser, and keep what they say",
+		Short:   "Show the project's pages in a browser, and keep their messages",
 		Long:    previewHelp,
 		Example: "  duet-rpc preview\n  duet-rpc preview --capture --port 8080\n  duet-rpc build && duet-rpc preview refresh",
 		Args:    noArguments,
@@ -51,7 +51,7 @@ func newPreview(s *settings) *cobra.Command {
 	}
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "the port of 127.0.0.1 to listen on (default: one that is free)")
 	cmd.Flags().BoolVar(&o.capture, "capture", false, "add a script to pages that reports their messages")
-	cmd.Flags().StringVar(&o.session, "session", "", "the session that what pages say is kept with (default: the one that was begun last)")
+	cmd.Flags().StringVar(&o.session, "session", "", "the session that keeps the pages' messages (default: the one that was started last)")
 	cmd.AddCommand(newConsole(s), newNavigate(s), newRefresh(s))
 	return cmd
 }
@@ -210,9 +210,9 @@ func newConsole(s *settings) *cobra.Command {
 	limit := uint(100)
 	cmd := &cobra.Command{
 		Use: "console", Args: noArguments,
-		Short: "Print what pages of the preview have said",
-		Long: "Print what pages of the preview have written to their consoles, what went wrong in\n" +
-			"them, and where they were, the oldest first. The last thousand messages are kept.\n\n" +
+		Short: "Print the messages of previewed pages",
+		Long: "Print the console messages, errors and addresses of previewed pages, the oldest\n" +
+			"first. The last thousand messages are kept.\n\n" +
 			"Exit status: 0, also if there is nothing; 1 if it could not be read.",
 		Example: "  duet-rpc preview console --problems\n  duet-rpc preview console --problems | duet-rpc prompt --last \"What is wrong there?\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -228,9 +228,9 @@ func newConsole(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&session, "session", "", "only what is kept with a session, by any id (default: all)")
+	cmd.Flags().StringVar(&session, "session", "", "only messages that a session keeps, by any of its ids (default: all)")
 	cmd.Flags().BoolVar(&problems, "problems", false, "only errors and warnings")
-	cmd.Flags().UintVar(&limit, "limit", limit, "the last ones")
+	cmd.Flags().UintVar(&limit, "limit", limit, "how many at most: the last ones")
 	return cmd
 }
 

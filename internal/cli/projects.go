@@ -27,7 +27,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const projectsHelp = `List the projects of which sessions are kept on this machine, the last used first:
+const projectsHelp = `List the projects with sessions on this machine, the last used first:
 how many conversations each has, the size of its state, and whether its directory
 is missing.
 
@@ -36,11 +36,11 @@ project begins with none.
 
 Exit status: 0 if they could be listed, 1 if not.`
 
-const projectsKeepHelp = `Let rules, trust and answers count again that you gave before the project's
-directory was deleted and made again. Its sessions are kept in any case. Until you
-say so, the new directory may be anything, so nothing is allowed for it.
+const projectsKeepHelp = `Restore the rules, trust and answers from before the project's directory was deleted
+and created again. Its sessions are kept in any case. Until then nothing is allowed
+in the new directory, because it may be anything.
 
-Exit status: 0 if what you allowed counts, 1 if nothing is kept of the project.`
+Exit status: 0 if what you allowed counts, 1 if the project has no sessions.`
 
 // projectListed is a project as --json prints it.
 type projectListed struct {
@@ -57,7 +57,7 @@ type projectListed struct {
 func newProjectsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "projects",
-		Short: "List the projects of which sessions are kept, or move or forget them",
+		Short: "List the projects with sessions, or move or forget them",
 		Long:  projectsHelp,
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return listProjects(cmd, s) },
@@ -79,7 +79,7 @@ func listProjects(cmd *cobra.Command, s *settings) error {
 		return term.JSON(cmd.OutOrStdout(), list)
 	}
 	table := term.NewTable(cmd.OutOrStdout(), "PROJECT", "CONVERSATIONS", "SIZE", "USED", "NOTE")
-	table.Empty("no sessions are kept of any project yet")
+	table.Empty("no project has sessions yet")
 	for _, p := range list {
 		note := p.Error
 		switch {
@@ -119,7 +119,7 @@ func newProjectsMoveCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "move OLD NEW",
 		Short: "Give the sessions of the project at OLD to the directory NEW",
-		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist; NEW must have no sessions.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
+		Long:  "Give the sessions of the project at OLD to the directory NEW, for example after a move\nto another disk. OLD need not exist; NEW must have no sessions.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
 		Args:  exactly("OLD", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			endIdleHub(cmd.Context(), s, args[0])
@@ -136,7 +136,7 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
-		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist.\n\nExit status: 0 if all was deleted; 1 if nothing was, as where a hub runs or the answer was no.",
+		Long:  "Delete all conversations, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a hub runs there or the answer was no.",
 		Args:  exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
@@ -159,7 +159,7 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 func newProjectsKeepCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keep",
-		Short: "Let rules, trust and answers from before the directory was replaced count again",
+		Short: "Restore the rules, trust and answers from before the directory was replaced",
 		Long:  projectsKeepHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -174,7 +174,7 @@ func newProjectsKeepCommand(s *settings) *cobra.Command {
 			case err != nil:
 				return err
 			case !kept:
-				return printDone(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: all that you allowed counts", p.Root)
+				return printDone(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: everything that you allowed counts", p.Root)
 			}
 			return printDone(cmd, s, map[string]any{"root": p.Root, "kept": true}, "what you allowed in %s counts again", p.Root)
 		},
@@ -420,7 +420,7 @@ type allprojectsOptions struct {
 // sessions.
 func addAllProjects(cmd *cobra.Command, o allprojectsOptions, params any, limit *int) {
 	var everywhere bool
-	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects in which a hub has run on this machine")
+	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects on this machine")
 	own := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !everywhere {
@@ -456,7 +456,7 @@ func (o allprojectsOptions) list(cmd *cobra.Command, params any, limit int) erro
 	}
 	t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("AGENT")
-	t.Empty("no session is kept of any project that is known on this machine: `duet-rpc prompt \"…\"` begins one here")
+	t.Empty("no project on this machine has sessions: `duet-rpc prompt \"…\"` begins one here")
 	for _, s := range rows(all) {
 		t.Row(term.HomePath(s.root), s.TaskID, sessionStatus(s.Session), s.Agent, term.Age(s.LastActivityAt), term.Short(s.Called()))
 	}

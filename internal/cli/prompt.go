@@ -22,14 +22,13 @@ import (
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
 
-It runs in the project's hub: in an editor's process or a daemon if there is one,
-else in this process. Everybody connected to the hub can see it and answer its
-questions.
+It runs in the project's hub; a daemon is started if none runs. All clients of the hub
+can see it and answer its questions.
 
 The agent's text goes to standard output as it comes; its tools, questions and
-changes of files go to standard error. Questions are answered by one
-key: y allows, n denies and asks you why, a allows the same for the rest of the
-session, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
+changes of files go to standard error. One key answers a question: y allows, n denies,
+t denies and asks you why, a allows the same for the rest of the session, p in the
+whole project, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
 agent supports that), and v shows a question that is too long for the screen, with
 $PAGER or less. What you typed before a question was shown is discarded. --yes
 allows everything, --deny denies everything. Without a terminal and without either
@@ -45,9 +44,9 @@ others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 Without a prompt, a terminal opens a conversation: prompts are written in a box at
 the bottom, also while the agent works. /help lists its commands and keys.
 
-The prompt is the arguments, and what comes in through a pipe is their context; or
-it is all that comes in, if there are no arguments, or - alone. If no data arrives for
-5 s, the arguments go alone: editors and CI leave unused pipes open. With - behind the
+The arguments are the prompt, and the data of a pipe is their context. Without
+arguments, or with - alone, the data is the prompt. If no data arrives for 5 s, the
+arguments go alone: editors and CI leave unused pipes open. With - behind the
 arguments it waits longer, as in: make | duet-rpc prompt "Why?" -
 
 The session is kept: continue it with --continue and any of its ids, or with -c, the
@@ -59,9 +58,9 @@ of that schema, checks it, and asks once more if it does not fit; -o FILE writes
 last message, or that JSON, to a file.
 
 ` + turn.Help + `
---gate COMMAND has the agent go on until the command succeeds: it runs after each
-turn, where the agent works, and what it complains of is the next prompt, until it
-passes or there were --max-iterations turns (docs/gates.md).
+With --gate COMMAND the agent continues until the command succeeds. It runs after each
+turn, where the agent works, and its complaints are the next prompt, until it passes
+or --max-iterations turns have ended (docs/gates.md).
 
 Exit status: 0 if the agent completed, and the gates pass; 1 if it failed or
 another client ended it; 4 if gates still fail; 130 if you interrupted it (C-c;
@@ -147,7 +146,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 		return runTalk(cmd, s, o)
 	}
 	if o.yes && len(args) == 0 {
-		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
+		return errors.New(`--yes needs a prompt in the arguments, because the data of a pipe may come from anywhere: say what to do with it, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
 	}
 	if err := o.gates.Check(); err != nil {
 		return err
@@ -197,6 +196,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	var unfit error // the reason why the answer does not fit the schema
 	if err == nil && p.session.Status == hubclient.Completed {
 		if unfit = o.answer.Take(p.session); unfit != nil {
+			view.Spent(p.session)
 			view.Note("the answer: " + unfit.Error() + "; asking once more")
 			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), protocol.Session{}
 			if interrupted, err = toItsEnd(); err == nil {
@@ -253,6 +253,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	if !again || turn.IsOrphan(p.session) {
 		o, text := p.options, p.text
 		if again {
+			p.view.Spent(p.session)
 			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
 		}
 		if o.from != "" {
@@ -472,7 +473,7 @@ func addInput(in io.Reader, args []string, note func(string), p patience) (strin
 		return text, nil
 	}
 	waiting := time.AfterFunc(p.silently, func() {
-		note("reading standard input to its end, which goes along with the prompt")
+		note("reading standard input to its end; it goes along with the prompt")
 	})
 	context, err := readAll(in)
 	waiting.Stop()

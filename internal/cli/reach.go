@@ -69,7 +69,7 @@ func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...c
 		return c, err
 	}
 	if !begins && hubprocess.IsNone(err) && !host.HasDatabase(p) {
-		return nil, fmt.Errorf("%w; `duet-rpc prompt` begins a session", host.ErrNoDatabase)
+		return nil, fmt.Errorf("%w; `duet-rpc prompt` starts one", host.ErrNoDatabase)
 	}
 	if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
 		return nil, err
@@ -196,8 +196,8 @@ If the hub refuses the call, the error is printed as
 
 on standard error; with --json as the JSON error object.
 
-Exit status: 0 if there is a result; 1 if it was refused, or no hub runs here;
-130 if you interrupted it, which cancels the request.`
+Exit status: 0 if there is a result; 1 if it was refused or failed; 130 if you
+interrupted it, which cancels the request.`
 
 func newCallCommand(s *settings) *cobra.Command {
 	var timeout time.Duration
@@ -314,10 +314,10 @@ func startWork(cmd *cobra.Command, s *settings, method string, params any, wait 
 func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r hubclient.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)
 	if !s.JSON {
-		state := cmp.Or(r.State, r.Status)
+		state := domain.State(cmp.Or(r.State, r.Status)).Words()
 		switch r.Delivered {
 		case hubclient.DeliveredInjected:
-			state = "the agent has it while it works"
+			state = "sent while it works"
 		case hubclient.DeliveredQueued:
 			state = "queued"
 		}

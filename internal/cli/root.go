@@ -23,6 +23,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -269,7 +270,7 @@ func approvalCandidates(ctx context.Context, c *client.Client) []string {
 	open, _, _ := hubclient.OpenApprovals(ctx, c, "")
 	var out []string
 	for _, a := range open {
-		out = append(out, a.ApprovalID+"\t"+term.Short(a.TaskID+" · "+a.Asks()))
+		out = append(out, a.ApprovalID+"\t"+term.Short(a.TaskID+" · "+turn.Asks(a)))
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -69,10 +70,10 @@ func (o sessionsOptions) change(cmd *cobra.Command, id, method string, params ma
 func newArchive(o sessionsOptions) *cobra.Command {
 	return &cobra.Command{
 		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
-		Short: "Put a session's conversation away",
-		Long:  "Put a session's conversation away: only session list --archived\nlists it then. To continue it takes it back.\n" + o.Help,
+		Short: "Archive a session's conversation",
+		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued.\n" + o.Help,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": true}, "is in the archive; session unarchive takes it back")
+			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": true}, "is archived; session unarchive restores it")
 		},
 	}
 }
@@ -80,8 +81,8 @@ func newArchive(o sessionsOptions) *cobra.Command {
 func newUnarchive(o sessionsOptions) *cobra.Command {
 	return &cobra.Command{
 		Use: "unarchive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
-		Short: "Take a session's conversation back from the archive",
-		Long:  "Take a session's conversation back from the archive.\n" + o.Help,
+		Short: "Restore a session's conversation from the archive",
+		Long:  "Restore a session's conversation from the archive.\n" + o.Help,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": false}, "is listed again")
 		},
@@ -104,9 +105,9 @@ func newDelete(o sessionsOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short: "Delete a session's conversation for good",
-		Long: "Delete a session's conversation with all that only it has: what was said and done,\n" +
-			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. A conversation that runs has to be interrupted first.\n" +
-			"Sessions that others were forked from stay for those, in the archive.\n" + o.Help,
+		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
+			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first. Sessions with\n" +
+			"forks stay in the archive.\n" + o.Help,
 		Example: "  duet-rpc session delete task-0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.Find(cmd, args[0])
@@ -129,7 +130,7 @@ func newDelete(o sessionsOptions) *cobra.Command {
 				}
 				text := term.Count(r.Deleted, "session") + " deleted"
 				if r.Kept > 0 {
-					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, since others were forked from there"
+					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, because other conversations were forked from there"
 				}
 				o.Progress(cmd, text)
 				return nil
@@ -148,7 +149,7 @@ func newPick(o sessionsOptions) *cobra.Command {
 		Use: "pick", Args: o.Exactly(),
 		Short: "Choose a conversation with a few typed letters, and print its last session's id",
 		Long: "Choose a conversation on the terminal, and print the id of its last task. Letters that you type\n" +
-			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ndoes not.\n" + o.Help,
+			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ncancels.\n" + o.Help,
 		Example: "  duet-rpc prompt --continue \"$(duet-rpc session pick)\" \"And now fix it\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !term.IsTerminal(os.Stdin) || !term.IsTerminal(os.Stderr) {
@@ -190,10 +191,10 @@ func pickConversation(ctx context.Context, c *client.Client) (last protocol.Sess
 func offeredLines(list []protocol.Session) (lines []string) {
 	var task, status int
 	for _, s := range list {
-		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
+		task, status = max(task, len(s.TaskID)), max(status, len(domain.State(s.State).Words()))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, s.Status, term.Line(s.ConversationTitle)))
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, domain.State(s.State).Words(), term.Line(s.ConversationTitle)))
 	}
 	return lines
 }
@@ -280,8 +281,8 @@ func newSearch(o sessionsOptions) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "search WORDS...", Args: o.AtLeast("WORDS"),
-		Short:   "Find what was said or done in any conversation",
-		Long:    "Find what was said or done in any conversation of the project: all words have to be\nthere, the last may be the beginning of one. The best come first.\n" + o.Help,
+		Short:   "Search the messages and tool calls of all conversations",
+		Long:    "Search the messages and tool calls of all conversations of the project. A hit has all\nwords; the last may be the beginning of one. The best hits come first.\n" + o.Help,
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
@@ -293,7 +294,7 @@ func newSearch(o sessionsOptions) *cobra.Command {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(r.Hits) == 0 {
-					return fmt.Errorf("nothing was found for %q: all words have to be there, in one message; fewer words find more", joined(args))
+					return fmt.Errorf("nothing was found for %q: one message must have all words; fewer words find more", joined(args))
 				}
 				return printHits(ctx, cmd, c, r.Hits)
 			})
@@ -340,7 +341,7 @@ func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits [
 
 const showHelp = `Show a session and the agent's last message.
 
---transcript shows all that was said and done, on a terminal with $PAGER or less.
+--transcript shows the whole conversation, on a terminal with $PAGER or less.
 --diff prints what the session changed as a unified diff, which git apply takes in
 the session's directory. --export prints the conversation for other tools: md as
 Markdown with tool calls and diffs, json as docs/export.md describes it.
@@ -383,7 +384,7 @@ func newShow(o sessionsOptions) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&whole, "transcript", false, "all that was said and done")
+	cmd.Flags().BoolVar(&whole, "transcript", false, "the whole conversation")
 	cmd.Flags().BoolVar(&changes, "diff", false, "what it changed, as a unified diff")
 	cmd.Flags().StringVar(&export, "export", "", "the conversation for other tools, as `md or json`")
 	cmd.MarkFlagsMutuallyExclusive("transcript", "diff", "export")
@@ -477,9 +478,9 @@ const besideBackground = 30
 // sessionStatus returns a session's status, and whether its agent is silent.
 func sessionStatus(x protocol.Session) string {
 	if x.SilentSince == nil {
-		return x.Status + x.Gates.Short()
+		return x.StateInWords()
 	}
-	return x.Status + ", silent for " + term.Age(*x.SilentSince)
+	return domain.State(x.State).Words() + ", silent for " + term.Age(*x.SilentSince)
 }
 
 // sessionCommands prints the slash commands of a session's agent, one line each.
@@ -495,24 +496,30 @@ func sessionCommands(out io.Writer, x protocol.Session) error {
 // printSessionList prints a session and the agent's last message. It renders Markdown if color
 // is set and out is a terminal.
 func printSessionList(out io.Writer, x protocol.Session, color bool) error {
-	tokens, cost, silence := "", "", ""
+	took, tokens, cost, silence, stop := "", "", "", "", x.StopReason
+	if stop == "cancelled" { // the agent's word for an interrupted turn
+		stop = ""
+	}
+	if ms := x.DurationMS; ms != nil {
+		took = term.Duration(time.Duration(*ms) * time.Millisecond)
+	}
 	if x.SilentSince != nil {
 		silence = term.Silence(x.Agent, *x.SilentSince, x.SilentTool, x.SilentNote)
 	}
 	if total := protocol.Value(x.TotalTokens); total > 0 {
-		tokens = fmt.Sprint(total)
+		tokens = term.Number(int(total))
 	}
 	if usd := protocol.Value(x.CostUSD); usd > 0 {
-		cost = fmt.Sprintf("$%.4f", usd)
+		cost = domain.Dollars(usd)
 	}
 	fields := []term.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentSessionID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentSessionID}, {"status", domain.State(x.State).Words()}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, term.Field{"title", x.Title},
 		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.CompletedAt))},
-		term.Field{"stop reason", x.StopReason}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
-		term.Field{"agent's session", x.ClaudeSessionID}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
+		term.Field{"stop reason", stop}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
+		term.Field{"agent's session", x.ClaudeSessionID}, term.Field{"time", took}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
 	err := term.Fields(out, fields...)
 	if x.Result != nil {
 		term.Body(out, x.Result.Result, color)
@@ -528,12 +535,12 @@ func agentFields(x protocol.Session) []term.Field {
 		mode += ", the agent is in " + x.AgentMode
 	}
 	if x.RequestedMode != "" {
-		mode += ", asked for: " + x.RequestedMode
+		mode += ", requested: " + x.RequestedMode
 	}
 	if x.RequestedModel != "" {
-		model += ", asked for: " + x.RequestedModel
+		model += ", requested: " + x.RequestedModel
 	} else if model != "" && reported.Agent != nil && (reported.Model == nil || reported.Model.Current == "" && len(reported.Model.Choices) == 0) {
-		model += ", asked for; the agent does not say which models it has"
+		model += ", requested; the agent does not report its models"
 	}
 	fields := []term.Field{{"mode", mode}, {"modes", idsOf(protocol.ModeChoices(x.Modes))}, {"model", model}}
 	if reported.Model != nil {
@@ -583,7 +590,7 @@ func agentOfSession(x protocol.Session) string {
 func noSession(status, agent string, archived bool) string {
 	switch which := asked(status, agent); {
 	case archived:
-		return "no session is archived" + which + ": `duet-rpc session archive ID` puts one away"
+		return "no session is archived" + which + ": `duet-rpc session archive ID` archives one"
 	case which != "":
 		return "there is no session" + which + ": `duet-rpc session list` lists them all"
 	}
@@ -602,7 +609,7 @@ func noTask(state, agent string) string {
 func asked(state, agent string) string {
 	var parts []string
 	if state != "" {
-		parts = append(parts, " in the state "+state)
+		parts = append(parts, " in the state \""+domain.State(state).Words()+"\"")
 	}
 	if agent != "" {
 		parts = append(parts, " of "+agent)
@@ -610,14 +617,14 @@ func asked(state, agent string) string {
 	return strings.Join(parts, "")
 }
 
-const sessionHelp = `A session is a prompt and what an agent did about it; sessions that continue one
-another are a conversation. Name a session by its own id, by that of its task, or
-by that of its conversation, which means the last session in it. last means the
-one that was begun last.
+const sessionHelp = `A session is a prompt and an agent's work on it; sessions that continue one another
+are a conversation. Name a session by its own id, by that of its task, or by that of
+its conversation, which means the last session in it. last means the session that was
+started last.
 `
 
 func newSessionCommand(s *settings) *cobra.Command {
-	cmd := commandGroup("session", "Find, show, start, continue and put away sessions", sessionHelp+hubStatusHelp,
+	cmd := commandGroup("session", "List, show, start, continue and archive sessions", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
 		newSessionAttachmentCommand(s), newAdopt(nativeSessions(s)))
@@ -779,7 +786,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 	with.Add(cmd)
 	waitFlag(cmd, &wait)
 	if !fork {
-		cmd.Flags().BoolVar(&steer, "steer", false, "give it to the agent while it works, if it can take that; else it waits for the end of the turn")
+		cmd.Flags().BoolVar(&steer, "steer", false, "send it to the agent while it works, if the agent supports that; else it waits for the end of the turn")
 	}
 	return cmd
 }
@@ -789,7 +796,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "interrupt ID",
 		Short:             "Interrupt a session; it can be continued",
-		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. Of a session that has ended this ends what its agent\ndoes in the background. --background TASK stops one such task, if the agent can\ndo that.\n" + hubStatusHelp,
+		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. If the session has ended, this ends its agent's\nbackground work. --background TASK stops one background task, if the agent supports\nthat.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -808,9 +815,9 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 				case background != "":
 					progress(cmd, s, "the background task %s ends", background)
 				case r.Status == hubclient.Completed:
-					progress(cmd, s, "%s is completed; what its agent still does for it ends", args[0])
+					progress(cmd, s, "%s is completed; its agent's background work ends", args[0])
 				default:
-					progress(cmd, s, "%s is %s", args[0], r.Status)
+					progress(cmd, s, "%s is %s", args[0], domain.State(r.Status).Words())
 				}
 				return nil
 			})
@@ -850,7 +857,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:               "set ID",
-		Short:             "Set a session's agent to a mode, a model or an option, or have another agent go on",
+		Short:             "Set a session's agent to a mode, a model or an option, or choose another agent",
 		Long:              sessionSetHelp + hubStatusHelp,
 		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --agent codex\n  duet-rpc session set task-0001 --model opus --option thinking=high",
 		Args:              exactly("ID"),
@@ -880,7 +887,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	agentFlag(cmd, s, &agent, "have the agent `NAME` go on with the conversation")
+	agentFlag(cmd, s, &agent, "continue the conversation with the agent `NAME`")
 	a.addFlags(cmd, s, knownByID)
 	return cmd
 }

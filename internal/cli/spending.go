@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -28,8 +29,8 @@ func (f *limitFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.turns, "max-turns", 0, "interrupt it after `N` rounds of tool calls (default: [budget.run] turns)")
 	flags.IntVar(&f.tokens, "max-tokens", 0, "interrupt it when it has used `N` tokens (default: [budget.run] tokens)")
-	flags.Float64Var(&f.cost, "max-cost", 0, "interrupt it when it has cost so many `DOLLARS` (default: [budget.run] cost)")
-	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked so long, without what it waits for you (default: [budget.run] time)")
+	flags.Float64Var(&f.cost, "max-cost", 0, "interrupt it when it has cost this many `DOLLARS` (default: [budget.run] cost)")
+	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked this long; waiting for you does not count (default: [budget.run] time)")
 }
 
 // Into adds the limits to the parameters of a launch.
@@ -67,8 +68,8 @@ func (r *spendingReport) Add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&r.cost, "cost", false, "show their usage instead: tokens, cost and time")
 	oneOf(cmd, &r.by, "by", "with --cost, for each", "day", "agent", "session", "model")
-	f.StringVar(&r.since, "since", "", "with --cost, only what was asked for since `TIME`: 2026-01-31, or 7d, 12h ago")
-	f.StringVar(&r.until, "until", "", "with --cost, only what was asked for before `TIME`")
+	f.StringVar(&r.since, "since", "", "with --cost, only prompts since `TIME`: 2026-01-31, or 7d, 12h ago")
+	f.StringVar(&r.until, "until", "", "with --cost, only prompts before `TIME`")
 	f.BoolVar(&r.csv, "csv", false, "with --cost, as comma separated values")
 }
 
@@ -128,7 +129,7 @@ func timeOf(text string, now time.Time) (string, error) {
 			return text, nil
 		}
 	}
-	return "", fmt.Errorf("%q is no time: give a date such as 2026-01-31, or 7d or 12h for so long ago", term.Short(text))
+	return "", fmt.Errorf("%q is not a time: give a date such as 2026-01-31, or an age such as 7d or 12h", term.Short(text))
 }
 
 func writeCSV(out io.Writer, by string, u protocol.UsageResult) error {
@@ -158,7 +159,7 @@ func printTable(out io.Writer, by string, u protocol.UsageResult) error {
 	t := term.NewTable(out, heading, "RUNS", "IN", "OUT", "CACHED", "COST", "TIME")
 	t.Spare("CACHED", "TIME", "RUNS")
 	row := func(name string, u protocol.Usage) {
-		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), fmt.Sprintf("$%.4f", u.CostUSD),
+		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), domain.Dollars(u.CostUSD),
 			(time.Duration(u.TimeMS) * time.Millisecond).Round(time.Second).String())
 	}
 	for _, r := range u.Rows {
@@ -190,7 +191,7 @@ type gateFlags struct {
 // Add adds the flags to a command.
 func (f *gateFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.Gates, "gate", nil, "have the agent go on until `COMMAND` succeeds: a line for the shell, or a name of [[gates]]; may be given several times")
+	flags.StringArrayVar(&f.Gates, "gate", nil, "let the agent continue until `COMMAND` succeeds: a line for the shell, or a name of [[gates]]; may be given several times")
 	flags.IntVar(&f.MaxIterations, "max-iterations", 0, "with --gate: give up after `N` turns (default: 5)")
 }
 
@@ -200,7 +201,7 @@ func (f *gateFlags) Check() error {
 	case f.MaxIterations < 0:
 		return errors.New("--max-iterations must be greater than 0")
 	case f.MaxIterations > 0 && len(f.Gates) == 0:
-		return errors.New("--max-iterations says how often an agent may try to pass a --gate, and there is none")
+		return errors.New("--max-iterations limits the turns for a --gate, and there is none")
 	}
 	return nil
 }

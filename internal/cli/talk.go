@@ -117,7 +117,7 @@ func (t *talking) greet(session protocol.Session) {
 	}
 	t.view.Note(term.Line(where + " · /help lists the commands"))
 	if session.ID != "" {
-		t.view.Note(term.Line("the conversation \"" + term.Short(session.ConversationTitle) + "\" goes on after " + session.TaskID))
+		t.view.Note(term.Line("your next prompt continues \"" + term.Short(session.ConversationTitle) + "\" after " + session.TaskID))
 	}
 }
 
@@ -154,7 +154,7 @@ func (t *talking) footer() string {
 	}
 	keys := "RET sends, C-d leaves"
 	if t.talk.IsBusy() {
-		keys = "RET queues, C-s sends now, C-c interrupts"
+		keys = "C-c interrupts, RET queues, C-s sends now"
 	}
 	return "  " + term.Line(strings.Join(append(parts, keys), " · "))
 }
@@ -217,9 +217,9 @@ func talkCommands() []talkCommand {
 		{"help", "", "list the commands and keys", (*talking).help},
 		{"new", "", "begin another conversation", (*talking).begin},
 		{"resume", "[ID]", "choose an earlier conversation, and continue it", (*talking).resume},
-		{"agent", "[NAME]", "list the agents, or have one go on", (*talking).chooseAgent},
+		{"agent", "[NAME]", "list the agents, or choose another one", (*talking).chooseAgent},
 		{"model", "[NAME]", "list the agent's models, or choose one", (*talking).chooseModel},
-		{"mode", "[MODE]", "list what the agent may do without asking, or choose it", (*talking).chooseMode},
+		{"mode", "[MODE]", "list the permission modes, or choose one", (*talking).chooseMode},
 		{"diff", "", "show what the last turn has changed", (*talking).diff},
 		{"review", "", "accept or revert each change", (*talking).review},
 		{"cost", "", "show the time, tokens and cost of the conversation", (*talking).cost},
@@ -254,7 +254,7 @@ func (t *talking) command(ctx context.Context, c *client.Client, text string) (o
 	}
 	text = "there is no command /" + name + "; /help lists them"
 	if len(near) > 0 {
-		text += ", and there is " + strings.Join(near, ", ")
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return false, fmt.Errorf("%w: %s", errNoCommand, text)
 }
@@ -290,7 +290,7 @@ func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
 	}
 	t.talk.Show(protocol.Session{})
 	t.describe(ctx, c)
-	t.view.Note("another conversation; /resume goes back")
+	t.view.Note("your next prompt begins another conversation; /resume goes back")
 	return nil
 }
 
@@ -307,7 +307,7 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 	}
 	t.talk.Show(session)
 	t.describe(ctx, c)
-	t.view.Note(term.Line("the conversation \"" + term.Short(session.ConversationTitle) + "\" goes on after " + session.TaskID))
+	t.view.Note(term.Line("your next prompt continues \"" + term.Short(session.ConversationTitle) + "\" after " + session.TaskID))
 	return nil
 }
 
@@ -514,7 +514,7 @@ func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
 func (t *talking) title(ctx context.Context, c *client.Client, title string) error {
 	switch {
 	case title == "":
-		return errors.New("/title is followed by the title")
+		return errors.New("/title needs a title: /title TEXT")
 	case t.talk.Session.ID == "":
 		t.set.title = title
 		return nil

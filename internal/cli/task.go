@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -33,9 +34,9 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 		Use:         "submit [TEXT...]",
 		Annotations: begins(),
 		Short:       "Start a task, or queue it, and print its id",
-		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
+		Long: "Start a task, or queue it if no slot is free, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" +
-			"--gate COMMAND has the agent go on until the command succeeds (docs/gates.md).\n" + hubStatusHelp,
+			"With --gate COMMAND the agent continues until the command succeeds (docs/gates.md).\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if p.Prompt, err = readPromptText(cmd.InOrStdin(), args); err != nil {
@@ -72,7 +73,11 @@ func newTaskListCommand(s *settings) *cobra.Command {
 		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "task.list", p, func(tasks []protocol.Task) error {
+			params := p
+			if p.State == hubclient.Interrupted {
+				params.State = hubclient.Cancelled // AIWG's name of it
+			}
+			return askHub(cmd, s, "task.list", params, func(tasks []protocol.Task) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				t.Spare("AGENT")
 				t.Empty(noTask(p.State, p.Agent))
@@ -83,7 +88,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
+	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "interrupted")
 	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	return cmd
@@ -124,9 +129,9 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 			}
 			return askHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
 				if !r.Cancelled {
-					return fmt.Errorf("%s was not cancelled", args[0])
+					return fmt.Errorf("%s was not interrupted", args[0])
 				}
-				progress(cmd, s, "%s is cancelled", args[0])
+				progress(cmd, s, "%s is interrupted", args[0])
 				return nil
 			})
 		},
@@ -140,7 +145,7 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count tasks by state, or show their usage",
-		Long: "Count tasks by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, conversation or model. An agent that reports no tokens counts\nfor none.\n" +
+		Long: "Count tasks by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, conversation or model. Agents that report no\ntokens count as 0.\n" +
 			hubStatusHelp,
 		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",
 		Args:    noArguments,
@@ -154,7 +159,7 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
 				return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
 					term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
-					term.Field{"cancelled", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
+					term.Field{"interrupted", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
 			})
 		},
 	}

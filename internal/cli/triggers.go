@@ -11,14 +11,15 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // duet-rpc triggers: list triggers and their executions, enable and disable them.
 
-const triggersHelp = `What the configuration's [[triggers]] do when something happens: files change, a
-time comes, a session ends, a question opens. docs/automation.md has the rest.
+const triggersHelp = `Triggers ([[triggers]] in the configuration) act by themselves when files change, at a
+time, when a session ends or a question opens. docs/automation.md describes them.
 `
 
 // newTriggers returns the triggers command.
@@ -26,7 +27,7 @@ func newTriggers(s *settings) *cobra.Command {
 	list := newList(s)
 	cmd := &cobra.Command{
 		Annotations: list.Annotations,
-		Use:         "triggers", Short: "What is done by itself when something happens",
+		Use:         "triggers", Short: "List, test and switch the triggers",
 		Long: triggersHelp + hubStatusHelp,
 		Args: noArguments, RunE: list.RunE,
 	}
@@ -51,7 +52,7 @@ func newList(s *settings) *cobra.Command {
 				}
 				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "STATE", "WHEN", "DOES", "LAST")
 				t.Below("WHEN", "DOES")
-				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and what a project's file has waits for `duet-rpc trust`")
+				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and those of a project need `duet-rpc trust`")
 				for _, rule := range r.Rules {
 					t.Row(rule.ID, triggerState(rule), term.Short(rule.When), term.Short(describeTrigger(rule)), term.AgeOf(rule.LastFired))
 				}
@@ -64,7 +65,7 @@ func newList(s *settings) *cobra.Command {
 func newTriggersShow(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show a trigger",
-		Long:    "Show a trigger as it is configured, and when its time comes.\n" + hubStatusHelp,
+		Long:    "Show a trigger's configuration, and its next time.\n" + hubStatusHelp,
 		Example: "  duet-rpc triggers show tests",
 		Args:    exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,11 +152,19 @@ func newSwitch(s *settings, verb, state string) *cobra.Command {
 	}
 }
 
+// statusOfTrigger returns the status of an execution for people.
+func statusOfTrigger(status string) string {
+	if status == domain.TriggerWaiting {
+		return domain.WaitingInput.Words()
+	}
+	return status
+}
+
 func newLog(s *settings) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
-		Use: "log [ID]", Short: "What triggers have done",
-		Long:    "What triggers have done, or one of them, the newest first.\n" + hubStatusHelp,
+		Use: "log [ID]", Short: "Show what triggers have done",
+		Long:    "Show what triggers have done, or one of them, the newest first.\n" + hubStatusHelp,
 		Example: "  duet-rpc triggers log tests --limit 5",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -168,7 +177,7 @@ func newLog(s *settings) *cobra.Command {
 				t.Below("EVENT", "WHY")
 				t.Empty("no trigger has done anything yet")
 				for _, x := range r.Executions {
-					t.Row(term.AgeOf(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
+					t.Row(term.AgeOf(x.Timestamp), x.RuleID, statusOfTrigger(x.Status), x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
 				}
 				return t.Flush()
 			})
@@ -181,8 +190,8 @@ func newLog(s *settings) *cobra.Command {
 func newTest(s *settings) *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
-		Use: "test SOURCE TYPE", Short: "What triggers would do for an event",
-		Long:    "What each trigger would do for an event, without doing it. Whether one is switched on,\nits cooldown and its limits do not count.\n" + hubStatusHelp,
+		Use: "test SOURCE TYPE", Short: "Show what triggers would do for an event",
+		Long:    "Show what each trigger would do for an event, without doing it. Whether one is switched\non, its cooldown and its limits do not count.\n" + hubStatusHelp,
 		Example: "  duet-rpc triggers test run run.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
 		Args:    exactly("SOURCE", "TYPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -208,6 +217,6 @@ func newTest(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&payload, "payload", "", "what the event has, as a JSON object")
+	cmd.Flags().StringVar(&payload, "payload", "", "the event's data, a JSON object")
 	return cmd
 }

@@ -165,6 +165,20 @@ func (s State) Ended() bool {
 	return false
 }
 
+// Words returns the state for people: a run that a user or the hub ended is interrupted, whether
+// it had started or not.
+func (s State) Words() string {
+	switch s {
+	case WaitingInput:
+		return "waiting for you"
+	case Cancelled:
+		return string(Interrupted)
+	case TimedOut:
+		return string(Failed)
+	}
+	return string(s)
+}
+
 // Active reports whether a run in this state has an agent.
 func (s State) Active() bool {
 	switch s {

@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // A Budget limits each run of a conversation, in place of the configuration. 0 is no limit.
 type Budget struct {
@@ -9,6 +12,15 @@ type Budget struct {
 	Tokens  int64         `json:"tokens,omitempty"` // read and written
 	CostUSD float64       `json:"cost_usd,omitempty"`
 	Repeats int           `json:"repeats,omitempty"` // of the same tool call in a row
+}
+
+// Dollars formats a cost. Only small amounts have fractions of a cent.
+func Dollars(usd float64) string {
+	digits := 2
+	if usd < 0.1 {
+		digits = 4
+	}
+	return "$" + strconv.FormatFloat(usd, 'f', digits, 64)
 }
 
 // Values of Run.ErrorCode for runs that a used-up budget interrupted.

@@ -82,7 +82,7 @@ func (e *Engine) Changed(t store.Tx, run domain.Run) error {
 		t.AfterCommit(func() { e.start(run.ID) })
 		return t.UpdateGateLoop(l)
 	}
-	return e.end(t, l, run, domain.LoopStopped, cmp.Or(run.Error, "the run is "+string(run.State)))
+	return e.end(t, l, run, domain.LoopStopped, cmp.Or(run.Error, "the run is "+run.State.Words()))
 }
 
 // Stop ends the loop of an ended run and stops its check. If a later run of the loop is active,

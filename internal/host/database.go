@@ -15,7 +15,7 @@ import (
 // and a hub may use the database meanwhile.
 
 // ErrNoDatabase reports that a project has no database yet.
-var ErrNoDatabase = errors.New("nothing is kept of this project yet")
+var ErrNoDatabase = errors.New("this project has no sessions yet")
 
 // HasDatabase reports whether the project has a database.
 func HasDatabase(p project.Project) bool {

@@ -134,7 +134,7 @@ func (r runsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry) 
 		none.Thread, err = t.Thread(h.ctx, run.Thread)
 		return none, err
 	case run.State.Ended() || run.State == domain.Interrupting || run.State == domain.Draft || run.State == domain.Queued:
-		return approval.Place{}, domain.Errorf(domain.KindBadState, "%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(run.Task), run.State)
+		return approval.Place{}, domain.Errorf(domain.KindBadState, "%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(run.Task), run.State.Words())
 	}
 	thread, err := t.Thread(h.ctx, run.Thread)
 	return approval.Place{Thread: thread, Run: run}, err

@@ -456,7 +456,7 @@ func spend(limits config.BudgetLimits, u domain.Usage) (out []limit) {
 		out = append(out, limit{key: "tokens", part: float64(n) / float64(*most), text: count(int(n), "token"), most: thousands(*most)})
 	}
 	if most := limits.Cost; most != nil {
-		out = append(out, limit{key: "cost", part: u.Tokens.CostUSD / *most, text: dollars(u.Tokens.CostUSD), most: dollars(*most)})
+		out = append(out, limit{key: "cost", part: u.Tokens.CostUSD / *most, text: domain.Dollars(u.Tokens.CostUSD), most: domain.Dollars(*most)})
 	}
 	return out
 }
@@ -475,13 +475,6 @@ func thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-func dollars(usd float64) string {
-	if usd < 1 {
-		return "$" + strconv.FormatFloat(usd, 'f', 4, 64)
-	}
-	return "$" + strconv.FormatFloat(usd, 'f', 2, 64)
 }
 
 // inWords formats a duration without zero parts: 2h, 1m30s. Only short durations keep fractions of

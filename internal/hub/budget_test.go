@@ -62,7 +62,7 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 	s = await(t, h, s)
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
 	assert.Equal(t, "this run has cost $1.25, of $1.00 that there may be; raise [budget.run] cost, or continue it: then a new account begins", s.Error)
-	assert.Equal(t, []string{"This run has cost $0.8000 of $1.00 ([budget.run] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
+	assert.Equal(t, []string{"This run has cost $0.80 of $1.00 ([budget.run] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
 
 	s, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "and now", Source: domain.SourceSession})
 	require.NoError(t, err)

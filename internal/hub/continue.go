@@ -66,10 +66,10 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			return domain.Invalid("query", "a text that is not empty", "nothing")
 		}
 		if from.State == domain.Discarded {
-			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State.Words())
 		}
 		if spec.Fork && !from.State.Ended() { // its output is not known yet
-			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State.Words())
 		}
 		thread, err := t.Thread(h.ctx, from.Thread)
 		if err != nil {

@@ -52,7 +52,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		case run.State.Ended() && len(h.intake.Background(run.Thread)) > 0:
 			return h.endBackground(t, run)
 		case run.State.Ended():
-			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State.Words())
 		}
 		if run.IsQuestion() { // it has no agent
 			return h.transition(t, &run, domain.Interrupted, outcome{reason: reason})

@@ -164,7 +164,7 @@ func (h *Hub) writtenAndQueued(t store.Tx, id string) (domain.Run, error) {
 	case err != nil:
 		return run, err
 	case run.State != domain.Queued:
-		return run, domain.Errorf(domain.KindBadState, "%s is %s: only a prompt that is queued can be changed", domain.TaskName(run.Task), run.State)
+		return run, domain.Errorf(domain.KindBadState, "%s is %s: only a prompt that is queued can be changed", domain.TaskName(run.Task), run.State.Words())
 	case !run.IsWritten():
 		return run, domain.Errorf(domain.KindBadState, "%s has no prompt that a client has written: it can be cancelled, but not changed", domain.TaskName(run.Task))
 	}

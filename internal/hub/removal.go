@@ -64,7 +64,7 @@ func removalConversation(ctx context.Context, t store.Tx, id string, memory remo
 		case run.ID <= forked:
 			gone.Kept++
 		case !run.State.Ended() && run.State != domain.Draft:
-			return RemovedConversation{}, domain.Errorf(domain.KindBadState, "%s is %s: interrupt it before you delete its conversation", domain.TaskName(run.Task), run.State)
+			return RemovedConversation{}, domain.Errorf(domain.KindBadState, "%s is %s: interrupt it before you delete its conversation", domain.TaskName(run.Task), run.State.Words())
 		default:
 			gone.Runs = append(gone.Runs, run.Ref())
 			memory.Runs.Changed(t, run.ID)

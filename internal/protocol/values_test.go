@@ -44,3 +44,27 @@ func TestWhatClientsSeeOfAnItem(t *testing.T) {
 		assert.Equal(t, want, string(ItemData(data)))
 	}
 }
+
+// A state has one word, whether it is that of a task, a session or a run.
+func TestStatesHaveOneWord(t *testing.T) {
+	for _, c := range []struct{ state, word string }{
+		{"queued", "queued"},
+		{"starting", "starting"},
+		{"running", "running"},
+		{"waiting_input", "waiting for you"},
+		{"interrupting", "interrupting"},
+		{"completed", "completed"},
+		{"failed", "failed"},
+		{"timed_out", "failed"},
+		{"cancelled", "interrupted"},
+		{"interrupted", "interrupted"},
+	} {
+		state := domain.State(c.state)
+		assert.Equal(t, c.word, Session{State: c.state, Status: StatusOf(state)}.StateInWords())
+		assert.Equal(t, c.word, Task{State: TaskStateOf(state), Status: StatusOf(state)}.StateInWords())
+		if state.Ended() {
+			assert.Equal(t, c.word, Session{State: c.state, Status: StatusOf(state)}.Outcome())
+			assert.Equal(t, c.word, Task{State: TaskStateOf(state), Status: StatusOf(state)}.Outcome())
+		}
+	}
+}

@@ -124,17 +124,28 @@ func (g *Gates) Short() string {
 	return ""
 }
 
-// StateInWords returns the state of the task, with the cause of a failure, and whether it waits for
-// a person.
+// StateInWords returns the state of the task, with the cause of a failure or else the state of its
+// gates.
 func (t Task) StateInWords() string {
-	switch {
-	case t.Status == stateNames[domain.WaitingInput].session:
-		return "waiting" + t.Gates.Short()
-	case t.State == stateNames[domain.Completed].task || t.ErrorCode == "":
-		return t.State + t.Gates.Short()
+	if t.State == stateNames[domain.Completed].task || t.ErrorCode == "" {
+		return t.words() + t.Gates.Short()
 	}
-	return t.State + ": " + t.ErrorCode
+	return t.words() + ": " + t.ErrorCode
 }
+
+// words returns the state of the task alone. Its status as a session says more than its state,
+// except while it is queued.
+func (t Task) words() string {
+	if t.State == stateNames[domain.Queued].task {
+		return t.State
+	}
+	return domain.State(cmp.Or(t.Status, t.State)).Words()
+}
+
+// StateInWords returns the state of the session, and that of its gates.
+func (s Session) StateInWords() string { return s.state().Words() + s.Gates.Short() }
+
+func (s Session) state() domain.State { return domain.State(cmp.Or(s.State, s.Status)) }
 
 // Outcome returns how the task ended, in words.
 func (t Task) Outcome() string {
@@ -145,7 +156,7 @@ func (t Task) Outcome() string {
 	if t.Error != nil {
 		err = *t.Error
 	}
-	return Outcome(t.State, err, t.ErrorCode)
+	return Outcome(t.words(), err, t.ErrorCode)
 }
 
 // Text describes the message. Only its first line begins without a space, so that a page's text
@@ -253,7 +264,7 @@ func (s Session) Called() string { return cmp.Or(s.Title, s.Summary, s.Query) }
 func (s Session) Outcome() string {
 	const completed = string(domain.Completed)
 	if s.Status != completed {
-		return Outcome(s.Status, s.Error, s.ErrorCode)
+		return Outcome(s.state().Words(), s.Error, s.ErrorCode)
 	}
 	switch s.StopReason { // of the Agent Client Protocol
 	case "refusal":

@@ -260,7 +260,7 @@ func (ts *Settings) giveTo(t store.Tx, thread *domain.Thread, agent string, chan
 	}
 	for _, run := range runs {
 		if run.State != domain.Draft {
-			return domain.Errorf(domain.KindBadState, "%s is %s: its conversation can get another agent when it has ended", domain.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: its conversation can get another agent when it has ended", domain.TaskName(run.Task), run.State.Words())
 		}
 		run.Agent, run.Mode, run.AgentMode = agent, askingMode(run.Mode), ""
 		if err := t.UpdateRun(run); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -445,6 +446,9 @@ func Count(n int, one string, many ...string) string {
 // Indented indents all lines of a text but the first.
 func Indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
 
+// toolWidth is how much of a tool call's title says what a silent agent does.
+const toolWidth = 40
+
 // Silence says how long an agent has been silent, in which tool call, and with which error;
 // tool and note may be "".
 func Silence(agent string, since time.Time, tool, note string) string {
@@ -455,7 +459,7 @@ func Silence(agent string, since time.Time, tool, note string) string {
 	}
 	text := agent + " has said nothing for " + length
 	if tool != "" {
-		text += ", in the middle of: " + tool
+		text += ", in the middle of: " + Cut(Line(tool), toolWidth)
 	}
 	if note != "" {
 		text += ": " + note
@@ -495,7 +499,7 @@ func Wrapped(line string, columns int, indent string) string {
 	text := strings.TrimLeft(line, " ")
 	at := len(line) - len(text)
 	b.WriteString(line[:at])
-	for i, word := range strings.Split(joinQuoted(text, columns-len(indent)), " ") {
+	for i, word := range strings.Split(joinUnits(joinQuoted(text, columns-len(indent))), " ") {
 		word = strings.ReplaceAll(word, joint, " ")
 		width := displaywidth.String(word)
 		switch {
@@ -518,6 +522,11 @@ func Wrapped(line string, columns int, indent string) string {
 
 // joint represents a space at which a line must not break.
 const joint = "\x00"
+
+var unit = lazyregexp.New(`(\d) (ms|s|seconds?|min|minutes?|h|hours?|tokens)\b`)
+
+// joinUnits joins numbers with their units.
+func joinUnits(line string) string { return unit().ReplaceAllString(line, "${1}"+joint+"${2}") }
 
 // joinQuoted joins the words in backquotes that fit into columns.
 func joinQuoted(line string, columns int) string {

@@ -9,6 +9,9 @@ import (
 // EachKey is not supported on Windows: answers are lines.
 func EachKey(*os.File) (restore func()) { return nil }
 
+// HideKeys is not supported on Windows.
+func HideKeys(*os.File) (restore func()) { return nil }
+
 // HideInput turns off a console's echo. restore undoes that; it is never nil.
 func HideInput(terminal *os.File) (restore func()) {
 	console := windows.Handle(terminal.Fd())

@@ -112,8 +112,9 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	if input := a.edited(q); input != nil {
 		return a.withEdited(q, input, line.text)
 	}
-	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(q.Options) {
-		return a.optionOf(q, q.Options[n-1])
+	options := offered(q.Approval)
+	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(options) {
+		return a.optionOf(q, options[n-1])
 	}
 	switch strings.ToLower(line.text) {
 	case "y", "yes":
@@ -149,13 +150,13 @@ func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again 
 	rule, known := q.Rules[scope]
 	switch {
 	case q.Plan != "":
-		a.view.Note("a plan is agreed to for itself: please type " + keysOf(q))
+		a.view.Note("a plan makes no rule: please type " + keysOf(q))
 		return d, true
 	case !known:
 		a.view.Note("cannot make a rule: Duet cannot tell what else it would allow; please type " + keysOf(q))
 		return d, true
 	}
-	a.view.Note("never asked again: " + rule.Text)
+	a.view.Note("this rule allows without asking: " + rule.Text)
 	a.expected, a.scope = aPattern, scope
 	return d, true
 }
@@ -201,7 +202,7 @@ func keysFor(q asked) (keys, texts []string) {
 		add("a", "[a]lways in this session")
 		add("p", "in the [p]roject")
 	}
-	if n := len(q.Options); n > 0 {
+	if n := len(offered(q.Approval)); n > 0 {
 		add("a number up to "+strconv.Itoa(n), "a number")
 	}
 	if q.Editable {
@@ -228,7 +229,7 @@ const longestLine = 1000
 func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
-		a.view.Note("this agent runs the tool with its own input or not at all; type t, and then what to run instead")
+		a.view.Note("this agent accepts no other input; type t, and then what to run instead")
 	case editorName() != "":
 		a.editWith(q)
 	case len(q.ToolInput) > longestLine:

@@ -63,7 +63,7 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	tool.Editable = false
 	a, q, side := asking(tool)
 	decides(t, a, q, "e", "y")
-	assert.Contains(t, side.String(), "runs the tool with its own input")
+	assert.Contains(t, side.String(), "accepts no other input")
 	tool.Editable, tool.ToolInput = true, json.RawMessage(`"`+strings.Repeat("x", 2000)+`"`)
 	a, q, side = asking(tool)
 	decides(t, a, q, "e", "y")
@@ -76,7 +76,7 @@ func TestAgentOptionsAndRules(t *testing.T) {
 	tool := hubclient.Approval{
 		Approval: protocol.Approval{
 			ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`),
-			Options: []domain.Option{{ID: "yes", Name: "Yes", Kind: "allow_once"}, {ID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {ID: "no", Name: "No, tell", Kind: "reject_once"}},
+			Options: []domain.Option{{ID: "yes", Name: "Yes", Kind: "allow_once"}, {ID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {ID: "no", Name: "No, tell", Kind: "reject_once"}, {ID: "here", Name: "Yes, here", Kind: "allow_always"}},
 			Rules:   map[string]protocol.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}},
 		},
 	}
@@ -87,12 +87,12 @@ func TestAgentOptionsAndRules(t *testing.T) {
 	}{
 		{[]string{"2"}, protocol.DecisionParams{Decision: "approve", Option: "ever"}, ""},
 		{[]string{"3"}, protocol.DecisionParams{Decision: "deny", Option: "no", Comment: "No, tell"}, ""},
-		{[]string{"4", "1"}, protocol.DecisionParams{Decision: "approve", Option: "yes"}, "— please type y, n, t, a, p or a number up to 3\n"},
-		{[]string{"a", ""}, protocol.DecisionParams{Decision: "approve", Scope: "session"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"a", "ls *"}, protocol.DecisionParams{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"a", ".", "y"}, protocol.DecisionParams{Decision: "approve"}, "— never asked again: the command ls, in this session\n"},
-		{[]string{"p", ""}, protocol.DecisionParams{Decision: "approve", Scope: "project"}, "— never asked again: Bash with the very same input, in this project\n"},
-		{[]string{"p", "x", "y"}, protocol.DecisionParams{Decision: "approve"}, "— never asked again: Bash with the very same input, in this project\n"},
+		{[]string{"5", "1"}, protocol.DecisionParams{Decision: "approve", Option: "yes"}, "— please type y, n, t, a, p or a number up to 4\n"},
+		{[]string{"a", ""}, protocol.DecisionParams{Decision: "approve", Scope: "session"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"a", "ls *"}, protocol.DecisionParams{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"a", ".", "y"}, protocol.DecisionParams{Decision: "approve"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"p", ""}, protocol.DecisionParams{Decision: "approve", Scope: "project"}, "— this rule allows without asking: Bash with the very same input, in this project\n"},
+		{[]string{"p", "x", "y"}, protocol.DecisionParams{Decision: "approve"}, "— this rule allows without asking: Bash with the very same input, in this project\n"},
 		{[]string{"t", "use git"}, protocol.DecisionParams{Decision: "deny", Comment: "use git", Tell: true}, ""},
 		{[]string{"t", "", "y"}, protocol.DecisionParams{Decision: "approve"}, ""},
 	} {
@@ -103,13 +103,42 @@ func TestAgentOptionsAndRules(t *testing.T) {
 	a, q, _ := asking(tool)
 	assert.Equal(t, "Allow? [y]es, [n]o, [t]ell why not, [a]lways in this session, in the [p]roject, a number: ", a.promptFor(q))
 
-	plan := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", ToolInput: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}}
+	plan := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", ToolInput: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options[:3], TakesComment: true}}
 	a, q, side := asking(plan)
 	a.show(q)
 	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
 	side.Reset()
 	decides(t, a, q, "a", "y")
-	assert.Equal(t, "— a plan is agreed to for itself: please type y, n, t or a number up to 3\n", side.String())
+	assert.Equal(t, "— a plan makes no rule: please type y, n, t or a number up to 3\n", side.String())
+}
+
+// The agent's answers are listed where the keys y, n and a do not say the same.
+func TestOptionsThatSayMoreAreListed(t *testing.T) {
+	allow, always := domain.Option{ID: "1", Name: "Allow", Kind: "allow_once"}, domain.Option{ID: "2", Name: "Always", Kind: "allow_always"}
+	reject, never := domain.Option{ID: "3", Name: "Reject", Kind: "reject_once"}, domain.Option{ID: "4", Name: "Never", Kind: "reject_always"}
+	rules := map[string]protocol.RulePreview{"session": {Text: "the command ls, in this session"}}
+	for _, c := range []struct {
+		options []domain.Option
+		rules   map[string]protocol.RulePreview
+		listed  bool
+	}{
+		{[]domain.Option{allow, reject}, rules, false},
+		{[]domain.Option{allow, reject}, nil, false},
+		{[]domain.Option{allow, always, reject, never}, rules, false},
+		{[]domain.Option{allow, always, reject}, nil, true}, // there is no key a
+		{[]domain.Option{allow, always, {ID: "5", Name: "Always here", Kind: "allow_always"}, reject}, rules, true},
+		{[]domain.Option{always, reject}, rules, true}, // y means always
+		{[]domain.Option{allow, never}, rules, true},   // n means always
+		{[]domain.Option{allow, reject, {ID: "6", Name: "Explain", Kind: "other"}}, rules, true},
+	} {
+		a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), Options: c.options, Rules: c.rules}})
+		a.show(q)
+		assert.Equal(t, c.listed, strings.Contains(side.String(), "  1  "), "%v\n%s", c.options, side)
+		assert.Equal(t, c.listed, strings.Contains(a.promptFor(q), "a number"), "%v", c.options)
+		if !c.listed {
+			assert.Equal(t, protocol.DecisionParams{Decision: "approve"}, decides(t, a, q, "2", "y"), "no key chooses what is not listed")
+		}
+	}
 }
 
 func TestUserQuestionTakesNumberOrText(t *testing.T) {

@@ -83,7 +83,7 @@ func Sheet(a hubclient.Approval, dir string) sheet {
 	q := Question{Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == domain.FunctionCall {
 		q.Tool, q.Plan, q.Details = cmp.Or(a.ToolName, "a tool"), a.Plan, a.Details
-		for _, o := range a.Options {
+		for _, o := range offered(a) {
 			q.Options = append(q.Options, o.String())
 		}
 		return Lay(q, term.Marks)
@@ -100,6 +100,26 @@ func Sheet(a hubclient.Approval, dir string) sheet {
 		q.Options = append(q.Options, o.Name)
 	}
 	return Lay(q, term.Marks)
+}
+
+// offered returns the agent's answers to a question about a tool, or none if the keys y, n and a
+// say the same: to allow it once or always, or to deny it.
+func offered(a hubclient.Approval) []domain.Option {
+	kinds := make(map[domain.OptionKind]int)
+	for _, o := range a.Options {
+		if kinds[o.Kind]++; kinds[o.Kind] > 1 {
+			return a.Options
+		}
+	}
+	usual := kinds[domain.AllowOnce] + kinds[domain.AllowAlways] + kinds[domain.RejectOnce] + kinds[domain.RejectAlways]
+	switch {
+	case a.Plan != "", usual < len(a.Options),
+		kinds[domain.AllowOnce] == 0,                                    // y would mean always
+		kinds[domain.RejectAlways] > 0 && kinds[domain.RejectOnce] == 0, // n would mean always
+		kinds[domain.AllowAlways] > 0 && len(a.Rules) == 0:              // there is no a
+		return a.Options
+	}
+	return nil
 }
 
 // howToAnswer returns the command that answers the question with this id.
@@ -222,12 +242,16 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 	}
 }
 
-// AsksAgain returns a prefix that explains why an answered question is asked again.
-func AsksAgain(a hubclient.Approval) string {
-	if a.Reopened == "" {
-		return ""
+// Asks describes a question on one line: by its command, or as the agent does.
+func Asks(a hubclient.Approval) string {
+	text := a.Asks()
+	if command, _ := commandOf(Question{Tool: a.ToolName, Input: a.ToolInput}); command != "" {
+		text = "$ " + command
 	}
-	return "again: "
+	if a.Reopened != "" {
+		text = "again: " + text
+	}
+	return text
 }
 
 // InboxOptions select the questions of an inbox.
@@ -295,7 +319,9 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 			}
 			view.Note(text)
 		}
-		a.promptAgain()
+		if ctx.Err() == nil { // otherwise the user has left
+			a.promptAgain()
+		}
 		select {
 		case e := <-events:
 			switch {

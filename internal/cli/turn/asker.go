@@ -196,7 +196,7 @@ func (a *asker) show(q asked) {
 		more = ""
 	}
 	lines, _ := q.sheet.Excerpt(more)
-	a.view.lines(lines)
+	a.view.question(lines)
 }
 
 // page shows the whole question in a pager. Signals meanwhile go to the pager, except those
@@ -290,7 +290,7 @@ func (a *asker) promptFor(q asked) string {
 		if q.Rules[a.scope].Pattern == "" {
 			return "Return agrees, . goes back: "
 		}
-		return "Return agrees, another pattern takes its place, . goes back: "
+		return "Return agrees, another pattern replaces it, . goes back: "
 	case anInput:
 		return "New input (one line of JSON): "
 	}

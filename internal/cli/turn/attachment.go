@@ -175,7 +175,7 @@ func read(path string, left int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, irregular(path, info)
 	case info.Size() > left:
-		return nil, fmt.Errorf("%s has %d bytes: what goes with a prompt has at most %d in all", path, info.Size(), most)
+		return nil, fmt.Errorf("%s has %d bytes: the files of a prompt have at most %d in all", path, info.Size(), most)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, left+1))
 	if err == nil && int64(len(data)) > left {
@@ -189,7 +189,7 @@ func irregular(path string, info fs.FileInfo) error {
 	if info.IsDir() {
 		return fmt.Errorf("%s is a directory and cannot be attached: attach files, or name it in the prompt", path)
 	}
-	return fmt.Errorf("%s is a pipe or a device and cannot be attached: write what it gives to a file and attach that", path)
+	return fmt.Errorf("%s is a pipe or a device and cannot be attached: write its data to a file and attach that", path)
 }
 
 // attachFile converts a file to the content type that fits it.
@@ -225,9 +225,9 @@ func uri(path string) string {
 }
 
 // Help explains which files are attached to a prompt.
-const Help = `Files go with a prompt by --attach FILE: images, audio, text and others, as far as
-the agent takes them. A file of the project that the prompt's arguments mention as
-@path goes along, too.
+const Help = `--attach FILE sends a file with the prompt: an image, audio, text or another kind, if
+the agent accepts it. A file of the project that the prompt's arguments mention as
+@path is sent, too.
 `
 
 // AttachFlags are the flags for attachments.
@@ -259,7 +259,7 @@ func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
 	}
 	for i, path := range f.images {
 		if b := f.blocks[len(f.attach)+len(f.files)+i]; b.Type != "image" {
-			return fmt.Errorf("--image %s is no image that is known; --file sends any file", path)
+			return fmt.Errorf("--image %s is not a known kind of image; --file sends any file", path)
 		}
 	}
 	return f.Mentioned(s, strings.Join(args, " "), func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) })
@@ -284,7 +284,7 @@ func (f *AttachFlags) Mentioned(s interface {
 	}
 	mentioned, outside := mentionedFiles(text, dir, p.Root)
 	for _, path := range outside {
-		note("@" + term.Line(path) + " is outside of the project, and stays here: --attach sends it")
+		note("@" + term.Line(path) + " is outside of the project and is not sent: --attach sends it")
 	}
 	f.blocks = append(f.blocks, mentioned...)
 	return nil
@@ -300,7 +300,7 @@ func (f *AttachFlags) Into(params map[string]any) {
 // SaveAttachment downloads an attachment from the hub in parts.
 func SaveAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
 	if term.IsTerminal(out) {
-		return errors.New("it is not for a terminal: write it to a file, with > FILE")
+		return errors.New("an attachment is not printed on a terminal: write it to a file, with > FILE")
 	}
 	return hubclient.WriteAttachment(ctx, c, out, id)
 }

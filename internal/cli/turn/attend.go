@@ -68,6 +68,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session protocol.
 		if next == nil || err != nil {
 			return session, a.interrupts, err
 		}
+		view.Spent(session)
 		session, since = *next, 0
 		view.Begin(session)
 	}
@@ -100,6 +101,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			a.view.Note("the agent has been asked to stop; C-d leaves the conversation")
 			return
 		default:
+			a.view.Note("left before its end: duet-rpc session show " + session.TaskID + " shows its time, tokens and cost")
 			a.lines()
 			a.EndNow()
 		}
@@ -145,6 +147,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 	for {
 		a.promptAgain()
 		a.talk.draw(a)
+		if a.talk == nil && a.view.words != nil { // else the keys are the next prompt, or the text is not on the terminal
+			a.echo(false)
+		}
 		select {
 		case e := <-events:
 			a.pause = nil
@@ -207,7 +212,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 				a.view.Note(InWords(err).Error())
 			}
 		case <-overdue:
-			return session, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")
+			return session, errors.New("the session was interrupted, and the hub has not reported its end; it may be unable to store it")
 		case <-sub.Done():
 			return session, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
 		case <-ctx.Done():
@@ -231,11 +236,11 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 		if !a.Stale || a.ThreadID != of.ThreadID {
 			continue
 		}
-		view.aside("? "+a.Asks(), bold)
+		view.aside("? "+term.Line(Asks(a)), bold)
 		if a.Reopened != "" {
 			view.Note(a.Reopened)
 		}
-		view.Note("asked before, and closed by this turn: the agent asks again if it still wants that")
+		view.Note("this turn closes that open question: the agent asks again if it still needs it")
 	}
 }
 
@@ -251,6 +256,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 		if err != nil {
 			return session, err
 		}
+		view.Spent(ended)
 		switch next := ended.GoesOnIn(); {
 		case ended.AreChecked(): // again, by another hub
 		case next == "":
@@ -304,7 +310,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 func (v *View) showQuestion(a hubclient.Approval) {
 	id := ShortID(a.ApprovalID)
 	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
-	v.lines(lines)
+	v.question(lines)
 	v.Note("answer with: " + howToAnswer(a, id))
 }
 

@@ -104,11 +104,11 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 		says  string
 		waits bool
 	}{
-		{protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
 		{protocol.TypeStatus, members{"state": "running"}, "", false},
 		{protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}, "\nHel", true},
 		{protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}, "lo", true},
-		{protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
 		{protocol.TypeDelta, members{"message_id": "2", "delta": "Again"}, "\nAgain", true},
 	} {
 		a.pause = nil
@@ -119,7 +119,7 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 		side.Reset()
 	}
 	a.paused()
-	assert.Equal(t, "\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", side.String())
+	assert.Equal(t, "\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", side.String())
 	a.interrupts = true
 	a.view.Note("interrupting")
 	side.Reset()

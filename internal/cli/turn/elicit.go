@@ -32,7 +32,7 @@ func (a *asker) fillingOf(q asked) *filling {
 	if a.filling == nil || a.filling.question != q.ApprovalID {
 		f, _ := form.Read(q.Schema) // an invalid schema has no fields; the hub reports the error
 		a.filling = &filling{question: q.ApprovalID, form: f, values: f.Defaults()}
-		a.view.Note("an empty line takes the default in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer for all of it")
+		a.view.Note("an empty line takes the default in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer the whole form")
 	}
 	return a.filling
 }
@@ -158,13 +158,13 @@ func (a *asker) elicitedAlone(q hubclient.Approval) (note string, d protocol.Dec
 		f, err := form.Read(q.Schema)
 		content := f.Values(f.Defaults())
 		if err == nil && f.Check(content) == nil {
-			return "sent as the agent proposes it, by --yes", protocol.DecisionParams{Decision: protocol.Respond, Content: content}
+			return "sent with the agent's values, by --yes", protocol.DecisionParams{Decision: protocol.Respond, Content: content}
 		}
-		return "left without an answer: --yes sends what an agent proposes, and it does not propose everything", dismiss
+		return "not answered: --yes sends the agent's values, and a field has none", dismiss
 	case a.Yes:
-		return "left without an answer: no address is opened for --yes", dismiss
+		return "not answered: --yes opens no address", dismiss
 	}
-	return "left without an answer: there is no terminal to ask on", dismiss
+	return "not answered: there is no terminal to ask on", dismiss
 }
 
 const (

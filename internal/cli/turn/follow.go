@@ -22,7 +22,7 @@ func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.S
 		return &next, err
 	}
 	if len(a.commentTasks) > 0 {
-		if ended.Status != hubclient.Completed {
+		if ended.Status != hubclient.Completed && a.talk == nil {
 			a.view.Note(ended.Outcome())
 		}
 		next, _, err := hubclient.SessionState(ctx, a.hub, a.commentTasks[0])
@@ -42,7 +42,7 @@ func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.S
 
 // showSignIn prints the commands that sign in.
 func (v *View) showSignIn(s protocol.Session) {
-	v.Note("to sign in, which is done once:")
+	v.Note("sign in once, with one of:")
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	for i, m := range s.AuthMethods {
@@ -53,7 +53,7 @@ func (v *View) showSignIn(s protocol.Session) {
 	v.aside(strings.TrimSuffix(text.String(), "\n"), "")
 }
 
-// signIn offers to sign in, and is the session that has the same prompt again after
+// signIn offers to sign in, and is the session that has sending the same prompt again after
 // that, or nil.
 func (a *asker) signIn(ctx context.Context, ended protocol.Session) (*protocol.Session, error) {
 	methods := ended.AuthMethods
@@ -83,7 +83,7 @@ func (a *asker) signIn(ctx context.Context, ended protocol.Session) (*protocol.S
 			a.view.Note(err.Error())
 			continue
 		}
-		a.view.Note("the same prompt again")
+		a.view.Note("sending the same prompt again")
 		next, err := a.Repeat(ctx, ended)
 		return &next, err
 	}
@@ -99,7 +99,7 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 		select {
 		case err := <-done:
 			if err != nil && ctx.Err() != nil {
-				return errors.New("you have given up signing in")
+				return errors.New("signing in was cancelled")
 			}
 			return err
 		case sig := <-a.Signals:
@@ -168,7 +168,7 @@ func InWords(err error) error {
 	if !slices.ContainsFunc(r.Accepted, unlisted) {
 		return errors.New(term.Line(text + whereToLook(r.Kind)))
 	}
-	return errors.New(term.Line(text + "; there is " + strings.Join(r.Accepted, ", ")))
+	return errors.New(term.Line(text + "; choose one of " + strings.Join(r.Accepted, ", ")))
 }
 
 // whereToLook names the command that lists the missing object, or returns "".

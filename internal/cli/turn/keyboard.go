@@ -40,6 +40,7 @@ type keyboard struct {
 	begin        sync.Once     // starts the reading goroutine
 	lineIsFor    string        // the id of the question for which input was requested; or empty
 	restoreLines func()        // restores line mode; nil: the terminal is in line mode
+	showKeys     func()        // turns the echo on again; nil: it is on
 	keyIsNext    bool          // the pending request, which was for the box, became one for a key
 	early        []byte        // keys for the box that came before a question was shown
 	paste        func(on bool) // switches bracketed paste; nil without a box
@@ -60,6 +61,7 @@ func newKeyboard() *keyboard {
 // listen requests a key or a line as the answer to a question. It discards earlier input.
 func (k *keyboard) listen(question string, key bool) {
 	k.begin.Do(func() { go k.read() })
+	k.echo(true)
 	if !key {
 		k.lines()
 	} else if restore := term.EachKey(k.terminal); k.restoreLines == nil { // otherwise a shell may have changed the mode after C-z
@@ -131,8 +133,21 @@ func (k *keyboard) keepListening() {
 	}
 }
 
+// echo turns the echo on or off. It is off while no question is asked, so that keys do not appear
+// in the text that the agent is writing.
+func (k *keyboard) echo(on bool) {
+	switch {
+	case on && k.showKeys != nil:
+		k.showKeys()
+		k.showKeys = nil
+	case !on && k.terminal != nil && k.lineIsFor == "" && k.restoreLines == nil && k.showKeys == nil:
+		k.showKeys = term.HideKeys(k.terminal)
+	}
+}
+
 // lines puts the terminal into line mode with echo.
 func (k *keyboard) lines() {
+	k.echo(true)
 	if k.restoreLines != nil {
 		k.restoreLines()
 		k.restoreLines = nil

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 
 // lineColors are the colours of the lines of a question.
 var lineColors = map[questionKind]string{
-	questionHeading: bold, input: "", fileName: bold, hunk: cyan, added: green, removed: red, Remark: dim,
+	questionHeading: bold, commandLine: bold, input: "", fileName: bold, hunk: cyan, added: green, removed: red, Remark: dim,
 }
 
 // Note prints a message. It indents all lines but the first, because the text may come from an
@@ -97,13 +98,28 @@ func (v *View) releaseLate() {
 func (v *View) lines(list []QuestionLine) {
 	v.endLine()
 	for _, line := range list {
-		switch line.Kind {
-		case Remark, questionHeading, questionText: // words
-			v.aside(term.Lines(v.side, line.Text), lineColors[line.Kind])
-			continue
+		for text := range strings.SplitSeq(v.fitted(line), "\n") {
+			fmt.Fprintln(v.side, v.paint(text, lineColors[line.Kind]))
 		}
-		fmt.Fprintln(v.side, v.paint(line.Text, lineColors[line.Kind]))
 	}
+}
+
+// fitted breaks a line of words to fit on the terminal. A line of code stays whole.
+func (v *View) fitted(line QuestionLine) string {
+	switch line.Kind {
+	case Remark, questionHeading, questionText:
+		return term.Exact(term.Lines(v.side, line.Text))
+	}
+	return line.Text
+}
+
+// question prints a question. It leaves out the heading that the lines above show already.
+func (v *View) question(list []QuestionLine) {
+	n := len(v.announced)
+	if len(list) >= n && slices.Equal(list[:n], v.announced) && (len(list) == n || list[n].Kind != commandLine) {
+		list = list[n:]
+	}
+	v.lines(list)
 }
 
 // aside prints lines on side, coloured on a terminal.
@@ -121,7 +137,7 @@ func (v *View) ask(heading []QuestionLine, prompt string) {
 	fmt.Fprint(v.side, prompt)
 	v.asking, v.asked = true, prompt
 	for _, line := range heading {
-		v.asked = term.Lines(v.side, line.Text) + "\n" + v.asked
+		v.asked = v.fitted(line) + "\n" + v.asked
 	}
 }
 
@@ -154,6 +170,7 @@ func (v *View) paint(text, color string) string {
 // endLine ends an unfinished line of text on out or of a prompt on side, and removes the drawn
 // region, so that later output stays on the screen.
 func (v *View) endLine() {
+	v.announced = nil
 	if v.rendered != nil {
 		v.rendered.Columns = v.region.Columns()
 		v.region.Print(v.rendered.End())
@@ -266,7 +283,7 @@ func (v *View) showGate(kind string, d hubclient.EventData) {
 	switch kind {
 	case protocol.TypeIteration:
 		if d.Iteration == 1 {
-			v.Note(fmt.Sprintf("has to pass %s, within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
+			v.Note(fmt.Sprintf("must pass %s within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
 		} else {
 			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
 		}

@@ -77,3 +77,12 @@ func TestRemarkIsDrawnAboveIncompleteBlock(t *testing.T) {
 		assert.Contains(t, printed(screen), "some ^[3mwords^[0m\n", "it is rendered as one text")
 	})
 }
+
+func TestFooterHasWholeParts(t *testing.T) {
+	const footer = "  demo · context 12 % · C-c interrupts, RET queues, C-s sends now"
+	for columns, want := range map[int]string{
+		80: footer, 60: "  demo · context 12 % · C-c interrupts, RET queues", 40: "  demo · context 12 % · C-c interrupts", 20: "  demo", 4: "  d…",
+	} {
+		assert.Equal(t, term.CutToFit(want, columns), wholeParts(footer, columns))
+	}
+}

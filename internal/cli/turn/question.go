@@ -10,14 +10,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// Layout of a question, which the user sees before deciding: the tool and its target, the
-// input except for the part that the diff shows, the diff, and the options. Every character is
-// visible (internal/visible). A long text is shortened in the middle and says by how much.
+// Layout of a question, which the user sees before deciding: the command, or the tool and its
+// target; the rest of the input except for the part that the diff shows; the diff, and the
+// options. Every character is visible (internal/visible). A long text is shortened in the middle
+// and says by how much.
 
 // Question is a question of an agent.
 type Question struct {
@@ -42,7 +44,8 @@ type Question struct {
 // Lay lays out a question.
 func Lay(q Question, m visible.Marks) sheet {
 	diffs := filesOf(q.Diff)
-	s := sheet{q.Tool != "", []section{sheetHeading(q, m)}}
+	command, description := commandOf(q)
+	s := sheet{q.Tool != "" && command == "", []section{sheetHeading(q, m)}}
 	if q.Reopened != "" {
 		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, m.Line(q.Reopened)}}})
 	}
@@ -59,6 +62,9 @@ func Lay(q Question, m visible.Marks) sheet {
 		}
 		shown := shownBy(diffs, q.Dir)
 		shown.plan = q.Plan
+		if command != "" {
+			shown.command, shown.dir, shown.words = true, q.Dir, []string{q.Title, description, q.Details}
+		}
 		if body := inputLines(q.Input, shown, m); len(body) > 0 {
 			s.sections = append(s.sections, section{body: body})
 		}
@@ -80,14 +86,28 @@ func Lay(q Question, m visible.Marks) sheet {
 		s.sections = append(s.sections, section{body: body})
 	}
 	if q.Cut {
-		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, "… it is too long for one message: what was left out of it is said where it was"}}})
+		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, "… parts are left out, because the question is too long for one message"}}})
 	}
 	return s
 }
 
-// sheetHeading returns the tool and the agent's description of the call. For a question that
-// is not about a tool, it has every line.
+// sheetHeading returns the command, or else the tool and the agent's description of the call.
+// For a question that is not about a tool, it has every line.
 func sheetHeading(q Question, m visible.Marks) section {
+	if command, description := commandOf(q); command != "" {
+		var body []QuestionLine
+		mark := "? $ "
+		for line := range strings.SplitSeq(command, "\n") {
+			body = append(body, QuestionLine{commandLine, mark + m.Exact(line)})
+			mark = "  | "
+		}
+		for i, text := range []string{q.Title, description} {
+			if saysMore(text, q.Tool, command) && (i == 0 || text != q.Title) {
+				body = append(body, QuestionLine{Remark, "  " + m.Line(text)})
+			}
+		}
+		return section{body: body}
+	}
 	if q.Tool != "" {
 		text := m.Line(q.Title)
 		if tool := m.Line(q.Tool); !strings.Contains(text, tool) {
@@ -102,6 +122,66 @@ func sheetHeading(q Question, m visible.Marks) section {
 		mark = "  "
 	}
 	return section{body: body}
+}
+
+// shell is the tool that runs commands.
+const shell = "Bash"
+
+// commandOf returns the command that a question is about and its description, or "" if the
+// question is not about one, or if programs may disagree about which one it is.
+func commandOf(q Question) (command, description string) {
+	if q.Tool != shell {
+		return "", ""
+	}
+	v, err := decode(json.NewDecoder(bytes.NewReader(q.Input)), visible.Marks{})
+	if err != nil || v.opening != '{' {
+		return "", ""
+	}
+	for i, x := range v.members {
+		isCommand := strings.EqualFold(x.name, "command")
+		switch {
+		case isCommand && (x.name != "command" || slices.ContainsFunc(v.members[:i], func(y member) bool { return y.name == x.name })):
+			return "", ""
+		case isCommand:
+			command = strings.TrimRight(x.value.asCommand(), "\n")
+		case x.name == "description":
+			description = x.value.text
+		}
+	}
+	return command, description
+}
+
+// asCommand returns a command as a line for a shell, or as the script that a usual shell gets
+// without further options. It returns "" for a value that is no command.
+func (v value) asCommand() string {
+	if v.isText {
+		return v.text
+	}
+	var words, quoted []string
+	for _, x := range v.members {
+		if v.opening != '[' || !x.value.isText {
+			return ""
+		}
+		words, quoted = append(words, x.value.text), append(quoted, term.ShellWord(x.value.text))
+	}
+	if len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") {
+		script, ok := shellcommand.ReadWords(words).Script()
+		if dir, _ := filepath.Split(words[0]); ok && script == words[2] && slices.Contains([]string{"", "/bin/", "/usr/bin/"}, dir) {
+			return script
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// saysMore reports whether the title of a tool call says more than its command.
+func saysMore(title, tool, command string) bool {
+	plain := func(text string) string { return strings.Join(strings.Fields(strings.Trim(text, "` ")), " ") }
+	command = plain(command)
+	rest := plain(strings.TrimPrefix(title, tool+":"))
+	if begin, isCut := strings.CutSuffix(rest, "…"); isCut && strings.HasPrefix(command, begin) {
+		return false
+	}
+	return rest != "" && rest != tool && rest != command
 }
 
 // Diff lays out a unified diff.
@@ -120,6 +200,7 @@ type questionKind int
 const (
 	questionText    questionKind = iota
 	questionHeading              // what is asked
+	commandLine                  // what would run; never broken, so that it can be copied
 	input                        // of the tool
 	fileName                     // in a diff
 	hunk                         // where in the file
@@ -602,7 +683,14 @@ func (v value) hasLines() bool {
 type shownTexts struct {
 	paths, texts map[string]bool
 	plan         string
+
+	command bool     // the heading shows the command
+	dir     string   // of the session: a command runs there unless its input says so
+	words   []string // of the agent about the command
 }
+
+// aboutCommand are members of codex's input that say nothing about what a command does.
+var aboutCommand = []string{"call_id", "turn_id", "started_at_ms", "available_decisions", "parsed_cmd"}
 
 func shownBy(diffs []file, dir string) shownTexts {
 	s := shownTexts{paths: map[string]bool{}, texts: map[string]bool{}}
@@ -619,7 +707,22 @@ func shownBy(diffs []file, dir string) shownTexts {
 	return s
 }
 
-// has reports whether the diff shows a member of the input.
+// has reports whether the heading, the plan or the diff shows a member of the input.
 func (s shownTexts) has(x member) bool {
+	if s.command {
+		switch x.name {
+		case "command":
+			return true
+		case "cwd":
+			return x.value.isText && x.value.text != "" && x.value.text == s.dir
+		case "description", "reason":
+			return x.value.isText && slices.ContainsFunc(s.words, func(text string) bool {
+				return text == x.value.text || slices.Contains(strings.Split(text, "\n"), x.value.text)
+			})
+		}
+		if slices.Contains(aboutCommand, x.name) {
+			return true
+		}
+	}
 	return x.value.isText && (x.name == "plan" && x.value.text != "" && x.value.text == s.plan || slices.Contains(pathMembers, x.name) && s.paths[x.value.text] || slices.Contains(textMembers, x.name) && s.texts[x.value.text])
 }

@@ -40,10 +40,41 @@ func TestInput(t *testing.T) {
 		{"no object", `["rm","-rf"]`, "  [\"rm\",\"-rf\"]\n"},
 		{"no JSON", "{\x1b", "  {⟨U+001B⟩\n"},
 	} {
-		assert.Equal(t, "? Bash\n"+c.want, whole(turn.Question{Tool: "Bash", Title: "Bash", Input: json.RawMessage(c.input)}), c.name)
+		assert.Equal(t, "? Run\n"+c.want, whole(turn.Question{Tool: "Run", Title: "Run", Input: json.RawMessage(c.input)}), c.name)
 	}
 	nested := strings.Repeat(`{"a":`, 5000) + `"x\ny"` + strings.Repeat(`}`, 5000)
 	assert.Contains(t, whole(turn.Question{Tool: "Bash", Input: json.RawMessage(nested)}), `"x\ny"`, "however deep")
+}
+
+// A command is shown once, and what its title and its input say besides.
+func TestCommand(t *testing.T) {
+	for _, c := range []struct{ name, title, input, want string }{
+		{"alone", "Bash", `{"command":"make test"}`, "? $ make test\n"},
+		{"its title is the command", "`make  test`", `{"command":"make test"}`, "? $ make test\n"},
+		{"its title is the tool and the command", "Bash: make test", `{"command":"make test"}`, "? $ make test\n"},
+		{"its title is the beginning", "make t…", `{"command":"make test"}`, "? $ make test\n"},
+		{"its title says more", "Run the tests", `{"command":"make test"}`, "? $ make test\n  Run the tests\n"},
+		{"a description", "make test", `{"command":"make test","description":"Run the tests"}`, "? $ make test\n  Run the tests\n"},
+		{"a title and a description", "Tests", `{"command":"make test","description":"Run the tests"}`, "? $ make test\n  Tests\n  Run the tests\n"},
+		{"a description twice", "", `{"command":"a","description":"b","description":"c\nd"}`, "? $ a\n  c d\n  {\"description\":\"b\"}\n"},
+		{"a description that is the title", "Run the tests", `{"command":"make test","description":"Run the tests"}`, "? $ make test\n  Run the tests\n"},
+		{"ids and times", "", `{"command":["bash","-lc","ls"],"call_id":"1","turn_id":"2","started_at_ms":3,"parsed_cmd":[{"cmd":"ls"}],"reason":"to look"}`, "? $ ls\n  {\"reason\":\"to look\"}\n"},
+		{"where the session works", "", `{"command":"ls","cwd":"/p"}`, "? $ ls\n"},
+		{"elsewhere", "", `{"command":"ls","cwd":"/etc","n":1}`, "? $ ls\n  {\"cwd\":\"/etc\",\"n\":1}\n"},
+		{"lines", "", `{"command":"cat <<E\na\u202e\nE\n"}`, "? $ cat <<E\n  | a⟨U+202E⟩\n  | E\n"},
+		{"a script", "", `{"command":["/bin/bash","-lc","touch a b"]}`, "? $ touch a b\n"},
+		{"a script for a program that is called like a shell", "", `{"command":["./bash","-lc","touch a b"]}`, "? $ ./bash -lc 'touch a b'\n"},
+		{"words", "", `{"command":["rm","-rf","a b"]}`, "? $ rm -rf 'a b'\n"},
+		{"twins", "", `{"command":"a","Command":"b"}`, "? Bash\n  {\"command\":\"a\",\"Command\":\"b\"}\n"},
+		{"doubles", "", `{"command":"a","command":"b"}`, "? Bash\n  {\"command\":\"a\",\"command\":\"b\"}\n"},
+		{"none", "", `{"command":""}`, "? Bash\n  {\"command\":\"\"}\n"},
+		{"no text", "", `{"command":[1]}`, "? Bash\n  {\"command\":[1]}\n"},
+	} {
+		assert.Equal(t, c.want, whole(turn.Question{Tool: "Bash", Title: c.title, Input: json.RawMessage(c.input), Dir: "/p"}), c.name)
+	}
+	sheet := turn.Lay(turn.Question{Tool: "Bash", Input: json.RawMessage(`{"command":"ls","n":1}`)}, visible.Brackets)
+	assert.Equal(t, "? $ ls\n", text(sheet.Heading()))
+	assert.Equal(t, "? $ ls\n  {\"n\":1}\n", text(sheet.Details()), "the command is nowhere else")
 }
 
 func TestInputBesideADiff(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 func TestRefusalIsOneSentence(t *testing.T) {
 	for _, c := range []struct{ message, data, want string }{
 		{`Invalid params: there is no agent "x"; known are a, b`, `{"param":"agent","accepted":["a","b"]}`, `there is no agent "x"; known are a, b`},
-		{`Invalid params: permission_mode: expected a mode, received "x"`, `{"param":"permission_mode","accepted":["plan","default"]}`, `--mode: expected a mode, received "x"; there is plan, default`},
+		{`Invalid params: permission_mode: expected a mode, received "x"`, `{"param":"permission_mode","accepted":["plan","default"]}`, `--mode: expected a mode, received "x"; choose one of plan, default`},
 		{`Invalid params: items[2].name: expected text, received 1`, `{"param":"items[2].name"}`, `items[2].name: expected text, received 1`},
 		{`Invalid params: status: expected one of a, b, received "x"`, `{"param":"status","accepted":["a","b"]}`, `--status: expected one of a, b, received "x"`},
 		{"Task not found: no task has the id", `{}`, "no task has the id"},

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -164,8 +166,11 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
+	if t.isBusy && hubclient.Ended(now.State) {
+		t.view.End(now)
+	}
 	if t.isBusy && IsOrphan(now) {
-		t.view.Note("the hub has gone, and the agent with it; send a prompt to go on")
+		t.view.Note("the hub has ended, and the agent with it; send a prompt to continue")
 	}
 	t.isBusy = false
 	if !hubclient.Ended(now.State) {
@@ -374,7 +379,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	}
 	switch started.Delivered {
 	case hubclient.DeliveredInjected:
-		t.view.Note("the agent has it while it works: " + term.Cut(term.Line(text), 60))
+		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
 	case hubclient.DeliveredQueued:
 		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
 	default:
@@ -441,15 +446,15 @@ func (t *Talk) end(s protocol.Session) {
 	if titles := s.BackgroundTitles(); titles != "" {
 		t.view.Note("works in the background: " + titles)
 	}
-	spent := spentOn(s)
-	switch {
-	case s.Status != hubclient.Completed && spent != "":
-		t.view.Note(s.Outcome() + " · " + spent)
-	case s.Status != hubclient.Completed:
+	if s.Status != hubclient.Completed {
+		spent := spentOn(s)
+		if whole := s.Outcome() + " · " + spent; spent != "" && term.Fits(t.view.side, "— "+whole) {
+			t.view.Note(whole)
+			return
+		}
 		t.view.Note(s.Outcome())
-	case spent != "":
-		t.view.Note(spent)
 	}
+	t.view.Spent(s)
 }
 
 // hasBox reports whether there is a prompt box. t may be nil.
@@ -520,5 +525,17 @@ func (t *Talk) rows(columns int) (rows []string) {
 	box, up, column := t.box.Rows(columns, paint(bold), paint(dim))
 	t.up, t.column = up+1, column
 	rows = append(rows, box...)
-	return append(rows, t.view.paint(term.CutToFit(t.Footer(), columns), dim))
+	return append(rows, t.view.paint(wholeParts(t.Footer(), columns), dim))
+}
+
+// wholeParts leaves out the last parts of a line that do not fit.
+func wholeParts(line string, columns int) string {
+	for displaywidth.String(line) > columns {
+		end := max(strings.LastIndex(line, " · "), strings.LastIndex(line, ", "))
+		if end < 0 {
+			break
+		}
+		line = line[:end]
+	}
+	return term.CutToFit(line, columns)
 }

@@ -35,6 +35,7 @@ type View struct {
 
 	session  protocol.Session
 	ended    string    // the session whose end was shown
+	spent    string    // the session whose time, tokens and cost were shown
 	seq      int64     // of the last event shown
 	keyboard *keyboard // nil until a question is asked
 
@@ -49,10 +50,13 @@ type View struct {
 	tools    map[string]bool // the tool calls whose start was shown
 	depths   map[string]int  // of tool calls that belong to others
 	lastTool string
-	plan     map[string]string // the last line for each step
-	status   status
-	gates    gateWatch
-	remarks  pendingRemarks
+	// announced is the heading of a question about the command that the lines above show; nil:
+	// they show none.
+	announced []QuestionLine
+	plan      map[string]string // the last line for each step
+	status    status
+	gates     gateWatch
+	remarks   pendingRemarks
 
 	talk    *Talk  // the conversation whose prompt box is below the turn; nil: there is none
 	partial string // the agent's unfinished line above the box, if Markdown is not rendered
@@ -130,9 +134,9 @@ func (v *View) Begin(s protocol.Session) {
 // waitsFor says what a queued session waits for, if the hub reports it.
 func waitsFor(s protocol.Session) string {
 	if s.ParentSessionID != "" {
-		return "waiting for the conversation's turn before to end, or for a free slot; `duet-rpc task list` says which works, `duet-rpc approvals` what is asked"
+		return "queued: waiting for the previous turn or a free slot; `duet-rpc task list` shows what runs, `duet-rpc approvals` what is asked"
 	}
-	return "waiting for a free slot; `duet-rpc task list` says what works"
+	return "queued: waiting for a free slot; `duet-rpc task list` shows what runs"
 }
 
 // End shows how the session ended, and how to continue.
@@ -146,9 +150,7 @@ func (v *View) End(s protocol.Session) {
 		v.talk.end(s)
 		return
 	}
-	if spent := spentOn(s); spent != "" {
-		v.Note(spent)
-	}
+	v.Spent(s)
 	for _, name := range s.UnansweredServers { // the output of this prompt does not mention it otherwise
 		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
@@ -164,6 +166,18 @@ func (v *View) End(s protocol.Session) {
 	v.Note(goOn)
 }
 
+// Spent shows the time, tokens and cost of a session, once. Call it for a session that another one
+// continues; [View.End] does the same for the last one.
+func (v *View) Spent(s protocol.Session) {
+	if v.spent == s.ID && s.ID != "" {
+		return
+	}
+	v.spent = s.ID
+	if spent := spentOn(s); spent != "" {
+		v.Note(spent)
+	}
+}
+
 // spentOn returns the known time, tokens and cost of a session.
 func spentOn(s protocol.Session) string {
 	var parts []string
@@ -174,7 +188,7 @@ func spentOn(s protocol.Session) string {
 		parts = append(parts, term.Number(int(total))+" tokens")
 	}
 	if cost := protocol.Value(s.CostUSD); cost > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", cost))
+		parts = append(parts, domain.Dollars(cost))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -249,7 +263,7 @@ func (v *View) showText(kind string, d hubclient.EventData) {
 		}
 	case protocol.TypeStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
-			v.remark("its time is up; the agent is asked to stop, and ended if it does not")
+			v.remark("the time limit is reached; the agent is asked to stop, and ended if it does not")
 		}
 	case protocol.TypeIteration, protocol.TypeGateStart, protocol.TypeGate:
 		v.showGate(kind, d)
@@ -298,7 +312,7 @@ func (v *View) showItem(d hubclient.EventData) {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
 				v.tools[d.ToolID] = true
-				v.aside(v.nested(d)+"● "+tool, bold)
+				v.showStart(d, tool)
 			}
 		}
 	case hubclient.EntryToolResult:
@@ -319,6 +333,33 @@ func (v *View) showItem(d hubclient.EventData) {
 		if d.Subtype != "gates" { // gates have their own events
 			v.remark(d.Content)
 		}
+	}
+}
+
+// mostCommand is how many lines of a command are shown when it starts.
+const mostCommand = 6
+
+// showStart shows the start of a tool call: its command as in a shell, or else its title. A
+// question about the command that follows does not repeat it.
+func (v *View) showStart(d hubclient.EventData, title string) {
+	q := Question{Tool: d.ToolName, Title: d.ToolTitle, Input: d.ToolInput}
+	if command, _ := commandOf(q); command == "" {
+		v.aside(v.nested(d)+"● "+title, bold)
+		return
+	}
+	heading := sheetHeading(q, term.Marks).body
+	shown := heading[:min(len(heading), mostCommand)]
+	for i, line := range shown {
+		text := line.Text
+		if i == 0 {
+			text = strings.TrimPrefix(text, "? ")
+		}
+		v.aside(v.nested(d)+cutLine(text), lineColors[line.Kind])
+	}
+	if hidden := len(heading) - len(shown); hidden > 0 {
+		v.aside(v.nested(d)+"  … "+term.Count(hidden, "more line"), dim)
+	} else {
+		v.announced = heading
 	}
 }
 
@@ -433,7 +474,7 @@ func (v *View) say(text string) {
 			return
 		}
 	}
-	v.status.spoken = time.Now()
+	v.status.spoken, v.announced = time.Now(), nil
 	if v.words != nil {
 		text = term.Marks.Signs(text)
 	}
@@ -567,10 +608,36 @@ func (v *View) rows() (rows []string) {
 		rows = term.Rows(v.partial, v.region.Columns())
 	}
 	if line := v.statusLine(); line != "" {
-		rows = append(rows, v.paint(term.CutToFit(line, v.region.Columns()), dim))
+		for _, row := range v.statusRows(line) {
+			rows = append(rows, v.paint(row, dim))
+		}
 	}
 	if v.talk.hasBox() {
 		rows = append(rows, v.talk.rows(v.region.Columns())...)
+	}
+	return rows
+}
+
+// mostSilence is how many rows of the terminal say that the agent is silent, and how many of them
+// are the last, which say when it tries again.
+const (
+	mostSilence = 4
+	lastSilence = 2
+)
+
+// statusRows returns the rows of the status line: one, or several about a silent agent.
+func (v *View) statusRows(line string) []string {
+	columns := v.region.Columns()
+	if v.status.silent == nil {
+		return []string{term.CutToFit(line, columns)}
+	}
+	rows := strings.Split(term.Wrapped(line, columns, "  "), "\n")
+	if hidden := len(rows) - mostSilence; hidden > 0 {
+		rows = append(rows[:mostSilence-lastSilence], rows[len(rows)-lastSilence:]...)
+		rows[mostSilence-lastSilence] = "… " + strings.TrimSpace(rows[mostSilence-lastSilence])
+	}
+	for i, row := range rows {
+		rows[i] = term.CutToFit(row, columns) // a word may be wider than the terminal
 	}
 	return rows
 }

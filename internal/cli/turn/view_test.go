@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -137,10 +138,10 @@ func TestStatusLineCountsTime(t *testing.T) {
 		}
 		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "what has not changed is not drawn again")
 		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
-		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too…", printed(screen))
+		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too\n  long for a line", printed(screen))
 		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now(), "ended": true}))
 		v.show(happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hello"}))
-		assert.Equal(t, "\r^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))
+		assert.Equal(t, "\r^[1A^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))
 		v.show(happened(t, protocol.TypeStatus, members{"state": "interrupting"}))
 		stop()
 		assert.Equal(t, "\n", printed(screen))
@@ -204,6 +205,44 @@ func TestEndShowsUsage(t *testing.T) {
 `, side.String())
 }
 
+// What a silent agent is waiting for, and how long, is whole on a narrow terminal.
+func TestRetryFitsOnNarrowTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, screen := drawing()
+		v.drawOn(screen, func() (columns, rows int) { return 60, 24 })
+		_, stop := v.work()
+		silent := func(tool, note string) string {
+			v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-95 * time.Second), "tool_title": tool, "note": note}))
+			drawn := strings.Split(printed(screen), "^[J")
+			return drawn[len(drawn)-1]
+		}
+		assert.Equal(t, `— claude has said nothing for 95 s: overloaded. Retrying in
+  8 s (attempt 3 of 10)`, silent("", "overloaded. Retrying in 8 s (attempt 3 of 10)"))
+		assert.Equal(t, `— claude has said nothing for 95 s, in the middle of: go
+  test ./... -run TestEverything -coun…: Retrying in 8 s`, silent("go test ./... -run TestEverything -count=1 -timeout 10m -v", "Retrying in 8 s"))
+		assert.Equal(t, `— claude has said nothing for 95 s: API error 529 with many
+  words with many words with many words with many words
+… words with many words with many words with many words
+  with many words with many words. Retrying in 8 s`, silent("", "API error 529"+strings.Repeat(" with many words", 20)+". Retrying in 8 s"))
+		stop()
+	})
+}
+
+// Each turn has its closing line, also if another one follows from it.
+func TestEachTurnShowsUsage(t *testing.T) {
+	var side bytes.Buffer
+	v := NewView(&side, &side, true, false)
+	one := protocol.Session{ID: "1", TaskID: "task-1", Status: "interrupted", State: "cancelled", DurationMS: new(int64(1_300)), CostUSD: new(1.5)}
+	v.Spent(one)
+	v.Spent(one)
+	v.End(protocol.Session{ID: "2", TaskID: "task-2", Status: "failed", State: "timed_out", Error: "too long", DurationMS: new(int64(2_300))})
+	v.Spent(protocol.Session{ID: "2", DurationMS: new(int64(2_300))})
+	assert.Equal(t, `— 1.3 s · $1.50
+— 2.3 s
+— failed: too long; go on with: duet-rpc prompt --continue task-2 "…"
+`, side.String())
+}
+
 func TestMeaningOfEvents(t *testing.T) {
 	var out bytes.Buffer
 	v := NewView(&out, &out, false, true)
@@ -214,4 +253,30 @@ func TestMeaningOfEvents(t *testing.T) {
 	assert.Equal(t, turnEnded, v.show(happened(t, protocol.TypeStatus, members{"state": "timed_out"})))
 	assert.Equal(t, nothingToDo, v.show(happened(t, protocol.TypeStatus, members{"state": "completed", "session_id": "other"})))
 	assert.Equal(t, 4, bytes.Count(out.Bytes(), []byte("\n")), "an event of the session is a line of JSON: %s", out.String())
+}
+
+// A command is shown as in a shell when it starts, and the question about it does not repeat it.
+func TestQuestionFollowsItsCommand(t *testing.T) {
+	call := happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_name": "Bash", "tool_title": "Tests", "tool_input": members{"command": "make test"}})
+	q := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Title: "Tests", ToolInput: json.RawMessage(`{"command":"make test"}`)}}
+	for _, c := range []struct {
+		name    string
+		between []client.Event
+		command string
+		want    string
+	}{
+		{"at once", nil, "make test", "$ make test\n  Tests\nAllow? "},
+		{"below other text", []client.Event{textDelta(t, "Hello\n")}, "make test", "$ make test\n  Tests\nHello\n? $ make test\n  Tests\nAllow? "},
+		{"about another one", nil, "make", "$ make test\n  Tests\n? $ make\n  Tests\nAllow? "},
+	} {
+		a, _, side := asking(q)
+		q.ToolInput, _ = json.Marshal(members{"command": c.command})
+		a.view.session.ID = "s"
+		for _, e := range append([]client.Event{call}, c.between...) {
+			a.view.show(e)
+		}
+		a.show(asked{q, "/", Sheet(q, "/")})
+		a.view.ask(nil, "Allow? ")
+		assert.Equal(t, c.want, side.String(), c.name)
+	}
 }
