@@ -47,6 +47,7 @@ type result struct {
 //	plan: PATH        it leaves plan mode with a plan, and when it may, writes that file
 //	delegate: WORDS   it gives WORDS to a sub-agent
 //	todo: WORDS       it notes that with the agent's tool for lists of things to do
+//	editor: TOOL      it calls a tool of the user's editor
 //	say: WORDS        it says the words
 //	talk:             it talks until the client hangs up
 //	hang:             it says nothing, until the client hangs up
@@ -54,7 +55,7 @@ type result struct {
 //	fail: STATUS [N]  it answers with an HTTP status; with N as often as that, and then it says "at last"
 //	Continue …        it begins again with the prompt before
 //	Implement the approved plan.  Codex says that when the user agrees to a plan
-var verbs = regexp.MustCompile(`(?m)^(run|background|write|plan|delegate|todo|say|talk|hang|cut|fail): ?(.*)$`)
+var verbs = regexp.MustCompile(`(?m)^(run|background|write|plan|delegate|todo|editor|say|talk|hang|cut|fail): ?(.*)$`)
 
 // planFile is what an agent in plan mode says of the file in which it wants the
 // plan, or of its directory.
@@ -207,6 +208,8 @@ func (c conversation) next() action {
 		return c.take(t, step{"Somebody else will do it.", c.delegate(t)})
 	case "todo":
 		return c.take(t, step{"I will note it.", c.todo(t)})
+	case "editor":
+		return c.take(t, step{"I will look.", c.editor(t)})
 	case "talk":
 		return action{text: "and on ", endless: true}
 	case "hang":
@@ -368,6 +371,20 @@ func (c conversation) todo(t turn) *toolCall {
 	default:
 		return &toolCall{name, object{"todos": []object{{"content": t.words, "activeForm": t.words, "status": "in_progress", "priority": "high"}}}}
 	}
+}
+
+// editor calls a tool of the MCP server duet-editor, under the name that the agent gives it.
+func (c conversation) editor(t turn) *toolCall {
+	for _, name := range c.tools {
+		if strings.Contains(name, "editor") && strings.HasSuffix(name, t.words) {
+			return &toolCall{name, object{}}
+		}
+	}
+	if slices.Contains(c.tools, scripts) {
+		return script("mcp__duet_editor__"+t.words, object{})
+	}
+	name := "mcp__duet-editor__" + t.words
+	return c.search(t, "ToolSearch", object{"query": "select:" + name, "max_results": 1}, &toolCall{name, object{}})
 }
 
 // search looks for a tool, if the agent has a tool for that, and then calls it.
