@@ -113,13 +113,17 @@ non-nil, several lines are counted: the last line of a file says nothing."
 (defconst duet-render--fence "\\(?:```+\\|~~~+\\)"
   "Regexp for the mark before and behind a block of code.")
 
+(defconst duet-render--reach 2000
+  "How far from the ends of a tool's result its first and last lines are looked for.")
+
 (defun duet-render--unfenced (text)
   "Return TEXT without a fence around all of it, and without blank lines behind it."
   (let ((text (duet-render--trim-end text)))
-    (if (string-match (format "\\`[ \t\n]*%s[^`\n]*\n" duet-render--fence) text)
+    ;; Only its beginning and its end are looked at: it may be long.
+    (if (string-match (format "\\`[ \t\n]*%s[^`\n]*\n" duet-render--fence)
+                      (substring text 0 (min (length text) duet-render--reach)))
         (let ((beg (match-end 0)))
           (substring text beg
-                     ;; Only its end is looked at: it may be long.
                      (max beg (or (string-match (format "\n?[ \t]*%s\\'" duet-render--fence) text
                                                 (max (1- beg) (- (length text) 100)))
                                   (length text)))))
@@ -130,9 +134,6 @@ non-nil, several lines are counted: the last line of a file says nothing."
 Text in a language without spaces is none."
   (and (not (string-match-p "[[:space:]]" line))
        (= (length line) (string-width line))))
-
-(defconst duet-render--reach 2000
-  "How far from its end the last lines of a tool's result are looked for.")
 
 (defun duet-render--last-lines (text)
   "Return the last lines of TEXT that are not blank, and are no fences."
@@ -292,7 +293,8 @@ WHERE is the client in which the user did."
   "Return the line of TITLE that says what a tool does; else NAME.
 The fence of a block of code says nothing."
   (or (cl-find-if-not (lambda (line)
-                        (string-match-p (format "\\`%s[^`]*\\'" duet-render--fence) line))
+                        (and (length< line duet-render--reach) ; Emacs 28 matches no longer ones
+                             (string-match-p (format "\\`%s[^`]*\\'" duet-render--fence) line)))
                       (split-string title "[\r\n]+" t "[ \t]+"))
       name))
 

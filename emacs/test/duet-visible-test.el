@@ -192,6 +192,8 @@ has it done with 5 MB."
     (dolist (text (list (duet-visible-test-tool line) (duet-render-diff (concat "+" line))
                         (duet-render-wrap-diff (concat "+" line))))
       (should (< (apply #'max (mapcar #'length (split-string text "\n"))) 6000)))
+    ;; A fence is looked for in what Emacs can match alone.
+    (should (duet-visible-test-tool (make-string 600000 ?`)))
     ;; No part of a line looks like a line of the diff.
     (should-not (string-match-p "^-" (duet-render-wrap-diff
                                       (concat "+" (make-string 20000 ?-)))))))
