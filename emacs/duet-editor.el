@@ -187,7 +187,7 @@ duet-rpc turns these tools off for all editors."
                                             (seq-position '("error" "warning" "info")
                                                           (plist-get one :severity))))
            duet-editor--places
-           (and file (not buffer)
+           (and file (not buffer) (null found)
                 (list :note "The file is not open in Emacs, so its diagnostics may be unknown.")))))
 
 (defun duet-editor--severity (type)
@@ -318,10 +318,12 @@ Return the places that it finds."
                                          (duet-editor--project-buffers root))
                                (error "No open file of the project has a language server"))
         (duet-editor--list
-         :symbols (delq nil (mapcar (lambda (item)
-                                      (when-let ((place (duet-editor--location item)))
-                                        (cons :name (cons (plist-get place :text) place))))
-                                    (xref-backend-apropos (duet-editor--backend) query)))
+         :symbols
+         (cl-loop for item in (xref-backend-apropos (duet-editor--backend) query)
+                  for place = (duet-editor--location item)
+                  when (and place (duet-remote-inside (plist-get place :path) root))
+                  collect (list :name (plist-get place :text) :path (plist-get place :path)
+                                :line (plist-get place :line)))
          duet-editor--symbols)))
      (t (error "A path or a query is missing")))))
 

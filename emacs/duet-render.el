@@ -114,7 +114,7 @@ non-nil, several lines are counted: the last line of a file says nothing."
   "Regexp for the mark before and behind a block of code.")
 
 (defconst duet-render--reach 2000
-  "How far from the ends of a tool's result its first and last lines are looked for.")
+  "How far from the ends of a tool's result its lines are looked for.")
 
 (defun duet-render--unfenced (text)
   "Return TEXT without a fence around all of it, and without blank lines behind it."
