@@ -29,7 +29,7 @@ UPDATE  := DUET_UPDATE_GOLDEN=1
 FUZZTIME ?= 100000x
 CHAOSTIME ?= 5m
 
-.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load chaos docs generate pictures clean help
+.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load chaos docs generate vsix pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && export DUET_STATE_HOME="$$dir/state" && mkdir "$$dir/project" && \
@@ -85,6 +85,15 @@ fuzz: ## a round of each fuzz target of the module, FUZZTIME inputs (100000x) ea
 		target=$${target#func }; echo "$$target ($$file)"; \
 		$(PURE) $(GO) test $(FLAGS) -tags soak "$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s </dev/null || exit 1; \
 	done
+
+vsix: ## the VS Code extension for each platform, with the program in it: bin/duet-PLATFORM.vsix
+	cd vscode && npm ci --ignore-scripts --no-audit --no-fund
+	for platform in linux-x64/amd64 linux-arm64/arm64 darwin-x64/amd64 darwin-arm64/arm64; do \
+		to=$${platform%/*}; \
+		GOOS=$${to%-*} GOARCH=$${platform#*/} $(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS) -s -w' -o vscode/server/duet-rpc ./cmd/duet-rpc && \
+		(cd vscode && npm run --silent package -- --target $$to --out ../bin/duet-$$to.vsix) || exit 1; \
+	done
+	rm -r vscode/server
 
 cross: ## build for every platform, and vet for every system
 	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \

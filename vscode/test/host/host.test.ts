@@ -1,14 +1,31 @@
 // The extension in a real VS Code, as a person uses it.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import test from "node:test";
 import type { Locator } from "playwright-core";
 import { stateDirectory } from "../../src/hub/root";
+import { duetBinary } from "../hub";
 import { eventually, gone, openWindow } from "./vscode";
 
 test("what is installed is small", () => {
   assert.ok(statSync("out/duet.vsix").size < 1_000_000);
+});
+
+test("the extension of a platform brings its program", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "duet-vsix-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const name of ["dist", "media", "package.json", "README.md", "LICENSE", ".vscodeignore"]) cpSync(name, join(folder, name), { recursive: true });
+  mkdirSync(join(folder, "server"));
+  copyFileSync(duetBinary, join(folder, "server", "duet-rpc"));
+  const vsix = join(folder, "duet.vsix");
+  execFileSync(resolve("node_modules/.bin/vsce"), ["package", "--no-dependencies", "--target", `${process.platform}-${process.arch}`, "--out", vsix], { cwd: folder });
+  const { panel, openViews, newSession } = await openWindow((end) => t.after(end), { vsix, env: { DUET_RPC_BIN: undefined } });
+  await openViews();
+  await newSession("quiet hello");
+  await panel.getByText("Hello from the demo agent").waitFor();
 });
 
 test("a person begins a session and allows it in the inbox; questions of a window that is not focused wait in notifications", async (t) => {

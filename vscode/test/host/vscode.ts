@@ -73,6 +73,8 @@ export interface Options {
   env?: NodeJS.ProcessEnv;
   theme?: string;
   agent?: string;
+  /** The extension to install; the one without a program if it is not set. */
+  vsix?: string;
   /** The name of the project's folder; "project" if it is not set. */
   folder?: string;
   /** Further settings of VS Code. */
@@ -101,7 +103,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
   options.prepare?.(project);
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
-  await promisify(execFile)("node", [program, ...shared, "--install-extension", resolve("out/duet.vsix")], { env: project.env });
+  await promisify(execFile)("node", [program, ...shared, "--install-extension", options.vsix ?? resolve("out/duet.vsix")], { env: project.env });
   const trust = options.untrusted ? [] : ["--disable-workspace-trust"];
   const server = spawn("node", [program, ...shared, ...trust, "--host", "127.0.0.1", "--port", "0", "--without-connection-token"], {
     env: { ...project.env, ...options.env }, detached: true, stdio: ["ignore", "pipe", "pipe"],
