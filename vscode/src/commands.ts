@@ -1,5 +1,6 @@
 // The commands of the extension, for the palette, the lists and the keyboard.
 import * as vscode from "vscode";
+import { setUpAgent } from "./agents";
 import { answer } from "./answer";
 import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
@@ -72,6 +73,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),
     ofSession("rename", () => true, rename),
     ofSession("delete", ({ session }) => !isAlive(session), deleteConversation),
+    inProject("setUpAgent", (project) => setUpAgent(project, () => void newSession(project, panels))),
     command("search", () => search(projects.all, (of) => void panels.open(of))),
     command("revokeRules", async (of?: unknown) => {
       const session = given(of);

@@ -54,11 +54,23 @@ export const window = {
     return Promise.resolve(canPickMany ? fits : fits[0]);
   },
   showWarningMessage: (text: string, _options: unknown, ...labels: string[]): Promise<unknown> => Promise.resolve(next(text, labels)),
-  showInformationMessage: (text: string): Promise<unknown> => {
-    shown.push({ text, labels: [] });
+  showInformationMessage: (text: string, ...labels: string[]): Promise<unknown> => {
+    if (labels.length > 0) return Promise.resolve(next(text, labels));
+    shown.push({ text, labels });
     return Promise.resolve(undefined);
   },
+  withProgress: <T>({ title }: { title: string }, task: () => T): T => {
+    shown.push({ text: title, labels: [] });
+    return task();
+  },
+  /** A terminal's command or program is shown, and not run. */
+  createTerminal: ({ name, shellArgs = [] }: { name: string; shellArgs?: string[] }) => {
+    if (shellArgs.length > 0) shown.push({ text: name, labels: shellArgs });
+    return { show: () => {}, sendText: (text: string) => void shown.push({ text: name, labels: [text] }) };
+  },
 };
+
+export const ProgressLocation = { Notification: 15 };
 
 export const Uri = {
   file: (fsPath: string) => ({ scheme: "file", fsPath, toString: () => pathToFileURL(fsPath).href }),

@@ -1,0 +1,73 @@
+// Duet: Set Up an Agent…: which agents are there, how one is installed, and how the user signs in to it.
+import * as vscode from "vscode";
+import type { Project } from "./projects";
+import type { Result } from "./protocol";
+
+type Agent = Result<"agent.list">["agents"][number];
+type Method = Result<"agent.check">["report"]["methods"][number];
+
+/** The agent that is a part of duet-rpc, and needs neither an installation nor an account. */
+const demo = "demo";
+
+/** Lists the agents. Installs the one that the user chooses, after asking, or signs in to it, and then begins a session. */
+export async function setUpAgent(project: Project, begin: () => void): Promise<void> {
+  const { agents } = await project.connection.request("agent.list", {});
+  const title = agents.some(({ available, name }) => available && name !== demo) ? "Which agent?" : "Only the demo agent is installed. Which agent do you want?";
+  const items = agents.map((agent) => ({ label: agent.title, description: stateOf(agent), agent }));
+  const chosen = (await vscode.window.showQuickPick(items, { title, matchOnDescription: true }))?.agent;
+  if (!chosen) return;
+  if (!chosen.available) return install(chosen);
+  await signIn(project, chosen, begin);
+}
+
+function stateOf({ available, trusted, signed_in }: Agent): string {
+  if (!trusted) return "defined by the project, which you do not trust";
+  if (!available) return "not installed";
+  if (signed_in === "no") return "you are not signed in";
+  return signed_in === "yes" || signed_in === "not_needed" ? "ready" : "installed";
+}
+
+/** install runs the agent's known command in a terminal. The user sees it before and while it runs. */
+async function install({ title, install: how }: Agent): Promise<void> {
+  if (how === undefined || !how.startsWith("npm install ")) {
+    void vscode.window.showInformationMessage(`Duet: to install ${title}, ${how ?? "see its own page"}`);
+    return;
+  }
+  const run = "Install";
+  const detail = `This runs in a terminal:\n\n${how}\n\nIt needs Node.js. When it is done, choose the agent again: you sign in to it then.`;
+  if ((await vscode.window.showWarningMessage(`Duet: install ${title}?`, { modal: true, detail }, run)) !== run) return;
+  const terminal = vscode.window.createTerminal({ name: `Install ${title}` });
+  terminal.show();
+  terminal.sendText(how);
+}
+
+async function signIn({ connection, folder }: Project, { name, title }: Agent, begin: () => void): Promise<void> {
+  const working = <T>(what: string, work: () => Thenable<T>): Thenable<T> => vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Duet: ${what}` }, work);
+  const { report } = await working(`asking ${title} whether you are signed in`, () => connection.request("agent.check", { agent: name }));
+  const signed = report.signed_in === "yes" || report.signed_in === "not_needed";
+  const state = signed ? (report.account ? `you are signed in to ${title} as ${report.account}` : `${title} is ready`) : report.signed_in === "no" ? `you are not signed in to ${title}` : `${title} does not say whether you are signed in`;
+  const [session, login] = ["New Session", "Sign In"];
+  const buttons = [...(report.methods.length > 0 ? [login] : []), ...(report.signed_in === "no" ? [] : [session])];
+  const pressed = await vscode.window.showInformationMessage(`Duet: ${state}`, ...(signed ? [session] : buttons));
+  if (pressed === session) begin();
+  if (pressed !== login) return;
+  const method = await pickMethod(title, report.methods);
+  if (method?.type === "terminal") {
+    const terminal = vscode.window.createTerminal({
+      name: `Sign in to ${title}`, cwd: folder.uri, shellPath: await connection.program(), shellArgs: ["agents", "login", name, "--method", method.id],
+    });
+    terminal.show();
+  } else if (method?.type === "env_var") {
+    const wanted = (method.missing ?? method.variables ?? []).join(" and ");
+    void vscode.window.showInformationMessage(`Duet: ${title} needs ${wanted} in the environment of VS Code, or a key in [agents.${name}] of your configuration`);
+  } else if (method) {
+    await working(`signing in to ${title}, which may open your browser`, () => connection.request("agent.authenticate", { agent: name, method: method.id }));
+    if ((await vscode.window.showInformationMessage(`Duet: you are signed in to ${title}`, session)) === session) begin();
+  }
+}
+
+async function pickMethod(title: string, methods: readonly Method[]): Promise<Method | undefined> {
+  if (methods.length === 1) return methods[0];
+  const items = methods.map((method) => ({ label: method.name, ...(method.description === undefined ? {} : { detail: method.description }), method }));
+  return (await vscode.window.showQuickPick(items, { title: `How do you sign in to ${title}?` }))?.method;
+}
