@@ -86,15 +86,6 @@ fuzz: ## a round of each fuzz target of the module, FUZZTIME inputs (100000x) ea
 		$(PURE) $(GO) test $(FLAGS) -tags soak "$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s </dev/null || exit 1; \
 	done
 
-vsix: ## the VS Code extension for each platform, with the program in it: bin/duet-PLATFORM.vsix
-	cd vscode && npm ci --ignore-scripts --no-audit --no-fund
-	for platform in linux-x64/amd64 linux-arm64/arm64 darwin-x64/amd64 darwin-arm64/arm64; do \
-		to=$${platform%/*}; \
-		GOOS=$${to%-*} GOARCH=$${platform#*/} $(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS) -s -w' -o vscode/server/duet-rpc ./cmd/duet-rpc && \
-		(cd vscode && npm run --silent package -- --target $$to --out ../bin/duet-$$to.vsix) || exit 1; \
-	done
-	rm -r vscode/server
-
 cross: ## build for every platform, and vet for every system
 	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
 		echo "$$platform"; \
@@ -112,6 +103,15 @@ load: ## the hub under 200 clients of all families (docs/performance.md); about 
 
 chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
+
+vsix: ## the VS Code extension for each platform, with the program in it: bin/duet-PLATFORM.vsix
+	cd vscode && npm ci --ignore-scripts --no-audit --no-fund
+	for platform in linux-x64/amd64 linux-arm64/arm64 darwin-x64/amd64 darwin-arm64/arm64; do \
+		to=$${platform%/*}; \
+		GOOS=$${to%-*} GOARCH=$${platform#*/} $(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS) -s -w' -o vscode/server/duet-rpc ./cmd/duet-rpc && \
+		(cd vscode && npm run --silent package -- --target $$to --out ../bin/duet-$$to.vsix) || exit 1; \
+	done
+	rm -r vscode/server
 
 docs: ## write docs/cli.md from the commands, docs/protocol.md and docs/executors.md from the registries
 	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/cli -run TestCommandsDocument

@@ -125,7 +125,11 @@ func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallPar
 	case editor == nil:
 		return r, domain.Errorf(domain.KindNotOffered, "no editor is connected")
 	}
-	params, err := editorArguments(h, s, p.Arguments)
+	denied, err := h.Approvals().DeniesReading(ctx, s.Run)
+	if err != nil {
+		return r, err
+	}
+	params, err := editorArguments(h, s, p.Arguments, denied)
 	if err != nil {
 		return r, err
 	}
@@ -145,11 +149,49 @@ func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallPar
 	case len(r.Result) > editorAtMost:
 		return protocol.EditorCallResult{}, domain.Errorf(domain.KindEditor, "the result of %s is longer than %d KiB; ask for less, such as one file", p.Tool, editorAtMost>>10)
 	}
-	return r, nil
+	r.Result, err = withoutDenied(r.Result, denied)
+	return r, err
 }
 
+// withoutDenied returns a result without what is in files that the agent may not read.
+func withoutDenied(result json.RawMessage, denied func(path string) bool) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(result, &members) != nil {
+		return result, nil // not an object
+	}
+	isDenied := func(raw json.RawMessage) bool {
+		var one struct{ Path string }
+		return json.Unmarshal(raw, &one) == nil && one.Path != "" && denied(one.Path)
+	}
+	if isDenied(result) {
+		return nil, errDeniedFile
+	}
+	changed := false
+	for name, raw := range members {
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			continue
+		}
+		kept := slices.DeleteFunc(slices.Clone(list), isDenied)
+		if len(kept) == len(list) {
+			continue
+		}
+		changed = true
+		var err error
+		if members[name], err = json.Marshal(kept); err != nil {
+			return nil, err
+		}
+	}
+	if !changed {
+		return result, nil
+	}
+	return json.Marshal(members)
+}
+
+var errDeniedFile = domain.Errorf(domain.KindPermissionDenied, "a rule denies this agent to read the file")
+
 // editorArguments returns the arguments of a tool for an editor, in which a path is absolute.
-func editorArguments(h *hub.Hub, s domain.Session, raw json.RawMessage) (map[string]json.RawMessage, error) {
+func editorArguments(h *hub.Hub, s domain.Session, raw json.RawMessage, denied func(path string) bool) (map[string]json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
 	if raw = orAbsent(raw); raw != nil && json.Unmarshal(raw, &arguments) != nil {
 		return nil, domain.Invalid("arguments", "object", "another value")
@@ -165,6 +207,9 @@ func editorArguments(h *hub.Hub, s domain.Session, raw json.RawMessage) (map[str
 	path, err := h.SessionFile(s, path)
 	if err != nil {
 		return nil, err
+	}
+	if denied(path) {
+		return nil, errDeniedFile
 	}
 	arguments["path"], err = json.Marshal(path)
 	return arguments, err

@@ -2,6 +2,8 @@ package handlers_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -78,4 +82,32 @@ func TestAnEditorThatDoesNotAnswerIsGivenUp(t *testing.T) {
 		e := agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"selection"}`, session))
 		assert.Contains(t, e.Message, "Emacs did not answer within 10s")
 	})
+}
+
+// What a rule keeps from an agent it does not get by the editor either.
+func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
+	w := newWorld(t, quick, func(o *hub.Options) {
+		o.Rules = func() []config.Rule {
+			return []config.Rule{{Effect: config.EffectDeny, Tool: "Read", Path: "*.env", Source: config.SourceUser}}
+		}
+	})
+	for _, name := range []string{"a.go", "b.env"} {
+		require.NoError(t, os.WriteFile(filepath.Join(w.dir, name), nil, 0o600))
+	}
+	agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
+	session := testkit.JSONAs[string](t, agent.ask("launchSession", `{"query":"one"}`), "session_id")
+	editor.ask("editor.offer", `{"tools":["buffers","selection","symbols"]}`)
+	call := func(tool, answer string) message {
+		pending := agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":%q}`, session, tool))
+		id, _ := editor.asked("editor." + tool)
+		editor.write(`{"jsonrpc":"2.0","id":` + id + `,"result":` + strings.ReplaceAll(answer, "ROOT", w.dir) + `}`)
+		return agent.wait(pending)
+	}
+	all := `{"buffers":[{"path":"ROOT/a.go"},{"path":"ROOT/b.env","text":"KEY=1"}],"total":2}`
+	assert.JSONEq(t, `{"result":{"buffers":[{"path":"`+w.dir+`/a.go"}],"total":2}}`, string(call("buffers", all).Result))
+	require.Nil(t, call("selection", `{"path":"ROOT/a.go","text":"x"}`).Error)
+	refused := call("selection", `{"path":"ROOT/b.env","text":"KEY=1"}`).Error
+	require.NotNil(t, refused)
+	assert.Equal(t, "permission_denied", refused.Data["kind"])
+	assert.Equal(t, "permission_denied", agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"symbols","arguments":{"path":"b.env"}}`, session)).Data["kind"])
 }

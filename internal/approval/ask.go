@@ -136,6 +136,28 @@ func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
 	return situation, err
 }
 
+// DeniesReading returns whether a mode or rule denies the agent of a run to read a file. It judges
+// by the rules of this moment.
+func (in *Inbox) DeniesReading(ctx context.Context, run domain.Run) (func(path string) bool, error) {
+	var situation Situation
+	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
+		situation, err = in.situationOf(t, run)
+		return err
+	})
+	situation.Run.Tools = nil // they are about tools, not about files
+	known := make(map[string]bool)
+	return func(path string) bool {
+		denied, ok := known[path]
+		if !ok {
+			input, _ := json.Marshal(map[string]string{"file_path": path}) // texts can be encoded
+			ruling := in.policy.Judge(callOf(domain.Approval{Type: domain.FunctionCall, Tool: "Read", ToolKind: "read", Input: input, Paths: []string{path}}), situation)
+			denied = ruling.IsSettled() && !ruling.Approved
+			known[path] = denied
+		}
+		return denied
+	}, err
+}
+
 // decideBy stores a ruling in a as the decision.
 func decideBy(a *domain.Approval, r Ruling) {
 	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
