@@ -81,9 +81,9 @@ export class Projects implements vscode.Disposable {
     return this.all.find((project) => project.folder.uri.fsPath === folder) ?? this.byRoot.get(projectRoot(realPath(folder)));
   }
 
-  /** Connects the projects, because the user uses the extension. */
+  /** Connects the projects, because the user uses the extension. VS Code may have had no folders yet when they were looked at. */
   start(): void {
-    if (this.wanted) return;
+    if (this.wanted && this.byRoot.size > 0) return;
     this.wanted = true;
     this.follow();
   }
@@ -108,6 +108,7 @@ export class Projects implements vscode.Disposable {
   }
 
   async restart(): Promise<void> {
+    this.start();
     await Promise.all(this.all.map(({ connection }) => connection.restart()));
   }
 

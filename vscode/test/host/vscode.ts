@@ -128,10 +128,27 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
     page.setDefaultTimeout(patience);
     await page.goto(address);
     await page.locator(".monaco-workbench").waitFor();
+    if (options.opens && options.opens.length > 1) await hasFolders(page, options.opens);
     if (options.untrusted) await page.getByRole("button", { name: "No, I don't trust the authors" }).click();
     return { ...handles(page, project), another: open };
   };
   return open();
+}
+
+/**
+ * hasFolders waits until the explorer shows the folders of a workspace. VS Code in a browser sometimes reads the file of
+ * a workspace as one without folders, and keeps that until the page is loaded again.
+ */
+async function hasFolders(page: Page, names: string[]): Promise<void> {
+  const rows = names.map((name) => page.locator(".explorer-folders-view .monaco-list-row").filter({ hasText: name }).first());
+  const none = page.getByText("You have not yet added a folder to the workspace");
+  for (;;) {
+    await rows[0]!.or(none).first().waitFor();
+    if (!(await none.isVisible())) break;
+    await page.reload();
+    await page.locator(".monaco-workbench").waitFor();
+  }
+  for (const row of rows) await row.waitFor();
 }
 
 /** opened is the part of an address that says what a window opens. */
