@@ -9,7 +9,7 @@
 ;; and references of Xref, symbols of Imenu, open buffers and the selection.  They can
 ;; show the user a place.  The hub sends the requests, which docs/protocol.md of
 ;; duet-rpc describes ("The editor's tools"), for conversations in which this Emacs
-;; sent the last prompt.  Nothing is changed, and no tool asks the user anything.
+;; sent the last prompt.  No tool changes anything or asks the user.  C-g ends one.
 
 ;;; Code:
 
@@ -83,7 +83,7 @@ duet-rpc turns these tools off for all editors."
     (let ((before (buffer-list))
           (root (duet-connection-root connection))
           (inhibit-message t)
-          (inhibit-interaction t)       ; a question would be nobody's
+          (inhibit-interaction t)       ; a tool does not ask the user
           (enable-local-variables :safe)
           (enable-local-eval nil)
           (large-file-warning-threshold nil)
@@ -94,8 +94,10 @@ duet-rpc turns these tools off for all editors."
                      (append project-find-functions (list (lambda (_) (cons 'transient root))))))
                 (with-timeout (duet-editor--patience
                                (jsonrpc-error :code -32603 :message "Emacs took too long"))
-                  (save-current-buffer (funcall function root params))))
+                  (let ((inhibit-quit nil)) ; a process filter inhibits C-g
+                    (save-current-buffer (funcall function root params)))))
             (jsonrpc-error (signal (car err) (cdr err)))
+            (quit (jsonrpc-error :code -32603 :message "The user stopped it"))
             (inhibited-interaction
              (jsonrpc-error :code -32603 :message "Emacs would have to ask the user something first"))
             (error (jsonrpc-error :code -32603 :message (duet-editor--clean (error-message-string err)))))

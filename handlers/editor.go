@@ -97,19 +97,22 @@ func (e *editors) prompted(ctx context.Context, thread string) {
 }
 
 // of returns the editor of a conversation that has a tool: the one that sent its last prompt, else
-// the one that was used last; nil if none has it. some reports whether there is an editor at all.
-func (e *editors) of(thread, tool string) (_ *editorOffer, some bool) {
+// the one that was used last.
+func (e *editors) of(thread, tool string) (editorOffer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o := e.prompts[thread]; o != nil && slices.Contains(o.tools, tool) {
-		return o, true
+		return *o, nil
 	}
 	for _, o := range slices.Backward(e.offers) {
 		if slices.Contains(o.tools, tool) {
-			return o, true
+			return *o, nil
 		}
 	}
-	return nil, len(e.offers) > 0
+	if len(e.offers) > 0 {
+		return editorOffer{}, domain.Errorf(domain.KindNotOffered, "the user's editor does not offer %s", tool)
+	}
+	return editorOffer{}, domain.Errorf(domain.KindNotOffered, "no editor is connected")
 }
 
 func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallParams) (protocol.EditorCallResult, error) {
@@ -118,12 +121,9 @@ func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallPar
 	if err != nil {
 		return r, err
 	}
-	editor, some := e.of(s.Thread.UUID, p.Tool)
-	switch {
-	case editor == nil && some:
-		return r, domain.Errorf(domain.KindNotOffered, "the user's editor does not offer %s", p.Tool)
-	case editor == nil:
-		return r, domain.Errorf(domain.KindNotOffered, "no editor is connected")
+	editor, err := e.of(s.Thread.UUID, p.Tool)
+	if err != nil {
+		return r, err
 	}
 	denied, err := h.Approvals().DeniesReading(ctx, s.Run)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Real agents start the server of the editor's tools and call one, which nobody is asked about.
+// Real agents start the server of the editor's tools and call one of them. Duet asks the user nothing.
 func TestRealAgentsUseTheToolsOfTheEditor(t *testing.T) {
 	t.Parallel()
 	for name, site := range map[string]func(testing.TB) *agentSite{

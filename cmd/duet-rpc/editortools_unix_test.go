@@ -125,7 +125,7 @@ func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 		assert.Contains(t, first.said(first.prompts(words, "")), why, words)
 	}
 
-	// When the editor has gone, the one that was used last is asked; without any, nobody.
+	// When the editor has gone, the hub calls the one that was used last. Without any, it refuses.
 	first.Close()
 	require.Eventually(t, func() bool {
 		return assert.ObjectsAreEqual("VS Code", second.editorOf(l))

@@ -146,6 +146,8 @@
    (should-not duet-editor-test-ran)
    (let ((find-file-hook (list (lambda () (y-or-n-p "Really? ")))))
      (should-error (call "symbols" :path (expand-file-name "b.el" root)) :type 'jsonrpc-error))
+   (let ((find-file-hook (list (lambda () (signal 'quit nil))))) ; C-g
+     (should-error (call "symbols" :path (expand-file-name "b.el" root)) :type 'jsonrpc-error))
    (should-error (call "format") :type 'jsonrpc-error)
    (let ((duet-editor-tools nil))
      (should-error (call "buffers") :type 'jsonrpc-error))))

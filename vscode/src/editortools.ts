@@ -1,5 +1,5 @@
 // The tools of VS Code for agents: what its language servers know, open files, and the selection. docs/protocol.md
-// ("The editor's tools") describes the requests. Nothing is changed, and nobody is asked.
+// ("The editor's tools") describes the requests. They change nothing and do not ask the user.
 import { join, relative } from "node:path";
 import * as vscode from "vscode";
 import type { EditorToolset } from "./hub/connection";

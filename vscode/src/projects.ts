@@ -197,7 +197,7 @@ function projectWith({ all }: Projects, resource: vscode.Uri | undefined): Proje
   return resource?.scheme === "file" ? all.find(({ folders }) => folderWith(folders, ({ uri }) => uri.fsPath, resource.fsPath)) : undefined;
 }
 
-/** Returns the project of the clicked resource, else of the active editor, else the first one. undefined: no folder is open, and the user is told. */
+/** Returns the project of the clicked resource, else of the active editor, else the first one. undefined: no folder is open, as a message says. */
 export function projectAt(projects: Projects, clicked?: vscode.Uri): Project | undefined {
   const project = projectWith(projects, clicked ?? vscode.window.activeTextEditor?.document.uri) ?? projects.all[0];
   if (!project) void vscode.window.showInformationMessage("Duet: open a folder first, in which agents can work");

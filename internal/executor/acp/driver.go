@@ -197,7 +197,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 	can := a.info.MCP
 	for _, s := range t.Conversation.MCPServers {
 		switch {
-		case s.Name == catalog.EditorServer && !can.Stdio: // nobody has asked for it
+		case s.Name == catalog.EditorServer && !can.Stdio: // the user did not configure it, so no notice is needed
 		case s.Type == "http" && can.HTTP, s.Type == "sse" && can.SSE:
 			list = append(list, acp.MCPServer{Type: s.Type, Name: s.Name, URL: s.URL, Headers: pairs(s.Headers)})
 		case s.Type == "" || s.Type == "stdio":

@@ -27,7 +27,7 @@ export interface Log {
 /** Tools of an editor for agents (docs/protocol.md, "The editor's tools"). */
 export interface EditorToolset {
   names: () => string[];
-  /** Answers a request for a tool. A rejection is told to the agent. */
+  /** Answers a request for a tool. The agent gets the message of a rejection. */
   answer: (tool: string, params: Record<string, unknown>) => Promise<unknown>;
 }
 
