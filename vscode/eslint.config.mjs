@@ -20,5 +20,12 @@ export default tseslint.config(
       eqeqeq: "error",
     },
   },
+  {
+    files: ["src/**/*.ts"],
+    ignores: ["src/messages.ts"],
+    rules: {
+      "no-restricted-syntax": ["error", { selector: "MemberExpression[property.name=/^show(Information|Warning|Error)Message$/]", message: "Use src/messages.ts: VS Code makes links of [words](command:…) in a message." }],
+    },
+  },
   { files: ["*.mjs"], extends: [tseslint.configs.disableTypeChecked] },
 );

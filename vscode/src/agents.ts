@@ -1,5 +1,6 @@
 // Duet: Set Up an Agent…: which agents are there, how one is installed, and how the user signs in to it.
 import * as vscode from "vscode";
+import { confirm, inform } from "./messages";
 import type { Project } from "./projects";
 import type { Result } from "./protocol";
 
@@ -30,12 +31,12 @@ function stateOf({ available, trusted, signed_in }: Agent): string {
 /** install runs the agent's known command in a terminal. The user sees it before and while it runs. */
 async function install({ title, install: how }: Agent): Promise<void> {
   if (how === undefined || !how.startsWith("npm install ")) {
-    void vscode.window.showInformationMessage(`Duet: to install ${title}, ${how ?? "see its own page"}`);
+    void inform(`to install ${title}, ${how ?? "see its own page"}`);
     return;
   }
   const run = "Install";
   const detail = `This runs in a terminal:\n\n${how}\n\nIt needs Node.js. When it is done, choose the agent again: you sign in to it then.`;
-  if ((await vscode.window.showWarningMessage(`Duet: install ${title}?`, { modal: true, detail }, run)) !== run) return;
+  if ((await confirm(`install ${title}?`, detail, run)) !== run) return;
   const terminal = vscode.window.createTerminal({ name: `Install ${title}` });
   terminal.show();
   terminal.sendText(how);
@@ -48,7 +49,7 @@ async function signIn({ connection, folder }: Project, { name, title }: Agent, b
   const state = signed ? (report.account ? `you are signed in to ${title} as ${report.account}` : `${title} is ready`) : report.signed_in === "no" ? `you are not signed in to ${title}` : `${title} does not say whether you are signed in`;
   const [session, login] = ["New Session", "Sign In"];
   const buttons = [...(report.methods.length > 0 ? [login] : []), ...(report.signed_in === "no" ? [] : [session])];
-  const pressed = await vscode.window.showInformationMessage(`Duet: ${state}`, ...(signed ? [session] : buttons));
+  const pressed = await inform(state, ...(signed ? [session] : buttons));
   if (pressed === session) begin();
   if (pressed !== login) return;
   const method = await pickMethod(title, report.methods);
@@ -59,10 +60,10 @@ async function signIn({ connection, folder }: Project, { name, title }: Agent, b
     terminal.show();
   } else if (method?.type === "env_var") {
     const wanted = (method.missing ?? method.variables ?? []).join(" and ");
-    void vscode.window.showInformationMessage(`Duet: ${title} needs ${wanted} in the environment of VS Code, or a key in [agents.${name}] of your configuration`);
+    void inform(`${title} needs ${wanted} in the environment of VS Code, or a key in [agents.${name}] of your configuration`);
   } else if (method) {
     await working(`signing in to ${title}, which may open your browser`, () => connection.request("agent.authenticate", { agent: name, method: method.id }));
-    if ((await vscode.window.showInformationMessage(`Duet: you are signed in to ${title}`, session)) === session) begin();
+    if ((await inform(`you are signed in to ${title}`, session)) === session) begin();
   }
 }
 

@@ -1,8 +1,9 @@
 // Asks the user for the input that an answer needs, and sends the decision to the hub.
 import * as vscode from "vscode";
-import { visible } from "./hub/groups";
+import { unlinked, visible } from "./hub/groups";
 import { choicesOf, titleOf, valueOf } from "./hub/questions";
 import type { Choice, FormField } from "./hub/questions";
+import { inform } from "./messages";
 import type { ProjectQuestion } from "./projects";
 
 /** Answers a question with one of its choices. Without a choice, the user picks one. Returns false if this sent no answer. */
@@ -12,7 +13,7 @@ export async function answer(of: ProjectQuestion, choiceId?: string): Promise<bo
   const decision = choice && (await completed(of, choice));
   if (!decision) return false;
   const { success, error } = await of.project.connection.request("sendDecision", { approval_id: of.question.id, client: "VS Code", ...decision });
-  if (!success) void vscode.window.showInformationMessage(`Duet: ${error ?? "the question has been answered"}`);
+  if (!success) void inform(error ?? "the question has been answered");
   return success;
 }
 
@@ -25,7 +26,7 @@ async function pick(of: ProjectQuestion, choices: Choice[]): Promise<Choice | un
 async function completed({ question }: ProjectQuestion, { decision, needs }: Choice): Promise<Choice["decision"] | undefined> {
   if (!needs) return decision;
   if ("words" in needs) {
-    const comment = await vscode.window.showInputBox({ title: titleOf(question), prompt: visible(needs.words), ignoreFocusOut: true, validateInput: (text) => (text.trim() === "" ? "Say something, or press Escape" : undefined) });
+    const comment = await vscode.window.showInputBox({ title: titleOf(question), prompt: unlinked(needs.words), ignoreFocusOut: true, validateInput: (text) => (text.trim() === "" ? "Say something, or press Escape" : undefined) });
     return comment === undefined ? undefined : { ...decision, comment };
   }
   if ("form" in needs) {
@@ -50,7 +51,7 @@ async function fill(title: string, fields: FormField[]): Promise<Record<string, 
 
 /** ask gets the value of a field. A field that is left out has the value undefined. Returns undefined if the user pressed Escape. */
 async function ask(field: FormField, step: { title: string; ignoreFocusOut: boolean }): Promise<{ is: unknown } | undefined> {
-  const prompt = [visible(field.label), visible(field.description), field.required ? "" : "(optional)"].filter((part) => part !== "").join(" — ");
+  const prompt = [unlinked(field.label), unlinked(field.description), field.required ? "" : "(optional)"].filter((part) => part !== "").join(" — ");
   const leaveOut = { label: "$(dash) Leave out", value: undefined as unknown };
   switch (field.kind) {
     case "boolean":
@@ -76,7 +77,7 @@ async function ask(field: FormField, step: { title: string; ignoreFocusOut: bool
             valueOf(field, text);
             return undefined;
           } catch (error) {
-            return (error as Error).message;
+            return unlinked((error as Error).message);
           }
         },
       });

@@ -6,6 +6,7 @@ import { Builds, checkGate, Findings, listGates, locations, pathOf, statusOf } f
 import type { Buildable, Finding, Report } from "./hub/builds";
 import { visible } from "./hub/groups";
 import { projectRoot } from "./hub/root";
+import { fail } from "./messages";
 import { kindOf, showUntrusted } from "./projects";
 import type { Project, Projects } from "./projects";
 import type { GateResult } from "./protocol";
@@ -68,7 +69,7 @@ export class BuildCommand implements vscode.Disposable {
         if (kindOf(error) !== "build_failed" || !(error instanceof Error)) throw error;
         say(error.message);
         const problems = "Show Problems";
-        void vscode.window.showErrorMessage(`Duet: ${error.message}`, problems).then((pressed) => {
+        void fail(error.message, problems).then((pressed) => {
           if (pressed === problems) void vscode.commands.executeCommand("workbench.actions.view.problems");
         });
       }

@@ -4,6 +4,7 @@ import { decisionsFor, extents, hunkAt, progressOf, stateWords } from "./hub/cha
 import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
 import { nameOf, short } from "./hub/groups";
 import type { Session } from "./hub/model";
+import { inform } from "./messages";
 import type { Project, Projects, ProjectSession } from "./projects";
 
 const changeScheme = "duet-change";
@@ -66,7 +67,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   async open(of: ProjectSession, path?: string): Promise<void> {
     const found = await this.find(of, path);
     if (!found) {
-      void vscode.window.showInformationMessage(path === undefined ? `Duet: ${nameOf(of.session)} has changed no file` : `Duet: ${path} was not changed in ${nameOf(of.session)}`);
+      void inform(path === undefined ? `${nameOf(of.session)} has changed no file` : `${path} was not changed in ${nameOf(of.session)}`);
       return;
     }
     const { session, snapshots } = found;

@@ -9,12 +9,13 @@ import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
 import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
 import { titleOf } from "./hub/questions";
+import { inform } from "./messages";
 import { selected } from "./panel/files";
 import type { Panel, Panels } from "./panel/panel";
 import type { Previews } from "./preview/panel";
 import { clickedResource, pickProject, projectAt, startFolder, showUntrusted } from "./projects";
 import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
-import type { Keys } from "./secrets";
+import type { KeyChoice, Keys } from "./secrets";
 import type { Terminals } from "./terminals";
 import { openProject } from "./views";
 import type { OtherProjectsTree } from "./views";
@@ -88,14 +89,18 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("openText", () => true, (of) => documents.openConversationOf(of)),
     ofSession("showChanges", () => true, (of) => changes.open(of)),
     command("addSelection", () => addSelection(projects, panels)),
-    command("answer", async (of?: ProjectQuestion, choice?: unknown) => {
-      const question = of ?? (await pickQuestion(projects));
+    command("answer", async (of?: ProjectQuestion | string, choice?: unknown) => {
+      const question = of === undefined ? await pickQuestion(projects) : questionOf(projects, of);
       // VS Code passes further arguments after the row that was pressed.
       if (question) await answer(question, typeof choice === "string" ? choice : undefined);
     }),
     command("approve", async (of: ProjectQuestion) => void (await answer(of, "approve"))),
     command("deny", async (of: ProjectQuestion) => void (await answer(of, "deny"))),
-    command("showQuestion", (of: ProjectQuestion) => documents.openQuestion(of)),
+    command("showQuestion", async (of: ProjectQuestion | string) => {
+      const question = questionOf(projects, of);
+      if (question) await showQuestion(question, panels);
+    }),
+    command("answerKey", (id: string, choice?: KeyChoice) => keys.answer(id, choice)),
     command("refreshProjects", () => others.refresh()),
     command("openProject", (of: { root: string }) => openProject(of)),
     inProject("build", (project) => builds.run(project)),
@@ -152,7 +157,7 @@ async function newSessionWithGates(project: Project, panels: Panels, clicked?: v
 async function addSelection(projects: Projects, panels: Panels): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (!editor) {
-    void vscode.window.showInformationMessage("Duet: select something in an editor first");
+    void inform("select something in an editor first");
     return;
   }
   let panel = panels.recent;
@@ -168,6 +173,20 @@ async function addSelection(projects: Projects, panels: Panels): Promise<void> {
   panel.view.reveal();
   panel.insert(text, content);
   panel.focus();
+}
+
+/** questionOf returns the question that a command was given, possibly by its id. undefined: it no longer waits, as a message says. */
+function questionOf({ questions }: Projects, of: ProjectQuestion | string): ProjectQuestion | undefined {
+  if (typeof of !== "string") return of;
+  const question = questions.find((one) => one.question.id === of);
+  if (!question) void inform("the question has been answered");
+  return question;
+}
+
+/** showQuestion opens the conversation of a question, at the question. */
+async function showQuestion({ project, question }: ProjectQuestion, panels: Panels): Promise<void> {
+  const session = project.model.conversationOf(question) ?? (await project.connection.request("getSessionState", { session_id: question.session_id })).session;
+  panels.open({ project, session }).showQuestion(question.id);
 }
 
 async function archive({ project, session }: ProjectSession, archived: boolean): Promise<void> {
@@ -189,7 +208,7 @@ async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): 
 async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
   const items = projects.sessions.filter(which).map((of) => ({ label: nameOf(of.session), description: describe(of.session, Date.now()), of }));
   if (items.length === 0) {
-    void vscode.window.showInformationMessage("Duet: there is no such session");
+    void inform("there is no such session");
     return undefined;
   }
   return (await vscode.window.showQuickPick(items, { title: "Which session?" }))?.of;
@@ -198,7 +217,7 @@ async function pickSession(projects: Projects, which: (of: ProjectSession) => bo
 async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undefined> {
   const { questions } = projects;
   if (questions.length <= 1) {
-    if (questions.length === 0) void vscode.window.showInformationMessage("Duet: no question waits for you");
+    if (questions.length === 0) void inform("no question waits for you");
     return questions[0];
   }
   const items = questions.map((of) => {

@@ -1,6 +1,7 @@
 // Commands about whole conversations: rename, delete and search them, and revoke the rules that answers have made.
 import * as vscode from "vscode";
 import { age, nameOf, short } from "./hub/groups";
+import { confirm, inform } from "./messages";
 import type { Project, ProjectSession } from "./projects";
 import type { Result } from "./protocol";
 
@@ -21,10 +22,10 @@ export async function rename({ project, session }: ProjectSession): Promise<void
 
 /** Deletes a conversation, after the user has confirmed it. */
 export async function deleteConversation({ project, session }: ProjectSession): Promise<void> {
-  const confirm = "Delete";
+  const remove = "Delete";
   const detail = "Its messages, questions and recorded changes are deleted. Your files stay as they are. This cannot be undone.";
-  const pressed = await vscode.window.showWarningMessage(`Duet: delete the conversation "${nameOf(session)}"?`, { modal: true, detail }, confirm);
-  if (pressed === confirm) await project.connection.request("session.delete", { session_id: session.id });
+  const pressed = await confirm(`delete the conversation "${nameOf(session)}"?`, detail, remove);
+  if (pressed === remove) await project.connection.request("session.delete", { session_id: session.id });
 }
 
 /** Searches the conversations of all projects for words, and opens the one that the user chooses. */
@@ -42,7 +43,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
     project, hit,
   }));
   if (items.length === 0) {
-    void vscode.window.showInformationMessage(`Duet: no conversation contains "${short(query)}"`);
+    void inform(`no conversation contains "${short(query)}"`);
     return;
   }
   const chosen = await vscode.window.showQuickPick(items, { title: "Which conversation?", matchOnDetail: true });
@@ -62,7 +63,7 @@ function best<H extends { hit: Hit }>(hits: readonly H[]): H[] {
 export async function revokeRules({ connection }: Project, thread?: string): Promise<void> {
   const { rules } = await connection.request("getRules", {});
   if (rules.length === 0) {
-    void vscode.window.showInformationMessage("Duet: no answer has made a rule in this project");
+    void inform("no answer has made a rule in this project");
     return;
   }
   const own = (rule: Rule): number => (thread !== undefined && rule.thread_id === thread ? 0 : 1);

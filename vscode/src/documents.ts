@@ -1,10 +1,10 @@
 // Conversations, questions and proposed changes as read-only documents.
 import * as vscode from "vscode";
 import { nameOf, short } from "./hub/groups";
-import { detailsOf, titleOf } from "./hub/questions";
+import type { Change } from "./hub/changes";
 import { transcript } from "./hub/transcript";
 import type { Item } from "./hub/transcript";
-import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
+import type { Project, Projects, ProjectSession } from "./projects";
 
 const scheme = "duet";
 
@@ -38,11 +38,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     const side = this.sides.get(uri.toString());
     if (side !== undefined) return side;
-    const { kind, id } = JSON.parse(uri.query) as { kind: string; id: string };
-    if (kind === "question") {
-      const found = this.projects.questions.find(({ question }) => question.id === id);
-      return found ? `# ${titleOf(found.question)}\n\n${detailsOf(found.question)}\n` : "This question has been answered.\n";
-    }
+    const { id } = JSON.parse(uri.query) as { id: string };
     const found = this.projects.sessions.find(({ session }) => session.thread_id === id);
     if (!found) return "This conversation is not there any more, or duet-rpc is being started.\n";
     return transcript(nameOf(found.session), await conversation(found));
@@ -52,19 +48,15 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.thread_id });
   }
 
-  async openQuestion({ question }: ProjectQuestion): Promise<void> {
-    await this.show(`${fileName(titleOf(question))}.md`, { kind: "question", id: question.id });
-  }
-
-  /** Shows two texts in the diff editor. */
-  async openDiff(path: string, before: string, after: string): Promise<void> {
+  /** Shows a file before and after a change in the diff editor. */
+  async openDiff(path: string, { before, after, is }: Change): Promise<void> {
     const id = String(this.sides.size);
     const side = (kind: string, text: string): vscode.Uri => {
       const uri = vscode.Uri.from({ scheme, path: vscode.Uri.file(path).path, query: JSON.stringify({ kind, id, at: Date.now() }) });
       this.sides.set(uri.toString(), text);
       return uri;
     };
-    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${vscode.workspace.asRelativePath(path)} (what is proposed)`);
+    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${vscode.workspace.asRelativePath(path)} (${changeWords[is]})`);
   }
 
   dispose(): void {
@@ -93,6 +85,8 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     }, 100);
   }
 }
+
+const changeWords: Record<Change["is"], string> = { proposed: "what is proposed", made: "what was changed", part: "the changed part" };
 
 /** conversation loads all pages of a conversation. */
 async function conversation({ project, session }: { project: Project; session: { id: string } }): Promise<Item[]> {

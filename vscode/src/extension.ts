@@ -1,6 +1,7 @@
 // The entry point of the extension: creates its parts, and ends them.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
+import { fail } from "./messages";
 import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
@@ -29,7 +30,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const showError = (error: unknown): void => {
     const message = error instanceof Error ? error.message : String(error);
     log.error(message);
-    void vscode.window.showErrorMessage(`Duet: ${message}`);
+    void fail(message);
   };
   /** attempt runs an action and shows its error. */
   const attempt = (action: () => Promise<void>): void => void action().catch(showError);
@@ -59,7 +60,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const [builds, problems, terminals] = [new BuildCommand(), new Problems(all), new Terminals(note)];
   const [keys, previews, others] = [new Keys(all, context, note), new Previews(all, context, note), new OtherProjectsTree(all)];
   context.subscriptions.push(
-    log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all), others, statusBar(all), { dispose: stop },
+    log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), { dispose: stop },
     previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
     ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, others, log, attempt }),
@@ -68,7 +69,7 @@ export function activate(context: vscode.ExtensionContext): void {
 
 async function showFailure(reason: string, log: vscode.LogOutputChannel): Promise<void> {
   const [again, settings, showLog] = ["Try Again", "Open Settings", "Show Log"];
-  const pressed = await vscode.window.showErrorMessage(`Duet: ${reason}`, again, settings, showLog);
+  const pressed = await fail(reason, again, settings, showLog);
   if (pressed === again) await projects?.restart();
   else if (pressed === settings) await vscode.commands.executeCommand("workbench.action.openSettings", "duet.executable");
   else if (pressed === showLog) log.show();

@@ -1,8 +1,10 @@
 // Notifications of questions and of ended sessions, and the status bar.
+import { execFile } from "node:child_process";
 import * as vscode from "vscode";
-import { answer } from "./answer";
-import { isAlive, nameOf } from "./hub/groups";
+import { isAlive, isInterruptible, nameOf, short } from "./hub/groups";
 import { choicesOf, titleOf } from "./hub/questions";
+import { inform, notice, warn } from "./messages";
+import type { Link } from "./messages";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 /** The actions that notifications need. */
@@ -16,9 +18,14 @@ export interface NotificationActions {
 /** If more questions come at once, one notification is for all of them. */
 const atOnce = 3;
 
-/** Shows a notification for each new question and for each session that ends, as the setting duet.notifications says. */
+/**
+ * Shows a notification for each new question and for each session that ends, as the setting duet.notifications says. That
+ * of a question ends with its answer.
+ */
 export function notifications(projects: Projects, { attempt, open, isShown }: NotificationActions): vscode.Disposable {
   const alive = new Set<string>();
+  /** The notifications of questions, and the ids of the questions. */
+  const shown = new Map<vscode.Disposable, string[]>();
   const wanted = (which: "questions" | "ends"): boolean => {
     const setting = vscode.workspace.getConfiguration("duet").get("notifications", "all");
     return setting === "all" || (setting === "questions" && which === "questions");
@@ -31,10 +38,16 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
         const session = project.model.conversationOf(question);
         return !session || !isShown({ project, session });
       });
-      if (unseen.length > atOnce) attempt(() => notifyMany(unseen.length));
-      else for (const question of unseen) attempt(() => notify(question));
+      if (unseen.length > atOnce) notify(unseen, `${unseen.length} questions wait for you`, [{ label: "Show", command: "duet.inbox.focus", args: [] }]);
+      else for (const of of unseen) notifyOne(of);
     }),
     projects.onChange(() => {
+      const waiting = new Set(projects.questions.map(({ question }) => question.id));
+      for (const [notification, ids] of shown) {
+        if (ids.some((id) => waiting.has(id))) continue;
+        notification.dispose();
+        shown.delete(notification);
+      }
       for (const { project, session } of projects.sessions) {
         if (isAlive(session)) {
           alive.add(session.id);
@@ -45,20 +58,19 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
     }),
   ];
 
-  async function notify(of: ProjectQuestion): Promise<void> {
-    // The notification has the first answers. Its last button leads to all of them.
-    const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
-    const more = "More…";
-    const session = of.project.model.conversationOf(of.question);
-    const message = `${session ? `${nameOf(session)}: ` : ""}${titleOf(of.question)}`;
-    const pressed = await vscode.window.showInformationMessage(message, ...direct.map(({ label }) => label), more);
-    if (pressed === more) await answer(of);
-    else if (pressed !== undefined) await answer(of, direct.find(({ label }) => label === pressed)?.id);
+  function notify(of: ProjectQuestion[], text: string, links: Link[], about = ""): void {
+    shown.set(notice(text, links, about), of.map(({ question }) => question.id));
+    notifyDesktop(about === "" ? text : `${about}: ${text}`);
   }
 
-  async function notifyMany(count: number): Promise<void> {
-    const show = "Show";
-    if ((await vscode.window.showInformationMessage(`${count} questions wait for you`, show)) === show) await vscode.commands.executeCommand("duet.inbox.focus");
+  function notifyOne(of: ProjectQuestion): void {
+    const { id } = of.question;
+    // The first answers. The last link leads to the question with all of them.
+    const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
+    const session = of.project.model.conversationOf(of.question);
+    notify([of], titleOf(of.question), [
+      ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [id, choice] })), { label: "Show", command: "duet.showQuestion", args: [id] },
+    ], session ? nameOf(session) : "");
   }
 
   async function notifyEnd(of: ProjectSession): Promise<void> {
@@ -67,11 +79,40 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
     const failed = session.status === "failed";
     if (session.status === "interrupted" || isShown(of)) return; // the user did that, or sees it
     const message = failed ? `${nameOf(session)} has failed${session.error_message ? `: ${session.error_message}` : ""}` : `${nameOf(session)} is done`;
-    const pressed = failed ? await vscode.window.showWarningMessage(message, show) : await vscode.window.showInformationMessage(message, show);
+    notifyDesktop(message);
+    const pressed = failed ? await warn(message, show) : await inform(message, show);
     if (pressed === show) open(of);
   }
 
-  return new vscode.Disposable(() => stops.forEach((stop) => stop()));
+  return new vscode.Disposable(() => {
+    for (const stop of stops) stop();
+    for (const notification of shown.keys()) notification.dispose();
+  });
+}
+
+/**
+ * Shows a notification of the desktop while the window has no focus. VS Code's API has none, so the system's own program
+ * shows it. That exists on Linux (notify-send) and macOS, and only where VS Code runs on the user's machine.
+ */
+function notifyDesktop(text: string): void {
+  const wanted = vscode.workspace.getConfiguration("duet").get("desktopNotifications", true);
+  if (!wanted || vscode.window.state.focused || vscode.env.remoteName !== undefined || vscode.env.uiKind !== vscode.UIKind.Desktop) return;
+  const [program, args] = desktopNotification(process.platform, text);
+  if (program !== undefined) execFile(program, args, { timeout: 10_000 }, () => {}); // a desktop without such a program shows none
+}
+
+/** The program that shows a notification of the desktop, and its arguments. undefined: the system has none. */
+export function desktopNotification(platform: NodeJS.Platform, text: string): [program: string | undefined, args: string[]] {
+  const line = short(text, 200);
+  switch (platform) {
+    case "linux":
+      // The body may be read as markup.
+      return ["notify-send", ["--app-name=Duet", "--", "Duet", line.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`)]];
+    case "darwin":
+      return ["osascript", ["-e", "on run argv", "-e", 'display notification (item 1 of argv) with title "Duet"', "-e", "end run", line]];
+    default:
+      return [undefined, []];
+  }
 }
 
 /** The item in the status bar: the number of open questions, else of working sessions. */
@@ -83,7 +124,7 @@ export function statusBar(projects: Projects): vscode.Disposable {
       item.hide();
       return;
     }
-    const [questions, working] = [projects.questions.length, projects.sessions.filter(({ session }) => isAlive(session)).length];
+    const [questions, working] = [projects.questions.length, projects.sessions.filter(({ session }) => isInterruptible(session)).length];
     const { state } = projects;
     item.backgroundColor = undefined;
     item.command = "duet.sessions.focus";

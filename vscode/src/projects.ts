@@ -12,6 +12,7 @@ import { ProjectModel } from "./hub/model";
 import type { Question, Session } from "./hub/model";
 import type { ActiveEditor } from "./panel/files";
 import { byRoot, folderWith, projectRoot, realPath, usesDuet } from "./hub/root";
+import { fail, inform, warn } from "./messages";
 
 /** A project with folders in the workspace, its connection and its lists. */
 export interface Project {
@@ -166,8 +167,8 @@ export class Projects implements vscode.Disposable {
     model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
     connection.onEvent((params) => this.eventEmitter.fire({ project, params }));
     connection.onNotification((notification) => this.notificationEmitter.fire({ project, notification }));
-    connection.onNotice((message) => void vscode.window.showInformationMessage(`Duet: ${message}`));
-    connection.onWarning((message) => void vscode.window.showWarningMessage(`Duet: ${message}`));
+    connection.onNotice((message) => void inform(message));
+    connection.onWarning((message) => void warn(message));
     void connection.start();
     return project;
   }
@@ -200,7 +201,7 @@ function projectWith({ all }: Projects, resource: vscode.Uri | undefined): Proje
 /** Returns the project of the clicked resource, else of the active editor, else the first one. undefined: no folder is open, as a message says. */
 export function projectAt(projects: Projects, clicked?: vscode.Uri): Project | undefined {
   const project = projectWith(projects, clicked ?? vscode.window.activeTextEditor?.document.uri) ?? projects.all[0];
-  if (!project) void vscode.window.showInformationMessage("Duet: open a folder first, in which agents can work");
+  if (!project) void inform("open a folder first, in which agents can work");
   return project;
 }
 
@@ -224,13 +225,13 @@ export async function showUntrusted(project: Project, error: unknown): Promise<b
   if (kindOf(error) !== "not_trusted" || !(error instanceof Error)) return false;
   if (!vscode.workspace.isTrusted) {
     const manage = "Manage Workspace Trust";
-    if ((await vscode.window.showErrorMessage(`Duet: ${error.message}`, manage)) === manage) await vscode.commands.executeCommand("workbench.trust.manage");
+    if ((await fail(error.message, manage)) === manage) await vscode.commands.executeCommand("workbench.trust.manage");
     return true;
   }
   // The configuration file has changed since the workspace was trusted.
   const file = [".duet.toml"].map((name) => join(projectRoot(project.folder.uri.fsPath), name)).find((path) => existsSync(path));
   const [look, trust] = ["Look at It", "Trust It as It Is Now"];
-  const pressed = await vscode.window.showErrorMessage(`Duet: ${error.message}`, ...(file ? [look] : []), trust);
+  const pressed = await fail(error.message, ...(file ? [look] : []), trust);
   if (pressed === look && file) await vscode.window.showTextDocument(vscode.Uri.file(file));
   else if (pressed === trust) await project.connection.trustChanged();
   return true;

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { nameOf, visible } from "./hub/groups";
 import { HubTerminal } from "./hub/terminal";
 import type { Which } from "./hub/terminal";
+import { inform } from "./messages";
 import type { Terminal } from "./protocol";
 import { startFolder } from "./projects";
 import type { Project, ProjectSession } from "./projects";
@@ -26,7 +27,7 @@ export class Terminals implements vscode.Disposable {
     const of = session ? terminals.filter(({ session_id, task_id }) => session_id === session.id || (task_id !== undefined && task_id === session.task_id)) : terminals;
     const first = of[0];
     if (!first) {
-      void vscode.window.showInformationMessage(session ? `Duet: no terminal of “${nameOf(session)}” runs` : "Duet: no terminal runs; Duet: New Terminal opens one");
+      void inform(session ? `no terminal of “${nameOf(session)}” runs` : "no terminal runs; Duet: New Terminal opens one");
       return;
     }
     const chosen = of.length === 1 && session ? first : await choose(of, project);

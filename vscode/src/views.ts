@@ -5,9 +5,11 @@ import { backgroundOf, describe, grouped, groupOf, isAlive, nameOf, short, statu
 import type { Group, GroupId } from "./hub/groups";
 import type { Session } from "./hub/model";
 import { choicesOf, detailsOf, titleOf } from "./hub/questions";
-import type { Choice } from "./hub/questions";
 import { listOthers, projectRoot, worktreeOf } from "./hub/root";
 import type { OtherProject } from "./hub/root";
+import { confirm } from "./messages";
+import { keyChoices } from "./secrets";
+import type { Keys, OpenKeyRequest } from "./secrets";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 /**
@@ -160,80 +162,109 @@ function openCommand(thread: string): string {
   return `duet.openSession/${thread}`;
 }
 
-/** A row of the inbox: a question, or an answer to one. */
-type InboxNode = ProjectQuestion | { of: ProjectQuestion; choice: Choice };
+/** A row of the inbox: a question, a request for a key, or an answer to one. */
+type InboxNode = ProjectQuestion | OpenKeyRequest | Answer;
 
-/** The open questions, each with its answers. The badge shows their number. */
+/** A possible answer: the text of its row, and what it does. */
+interface Answer {
+  id: string;
+  label: string;
+  icon: string;
+  detail?: string;
+  send: () => unknown;
+}
+
+/** The open questions and requests for keys, each with its answers. The badge shows their number. */
 export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   private readonly view: vscode.TreeView<InboxNode>;
-  private readonly stop: () => void;
+  private readonly stops: Array<() => void>;
   private shown = "";
   private readonly commands = new RowCommands();
 
-  constructor(private readonly projects: Projects) {
+  constructor(
+    private readonly projects: Projects,
+    private readonly keys: Keys,
+  ) {
     this.view = vscode.window.createTreeView("duet.inbox", { treeDataProvider: this });
     this.view.onDidChangeVisibility(({ visible }) => visible && projects.start());
-    this.stop = projects.onChange(() => {
-      // A row that is redrawn during a click loses the click.
-      const now = JSON.stringify(this.rows().map((row) => [row.id, row.label, row.description]));
-      if (now === this.shown) return;
-      this.shown = now;
-      this.commands.show(this.projects.questions.flatMap((of) => choicesOf(of.question).map((choice) => [answerCommand(of, choice), () => vscode.commands.executeCommand("duet.answer", of, choice.id)])));
-      const value = this.projects.questions.length;
-      this.view.badge = value === 0 ? undefined : { value, tooltip: value === 1 ? "1 question waits for you" : `${value} questions wait for you` };
-      this.changed.fire(undefined);
-    });
+    this.stops = [projects.onChange(() => this.refresh()), keys.onChange(() => this.refresh())];
   }
 
   getChildren(node?: InboxNode): InboxNode[] {
-    if (!node) return this.projects.questions;
-    if ("of" in node) return [];
-    return choicesOf(node.question).map((choice) => ({ of: node, choice }));
+    if (!node) return [...this.keys.open, ...this.projects.questions];
+    if ("send" in node) return [];
+    if ("question" in node) {
+      const { id } = node.question;
+      return choicesOf(node.question).map(({ id: choice, ...row }) => ({ ...row, id: `${id}/${choice}`, send: () => vscode.commands.executeCommand("duet.answer", node, choice) }));
+    }
+    return node.choices.map((choice) => ({ ...keyChoices[choice], id: `${node.id}/${choice}`, send: () => this.keys.answer(node.id, choice) }));
   }
 
   getTreeItem(node: InboxNode): vscode.TreeItem {
-    if ("of" in node) {
-      const { of, choice } = node;
-      const item = new vscode.TreeItem(choice.label);
-      item.id = `${of.question.id}/${choice.id}`;
-      item.iconPath = new vscode.ThemeIcon(choice.icon);
+    if ("send" in node) {
+      const { id, label, icon, detail } = node;
+      const item = new vscode.TreeItem(label);
+      item.id = id;
+      item.iconPath = new vscode.ThemeIcon(icon);
       item.contextValue = "choice";
-      if (choice.detail) {
-        item.description = short(choice.detail);
-        item.tooltip = choice.detail;
+      if (detail) {
+        item.description = short(detail);
+        item.tooltip = detail;
       }
-      item.command = { command: answerCommand(of, choice), title: choice.label };
+      item.command = { command: inboxCommand(id), title: label };
       return item;
     }
-    const { project, question } = node;
-    const item = new vscode.TreeItem(titleOf(question), vscode.TreeItemCollapsibleState.Expanded);
-    const session = project.model.conversationOf(question);
-    item.id = question.id;
-    item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
-    item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
-    item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
-    item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands
+    const item = new vscode.TreeItem("question" in node ? titleOf(node.question) : node.what, vscode.TreeItemCollapsibleState.Expanded);
+    if ("question" in node) {
+      const { project, question } = node;
+      const session = project.model.conversationOf(question);
+      item.id = question.id;
+      item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
+      item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
+      item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
+      item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands
+      item.command = { command: inboxCommand(question.id), title: "Show Question" };
+    } else {
+      item.id = node.id;
+      item.description = node.about;
+      item.iconPath = new vscode.ThemeIcon("key", new vscode.ThemeColor("charts.yellow"));
+      item.contextValue = "key";
+    }
     return item;
   }
 
-  /** rows returns all rows of the list. */
-  private rows(): vscode.TreeItem[] {
-    const all = this.projects.questions.flatMap((question): InboxNode[] => [question, ...this.getChildren(question)]);
-    return all.map((node) => this.getTreeItem(node));
+  /** refresh redraws the list only if a row has changed: a row that is redrawn during a click loses the click. */
+  private refresh(): void {
+    const nodes = this.getChildren().flatMap((node) => [node, ...this.getChildren(node)]);
+    const now = JSON.stringify(nodes.map((node) => this.getTreeItem(node)).map((row) => [row.id, row.label, row.description]));
+    if (now === this.shown) return;
+    this.shown = now;
+    this.commands.show(nodes.flatMap((node): Array<[string, () => unknown]> => {
+      if ("send" in node) return [[inboxCommand(node.id), node.send]];
+      return "question" in node ? [[inboxCommand(node.question.id), () => vscode.commands.executeCommand("duet.showQuestion", node)]] : [];
+    }));
+    const value = this.getChildren().length;
+    this.view.badge = value === 0 ? undefined : { value, tooltip: waitingWords(value) };
+    this.changed.fire(undefined);
   }
 
   dispose(): void {
     this.commands.dispose();
-    this.stop();
+    for (const stop of this.stops) stop();
     this.view.dispose();
     this.changed.dispose();
   }
 }
 
-function answerCommand({ question }: ProjectQuestion, { id }: Choice): string {
-  return `duet.answer/${question.id}/${id}`;
+function inboxCommand(id: string): string {
+  return `duet.inbox/${id}`;
+}
+
+/** How many questions wait, for a tooltip. */
+export function waitingWords(count: number): string {
+  return count === 1 ? "1 question waits for you" : `${count} questions wait for you`;
 }
 
 type OtherNode = OtherProject | { root: string; session: Session };
@@ -305,6 +336,6 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
 /** Opens another project, in this window or in a new one. */
 export async function openProject({ root }: { root: string }): Promise<void> {
   const [fresh, here] = ["Open in New Window", "Open in This Window"];
-  const pressed = await vscode.window.showInformationMessage(`Duet: open ${root}?`, { modal: true }, fresh, here);
+  const pressed = await confirm(`open ${root}?`, "", fresh, here);
   if (pressed) await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.file(root), { forceNewWindow: pressed === fresh });
 }

@@ -53,15 +53,15 @@ export const window = {
     const fits = items.filter(({ label }) => [chosen].flat().includes(label));
     return Promise.resolve(canPickMany ? fits : fits[0]);
   },
-  showWarningMessage: (text: string, _options: unknown, ...labels: string[]): Promise<unknown> => Promise.resolve(next(text, labels)),
+  showWarningMessage: (text: string, ...labels: unknown[]): Promise<unknown> => Promise.resolve(next(text, labels.filter((label) => typeof label === "string"))),
   showInformationMessage: (text: string, ...labels: string[]): Promise<unknown> => {
     if (labels.length > 0) return Promise.resolve(next(text, labels));
     shown.push({ text, labels });
     return Promise.resolve(undefined);
   },
-  withProgress: <T>({ title }: { title: string }, task: () => T): T => {
+  withProgress: <T>({ title }: { title: string }, task: (progress: { report: () => void }) => T): T => {
     shown.push({ text: title, labels: [] });
-    return task();
+    return task({ report: () => {} });
   },
   /** A terminal's command or program is shown, and not run. */
   createTerminal: ({ name, shellArgs = [] }: { name: string; shellArgs?: string[] }) => {

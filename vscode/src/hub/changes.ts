@@ -1,9 +1,8 @@
 // The changes of a session, hunk by hunk, and the user's decision on each.
+import { applyPatch, parsePatch, reversePatch } from "diff";
 import type { ChangeDecision, Snapshot } from "../protocol";
 
 export type { Snapshot } from "../protocol";
-
-/** A file that a session has changed. */
 
 /** A hunk. Lines count from 1. If a side has no lines, its start is the line before. */
 export type Hunk = Snapshot["hunks"][number];
@@ -64,6 +63,33 @@ function contexts(diff: string): Array<{ before: number; after: number }> {
     else if (/^[-+]/.test(line)) [changed, last.after] = [true, 0];
   }
   return all;
+}
+
+/** A file before and after a change. */
+export interface Change {
+  before: string;
+  after: string;
+  /** proposed: the file does not have it yet. part: only the changed parts are known, since the file has other text by now. */
+  is: "proposed" | "made" | "part";
+}
+
+/** The change of a tool call, which may have told parts of the file only. text: the file as it is. */
+export function wholeOfParts(text: string, before: string, after: string): Change {
+  const once = (part: string): boolean => part !== "" && text.split(part, 3).length === 2;
+  // A function, since replace would read $ in a text.
+  if (text === before || once(before)) return { before: text, after: text.replace(before, () => after), is: "proposed" };
+  if (text === after || once(after)) return { before: text.replace(after, () => before), after: text, is: "made" };
+  return { before, after, is: "part" };
+}
+
+/** The change of a unified diff of one file. text: the file as it is. undefined: the diff does not fit it. */
+export function wholeOfPatch(text: string, patch: string): Change | undefined {
+  const [file] = parsePatch(patch);
+  if (!file) return undefined;
+  const after = applyPatch(text, file);
+  if (after !== false) return { before: text, after, is: "proposed" };
+  const before = applyPatch(text, reversePatch(file));
+  return before === false ? undefined : { before, after: text, is: "made" };
 }
 
 /** How many hunks of a file are decided, for a message. Empty: none. */

@@ -39,7 +39,7 @@ export function groupOf(session: Session): GroupId {
     case "draft":
       return "draft";
     default:
-      return "done";
+      return backgroundOf(session).length > 0 ? "working" : "done";
   }
 }
 
@@ -99,6 +99,14 @@ export function short(text: string, length = 80): string {
 export function visible(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, (character) =>
     `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
+}
+
+/**
+ * A text for VS Code's notifications and prompts, which show [words](command:…) as a link that runs a command. In the
+ * returned text no such link is left, and invisible characters are written out.
+ */
+export function unlinked(text: string): string {
+  return visible(text).replaceAll("](", "] (");
 }
 
 /** The length at which clipped cuts a text, in characters. */

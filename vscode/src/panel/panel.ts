@@ -142,6 +142,11 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.focus", {});
   }
 
+  /** Shows an open question of the conversation, and moves the focus to it. */
+  showQuestion(id: string): void {
+    this.bridge.post("panel.showQuestion", { id });
+  }
+
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;

@@ -118,8 +118,10 @@ export interface PanelMethods {
   "panel.openFile": { params: { path: string; line?: number; column?: number }; result: null };
   /** Opens a URL in the browser, after VS Code has asked the user. */
   "panel.openLink": { params: { url: string }; result: null };
-  /** Shows texts in VS Code's diff editor, such as the change of a question or a tool call. */
+  /** Shows the change of a tool call in VS Code's diff editor. The texts may be parts of the file. before: null if it is a new file. */
   "panel.openDiff": { params: { path: string; before: string | null; after: string }; result: null };
+  /** Shows the change of a question in VS Code's diff editor, from a unified diff of one file. */
+  "panel.openPatch": { params: { path: string; patch: string }; result: null };
   /** Shows the session's changes in VS Code's diff editor: one file, or all. */
   "panel.openChanges": { params: { path?: string }; result: null };
   /** Asks the user for the further input of an answer: text, a form or a URL to open. True: the answer was sent. */
@@ -143,6 +145,8 @@ export interface PanelNotifications {
   "panel.insert": { text: string; content?: PromptContent[] };
   /** The active editor, its selection or the setting has changed. */
   "panel.contextChanged": { context: EditorContext | null };
+  /** Moves the focus to an open question. */
+  "panel.showQuestion": { id: string };
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;
 }

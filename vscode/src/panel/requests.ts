@@ -1,9 +1,10 @@
 // The extension's own methods for the page of a panel.
-import { isAbsolute, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import * as vscode from "vscode";
 import { answer } from "../answer";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
+import { wholeOfParts, wholeOfPatch } from "../hub/changes";
 import { wholeQuestions } from "../hub/model";
 import { choicesOf } from "../hub/questions";
 import { showUntrusted } from "../projects";
@@ -116,8 +117,15 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       return null;
     },
     "panel.openDiff": async ({ path, before, after }) => {
-      const file = text(path, "path");
-      await documents.openDiff(isAbsolute(file) ? file : join(await folder(), file), before === null ? "" : text(before, "before"), text(after, "after"));
+      const file = resolve(await folder(), text(path, "path"));
+      await documents.openDiff(file, wholeOfParts(await readText(file), before === null ? "" : text(before, "before"), text(after, "after")));
+      return null;
+    },
+    "panel.openPatch": async ({ path, patch }) => {
+      const file = resolve(await folder(), text(path, "path"));
+      const change = wholeOfPatch(await readText(file), text(patch, "patch"));
+      if (!change) throw new RPCError(ErrorCode.InvalidParams, `${path} has other text by now, which the change does not fit`);
+      await documents.openDiff(file, change);
       return null;
     },
     "panel.openChanges": async ({ path }) => {
@@ -154,6 +162,15 @@ async function stat(uri: vscode.Uri): Promise<vscode.FileStat | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** readText returns the text of a file as the editor has it, or else the disk. Empty: it is not there. */
+async function readText(path: string): Promise<string> {
+  const uri = vscode.Uri.file(path);
+  const open = vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
+  if (open) return open.getText();
+  if ((await stat(uri)) === undefined) return "";
+  return new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
 }
 
 function begun(): RPCError {

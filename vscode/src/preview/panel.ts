@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { describe, nameOf } from "../hub/groups";
 import { projectRoot } from "../hub/root";
+import { fail, inform } from "../messages";
 import { escaped } from "../panel/html";
 import type { Project, Projects } from "../projects";
 import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
@@ -75,7 +76,7 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
     fromPage.onNotify("open", (params) => void openSource(project, params as unknown as Place).catch(this.onError));
     fromPage.onNotify("send", (params) => void send(project, (params as { report: string }).report).catch((error: unknown) => {
       this.onError(error);
-      void vscode.window.showErrorMessage(`Duet: ${error instanceof Error ? error.message : String(error)}`);
+      void fail(error instanceof Error ? error.message : String(error));
     }));
     ends.push(connection.onNotification(({ method, params }) => {
       if (method === "navigate" || method === "refresh") page.notify(method, params as Record<string, unknown>);
@@ -113,7 +114,7 @@ async function openSource(project: Project, { url, line = 1, column = 1 }: Place
 /** send sends a page's report and the user's words as a prompt to a session that the user picks. */
 async function send(project: Project, report: string): Promise<void> {
   if (report === "") {
-    void vscode.window.showInformationMessage("Duet: the page has said nothing yet");
+    void inform("the page has said nothing yet");
     return;
   }
   const items = project.model.sessions.filter(({ archived }) => !archived).map((session) => ({ label: nameOf(session), description: describe(session, Date.now()), session }));

@@ -1,6 +1,7 @@
 // Long monospaced texts, first shown in part: code blocks, output of tools, and diffs.
 import Anser from "anser";
-import { structuredPatch } from "diff";
+import { formatPatch, parsePatch, structuredPatch } from "diff";
+import type { StructuredPatch } from "diff";
 import { clipped, visible } from "../hub/groups";
 import { button, cutBefore, fill, inTurns, loadButton, make, piecesOf } from "./dom";
 import type { FileDiff } from "./entries";
@@ -216,28 +217,44 @@ const longestDiffLine = 2_000;
 
 /** A change of a file: the changed lines with some context, and a button for the diff editor. */
 export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "openFile">): HTMLElement {
-  const lines = diffLines(diff);
+  return changedFile(diff.path, diff.before === undefined, diffLines(diff), () => actions.openDiff(diff), actions);
+}
+
+function changedFile(path: string, isNew: boolean, lines: string[] | undefined, open: () => void, actions: Pick<Actions, "openFile">): HTMLElement {
   const head = make(
     "div",
     { class: "diff-head" },
-    button({ class: "text-button diff-path", label: nameOf(diff.path), tip: diff.path, press: () => actions.openFile(diff.path) }),
+    button({ class: "text-button diff-path", label: nameOf(path), tip: path, press: () => actions.openFile(path) }),
     lines && make("span", { class: "added", text: `+${countOf(lines, "+")}` }),
     lines && make("span", { class: "removed", text: `−${countOf(lines, "-")}` }),
-    diff.before === undefined && make("span", { class: "tag", text: "new" }),
-    button({ icon: "diff", name: `Show the change of ${nameOf(diff.path)} in the diff editor`, tip: "Open in the diff editor", press: () => actions.openDiff(diff) }),
+    isNew && make("span", { class: "tag", text: "new" }),
+    button({ icon: "diff", name: `Show the change of ${nameOf(path)} in the diff editor`, tip: "Open in the diff editor", press: open }),
   );
   return make("div", { class: "file-diff" }, head, lines ? unified(lines) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
 }
 
-/** Shows a given unified diff, such as that of a question. */
-export function unifiedDiff(text: string): HTMLElement {
-  return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)));
+/** The files of a unified diff, such as that of a question. It may be cut, and then is shown as it is. */
+export function unifiedDiff(text: string, actions: Pick<Actions, "openPatch" | "openFile">): HTMLElement[] {
+  let files: ReturnType<typeof parsePatch>;
+  try {
+    files = parsePatch(text);
+  } catch {
+    return [unified(text.replace(/\n$/, "").split("\n"))];
+  }
+  return files.map((file) => {
+    const path = ((file.newFileName === "/dev/null" ? file.oldFileName : file.newFileName) ?? "").replace(/^[ab]\//, "");
+    return changedFile(path, file.oldFileName === "/dev/null", linesOfPatch(file), () => actions.openPatch(path, formatPatch(file)), actions);
+  });
 }
 
 function diffLines({ path, before, after }: FileDiff): string[] | undefined {
   if ((before?.length ?? 0) + after.length > longestDiff) return undefined;
-  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 2, timeout: 40 });
-  return patch?.hunks.flatMap((hunk, i) => [...(i > 0 || hunk.oldStart > 1 ? [`@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`] : []), ...hunk.lines.filter((line) => !line.startsWith("\\"))]);
+  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 3, timeout: 40 });
+  return patch && linesOfPatch(patch);
+}
+
+function linesOfPatch({ hunks }: StructuredPatch): string[] {
+  return hunks.flatMap((hunk, i) => [...(i > 0 || hunk.oldStart > 1 ? [`@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`] : []), ...hunk.lines.filter((line) => !line.startsWith("\\"))]);
 }
 
 function countOf(lines: readonly string[], sign: string): number {

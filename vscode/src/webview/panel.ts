@@ -118,6 +118,7 @@ export class Panel implements Actions {
       this.composer.box.focus();
     });
     host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
+    host.on("panel.showQuestion", ({ id }) => this.transcript.showQuestion(id));
     host.on("panel.focus", () => this.composer.box.focus());
     setInterval(() => this.drawHead(), 1_000);
   }
@@ -149,6 +150,10 @@ export class Panel implements Actions {
 
   openDiff({ path, before, after }: { path: string; before: string | undefined; after: string }): void {
     this.call("panel.openDiff", { path, before: before ?? null, after });
+  }
+
+  openPatch(path: string, patch: string): void {
+    this.call("panel.openPatch", { path, patch });
   }
 
   openChanges(path?: string): void {

@@ -84,7 +84,7 @@ export class QuestionView {
 
   constructor(
     private open: OpenQuestion,
-    actions: Actions,
+    private readonly actions: Actions,
   ) {
     this.choices = new ChoiceRow(open, actions, (why) => setText(this.failure, why));
     this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.choices.element, this.notes, this.failure);
@@ -105,9 +105,13 @@ export class QuestionView {
     this.head.replaceChildren(make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(open) })), ...this.details(question));
   }
 
+  get question(): OpenQuestion {
+    return this.open;
+  }
+
   /** Moves the focus to the first answer. */
   focus(): void {
-    this.element.querySelector<HTMLElement>(".choices button")?.focus();
+    (this.element.querySelector<HTMLElement>(".choices button") ?? this.element).focus();
   }
 
   private details(question: Question): HTMLElement[] {
@@ -123,7 +127,7 @@ export class QuestionView {
     if (question.plan) parts.push(question.plan.length > longestPlan ? output(question.plan, { name: "Plan" }) : make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
     if (question.details) parts.push(output(question.details, { name: "Details" }));
     const command = stringOf(objectOf(question.tool_input)["command"]);
-    if (question.diff) parts.push(unifiedDiff(question.diff));
+    if (question.diff) parts.push(...unifiedDiff(question.diff, this.actions));
     else if (command !== undefined) parts.push(output(command, { name: "Command" }));
     else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(JSON.stringify(question.tool_input, null, 2), { name: "Input" }));
     if (question.url) note(question.url, "address");

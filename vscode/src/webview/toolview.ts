@@ -70,8 +70,10 @@ export class ToolView implements View {
     if (!this.details.open) return;
     const tool = this.entry.tool!;
     const { actions } = this.views;
+    // An open question shows the change itself.
+    const asked = actions.conversation.questions.some(({ tool: key, data }) => key === this.entry.key && stringOf(data["diff"]));
     // The user may have scrolled or selected the text, so it is drawn again only if it has changed.
-    const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, this.entry.attachments.length, this.entry.truncated]);
+    const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, asked, this.entry.attachments.length, this.entry.truncated]);
     if (now === this.drawn) return;
     this.drawn = now;
     const parts: HTMLElement[] = [];
@@ -82,13 +84,13 @@ export class ToolView implements View {
     };
     const cut = this.entry.truncated;
     if (tool.refusal !== undefined || tool.refusedBy !== undefined) parts.push(make("p", { class: "refusal", text: [tool.refusedBy && `Not allowed by ${tool.refusedBy}`, tool.refusal].filter(Boolean).join(": ") }));
-    if (tool.diffs.length > 0) parts.push(...tool.diffs.map((diff) => fileDiff(diff, actions)));
-    else if (command !== undefined) parts.push(labelled("Command", output(command, { name: "Command" })));
-    else if (tool.input !== undefined && !isEmpty(tool.input)) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
+    if (tool.diffs.length > 0 && !asked) parts.push(...tool.diffs.map((diff) => fileDiff(diff, actions)));
+    else if (command !== undefined && !asked) parts.push(labelled("Command", output(command, { name: "Command" })));
+    else if (tool.input !== undefined && !isEmpty(tool.input) && !asked) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
     if (tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true, all: this.showsAll, ...(cut && { load }) })));
     else if (cut) parts.push(loadButton("Parts of this call are too long to come by themselves.", load));
     if (this.entry.attachments.length > 0) parts.push(make("div", { class: "attachments" }, ...attachments(this.entry.attachments, actions)));
-    if (parts.length === 0) parts.push(make("p", { class: "note", text: this.entry.open ? "Nothing came yet." : "It gave nothing back." }));
+    if (parts.length === 0 && !asked) parts.push(make("p", { class: "note", text: this.entry.open ? "Nothing came yet." : "It gave nothing back." }));
     this.body.replaceChildren(...parts);
   }
 

@@ -31,6 +31,8 @@ export class Transcript {
   private readonly stretches = new Stretches(this.log);
   private readonly views: Views;
   private readonly questions = new Map<string, QuestionView>();
+  /** The question to show once it is loaded. */
+  private wanted: string | undefined;
   private readonly dirty = new Set<string>();
   private orderChanged = false;
   private following = true;
@@ -103,9 +105,10 @@ export class Transcript {
     return more;
   }
 
-  /** Scrolls to a question and moves the focus there. */
+  /** Scrolls to a question and moves the focus there, once it is loaded. */
   showQuestion(id: string): void {
     const view = this.questions.get(id);
+    this.wanted = view ? undefined : id;
     if (!view) return;
     this.following = false;
     for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
@@ -177,6 +180,7 @@ export class Transcript {
       if (ids.has(id)) continue;
       this.questions.delete(id);
       this.ended(id, view);
+      this.updateTool(view.question);
     }
     for (const question of open) {
       let view = this.questions.get(question.id);
@@ -184,7 +188,9 @@ export class Transcript {
       view.update(question);
       const place = this.placeOf(question);
       if (view.element.parentElement !== place) place.append(view.element);
+      this.updateTool(question);
     }
+    if (this.wanted !== undefined && ids.has(this.wanted)) this.showQuestion(this.wanted);
   }
 
   /** placeOf returns the place of a question: at its tool call, else at the end. */
@@ -193,6 +199,11 @@ export class Transcript {
     if (!(view instanceof ToolView) || !view.element.isConnected) return this.loose;
     for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
     return view.questions;
+  }
+
+  /** updateTool draws a question's tool call, which leaves out what the question shows. */
+  private updateTool({ tool }: OpenQuestion): void {
+    if (tool !== undefined) this.views.known(tool)?.update();
   }
 
   /** ended replaces a question that another client has answered with a note. */

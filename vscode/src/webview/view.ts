@@ -34,6 +34,8 @@ export interface Actions {
   readonly conversation: Conversation;
   openFile(path: string, line?: number, column?: number): void;
   openDiff(diff: FileDiff): void;
+  /** Shows the change of one file in the diff editor, from a unified diff. */
+  openPatch(path: string, patch: string): void;
   openChanges(path?: string): void;
   openLink(url: string): void;
   command(command: "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.showChanges"): void;

@@ -68,6 +68,24 @@ test("a bar has the question that is out of view, answers it, and leads to it", 
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).evaluate((element) => document.activeElement === element), true, "the keyboard is not lost");
 });
 
+test("the extension leads to a question; its change is shown once, and opens in the diff editor", async () => {
+  const page = await pages.open({ prepare: scene, height: 700 });
+  const question = page.getByRole("group", { name: /^Question: Edit/ });
+  await question.waitFor();
+  const tool = page.locator(".tool").filter({ has: question });
+  assert.equal(await tool.locator(".file-diff").count(), 1);
+  await toTop(page);
+  await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q1" }));
+  await question.getByRole("button", { name: "Allow", exact: true }).and(page.locator(":focus")).waitFor();
+  await question.getByRole("button", { name: "Show the change of lexer.ts in the diff editor" }).click();
+  const [{ path, patch }] = (await callsOf(page, "panel.openPatch")) as [{ path: string; patch: string }];
+  assert.equal(path, "src/lexer.ts");
+  assert.match(patch, /^\+\+\+ b\/src\/lexer.ts$/m);
+  await question.getByRole("button", { name: "Deny", exact: true }).click();
+  await question.waitFor({ state: "detached" });
+  await page.locator(".tool .tool-body .file-diff").last().waitFor();
+});
+
 test("what needs words, a form or an address is asked by the extension", async () => {
   const page = await working();
   await page.evaluate(() => (window.host.answers["panel.answer"] = () => ({ answered: false })));

@@ -56,19 +56,24 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await call("continueSession", { session_id: sessions.find(({ query }) => query === "Greet the reader")!.id, query: "Greet again" });
   await page.locator('.activitybar a[aria-label*="2 questions wait for you"]').waitFor();
   await setFocused(true);
-  await notification("Greet the reader: Write demo.txt").waitFor();
+  await notification(/Write demo.txt.*Greet the reader/).waitFor();
   await row(/^Waiting for you/).waitFor();
   await page.mouse.move(800, 400); // away from rows, which would tell more
   await picture("notification");
-  const answered = async (title: string, label: string): Promise<void> => {
-    const asked = notification(`${title}: Write demo.txt`);
-    await asked.hover();
-    await asked.getByRole("button", { name: label, exact: true }).click();
-  };
+  const answered = (title: string, label: string): Promise<void> => notification(title).getByRole("link", { name: label, exact: true }).click();
   await answered("Second thoughts", "Deny");
+  await notification(/Write demo.txt.*Second thoughts/).waitFor({ state: "detached" });
   await notification("Second thoughts is done").waitFor();
   assert.equal(readFileSync(join(project.folder, "demo.txt"), "utf8"), written);
+  await answered("Greet the reader", "Show");
+  await panel.getByRole("button", { name: "Allow", exact: true }).and(panel.locator(":focus")).waitFor();
+  await panel.getByRole("button", { name: "Show the change of demo.txt in the diff editor" }).last().click();
+  await page.locator(".tab.active").filter({ hasText: "demo.txt (what is proposed)" }).waitFor();
+  await page.locator(".modified-in-monaco-diff-editor").filter({ hasText: "Greet again" }).waitFor();
+  await picture("proposed");
   await answered("Greet the reader", "Allow");
+  await notification(/Write demo.txt.*Greet the reader/).waitFor({ state: "detached" });
+  await page.locator(".tab").filter({ hasText: "Greet the reader" }).click();
   await panel.getByText("I wrote demo.txt").nth(1).waitFor();
   assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /Greet again/);
   await page.locator('.activitybar a[aria-label*="question"]').waitFor({ state: "detached" });

@@ -30,13 +30,16 @@ test("what a build finds is in the list of problems until it is built again", as
 });
 
 test("an agent needs a key: it is asked for, remembered, and not asked for again", async (t) => {
-  const { page, panel, notification, openViews, offers, newSession, picture } = await openWindow((end) => t.after(end), { agent: "keyed", prepare: addKeyAgent });
+  const { page, panel, row, notification, openViews, offers, newSession, picture } = await openWindow((end) => t.after(end), { agent: "keyed", prepare: addKeyAgent });
   await openViews();
   await newSession("Get the key");
   const asked = notification("keyed needs a key for acme");
   await asked.waitFor();
+  await asked.getByRole("link", { name: "Answer…" }).waitFor();
+  await row("keyed needs a key for acme").waitFor();
   await picture("key");
-  await asked.getByRole("button", { name: "Give and Remember" }).click();
+  await row("Give and Remember").click();
+  await asked.waitFor({ state: "detached" });
   const field = page.locator(".quick-input-widget input[type=password]");
   await field.fill(wantedKey);
   await field.press("Enter");

@@ -1,7 +1,7 @@
 // Hunks of a change, as an editor for diffs shows them.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { decisionsFor, extents, hunkAt, progressOf } from "../../src/hub/changes";
+import { decisionsFor, extents, hunkAt, progressOf, wholeOfParts, wholeOfPatch } from "../../src/hub/changes";
 import type { Hunk } from "../../src/hub/changes";
 
 const hunk = (id: string, old: [number, number], now: [number, number], state = "open"): Hunk => ({ id, old_start: old[0], old_lines: old[1], new_start: now[0], new_lines: now[1], added: 0, removed: 0, state });
@@ -41,4 +41,22 @@ test("what was decided can be taken back alone, and is told in words", () => {
   assert.deepEqual([decisionsFor({ state: "open" }), decisionsFor({ state: "reverted" })], [["accept", "revert"], ["reopen"]]);
   const states = (...all: string[]): string => progressOf(all.map((state, i) => hunk(String(i), [1, 1], [1, 1], state)));
   assert.deepEqual([states("open"), states("accepted", "accepted"), states("open", "accepted", "reverted")], ["", "accepted", "1 accepted, 1 reverted, 1 open"]);
+});
+
+test("the change of a tool call that told parts of a file is shown in the whole file, before and after it is made", () => {
+  const [before, after] = ["one\ntwo\nthree\n", "one\n$&\nthree\n"];
+  assert.deepEqual(wholeOfParts(before, "two", "$&"), { before, after, is: "proposed" });
+  assert.deepEqual(wholeOfParts(after, "two", "$&"), { before, after, is: "made" });
+  assert.deepEqual(wholeOfParts("two\ntwo\n", "two", "2"), { before: "two", after: "2", is: "part" });
+  assert.deepEqual(wholeOfParts("", "", "new\n"), { before: "", after: "new\n", is: "proposed" });
+  assert.deepEqual(wholeOfParts("new\n", "", "new\n"), { before: "", after: "new\n", is: "made" });
+});
+
+test("the change of a question is shown in the whole file; one that no longer fits is not", () => {
+  const patch = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+  const [before, after] = ["zero\none\ntwo\nthree\nfour\n", "zero\none\n2\nthree\nfour\n"];
+  assert.deepEqual(wholeOfPatch(before, patch), { before, after, is: "proposed" });
+  assert.deepEqual(wholeOfPatch(after, patch), { before, after, is: "made" });
+  assert.equal(wholeOfPatch("something else\n", patch), undefined);
+  assert.deepEqual(wholeOfPatch("", "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+new\n"), { before: "", after: "new\n", is: "proposed" });
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { age, backgroundOf, backgroundWords, describe, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, visible } from "../../src/hub/groups";
+import { age, backgroundOf, backgroundWords, describe, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
 import { wholeQuestions } from "../../src/hub/model";
 import type { Question, Session } from "../../src/hub/model";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
@@ -34,6 +34,7 @@ test("what an agent does in the background is told while it works on no prompt",
   assert.deepEqual([over, works, archived, session({})].map((one) => [backgroundOf(one), isInterruptible(one)]), [[["sleep 5", "terminal"], true], [[], true], [[], false], [[], false]]);
   assert.equal(describe(over, Date.parse(over.last_activity_at)), "demo · now · works in the background: 2 tasks");
   assert.equal(backgroundWords(1), "works in the background: 1 task");
+  assert.equal(groupOf(over), "working");
 });
 
 test("a session is called by its title, else by what was asked", () => {
@@ -123,4 +124,8 @@ test("a question that a list cuts is asked for by itself", async () => {
   const list = [{ id: "a", title: "short" }, { id: "b", title: "cut", truncated: true }] as Question[];
   assert.deepEqual((await wholeQuestions(request, list)).map(({ title }) => title), ["short", "all of it"]);
   assert.deepEqual(asked, [["getApproval", { approval_id: "b" }]]);
+});
+
+test("a text of an agent is no link in a message of VS Code", () => {
+  assert.equal(unlinked("Edit [a](command:workbench.action.quit)\u202e"), "Edit [a] (command:workbench.action.quit)<U+202E>");
 });
