@@ -8,7 +8,7 @@ type Agent = Result<"agent.list">["agents"][number];
 type Method = Result<"agent.check">["report"]["methods"][number];
 
 /** The agent that is a part of duet-rpc, and needs neither an installation nor an account. */
-const demo = "demo";
+export const demo = "demo";
 
 /** Lists the agents. Installs the one that the user chooses, after asking, or signs in to it, and then begins a session. */
 export async function setUpAgent(project: Project, begin: () => void): Promise<void> {
@@ -19,6 +19,12 @@ export async function setUpAgent(project: Project, begin: () => void): Promise<v
   if (!chosen) return;
   if (!chosen.available) return install(chosen);
   await signIn(project, chosen, begin);
+}
+
+/** Which agents a user can work with: only the demo agent, or another one, to which the user is signed in as far as is known. */
+export async function usableAgents({ connection }: Project): Promise<"demo" | "ready"> {
+  const { agents } = await connection.request("agent.list", {});
+  return agents.some(({ name, available, signed_in }) => name !== demo && available && signed_in !== "no") ? "ready" : "demo";
 }
 
 function stateOf({ available, trusted, signed_in }: Agent): string {

@@ -1,6 +1,7 @@
 // The entry point of the extension: creates its parts, and ends them.
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
+import { usableAgents } from "./agents";
 import { fail } from "./messages";
 import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
@@ -55,16 +56,42 @@ export function activate(context: vscode.ExtensionContext): void {
     if (all.state === "ready") shown.clear();
   };
   const shown = new Set<string>();
-  const stop = all.onChange(follow);
+  const stops = [all.onChange(follow), followSteps(all, note)];
   follow();
   const [builds, problems, terminals] = [new BuildCommand(), new Problems(all), new Terminals(note)];
   const [keys, previews, others] = [new Keys(all, context, note), new Previews(all, context, note), new OtherProjectsTree(all)];
   context.subscriptions.push(
-    log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), { dispose: stop },
+    log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), ...stops.map((stop) => ({ dispose: stop })),
     previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
     ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, others, log, attempt }),
   );
+}
+
+/** followSteps sets the contexts that complete the steps of the walkthrough. */
+function followSteps(projects: Projects, onError: (error: unknown) => void): () => void {
+  const set = (name: string, value: unknown): void => void vscode.commands.executeCommand("setContext", `duet.${name}`, value);
+  let [agents, asking]: ["demo" | "ready" | undefined, boolean] = [undefined, false];
+  const look = async (): Promise<void> => {
+    const project = projects.all.find(({ connection }) => connection.state.is === "ready");
+    if (!project || asking || agents === "ready") return;
+    asking = true;
+    agents = await usableAgents(project).finally(() => (asking = false));
+    set("agents", agents);
+  };
+  const stops = [
+    projects.onChange(() => {
+      set("hasSessions", projects.sessions.length > 0);
+      if (agents === undefined) look().catch(onError);
+    }),
+    projects.onEvent(({ params: { event } }) => event.type === "approval_resolved" && event.data["decided_by"] === "user" && set("hasAnswered", true)),
+  ];
+  // A user installs an agent in a terminal, and signs in to it in a browser.
+  const subscriptions = [vscode.window.onDidChangeWindowState(({ focused }) => focused && look().catch(onError)), vscode.window.onDidChangeActiveTerminal(() => look().catch(onError))];
+  return () => {
+    for (const stop of stops) stop();
+    for (const subscription of subscriptions) subscription.dispose();
+  };
 }
 
 async function showFailure(reason: string, log: vscode.LogOutputChannel): Promise<void> {

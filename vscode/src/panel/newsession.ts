@@ -1,5 +1,6 @@
 // Sessions that the first prompt of their panel starts: new ones, and forks.
 import * as vscode from "vscode";
+import { demo } from "../agents";
 import type { Project, Projects } from "../projects";
 import type { Result } from "../protocol";
 import type { Choices, NewSession, PromptContent } from "./protocol";
@@ -84,7 +85,7 @@ export async function newSessionOf({ about = "", chosen, fork }: Beginning, { co
   if (agent !== "" && !agents.some(({ name }) => name === agent)) agents.push({ name: agent, title: agent, description: "" });
   // Without its settings, the agent can still get a prompt, or say why not.
   const description = agent === "" ? undefined : await connection.request("agent.describe", { agent }).catch(() => undefined);
-  return { about, folders, agents, ...(description && { description }), chosen: { ...chosen, agent } };
+  return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(description && { description }), chosen: { ...chosen, agent } };
 }
 
 /** Starts a session with its first prompt. */

@@ -65,6 +65,8 @@ export interface NewSession {
   about: string;
   /** The folders to choose from. Empty: the user has no choice. */
   folders: Array<{ path: string; name: string }>;
+  /** Only the demo agent is installed. */
+  onlyDemo?: boolean;
   /** The agents to choose from. Empty: they are unknown, or the user has no choice. */
   agents: Array<{ name: string; title: string; description: string }>;
   /** The modes of the chosen agent, and what it reported last. undefined: unknown. */
@@ -131,7 +133,7 @@ export interface PanelMethods {
 }
 
 /** The commands of the extension that a page may run. */
-export const panelCommands = ["duet.fork", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
+export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
 
 export type PanelCommand = (typeof panelCommands)[number];
 

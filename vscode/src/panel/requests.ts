@@ -142,7 +142,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
     },
     "panel.command": async ({ command }) => {
       if (!panelCommands.includes(command)) throw new RPCError(ErrorCode.InvalidParams, `panel.command: a panel may not ask for ${command}; it may for ${panelCommands.join(", ")}`);
-      const needsNoSession: PanelCommand[] = ["duet.restart", "duet.showLog"];
+      const needsNoSession: PanelCommand[] = ["duet.setUpAgent", "duet.restart", "duet.showLog"];
       await (needsNoSession.includes(command) ? vscode.commands.executeCommand(command) : vscode.commands.executeCommand(command, await panel.askSession()));
       return null;
     },

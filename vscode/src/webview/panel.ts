@@ -57,6 +57,9 @@ export class Panel implements Actions {
   private readonly interruption = new InterruptionRow((prompt) => this.continue(prompt));
   private readonly announcer = new Announcer();
   private readonly about = make("p", { class: "note" });
+  private readonly onlyDemo = make(
+    "p", { class: "note", text: "Only the demo agent is installed, which asks no model. " }, button({ class: "text-button", label: "Set Up an Agent…", press: () => this.command("duet.setUpAgent") }),
+  );
   private readonly banner = make("div", { class: "banner", is: { role: "status" } });
   private readonly pages: Pages;
   private readonly own = new Set<string>();
@@ -135,7 +138,7 @@ export class Panel implements Actions {
     if (isFirst) this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
     this.host.request("panel.context", {}).then((context) => this.composer.setContext(context), () => undefined); // prompts need no editor
-    if (this.start.newSession) this.transcript.setOlder(this.about);
+    if (this.start.newSession) this.transcript.setOlder(this.about, this.onlyDemo);
     await this.connected(this.start.connection);
     this.changed();
   }
@@ -405,6 +408,7 @@ export class Panel implements Actions {
     if (this.start.newSession) {
       this.head.updateNew(this.start.title);
       setText(this.about, this.start.newSession.about);
+      this.onlyDemo.hidden = this.start.newSession.onlyDemo !== true;
       return this.settings.update(newSettingsOf(this.start.newSession));
     }
     const now = Date.now();

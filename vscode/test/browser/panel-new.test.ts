@@ -42,6 +42,16 @@ function newSession(host: FakeHost): void {
 const box = (page: Page): ReturnType<Page["getByRole"]> => page.getByRole("textbox", { name: "Prompt" });
 const selects = (page: Page): Promise<string[]> => page.getByRole("combobox").evaluateAll((all) => all.map((one) => `${one.getAttribute("aria-label")}: ${(one as HTMLSelectElement).selectedOptions[0]!.text}`));
 
+test("where only the demo agent is installed, the panel says so and leads to others", async () => {
+  const page = await pages.open({ prepare: newSession });
+  await page.getByText("Your first prompt starts a session in parser.").waitFor();
+  assert.equal(await page.getByText("Only the demo agent").isVisible(), false);
+  const alone = await pages.open({ prepare: (host) => (host.start.newSession = { about: "It starts.", folders: [], agents: [], onlyDemo: true, chosen: { folder: "/home/alice/parser" } }) });
+  await alone.getByText("Only the demo agent is installed").waitFor();
+  await alone.getByRole("button", { name: "Set Up an Agent…" }).click();
+  assert.deepEqual(await callsOf(alone, "panel.command"), [{ command: "duet.setUpAgent" }]);
+});
+
 test("the folder, the agent, its mode and its model are chosen before the first prompt, which starts the session in the same panel", async () => {
   const page = await pages.open({ prepare: newSession });
   await page.getByRole("combobox", { name: "Agent" }).waitFor();

@@ -33,6 +33,7 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await openViews();
   await row("nothing").waitFor({ state: "detached" });
   await page.locator(".monaco-button", { hasText: "New Session" }).waitFor();
+  await page.getByText("Only the demo agent is ready").waitFor();
   await picture("empty");
 
   await newSession("Greet the reader");
