@@ -183,7 +183,7 @@ sessions up to the last turn."
   (interactive nil duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (if (commandp 'duet-search)
       (call-interactively 'duet-search)
-    (user-error "There is no search in this version")))
+    (user-error "This version of duet-rpc has no search")))
 
 (provide 'duet-actions)
 ;;; duet-actions.el ends here

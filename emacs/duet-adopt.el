@@ -36,7 +36,7 @@ sessions ask; `duet-choose-agent' chooses another one."
   (interactive "P")
   (let* ((connection (duet-connection-here))
          (agent (duet-agents-chosen connection)))
-    (message "%s is asked for its sessions..." (or agent "The agent"))
+    (message "Asking %s for its sessions..." (or agent "the agent"))
     (duet-connection-request
      connection 'agent.sessions
      (append (list :limit duet-adopt-limit)

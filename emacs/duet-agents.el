@@ -256,20 +256,20 @@ If that fails call ERROR-FN with the reason; without one it is shown."
            (user-error "%s is not installed: %s" name
                        (or (duet-get-string agent :install) "it is not on PATH"))))
     (puthash (duet-connection-root connection) name duet-agents-chosen)
-    (message "New sessions ask %s" name)))
+    (message "New sessions use %s" name)))
 
 (defun duet-agents-unchoose ()
   "Ask the default agent again when a session begins in this project."
   (interactive)
   (remhash (duet-connection-root (duet-connection-here)) duet-agents-chosen)
-  (message "New sessions ask the default agent")
+  (message "New sessions use the default agent")
   (when (derived-mode-p 'duet-agents-mode) (duet-agents-refresh)))
 
 (defun duet-agents-copy-install ()
   "Copy what installs the agent at point."
   (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
   (let ((install (duet-get-string (duet-agents--at-point) :install)))
-    (unless install (user-error "There is nothing to install for this one"))
+    (unless install (user-error "This agent has no known install command"))
     (kill-new install)
     (message "Copied: %s" install)))
 
@@ -311,7 +311,7 @@ end with it."
        (let ((others (cl-remove (duet-session-agent session) usable :test #'equal
                                 :key (lambda (agent) (duet-get-string agent :name)))))
          (if (null others)
-             (message "There is no other agent to ask; M-x duet-agents shows what others need")
+             (message "No other agent is ready; M-x duet-agents shows what others need")
            (when-let ((agent (duet-agents-choose--read
                               (format "Agent that goes on (now %s)"
                                       (duet-visible-line (or (duet-session-agent session) "?")))
@@ -319,7 +319,7 @@ end with it."
              (let ((name (duet-get-string agent :name)))
                (duet-settings-set connection session (list :agent name)
                                   (lambda (_)
-                                    (message "%s goes on, from the next prompt on" name)))))))))))
+                                    (message "The next prompt goes to %s" name)))))))))))
 
 (defun duet-agents-choose--ask (connection function)
   "Call FUNCTION in the current buffer with the agents that CONNECTION can ask."
@@ -364,7 +364,7 @@ failed for lack of a login, its own."
            (default (duet-agents-asked connection))
            (name (string-trim
                   (read-string (format-prompt prompt default) nil nil default))))
-      (when (string-empty-p name) (user-error "No agent is named"))
+      (when (string-empty-p name) (user-error "Name an agent"))
       name))))
 
 ;;;###autoload
@@ -372,7 +372,7 @@ failed for lack of a login, its own."
   "Sign in to AGENT, by its name, in one of the ways that it offers."
   (interactive (list (duet-agents--login-read-agent "Sign in to")))
   (let ((connection (duet-connection-here)))
-    (message "%s is asked how..." agent)
+    (message "Asking %s how to sign in..." agent)
     (duet-connection-request
      connection 'agent.check (list :agent agent)
      :success-fn
@@ -413,7 +413,7 @@ REPORT is the agent's description of itself."
           (duet-terminal-show connection (format "sign in to %s" agent)
                               (duet-command (duet-connection-root connection)
                                             "agents" "login" agent "--method" id)))
-      (message "%s signs you in; look at your browser if it opens one" agent)
+      (message "Signing in to %s; look at your browser if it opens one" agent)
       (duet-connection-request
        connection 'agent.authenticate (list :agent agent :method id)
        :success-fn (lambda (_) (message "You are signed in to %s" agent))))))
@@ -424,7 +424,7 @@ REPORT is the agent's description of itself."
   (interactive (list (duet-agents--login-read-agent "Sign out of")))
   (duet-connection-request
    (duet-connection-here) 'agent.logout (list :agent agent)
-   :success-fn (lambda (_) (message "%s has signed you out" agent))))
+   :success-fn (lambda (_) (message "Signed out of %s" agent))))
 
 (provide 'duet-agents)
 ;;; duet-agents.el ends here

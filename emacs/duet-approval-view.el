@@ -95,7 +95,7 @@ MORE are parts of `duet-header-fit' that come after them."
                     (generate-new-buffer
                      (format "*duet question: %s*" (duet-approval-name approval)))))
         (connection (or (duet-approval-connection approval)
-                        (user-error "This is decided already"))))
+                        (user-error "This question is already answered"))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-approval-view-mode)
         (duet-approval-view-mode))
@@ -110,7 +110,7 @@ MORE are parts of `duet-header-fit' that come after them."
 (defun duet-approval-view--load ()
   "Ask the server for all of the buffer's question; events have no diff."
   (unless (duet-approval-connection duet-approval)
-    (user-error "This is decided"))
+    (user-error "This question is already answered"))
   (duet-connection-request
    duet-connection 'getApproval
    (list :approval_id (duet-approval-id duet-approval))
@@ -435,7 +435,7 @@ What was changed before is gone on with."
        connection 'getApproval (list :approval_id (duet-approval-id approval))
        :success-fn (lambda (result)
                      (if (duet-get result :approval :truncated)
-                         (message "Duet: the input is too long to be edited here")
+                         (message "Duet: the input is too long to edit here")
                        (duet-approval-edit--input
                         approval connection (duet-get result :approval :tool_input))))))
      (t (duet-approval-edit--input approval connection (duet-approval-input approval))))))
@@ -542,9 +542,9 @@ If it does not, point goes where that is seen and it is an error."
          (goto-char (if (integerp place)
                         (max (point-min) (min place (point-max)))
                       (point-max))))
-       (user-error "This is no JSON, see point")))
+       (user-error "Not valid JSON; see point")))
     (unless (eobp)
-      (user-error "Something follows the JSON, see point"))
+      (user-error "Text after the JSON; see point"))
     (goto-char start)
     (unless (hash-table-p parsed)
       (user-error "The input must be an object: { … }"))
@@ -567,7 +567,7 @@ If it does not, point goes where that is seen and it is an error."
   "Leave the input as it is; what was changed is there again next time."
   (interactive nil duet-approval-edit-mode)
   (quit-window)
-  (message "Nothing is decided"))
+  (message "Not answered"))
 
 (provide 'duet-approval-view)
 ;;; duet-approval-view.el ends here

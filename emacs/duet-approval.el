@@ -87,7 +87,7 @@
 (defun duet-approval-check (approval)
   "Signal a `user-error' if APPROVAL cannot be answered."
   (unless (duet-approval-connection approval)
-    (user-error "%s: this is decided already" (duet-approval-name approval)))
+    (user-error "%s: already answered" (duet-approval-name approval)))
   (when (duet-approval-sending-p approval)
     (user-error "The answer is on its way")))
 
@@ -127,7 +127,7 @@ goes on waiting."
        (remhash id duet-approval--sending)
        (duet-model-announce model 'approval (duet-approval-session approval connection)
                             approval 'not-sent)
-       (message "Duet: not answered, it goes on waiting: %s"
+       (message "Duet: not answered; the question still waits: %s"
                 (duet-connection-error-text err))))))
 
 (defun duet-approval--forget (model approval)
@@ -164,7 +164,7 @@ What is typed about APPROVAL is kept until it is answered."
                                nil t))
                  (funcall read (gethash id duet-approval--drafts)))))
     (unless (duet-approval-connection approval)
-      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
+      (user-error "%s: answered meanwhile" (duet-approval-name approval)))
     text))
 
 (defun duet-approval-approve (approval)
@@ -190,7 +190,7 @@ A form, an address to be opened or a choice is declined."
    ((duet-approval-declinable-p approval)
     (duet-approval--elicited approval 'decline))
    ((duet-approval-question-p approval)
-    (user-error "A question is answered, with %s"
+    (user-error "Answer a question with %s"
                 (duet-look-key #'duet-approval-respond 'duet-approval-map)))
    (t (duet-approval-send approval "deny" "Denied" :type "function_call"
                           :comment (if (or (null reason) (string-empty-p reason)) "denied"
@@ -221,7 +221,7 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
                      (duet-form-fill (duet-approval-id approval) data)
                    (duet-form-open data))))
     (unless (duet-approval-connection approval)
-      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
+      (user-error "%s: answered meanwhile" (duet-approval-name approval)))
     (duet-approval--elicited approval answer)))
 
 (defun duet-approval-deny-and-tell (approval)
@@ -230,11 +230,11 @@ An agent that cannot receive a reason gets it as its next prompt."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
-    (user-error "A question is answered, with %s"
+    (user-error "Answer a question with %s"
                 (duet-look-key #'duet-approval-respond 'duet-approval-map)))
   (let ((words (duet-approval--reason approval "Deny %s, and tell the agent: ")))
     (when (string-empty-p words)
-      (user-error "Not denied: there is nothing to tell"))
+      (user-error "Not denied: type a reason"))
     (duet-approval-send approval "deny" "Denied with a reason" :type "function_call"
                         :comment words :tell t)))
 
@@ -250,7 +250,7 @@ A form is filled in; an address is opened, or not."
 (defun duet-approval--respond (approval)
   "Answer the question APPROVAL with what is read."
   (unless (duet-approval-question-p approval)
-    (user-error "This wants leave: %s approves, %s denies"
+    (user-error "This is a permission: %s approves, %s denies"
                 (duet-look-key #'duet-approval-approve 'duet-approval-map)
                 (duet-look-key #'duet-approval-deny 'duet-approval-map)))
   (let* ((options (duet-approval-options approval))
@@ -362,9 +362,9 @@ It is for the same as with `duet-approval-always'."
 (defun duet-approval-always--scoped (approval scope)
   "Approve APPROVAL with SCOPE, a string, once the user has said so twice."
   (when (duet-approval-question-p approval)
-    (user-error "A question has no standing answer"))
+    (user-error "Only a permission can become a rule"))
   (when (duet-approval-plan approval)
-    (user-error "A plan is agreed to for itself: there is no rule of it"))
+    (user-error "A plan is approved once; it cannot become a rule"))
   (unless (duet-approval-rule-p approval)
     (user-error "Cannot make a rule: Duet cannot tell what else it would allow"))
   (duet-approval-check approval)
@@ -379,9 +379,9 @@ It is for the same as with `duet-approval-always'."
                                              "the command"))
                                    pattern)))))
     (unless (duet-approval-connection approval)
-      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
+      (user-error "%s: answered meanwhile" (duet-approval-name approval)))
     (when (equal given "")
-      (user-error "Nothing is decided: a rule is for something"))
+      (user-error "Not answered: choose what the rule is for"))
     (if (or given
             (y-or-n-p (if text (format "Unasked from now on: %s? " (duet-approval-line text))
                         (format "Let %s run in this %s from now on, unasked? "
@@ -390,7 +390,7 @@ It is for the same as with `duet-approval-always'."
                (format "Allowed in this %s from now on" scope)
                :type "function_call" :scope scope
                (and given (not (equal given pattern)) (list :pattern given)))
-      (message "Nothing is decided"))))
+      (message "Not answered"))))
 
 ;;; Words
 

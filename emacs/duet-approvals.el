@@ -179,7 +179,7 @@ them; then they come one after the other, those of a session together."
          (connection (and approval (duet-approval-connection approval)))
          (session (and connection (duet-approval-session approval connection))))
     (cond
-     ((null (or approval (duet-approvals-all))) (user-error "Nothing waits for you"))
+     ((null (or approval (duet-approvals-all))) (user-error "No question waits for you"))
      ((null session) (user-error "The session of this question is not known yet"))
      ((and (eq approval here) (eq (bound-and-true-p duet-session) session))
       (message "This is the only question"))

@@ -97,10 +97,10 @@ It goes to a new session; with a prefix argument, CONTINUE, to the last."
 (defun duet-ask--diagnostics ()
   "Return what Flymake says at point, or else on its line."
   (unless (bound-and-true-p flymake-mode)
-    (user-error "Flymake is not on in this buffer"))
+    (user-error "Flymake is off in this buffer"))
   (or (flymake-diagnostics (point))
       (flymake-diagnostics (line-beginning-position) (line-end-position))
-      (user-error "Flymake sees no mistake on this line")))
+      (user-error "Flymake reports no error on this line")))
 
 ;;;###autoload
 (defun duet-ask-about-error (&optional continue)

@@ -54,7 +54,7 @@ Names of files, and content blocks that are in none.")
                duet-compose-mode)
   (setq file (expand-file-name file))
   (unless (file-regular-p file)
-    (user-error "%s is no file" file))
+    (user-error "%s is not a file" file))
   (duet-attach-add file))
 
 (defun duet-attach-add (item)
@@ -76,13 +76,13 @@ It is the only thing that is attached, or you are asked which."
                           duet-attach--items)))
        (unless known (user-error "Nothing is attached"))
        (list (cdr (if (cdr known)
-                      (assoc (completing-read "Do not attach: " known nil t) known)
+                      (assoc (completing-read "Remove attachment: " known nil t) known)
                     (car known))))))
    duet-compose-mode)
-  (unless item (user-error "Nothing is taken away"))
+  (unless item (user-error "Nothing removed"))
   (setq duet-attach--items (remq item duet-attach--items))
   (duet-attach--show)
-  (message "Not attached any more: %s" (duet-attach--words item)))
+  (message "Removed: %s" (duet-attach--words item)))
 
 (defun duet-attach--size (items)
   "Return how many bytes ITEMS have."
@@ -214,7 +214,7 @@ What is elsewhere stays there: a text is not the user's word for it."
   "Have the image in the clipboard go with the prompt that is written here."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (unless (display-graphic-p)
-    (user-error "A terminal gives Emacs no images: save it to a file, and attach that with %s"
+    (user-error "Emacs in a terminal cannot paste images: save it to a file, and attach that with %s"
                 (duet-look-key #'duet-attach-file 'duet-compose-mode-map)))
   (let* ((offered (append (gui-get-selection 'CLIPBOARD 'TARGETS) nil))
          (type (or (cl-find-if (lambda (type) (memq type offered)) duet-attach--types)
@@ -225,7 +225,7 @@ What is elsewhere stays there: a text is not the user's word for it."
                    (user-error "No image is in the clipboard")))
          (bytes (gui-get-selection 'CLIPBOARD type)))
     (when (or (null bytes) (string-empty-p bytes))
-      (user-error "The clipboard's owner does not hand out its image"))
+      (user-error "The program that owns the clipboard does not provide the image"))
     (duet-attach--image type bytes)))
 
 (defun duet-attach--dropped (uri _action)

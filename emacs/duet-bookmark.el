@@ -79,7 +79,7 @@ It lists what is new, and what is not in the archive."
      :success-fn (lambda (result)
                    (duet-pages-load-sessions model (vector (duet-get result :session)) asked)
                    (duet-bookmark--show connection id changes))
-     :error-fn (lambda (_) (message "Duet: this session is not there any more")))))
+     :error-fn (lambda (_) (message "Duet: this session no longer exists")))))
 
 (defun duet-bookmark--set-up ()
   "Have the current buffer bookmarked as what it shows."

@@ -107,7 +107,7 @@ With a prefix argument choose it."
      (let ((names (mapcar (lambda (target) (duet-get-string target :name))
                           (duet-get-objects result :builds))))
        (if (null names)
-           (message "Nothing to build is found here; [[builds]] of the configuration says what is")
+           (message "Found nothing to build; define [[builds]] in the configuration")
          ;; Outside of the process filter, which a minibuffer would hold up.
          (run-at-time 0 nil
                       (lambda ()
@@ -131,8 +131,8 @@ With a prefix argument choose it."
   (let ((buffer (duet-build-buffer connection)))
     (with-current-buffer buffer
       (when duet-build--request
-        (unless (yes-or-no-p "A build is running; end it? ")
-          (user-error "It goes on"))
+        (unless (yes-or-no-p "A build is running; stop it? ")
+          (user-error "The build goes on"))
         (duet-build--drop))
       (setq duet-build--name name)
       (duet-build--begin))
@@ -233,7 +233,7 @@ That is what `duet-build--failed' returns."
 (defun duet-build--kill-p ()
   "Ask whether the current buffer may be killed though its build runs."
   (or (null duet-build--request)
-      (yes-or-no-p "A build is running; end it? ")))
+      (yes-or-no-p "A build is running; stop it? ")))
 
 (defun duet-build-cancel ()
   "End the build that runs, with all that it has started."
@@ -457,7 +457,7 @@ mistake's; tools call a file by the directory in which they run."
   "Go to the next mistake, or the COUNTth."
   (interactive "p" duet-build-mode)
   (unless (duet-build--move (or count 1))
-    (user-error "There are no more")))
+    (user-error "No more errors")))
 
 (defun duet-build-previous (&optional count)
   "Go to the mistake before, or the COUNTth."
@@ -472,7 +472,7 @@ buffer."
   (unless (or (zerop count)
               (and reset (= count 1) (get-text-property (point) 'duet-build-diagnostic))
               (duet-build--move count))
-    (user-error "There are no more"))
+    (user-error "No more errors"))
   (dolist (window (get-buffer-window-list nil nil t))
     (set-window-point window (point)))
   (duet-build-visit))
@@ -482,9 +482,9 @@ buffer."
 If STAY is non-nil its window is not selected."
   (interactive nil duet-build-mode)
   (let* ((diagnostic (or (get-text-property (line-beginning-position) 'duet-build-diagnostic)
-                         (user-error "There is no mistake on this line")))
+                         (user-error "No error on this line")))
          (file (or (duet-get-string diagnostic :file)
-                   (user-error "The server has not said where that is")))
+                   (user-error "The position is unknown")))
          (name (duet-remote-name file (duet-connection-directory duet-connection)))
          (line (duet-get-number diagnostic :line))
          (column (duet-get-number diagnostic :column)))

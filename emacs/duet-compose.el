@@ -213,7 +213,7 @@ Nil means all of the buffer, which then holds only the prompt.")
   (or (if duet-compose-bounds-function (funcall duet-compose-bounds-function)
         (duet-only-in 'duet-compose-mode)
         (cons (point-min) (point-max)))
-      (user-error "No prompt is written here")))
+      (user-error "No prompt here")))
 
 (defun duet-compose--written ()
   "Return the text of the prompt, as it is."
@@ -253,7 +253,7 @@ It gets the prompt in the middle of its turn.  An agent that cannot take it
 gets it when the turn has ended."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (when duet-compose--queued
-    (user-error "A queued prompt runs in its turn; %s saves it"
+    (user-error "A queued prompt is sent in its turn; %s saves it"
                 (duet-look-key #'duet-compose-send 'duet-compose-mode-map)))
   (duet-compose--send t))
 
@@ -283,15 +283,15 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
                    (with-current-buffer buffer (setq duet-compose--sending nil)))
                  (message "Duet: not sent: %s" (duet-connection-error-text err)))))
     (when (string-empty-p written)
-      (user-error "There is nothing to send"))
+      (user-error "Nothing to send"))
     (when duet-compose--sending
-      (user-error "It is being sent"))
+      (user-error "Already sending"))
     (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
       (when (and run (duet-compose--set settings))
-        (user-error "A fork begins with what its conversation has: set it afterwards"))
+        (user-error "A fork keeps its conversation's settings: change them afterwards"))
       (when (and (string-empty-p text)
                  (or (null session) (plist-member settings :budget)))
-        (user-error "There is nothing to send but what sets the agent"))
+        (user-error "Nothing to send but settings"))
       (unless (or session (plist-member settings :budget))
         (when-let ((budget (duet-budget-default)))
           (setq settings (plist-put settings :budget budget))))
@@ -426,7 +426,7 @@ prompt only set the agent."
   (let ((empty (string-empty-p (duet-compose--text)))
         (queued duet-compose--queued))
     (quit-window t)
-    (cond (queued (message "Not saved; the prompt waits as it was"))
+    (cond (queued (message "Not saved; the queued prompt is unchanged"))
           ((not empty) (message "Not sent; M-p in a new prompt brings it back")))))
 
 (defun duet-compose-previous (&optional count)
@@ -436,11 +436,11 @@ prompt only set the agent."
                duet-compose-mode)
   (duet-compose-history-load)
   (when (ring-empty-p duet-compose-history)
-    (user-error "No prompt was written before"))
+    (user-error "No earlier prompt"))
   (let ((place (+ (or duet-compose--place -1) (or count 1)))
         (length (ring-length duet-compose-history)))
     (when (>= place length)
-      (user-error "There is no earlier prompt"))
+      (user-error "No earlier prompt"))
     (unless duet-compose--place
       (setq duet-compose--draft (duet-compose--written)))
     (setq duet-compose--place (and (>= place 0) place))
@@ -454,7 +454,7 @@ prompt only set the agent."
                       (list (prefix-numeric-value current-prefix-arg)))
                duet-compose-mode)
   (unless duet-compose--place
-    (user-error "There is no later prompt"))
+    (user-error "No later prompt"))
   (duet-compose-previous (- (or count 1))))
 
 (defun duet-compose-search (prompt)
@@ -624,7 +624,7 @@ What is there and is no such list is put aside when the file is written."
             (insert-file-contents duet-compose-history-file))
           (let ((texts (read (current-buffer))))
             (unless (and (proper-list-p texts) (cl-every #'stringp texts))
-              (error "It is no list of prompts"))
+              (error "Not a list of prompts"))
             texts)))
     (error (duet-log "%s: %s" duet-compose-history-file (error-message-string err))
            (unless (eq (car err) 'file-error)
@@ -637,7 +637,7 @@ What is there and is no such list is put aside when the file is written."
   "Have the user choose an earlier prompt, by any of its words; return it."
   (duet-compose-history-load)
   (when (ring-empty-p duet-compose-history)
-    (user-error "No prompt was written before"))
+    (user-error "No earlier prompt"))
   (let* ((lines (mapcar (lambda (text)
                           (cons (truncate-string-to-width (duet-visible-line text)
                                                           200 nil nil "…")
@@ -653,7 +653,7 @@ What is there and is no such list is put aside when the file is written."
                     (complete-with-action action lines string predicate))))
          (chosen (completing-read "Earlier prompt: " table nil t)))
     (or (cdr (assoc chosen lines))
-        (user-error "No prompt is chosen"))))
+        (user-error "No prompt chosen"))))
 
 (defun duet-compose-history-save ()
   "Write to the file what it does not have yet."

@@ -150,7 +150,7 @@ If the user does not want to that is a `user-error'."
               (ignore-errors (project-current nil directory))
               (y-or-n-p (format "There is no project around %s; work in it? "
                                 (duet-remote-abbreviate directory))))
-    (user-error "Nothing is started")))
+    (user-error "Not started")))
 
 ;;; Requests
 

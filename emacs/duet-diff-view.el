@@ -423,7 +423,7 @@ From BODY on it is hidden once it is decided."
 (defun duet-diff--here ()
   "Return the change at point: its file, and its hunk or again the file."
   (let* ((file (or (get-text-property (point) 'duet-diff-file)
-                   (user-error "No change is here")))
+                   (user-error "No change here")))
          (item (or (get-text-property (point) 'duet-diff-item)
                    (car (duet-diff-file-hunks file))
                    file)))

@@ -305,7 +305,7 @@ If FORWARD is non-nil make it as the turn left it."
       (duet-diff--swap file (list item) nil)
       (duet-diff--decide file (list item) 'reverted)
       (message "Reverted in %s" (duet-diff--name file)))
-     (t (message "Nothing is reverted")))))
+     (t (message "Nothing reverted")))))
 
 (defun duet-diff-revert-file ()
   "Make the file at point as it was before the turn.
@@ -323,7 +323,7 @@ A file that the turn has made is deleted, one that it has deleted is made."
           (duet-diff--swap file items nil)
           (duet-diff--decide file items 'reverted)
           (message "Reverted %s" (duet-diff--name file)))
-      (message "Nothing is reverted"))))
+      (message "Nothing reverted"))))
 
 (defun duet-diff-undo ()
   "Undo what was decided about the change at point, else what was decided last.
@@ -333,7 +333,7 @@ What was reverted is put into its file again."
          (item (if (duet-diff--state here) here
                  (or (cl-find-if #'duet-diff--state
                                  (delq nil (mapcar #'duet-diff--place duet-diff--decided)))
-                     (user-error "Nothing is decided about this change, nor was lately"))))
+                     (user-error "This change is not decided"))))
          (file (cl-find-if (lambda (file) (memq item (duet-diff--changes file)))
                            duet-diff--files)))
     (goto-char (duet-diff--position item))
@@ -343,7 +343,7 @@ What was reverted is put into its file again."
       ;; Its place follows from what else is reverted, not from itself.
       (duet-diff--swap file (list item) t)
       (duet-diff--decide file (list item) nil)
-      (message "Put into %s again" (duet-diff--name file)))
+      (message "Put back into %s" (duet-diff--name file)))
      (t (message "It stays reverted")))))
 
 

@@ -38,7 +38,7 @@ With a prefix argument, and where FILE is nil, show it in a buffer."
     (duet-command-run
      (duet-connection-root (duet-connection-here))
      (list "session" "show" (or (duet-session-leaf-id session)
-                                (user-error "Nothing was said in this session yet"))
+                                (user-error "This session has no messages yet"))
            "--export" format)
      (lambda (text)
        (if file
@@ -48,7 +48,7 @@ With a prefix argument, and where FILE is nil, show it in a buffer."
 (defun duet-export--format-of (file)
   "Return the format that FILE has by its name."
   (or (car (assoc (downcase (or (file-name-extension file) "md")) duet-export-formats))
-      (user-error "A session is written as Markdown or JSON: a file ends in .md or .json")))
+      (user-error "Use a file name that ends in .md or .json")))
 
 (defun duet-export--read-format ()
   "Read a format in the minibuffer."
@@ -67,7 +67,7 @@ Whether to write over one that is there is asked."
       (setq file (concat file ".md")))
     (when (and (file-exists-p file)
                (not (y-or-n-p (format "%s is there; write over it? " (duet-remote-abbreviate file)))))
-      (user-error "Nothing is written"))
+      (user-error "Not written"))
     file))
 
 (defun duet-export--file-name (title)

@@ -149,7 +149,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
   (interactive)
   (condition-case nil
       (throw 'duet-form--back 'duet-form--back)
-    (no-catch (user-error "No form is filled in here"))))
+    (no-catch (user-error "No form here"))))
 
 (defun duet-form--within-p (number schema least most)
   "Return non-nil if NUMBER is in the limits of SCHEMA under LEAST and MOST."
@@ -233,7 +233,7 @@ before and why it is not taken, (TEXT . SENTENCE), or nil."
 Return a table of its values, or one of the symbols `decline' and `cancel'.
 With \\`C-g' the question stays open, and what was filled in is kept."
   (let* ((fields (or (duet-form-fields data)
-                     (user-error "This form is too long to be filled in here")))
+                     (user-error "This form is too long to fill in here")))
          (values (or (gethash id duet-form--values)
                      (puthash id (duet-form--defaults fields) duet-form--values)))
          (at 0) wrong answer)

@@ -466,7 +466,7 @@ A page whose address is not what the link says is asked about."
       (unless place
         (user-error "The project has no file %s" (duet-link-words target)))
       (unless (file-in-directory-p (car place) default-directory)
-        (user-error "%s leads out of the project" (duet-link-words target)))
+        (user-error "%s is outside the project" (duet-link-words target)))
       (find-file-other-window (car place))
       (when (cdr place)
         (goto-char (point-min))

@@ -100,7 +100,7 @@ What was added to show it is left out."
   (interactive nil duet-transcript-mode)
   (let ((block (duet-markup--code-block)))
     (unless block
-      (user-error "There is no block of code here, nor before"))
+      (user-error "No code block here or before"))
     (let* ((text (filter-buffer-substring
                   (duet-block-place block (duet-block-body block))
                   (max (duet-block-place block (duet-block-body block))

@@ -158,7 +158,7 @@ Return what `duet-notify-function' does."
          (session (and connection (duet-approval-session approval connection))))
     (if session
         (duet-approvals-go-to approval connection session)
-      (message "%s: this is decided already" (duet-approval-name approval)))))
+      (message "%s: already answered" (duet-approval-name approval)))))
 
 (duet-model-add-observer #'duet-notify--observe)
 

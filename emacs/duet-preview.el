@@ -172,7 +172,7 @@ preview is there already it is opened again."
                                         (duet-preview--ended process))))))))))
       (error
        (delete-process errors)
-       (user-error "The preview did not begin: %s" (error-message-string err))))))
+       (user-error "The preview did not start: %s" (error-message-string err))))))
 
 (defun duet-preview--printed (text)
   "Take TEXT, which the process has printed: an object of JSON in each line."
@@ -206,7 +206,7 @@ preview is there already it is opened again."
   "Note that PROCESS, which served the pages, has ended."
   (force-mode-line-update)
   (unless (or duet-preview--address (memq (process-exit-status process) '(0 130)))
-    (message "Duet: the preview did not begin: %s"
+    (message "Duet: the preview did not start: %s"
              (duet-visible-line (or duet-preview--said
                                     (format "exit status %s" (process-exit-status process)))))))
 
@@ -225,7 +225,7 @@ preview is there already it is opened again."
   "Open the preview in the browser."
   (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
   (unless (and duet-preview--address (process-live-p duet-preview--process))
-    (user-error "%s" (if (process-live-p duet-preview--process) "The preview is only beginning"
+    (user-error "%s" (if (process-live-p duet-preview--process) "The preview is still starting"
                        "The preview has ended; M-x duet-preview begins it")))
   (duet-preview--browse duet-preview--address))
 
@@ -257,7 +257,7 @@ preview is there already it is opened again."
   "Begin a prompt that quotes what the pages complain about."
   (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
   (let ((complaints (or (duet-preview--complaints)
-                        (user-error "The pages complain about nothing"))))
+                        (user-error "The pages report no errors"))))
     (duet-compose duet-connection)
     (goto-char (point-max))
     (save-excursion
@@ -377,7 +377,7 @@ preview is there already it is opened again."
                                                     (point-min)))))
     (unless (get-text-property (point) 'duet-preview-message)
       (goto-char start)
-      (user-error "There are no more"))))
+      (user-error "No more messages"))))
 
 (defun duet-preview-previous (&optional count)
   "Go to the message before, or to the COUNTth before."
@@ -404,9 +404,9 @@ It is looked for where tools put what they make."
   (let* ((object (or (get-text-property (point) 'duet-preview-message)
                      (user-error "There is no message of a page here")))
          (url (or (duet-get-string object :url)
-                  (user-error "The page has not said where that is")))
+                  (user-error "The position is unknown")))
          (file (or (duet-preview--file url)
-                   (user-error "No file of the project is known to be %s"
+                   (user-error "No file of the project matches %s"
                                (duet-visible-line url)))))
     (pop-to-buffer (find-file-noselect file) '(nil (inhibit-same-window . t)))
     (when-let ((line (duet-get-number object :line)))

@@ -28,7 +28,7 @@
   (let ((message (and (bound-and-true-p duet-session)
                       (duet-transcript-message-at-point))))
     (unless (and (duet-message-p message) (duet-message-queued-p message))
-      (user-error "No prompt that waits for its turn is here"))
+      (user-error "No queued prompt here"))
     message))
 
 (defun duet-queue--ask (run then)
@@ -46,7 +46,7 @@ of that prompt.  If the prompt has begun, or cannot be edited, say so."
               (editable (cl-remove-if-not (lambda (prompt) (duet-get prompt :editable)) queued)))
          (cond ((place editable) (funcall then editable (place editable)))
                ((place queued)
-                (message "Only a prompt that a person wrote can be edited or moved"))
+                (message "Only your own prompts can be edited or moved"))
                (t (message "The prompt has begun"))))))))
 
 (defun duet-take-back ()
@@ -127,16 +127,16 @@ If the prompt has begun, the text stays here as a new prompt."
       (user-error "There is nothing to save; %s cancels"
                   (duet-look-key #'duet-compose-cancel 'duet-compose-mode-map)))
     (when duet-compose--sending
-      (user-error "It is being saved"))
+      (user-error "Already saving"))
     (when (or (cdr (duet-directive-take text duet-session))
               (bound-and-true-p duet-attach--items))
-      (user-error "A queued prompt can get another text, but no files or settings"))
+      (user-error "Only the text of a queued prompt can be changed"))
     (setq duet-compose--sending t)
     (duet-connection-request
      duet-connection 'session.editQueued (list :session_id duet-compose--queued :query text)
      :success-fn (lambda (_)
                    (duet-compose--close buffer)
-                   (message "Saved; the prompt waits for its turn"))
+                   (message "Saved; the prompt is queued"))
      :error-fn
      (lambda (err)
        (let ((begun (equal (duet-get-string err :data :kind) "bad_state")))

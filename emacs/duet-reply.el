@@ -142,7 +142,7 @@ in each."
 (defun duet-reply--here ()
   "Signal a `user-error' unless the current buffer has a box."
   (unless (and (derived-mode-p 'duet-transcript-mode) (duet-reply--bounds))
-    (user-error "There is no box for a prompt here")))
+    (user-error "No prompt box here")))
 
 (defun duet-reply-go (session)
   "Go to the box for the next prompt of SESSION; return nil if none is here."

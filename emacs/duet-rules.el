@@ -113,7 +113,7 @@
     (duet-connection-request
      duet-connection 'deleteRule (list :rule_id id)
      :success-fn (lambda (_)
-                   (message "Taken back; it is asked again")
+                   (message "Rule removed; the agent asks again")
                    (when (buffer-live-p buffer)
                      (with-current-buffer buffer (duet-rules-refresh)))))))
 

@@ -101,7 +101,7 @@ The last word may be the beginning of one."
    (list (read-string (format-prompt "Search conversations" nil)
                       nil 'duet-search-history)))
   (when (string-blank-p query)
-    (user-error "There is nothing to search for"))
+    (user-error "Nothing to search for"))
   (let ((buffer (duet-connection-buffer (duet-connection-here) "search" #'duet-search-mode)))
     (with-current-buffer buffer
       (setq duet-search--query query)
@@ -121,7 +121,7 @@ The last word may be the beginning of one."
   "List more places."
   (interactive (duet-only-in 'duet-search-mode) duet-search-mode)
   (unless duet-search--next
-    (user-error "There are no more"))
+    (user-error "No more matches"))
   (duet-search--fetch duet-search--next))
 
 (defun duet-search--fetch (offset)
@@ -246,7 +246,7 @@ The last word may be the beginning of one."
 The `next-error-function' of the list."
   (when reset (goto-char (point-min)))
   (unless (or (zerop count) (and reset (= count 1)) (duet-search--move count))
-    (user-error "There are no more"))
+    (user-error "No more matches"))
   (duet-search-visit))
 
 ;;; Visiting a match
@@ -272,7 +272,7 @@ The `next-error-function' of the list."
 If OTHER is non-nil do not select its window."
   (interactive nil duet-search-mode)
   (let ((hit (or (get-text-property (point) 'duet-hit)
-                 (user-error "There is no place here")))
+                 (user-error "No match here")))
         (connection duet-connection))
     (duet-search--with-session
      connection (or (duet-get-string hit :thread_id) (duet-get-string hit :session_id))

@@ -469,7 +469,7 @@ That is the session at point, or in a list those that are marked."
                   (if (cdr busy) "them" "it")
                   (format " (%s)" (duet-look-key #'duet-interrupt 'duet-sessions-mode-map))))
     (if (not (yes-or-no-p (duet-marks--delete-question sessions)))
-        (message "Nothing is deleted")
+        (message "Nothing deleted")
       (duet-marks--delete-send connection sessions))))
 
 (defun duet-marks--delete-busy-p (session)
@@ -516,7 +516,7 @@ That is the session at point, or in a list those that are marked."
   (string-join
    (delq nil
          (list (cond ((> deleted 0) (format "%d deleted" deleted))
-                     ((null refused) "Nothing is deleted"))
+                     ((null refused) "Nothing deleted"))
                (unless (zerop kept)
                  (format "%d turn%s kept in the archive, since other sessions were forked from there"
                          kept (if (= kept 1) " is" "s are")))

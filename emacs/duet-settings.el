@@ -161,8 +161,8 @@ but not waited for long."
 
 (defun duet-settings-confirm-bypass ()
   "Signal a `user-error' unless the agent may do anything."
-  (unless (yes-or-no-p "Let the agent run and change anything, unasked? ")
-    (user-error "The mode is as it was")))
+  (unless (yes-or-no-p "Let the agent run and change anything without asking? ")
+    (user-error "Mode unchanged")))
 
 (defun duet-set-mode (session mode)
   "Let the agent of SESSION do without asking what MODE says, or is called."
@@ -174,7 +174,7 @@ but not waited for long."
                                      (or (duet-session-own-mode session)
                                          (duet-session-mode session) "default")
                                      'duet-mode)))
-     (unless mode (user-error "No mode is chosen"))
+     (unless mode (user-error "No mode chosen"))
      (when (equal mode "bypassPermissions") (duet-settings-confirm-bypass))
      (list session mode))
    duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
@@ -202,7 +202,7 @@ but not waited for long."
                  (string-trim (read-string "Model: " nil 'duet-settings--models)))
                "")))
    duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
-  (when (string-empty-p model) (user-error "No model is named"))
+  (when (string-empty-p model) (user-error "No model given"))
   (duet-settings--set session (list :model model)
                       (format "The agent uses %s"
                               (duet-session-choice-name session :model model))))
@@ -227,14 +227,14 @@ but not waited for long."
                       (duet-settings--read "Option" (duet-settings-choices options) nil
                                            'duet-option)
                     (duet-get-string (car options) :id))
-                  (user-error "No option is chosen")))
+                  (user-error "No option chosen")))
           (option (cl-find id options :test #'equal
                            :key (lambda (option) (duet-get-string option :id))))
           (value (duet-settings--read
                   (duet-visible-line (or (duet-get-string option :name) id))
                   (duet-settings-choices (duet-get-objects option :values))
                   (duet-get-string option :current) 'duet-option-value)))
-     (list session id (or value (user-error "No value is chosen"))))
+     (list session id (or value (user-error "No value chosen"))))
    duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((object (cl-find option (duet-settings-options (duet-session-agent-info session)) :test #'equal
                          :key (lambda (object) (duet-get-string object :id)))))
@@ -337,10 +337,10 @@ What is no budget is a `user-error' that says what one is."
              (number (and known (= (length pair) 2)
                           (duet-budget--number (nth 2 known) (cadr pair)))))
         (unless known
-          (user-error "A budget is written as turns=20,time=30m,tokens=200k,cost=2.50%s"
+          (user-error "Write a budget as turns=20,time=30m,tokens=200k,cost=2.50%s"
                       (if (string-blank-p part) "" (format ", and has no %s" (string-trim part)))))
         (unless (and number (< 0 number 1e15))
-          (user-error "%s is no budget: %s" (string-trim part) (nth 3 known)))
+          (user-error "%s is not a budget: %s" (string-trim part) (nth 3 known)))
         (setq budget (plist-put budget (nth 1 known) number))))
     budget))
 
@@ -442,7 +442,7 @@ there is none."
       (user-error "/%s takes one of: %s" name (duet-directive--list choices)))
      ((or (null choices) (cl-find value choices :key #'cadr :test #'equal)) value)
      ((cadr (cl-find value choices :key #'car :test #'cl-equalp)))
-     (t (user-error "/%s %s: there is no such one, but: %s" name
+     (t (user-error "/%s %s is unknown; known are: %s" name
                     (duet-visible-line value) (duet-directive--list choices))))))
 
 (defun duet-directive--list (choices)

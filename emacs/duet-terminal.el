@@ -211,9 +211,9 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
   "Attach again to the terminal that the buffer was detached from."
   (interactive nil duet-terminal-ended-mode)
   (unless (bound-and-true-p duet-terminal-ended-mode)
-    (user-error "This is for terminals that one has left"))
+    (user-error "Not a detached terminal"))
   (let ((id (or duet-terminal-id
-                (user-error "What ran here has ended; there is nothing to attach to")))
+                (user-error "The program has ended; there is nothing to attach to")))
         (old (current-buffer))
         (name (buffer-name)))
     (with-current-buffer (duet-terminal--run duet-connection duet-terminal--name

@@ -222,7 +222,7 @@ The window is selected unless the minibuffer is in use."
         (session duet-session)
         (reply (duet-section-get 'reply)))
     (when (eq (duet-session-loaded session) 'loading)
-      (user-error "The conversation is being loaded already"))
+      (user-error "The conversation is already loading"))
     ;; Old text is better than none.
     (unless (duet-connection-rpc duet-connection)
       (user-error "%s" (or (duet-connection-status duet-connection)
@@ -594,7 +594,7 @@ What people and agents have said is prose, and has no heading."
                          (save-excursion (goto-char (duet-section-beg section))
                                          (line-beginning-position))))))
         (duet-section-toggle)
-      (user-error "Nothing is here to go to; %s"
+      (user-error "Nothing to go to here; %s"
                   (substitute-command-keys
                    "\\<duet-transcript-mode-map>\\[duet-section-toggle] folds")))))
 
@@ -604,7 +604,7 @@ It is shown in another window; if the transcript is not in the selected one,
 it is shown there."
   (let ((file (duet-remote-name file)))
     (unless (file-exists-p file)
-      (user-error "There is no file %s any more" (duet-remote-abbreviate file)))
+      (user-error "File %s no longer exists" (duet-remote-abbreviate file)))
     (if (eq (window-buffer) (current-buffer))
         (find-file-other-window file)
       (pop-to-buffer-same-window (find-file-noselect file)))
@@ -709,7 +709,7 @@ point follows what is written, begin with the first of the last turn.  The
         (setq place (duet-transcript-visit--next (if (zerop count) 1 count) from)
               from (car place))))
     (unless place
-      (user-error "No more files are named here"))
+      (user-error "No more files here"))
     (goto-char (car place))
     (when-let ((section (duet-section-at)))
       (when (duet-section-folded-p section) (duet-section-toggle)))
@@ -752,7 +752,7 @@ point follows what is written, begin with the first of the last turn.  The
     (cond
      ((and rest (duet-message-cut rest)) (duet-transcript-visit-load rest text))
      (text (duet-transcript-visit--show-whole text))
-     (t (user-error "Nothing is left out here")))))
+     (t (user-error "Nothing is hidden here")))))
 
 (defun duet-transcript-visit-load (message &optional show)
   "Load what events have left out of MESSAGE.
@@ -909,7 +909,7 @@ Those that are alike are numbered."
   (let ((command (duet-transcript-move--scroll-command event))
         (window (posn-window (event-start event))))
     (unless command
-      (user-error "Nothing scrolls by this"))
+      (user-error "Nothing to scroll"))
     (setq this-command command)
     (condition-case nil
         (call-interactively command nil (vector event))

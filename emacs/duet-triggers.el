@@ -233,7 +233,7 @@ It stays so, also when the server starts again."
   (interactive nil duet-triggers-mode)
   (let* ((rule (or (tabulated-list-get-id) (user-error "There is no trigger here")))
          (file (or (duet-get-string rule :file)
-                   (user-error "The server has not said where it is written")))
+                   (user-error "Its place in the configuration is unknown")))
          (name (duet-remote-name file (duet-connection-root duet-connection))))
     (unless (file-readable-p name)
       (user-error "Cannot read %s" (duet-visible-line file)))
@@ -351,8 +351,8 @@ argument, all."
      ((and question session) (duet-approvals-go-to question duet-connection session))
      (session (duet-transcript-show duet-connection session))
      (run (duet-connection-ask duet-connection run)
-          (user-error "That session is not listed here; it is being asked for"))
-     (t (user-error "No session belongs to that")))))
+          (user-error "That session is not listed; loading it"))
+     (t (user-error "It has no session")))))
 
 (defun duet-triggers-open-mouse (event)
   "Do what `duet-triggers-open' does where EVENT, a click, was."
@@ -387,8 +387,8 @@ PAYLOAD is a JSON object: what the event has besides, such as
    (list (completing-read "Type of the event: "
                           (cl-loop for (kind . names) in duet-triggers--events
                                    append (mapcar (lambda (name) (concat kind "." name)) names)))
-         (read-string "What it has besides, as JSON (nothing: RET): ")))
-  (when (string-blank-p type) (user-error "An event has a type"))
+         (read-string "Data as JSON (RET for none): ")))
+  (when (string-blank-p type) (user-error "An event needs a type"))
   (let ((connection (duet-connection-here))
         (object (and (not (string-blank-p payload))
                      (condition-case nil

@@ -107,7 +107,7 @@ If HASH is nil forget it."
             (prin1 (seq-take refused 200) (current-buffer))
             (insert "\n"))
         (file-error
-         (message "Duet: the answer is not kept: %s" (error-message-string err)))))))
+         (message "Duet: the answer was not stored: %s" (error-message-string err)))))))
 
 
 ;;; The question
@@ -252,7 +252,7 @@ While it is the same you are asked no more."
         (duet-command-json root '("trust" "--revoke")
                            (lambda (_)
                              (duet-trust--close buffer)
-                             (message "Not trusted any more")))
+                             (message "No longer trusted")))
       (duet-trust--close buffer)
       (message "Not trusted; M-x duet-trust changes that"))))
 

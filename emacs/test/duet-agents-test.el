@@ -50,7 +50,7 @@
      (duet-test-press "M-w" #'duet-agents-copy-install)
      (should (string-match-p "npm install" (car kill-ring)))
      (duet-agents-test-go-to "mine")
-     (duet-test-should-say "nothing to install"
+     (duet-test-should-say "no known install command"
        (duet-test-press "M-w" #'duet-agents-copy-install))
      (goto-char (point-max))
      (pcase-dolist (`(,key . ,command) '(("RET" . duet-agents-choose)
@@ -133,7 +133,7 @@
      (duet-test-listening
        (duet-test-typing "RET"
          (call-interactively #'duet-choose-agent)
-         (duet-test-wait-for (duet-test-heard "^New sessions ask mine$")))))))
+         (duet-test-wait-for (duet-test-heard "^New sessions use mine$")))))))
 
 (ert-deftest duet-agents-test-set ()
   "Another agent goes on with a session, chosen from those that can be asked."
@@ -148,7 +148,7 @@
                        (duet-test-typing keys
                          (call-interactively #'duet-set-agent)
                          (duet-test-wait-for
-                          (duet-test-heard "goes on, from the next prompt on$\\|no other agent")))))))))
+                          (duet-test-heard "The next prompt goes to .*$\\|No other agent")))))))))
      (duet-test-wait-for-state session 'completed)
      (duet-test-wait-for (duet-session-modes session))
      (duet-session-merge-agent-info session '(:model (:current "theirs")))

@@ -15,7 +15,7 @@
            (approval (duet-test-question session)))
       (duet-approvals)
       (duet-test-typing "C-a C-k RET"
-        (duet-test-should-say "Nothing is decided"
+        (duet-test-should-say "Not answered"
           (duet-test-press "s" #'duet-approval-always)))
       (duet-test-should-quit "C-g"
         (duet-test-press "s" #'duet-approval-always))

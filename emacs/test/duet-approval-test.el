@@ -65,7 +65,7 @@
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (duet-test-typing "SPC RET"
-      (duet-test-should-say "nothing to tell"
+      (duet-test-should-say "type a reason"
         (duet-test-press "t" #'duet-approval-deny-and-tell)))
     (duet-test-press "d" #'duet-approval-deny)
     (duet-test-wait-for-state session 'completed)
@@ -121,8 +121,8 @@
         (duet-approvals)
         (pcase-dolist (`(,key ,command ,words)
                        '(("e" duet-approval-edit "no input")
-                         ("s" duet-approval-always "no standing answer")
-                         ("P" duet-approval-always-in-project "no standing answer")))
+                         ("s" duet-approval-always "Only a permission")
+                         ("P" duet-approval-always-in-project "Only a permission")))
           (duet-test-should-say words (duet-test-press key command)))
         (if (numberp answer)
             (with-current-buffer buffer
@@ -168,7 +168,7 @@
     (should-not (duet-approval-options-only-p approval))
     (with-temp-buffer
       (use-local-map duet-approval-map)
-      (duet-test-should-say "is answered, with r"
+      (duet-test-should-say "Answer a question with r"
         (duet-approval-deny approval)))))
 
 (ert-deftest duet-approval-test-not-sent ()

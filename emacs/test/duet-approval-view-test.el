@@ -68,13 +68,13 @@ MORE are other members of what the server says of it."
     ;; A member without a value.
     (goto-char (point-min))
     (insert "{\"content\": ")
-    (duet-test-should-say "This is no JSON"
+    (duet-test-should-say "Not valid JSON"
       (duet-test-press "C-c C-c" #'duet-approval-edit-send))
     (should (buffer-live-p (current-buffer)))
     (dolist (text '("" "[1]" "{} {}" "{\"a\": }" "\"text\""))
       (erase-buffer)
       (insert text)
-      (duet-test-should-say "no JSON\\|follows the JSON\\|must be an object"
+      (duet-test-should-say "Not valid JSON\\|after the JSON\\|must be an object"
         (duet-test-press "C-c C-c" #'duet-approval-edit-send)))
     (should (duet-approval-connection approval))
     ;; Cancelled, and gone on with.
@@ -84,7 +84,7 @@ MORE are other members of what the server says of it."
                                                    (duet-connection-root connection)))))
     (let ((buffer (current-buffer)))
       (duet-test-press "C-c C-k" #'duet-approval-edit-cancel)
-      (should (duet-test-heard "^Nothing is decided$"))
+      (should (duet-test-heard "^Not answered$"))
       (duet-approvals)
       (duet-test-press "e" #'duet-approval-edit)
       (should (eq (current-buffer) buffer))
@@ -126,8 +126,8 @@ MORE are other members of what the server says of it."
       (duet-test-wait-for-text view "\\`Write demo.txt was denied by you in VS Code: no no\\.\n\\'")
       (should (eq (window-buffer) view))
       (set-buffer view)
-      (duet-test-should-say "decided" (duet-test-press "a" #'duet-approval-approve))
-      (duet-test-should-say "decided" (revert-buffer)))))
+      (duet-test-should-say "already answered" (duet-test-press "a" #'duet-approval-approve))
+      (duet-test-should-say "already answered" (revert-buffer)))))
 
 (ert-deftest duet-approval-view-test-edit-unchanged ()
   "An input that was not changed is not sent as one that was."

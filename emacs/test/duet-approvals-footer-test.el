@@ -214,7 +214,7 @@
       (duet-test-wait-for-state session 'completed)
       (duet-approvals-flush)
       (should-not (string-match-p "\\[a\\] approve" (duet-test-text buffer)))
-      (duet-test-should-say "Nothing waits for you"
+      (duet-test-should-say "No question waits for you"
         (duet-test-press "j" #'duet-approval-next))
       (dolist (key '("a" "d" "v"))
         (duet-test-should-say "No question is here" (call-interactively (key-binding key)))))))

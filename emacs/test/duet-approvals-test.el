@@ -31,7 +31,7 @@
     (pcase-dolist (`(,key . ,command) '(("a" . duet-approval-approve)
                                         ("v" . duet-approval-view)))
       (duet-test-should-say "No question is here" (duet-test-press key command)))
-    (duet-test-should-say "Nothing waits for you"
+    (duet-test-should-say "No question waits for you"
       (duet-test-press "j" #'duet-approval-next))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
@@ -60,7 +60,7 @@
         (duet-test-wait-for (eq (duet-connection-state connection) 'lost)))
       (duet-test-press "g" #'duet-approvals-refresh)
       (duet-test-press "a" #'duet-approval-approve)
-      (should (duet-test-heard "not answered, it goes on waiting: "))
+      (should (duet-test-heard "not answered; the question still waits: "))
       (should (string-match-p "Write +demo" (duet-test-questions-text))))))
 
 (ert-deftest duet-approvals-test-order ()
@@ -168,7 +168,7 @@ It is called with the connection; CODE is that of the error."
       (should (string-match-p "sending" (duet-test-questions-text)))
       (funcall lose connection)
       (funcall fail (list :code code :message "Server died"))
-      (duet-test-wait-for (duet-test-heard "it goes on waiting"))
+      (duet-test-wait-for (duet-test-heard "still waits"))
       (should-not (duet-approval-sending-p approval))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
       ;; The one that comes after it knows the question.

@@ -76,7 +76,7 @@
        (should (= (overlay-start duet-attach--overlay) (point-max)))
        (duet-test-typing "notes TAB RET"
          (duet-test-press "C-c C-d" #'duet-attach-remove))
-       (should (duet-test-heard "^Not attached any more: notes.txt"))
+       (should (duet-test-heard "^Removed: notes.txt"))
        (should (equal duet-attach--items (list outside)))
        (duet-test-press "C-c C-d" #'duet-attach-remove)
        (should-not duet-attach--items)
@@ -115,7 +115,7 @@ That is an alist of types, symbols, and bytes."
   (pcase-dolist (`(,contents . ,words)
                  '((((UTF8_STRING . "text")) . "No image is in the clipboard")
                    (((image/tiff . "tiff")) . "take no images of the type image/tiff")
-                   (((image/png . "")) . "does not hand out")))
+                   (((image/png . "")) . "does not provide the image")))
     (duet-attach-test-with-clipboard contents
       (duet-test-should-say words (duet-attach-clipboard))
       (should-not duet-attach--items))))
@@ -150,7 +150,7 @@ That is an alist of types, symbols, and bytes."
        (duet-test-listening
          (should (eq (funcall drop (concat "file://" outside)) 'copy))
          (should (equal duet-attach--items (list outside)))
-         (duet-test-should-say "is no file\\|Not a file of this machine"
+         (duet-test-should-say "is not a file\\|Not a file of this machine"
            (funcall drop "file:///nowhere/at/all"))))
      (with-temp-buffer
        (should-not (rassq #'duet-attach--dropped dnd-protocol-alist))))))

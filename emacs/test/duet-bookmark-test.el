@@ -59,7 +59,7 @@
         (duet-test-listening
           (bookmark-jump "gone")
           (duet-connection-refresh connection)
-          (duet-test-wait-for (duet-test-heard "this session is not there any more")))))))
+          (duet-test-wait-for (duet-test-heard "this session no longer exists")))))))
 
 (provide 'duet-bookmark-test)
 ;;; duet-bookmark-test.el ends here

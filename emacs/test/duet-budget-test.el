@@ -19,16 +19,16 @@
                    ("time=0.5s" :time_ms 500)))
     (should (equal (duet-budget-parse text) budget)))
   (pcase-dolist (`(,text . ,said)
-                 '(("" . "A budget is written as turns=20.*cost=2.50\\'")
-                   ("20" . "A budget is written as .*, and has no 20\\'")
+                 '(("" . "Write a budget as turns=20.*cost=2.50\\'")
+                   ("20" . "Write a budget as .*, and has no 20\\'")
                    ("money=3" . "and has no money=3")
-                   ("turns" . "turns is no budget: rounds of tool calls, as in turns=20")
-                   ("turns=0" . "turns=0 is no budget")
-                   ("turns=-1" . "turns=-1 is no budget")
-                   ("turns=99999999999999999999" . "is no budget")
-                   ("time=30" . "time=30 is no budget: .*1h30m")
-                   ("turns=2,,cost=1" . "A budget is written as")
-                   ("cost=$2" . "cost=\\$2 is no budget: US dollars")))
+                   ("turns" . "turns is not a budget: rounds of tool calls, as in turns=20")
+                   ("turns=0" . "turns=0 is not a budget")
+                   ("turns=-1" . "turns=-1 is not a budget")
+                   ("turns=99999999999999999999" . "is not a budget")
+                   ("time=30" . "time=30 is not a budget: .*1h30m")
+                   ("turns=2,,cost=1" . "Write a budget as")
+                   ("cost=$2" . "cost=\\$2 is not a budget: US dollars")))
     (duet-test-should-say said (duet-budget-parse text))))
 
 (ert-deftest duet-budget-test-directive ()
@@ -36,9 +36,9 @@
   (let ((session (make-duet-session :id "t" :model (duet-model-create))))
     (should (equal (duet-directive-take "/budget turns=3,cost=1 fix it" session)
                    '("fix it" :budget (:turns 3 :cost_usd 1))))
-    (duet-test-should-say "A budget is written as"
+    (duet-test-should-say "Write a budget as"
       (duet-directive-take "/budget fix it" session))
-    (duet-test-should-say "A budget is written as" (duet-directive-take "/budget" session))
+    (duet-test-should-say "Write a budget as" (duet-directive-take "/budget" session))
     (cl-flet ((offered (text)
                 (with-temp-buffer
                   (insert text)
@@ -74,10 +74,10 @@
         (setq duet-budget "turns=7")
         (should-not (send "go on" (session)))
         (should (equal (send "/budget turns=2 go on" (session)) '(:turns 2)))
-        (duet-test-should-say "There is nothing to send"
+        (duet-test-should-say "Nothing to send"
           (send "/budget turns=2" (session)))
         (setq duet-budget "much")
-        (duet-test-should-say "A budget is written as .*, and has no much"
+        (duet-test-should-say "Write a budget as .*, and has no much"
           (send "fix it" nil))
         (setq duet-budget '(1))
         (duet-test-should-say "must be a string, such as" (send "fix it" nil))))))
@@ -87,7 +87,7 @@
   (duet-test-with-project connection
     (duet-compose connection)
     (insert "/budget time=300ms quiet hang")
-    (duet-test-should-say "time=300ms is no budget" (duet-compose-send))
+    (duet-test-should-say "time=300ms is not a budget" (duet-compose-send))
     (delete-region (point-min) (point-max))
     (insert "/budget time=0.3s quiet hang")
     (duet-compose-send)

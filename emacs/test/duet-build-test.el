@@ -170,7 +170,7 @@
       (delete-file (expand-file-name ".duet.toml" (duet-connection-root connection)))
       (duet-test-listening
         (duet-build--choose connection)
-        (duet-test-wait-for (duet-test-heard "^Nothing to build is found"))))))
+        (duet-test-wait-for (duet-test-heard "^Found nothing to build"))))))
 
 (ert-deftest duet-build-test-choose ()
   "With a prefix argument one chooses what is built, from what the server can build."

@@ -45,7 +45,7 @@
 (ert-deftest duet-compose-test-search ()
   "M-r finds an earlier prompt by any of its words."
   (duet-compose-test-with connection
-    (duet-test-should-say "No prompt was written before"
+    (duet-test-should-say "No earlier prompt"
       (duet-test-press "M-r" #'duet-compose-search))
     (dolist (text '("first words" "second\nhas two lines" "third"))
       (duet-compose-remember text))
@@ -190,7 +190,7 @@
         (duet-compose-test-queue session "quiet one")
         (duet-compose-test-queue session "quiet two")
         (goto-char (point-min))
-        (duet-test-should-say "No prompt that waits" (duet-test-press "k" #'duet-take-back))
+        (duet-test-should-say "No queued prompt" (duet-test-press "k" #'duet-take-back))
         (search-forward "quiet one")
         (setq duet-compose-history (make-ring 10))
         (duet-test-listening
@@ -208,7 +208,7 @@
         (should-not (string-match-p "You asked: quiet one"
                                     (duet-test-text (current-buffer))))
         (with-temp-buffer
-          (duet-test-should-say "No prompt that waits"
+          (duet-test-should-say "No queued prompt"
             (call-interactively #'duet-take-back)))))))
 
 (provide 'duet-compose-test)

@@ -48,7 +48,7 @@ The symbol connection is bound to its connection."
       (duet-sessions-go-to (current-buffer) one)
       (should (string-match-p "\\`Delete \"quiet one\" for good.*Files stay"
                               (duet-delete-test-press nil)))
-      (should (duet-test-heard "\\`Nothing is deleted\\'"))
+      (should (duet-test-heard "\\`Nothing deleted\\'"))
       (should (length= (duet-delete-test-kept connection) 2))
       (duet-delete-test-press t)
       (duet-test-wait-for (duet-test-heard "\\`1 deleted\\'"))
@@ -97,7 +97,7 @@ The symbol connection is bound to its connection."
     (duet-test-wait-for (length= (duet-delete-test-kept connection) 2))
     (duet-delete-test-answer t (lambda () (duet-delete (list one))))
     (duet-test-wait-for
-     (duet-test-heard "\\`Nothing is deleted; 1 turn is kept in the archive, since"))))
+     (duet-test-heard "\\`Nothing deleted; 1 turn is kept in the archive, since"))))
 
 (ert-deftest duet-delete-test-transcript ()
   "Who deletes what the window shows is taken to the list."

@@ -44,14 +44,14 @@
                      ("/model/x y" "/model/x y")))
       (should (equal (duet-directive-take text session) taken)))
     ;; What the agent does not have is told before anything is sent.
-    (duet-test-should-say "/model tiny: there is no such one, but: m-large, m-small"
+    (duet-test-should-say "/model tiny is unknown; known are: m-large, m-small"
       (duet-directive-take "/model tiny fix it" session))
     (duet-test-should-say "/effort takes one of: low, high"
       (duet-directive-take "/effort" session))
     (duet-test-should-say "/effort takes one of: low, high"
       (duet-directive-take "/effort /model m-small" session))
     (cl-letf (((symbol-function 'yes-or-no-p) #'ignore))
-      (duet-test-should-say "The mode is as it was"
+      (duet-test-should-say "Mode unchanged"
         (duet-directive-take "/mode bypassPermissions fix it" session)))
     ;; A slash command of the agent's is the agent's.
     (should (equal (duet-directive-take "/model tiny" (duet-directive-test-session "model"))
@@ -116,7 +116,7 @@
       ;; What is wrong is told, and the prompt stays.
       (duet-compose connection session)
       (insert "/mode lazy quiet")
-      (duet-test-should-say "/mode lazy: there is no such one, but: .*plan"
+      (duet-test-should-say "/mode lazy is unknown; known are: .*plan"
         (duet-compose-send))
       (should (equal (buffer-string) "/mode lazy quiet"))
       (erase-buffer)

@@ -73,7 +73,7 @@ ANSWERS are to whether a file is written over."
            (file (expand-file-name "mine.md")))
       (should (eq session (duet-actions-session)))
       (write-region "mine" nil file nil 'silent)
-      (duet-test-should-say "Nothing is written" (duet-export-test-write "mine.md" nil))
+      (duet-test-should-say "Not written" (duet-export-test-write "mine.md" nil))
       (should (equal (duet-export-test-file file) "mine"))
       (duet-export-test-write "mine.md" t)
       (duet-test-wait-for (duet-test-heard "\\`Wrote "))

@@ -148,7 +148,7 @@
           ;; A link of the file system leads out of the project.
           (delete-file (expand-file-name "src/main.go" here))
           (make-symbolic-link "/etc/passwd" (expand-file-name "src/main.go" here))
-          (duet-test-should-say "leads out of the project"
+          (duet-test-should-say "is outside the project"
             (duet-test-press "RET" #'duet-transcript-visit)))))))
 
 (provide 'duet-link-test)

@@ -66,7 +66,7 @@ done
        (duet-test-wait-for (duet-test-heard "^You are signed in to theirs$")))
      (should (file-exists-p in))
      (duet-test-typing "theirs RET" (call-interactively #'duet-logout))
-     (duet-test-wait-for (duet-test-heard "^theirs has signed you out$"))
+     (duet-test-wait-for (duet-test-heard "^Signed out of theirs$"))
      (should-not (file-exists-p in))
      (duet-login "demo")
      (duet-test-wait-for (duet-test-heard "^demo offers no way to sign in$"))

@@ -360,7 +360,7 @@ A split is a list of places."
         (should (duet-test-heard "Copied 1 line\\'")))
       (should (equal (car kill-ring) "open"))
       (goto-char (point-min))
-      (duet-test-should-say "no block of code here"
+      (duet-test-should-say "No code block here"
         (duet-test-press "Y" #'duet-markup-copy-code)))))
 
 (ert-deftest duet-markup-test-headings ()

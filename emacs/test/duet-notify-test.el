@@ -105,7 +105,7 @@ FOCUS is what frames say of theirs."
         (should (length= back 1))
         (duet-test-listening ; that the run has ended may be told meanwhile, too
          (funcall (nth 1 (car shown)))
-         (should (duet-test-heard "decided already")))))))
+         (should (duet-test-heard "already answered")))))))
 
 (ert-deftest duet-notify-test-frames ()
   "A terminal hides nothing from who has typed into another frame last."

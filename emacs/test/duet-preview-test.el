@@ -50,7 +50,7 @@ is `opened' to the addresses that a browser was given."
       ;; The token is for the browser alone.
       (should-not (string-match-p "token\\|\\?\\|localhost" (duet-preview--header)))
       (should (string-match-p "Preview on port [0-9]+" (duet-preview--header)))
-      (duet-test-should-say "complain about nothing" (duet-preview-ask)))
+      (duet-test-should-say "report no errors" (duet-preview-ask)))
     (duet-test-request connection 'console '(:message "fine" :url "/"))
     (duet-test-wait-for-text preview "log +fine  /")
     (duet-test-request connection 'error '(:message "two is\nnot a function\e[31m" :url "/app.js?v=1"

@@ -66,27 +66,27 @@ NAMES are what the connection and the session are bound to."
   (duet-queue-test-with (connection session) '("quiet one" "quiet two")
     (let ((transcript (current-buffer)))
       (goto-char (point-min))
-      (duet-test-should-say "No prompt that waits" (duet-test-press "e" #'duet-edit-queued))
+      (duet-test-should-say "No queued prompt" (duet-test-press "e" #'duet-edit-queued))
       (duet-queue-test-edit "quiet one")
       (should (equal (buffer-string) "quiet one"))
       (should (equal (substring-no-properties (duet-compose--header))
                      " Edit queued prompt: C-c C-c save, C-c C-k cancel"))
-      (duet-test-should-say "runs in its turn"
+      (duet-test-should-say "is sent in its turn"
         (duet-test-press "C-c C-n" #'duet-compose-send-now))
       ;; Text that was not changed does not go into the history.
       (duet-test-press "C-c C-k" #'duet-compose-cancel)
-      (should (duet-test-heard "^Not saved; the prompt waits as it was$"))
+      (should (duet-test-heard "^Not saved; the queued prompt is unchanged$"))
       (should (ring-empty-p duet-compose-history))
       (duet-queue-test-edit "quiet one")
       (erase-buffer)
       (duet-test-should-say "nothing to save" (duet-test-press "C-c C-c" #'duet-compose-send))
       (insert "/model big and more")
-      (duet-test-should-say "no files or settings"
+      (duet-test-should-say "Only the text"
         (duet-test-press "C-c C-c" #'duet-compose-send))
       (erase-buffer)
       (insert "quiet other")
       (duet-test-press "C-c C-c" #'duet-compose-send)
-      (duet-test-wait-for (duet-test-heard "^Saved; the prompt waits for its turn$"))
+      (duet-test-wait-for (duet-test-heard "^Saved; the prompt is queued$"))
       (should (eq (duet-test-look) transcript))
       (duet-queue-test-wait-for '("quiet other" "quiet two"))
       (should (member "quiet other" (ring-elements duet-compose-history)))
@@ -156,7 +156,7 @@ NAMES are what the connection and the session are bound to."
       (duet-test-wait-for-text transcript "You asked: quiet one more")
       ;; It cannot be edited any more.
       (duet-queue-test-go-to "❯ quiet one more")
-      (duet-test-should-say "No prompt that waits"
+      (duet-test-should-say "No queued prompt"
         (duet-test-press "e" #'duet-edit-queued)))))
 
 (ert-deftest duet-queue-test-another-client ()

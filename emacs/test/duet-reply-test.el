@@ -311,7 +311,7 @@ done
       (save-window-excursion
         (switch-to-buffer (duet-transcript-open connection session))
         (should-not (duet-section-get 'reply))
-        (duet-test-should-say "no box" (call-interactively #'duet-reply-send))
+        (duet-test-should-say "No prompt box" (call-interactively #'duet-reply-send))
         (duet-test-press "c" #'duet-continue)
         (should (derived-mode-p 'duet-compose-mode))))))
 

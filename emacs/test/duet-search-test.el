@@ -97,7 +97,7 @@
             (let ((before duet-search--next))
               (duet-test-press "+" #'duet-search-more)
               (duet-test-wait-for (not (eql before duet-search--next)))))
-          (duet-test-should-say "There are no more"
+          (duet-test-should-say "No more matches"
             (duet-test-press "+" #'duet-search-more))
           (goto-char (point-min))
           (let ((hits (list (get-text-property (point) 'duet-hit))))
@@ -148,7 +148,7 @@
           (goto-char (point-max))
           (pcase-dolist (`(,key . ,command) '(("RET" . duet-search-visit)
                                               ("C-o" . duet-search-display)))
-            (duet-test-should-say "There is no place here"
+            (duet-test-should-say "No match here"
               (duet-test-press key command))))))))
 
 (ert-deftest duet-search-test-errors ()

@@ -359,7 +359,7 @@
                      (lambda (prompt) (push prompt asked) answer)))
             (dolist (command (list #'duet #'duet-new #'duet-connection-here))
               (setq asked nil)
-              (duet-test-should-say "Nothing is started"
+              (duet-test-should-say "Not started"
                 (if (commandp command) (call-interactively command) (funcall command)))
               (should (string-match-p "\\`There is no project around .*elsewhere/; work in it\\? \\'"
                                       (car asked))))

@@ -28,7 +28,7 @@
         (should (eq (duet-session-state session) 'completed))
         ;; To let it do all takes a yes.
         (duet-test-typing "asks SPC nothing RET no RET"
-          (duet-test-should-say "The mode is as it was"
+          (duet-test-should-say "Mode unchanged"
             (call-interactively #'duet-set-mode)))
         (duet-test-request connection 'ping nil)
         (should (equal (duet-session-mode session) "acceptEdits"))
@@ -36,7 +36,7 @@
           (call-interactively #'duet-set-mode))
         (duet-test-wait-for (equal (duet-session-mode session) "bypassPermissions"))
         (duet-test-typing "SPC RET"
-          (duet-test-should-say "No model is named" (call-interactively #'duet-set-model)))
+          (duet-test-should-say "No model given" (call-interactively #'duet-set-model)))
         (duet-test-typing "big SPC RET" (call-interactively #'duet-set-model))
         (duet-test-wait-for
          (equal (duet-get-string (duet-test-request

@@ -91,7 +91,7 @@
                      (duet-terminal command))
                    (duet-test-look)))
             name)
-        (duet-test-should-say "for terminals" (call-interactively #'duet-terminal-attach-again))
+        (duet-test-should-say "Not a detached terminal" (call-interactively #'duet-terminal-attach-again))
         (unwind-protect
             (progn
               (funcall new "sh" "-c" "echo it is; while read x; do echo got $x; done")

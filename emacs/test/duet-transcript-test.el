@@ -83,7 +83,7 @@
           (should (equal visited "https://example.org/a?b=1")))
         ;; What is not there is a word like any other; prose does not fold under it.
         (search-backward "nowhere")
-        (duet-test-should-say "Nothing is here to go to; TAB folds"
+        (duet-test-should-say "Nothing to go to here; TAB folds"
           (call-interactively #'duet-transcript-visit))
         (should-not (duet-section-folded-p (duet-section-at)))
         (duet-test-press "TAB" #'duet-section-toggle)
@@ -240,7 +240,7 @@
         (goto-char (point-min))
         (search-forward "Read the request")
         (let ((place (point)))
-          (duet-test-should-say "Nothing is here"
+          (duet-test-should-say "Nothing to go to here"
             (duet-test-press "RET" #'duet-transcript-visit))
           (search-backward "Plan")
           (duet-test-press "RET" #'duet-transcript-visit)

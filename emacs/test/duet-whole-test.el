@@ -42,7 +42,7 @@
         (should (string-match-p "Bash" header-line-format))
         (duet-test-press "q" #'quit-window)))
     (with-temp-buffer
-      (duet-test-should-say "Nothing is left out" (call-interactively #'duet-whole-show)))))
+      (duet-test-should-say "Nothing is hidden" (call-interactively #'duet-whole-show)))))
 
 (ert-deftest duet-whole-test-load ()
   "What an event has left out of a result is loaded when the user asks for all of it."
