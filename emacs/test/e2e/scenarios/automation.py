@@ -132,7 +132,7 @@ def budgets(home, emacs):
     terminal.see(r"C-c C-c send")
     terminal.type("/budget turns=many tools:20")
     terminal.press("C-c", "C-c")
-    terminal.see(r"^turns=many is no budget: rounds of tool calls, as in turns=20")
+    terminal.see(r"^turns=many is not a budget: rounds of tool calls, as in turns=20")
     terminal.press("C-a", "C-k")
     terminal.type("/budget turns=3 tools:20")
     terminal.press("C-c", "C-c")

@@ -83,7 +83,7 @@ def deletes(home, emacs):
     terminal.see(r'Delete "quiet three" for good')
     terminal.type("no")
     terminal.press("Enter")
-    terminal.see(r"^Nothing is deleted$")
+    terminal.see(r"^Nothing deleted$")
     terminal.press("m", "m", "D")
     terminal.see(r"Delete 2 sessions \(quiet three, quiet two\) for good")
     terminal.type("yes")
@@ -128,7 +128,7 @@ def exports(home, emacs):
     terminal.press("Enter")
     terminal.see(r"quiet-grüße\.md is there; write over it\? \(y or n\)")
     terminal.press("n")
-    terminal.see(r"^Nothing is written$")
+    terminal.see(r"^Not written$")
 
 
 @scenario
