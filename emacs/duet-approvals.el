@@ -318,7 +318,7 @@ them; then they come one after the other, those of a session together."
     (unless approvals
       (let ((inhibit-read-only t))
         (erase-buffer)
-        (insert "\n Nothing waits for you.\n")))
+        (insert "\n No question waits for you.\n")))
     ;; Where the question at point is gone, its line has the next one; and what
     ;; comes to an empty list is pointed at.
     (cond

@@ -24,7 +24,7 @@ def approves(home, emacs):
     expect(home.read("demo.txt") is None, "the file was written unasked", terminal)
     terminal.press("a")
     terminal.see(r"^Approved: Write demo\.txt$")
-    terminal.see(r"Nothing waits for you\.")
+    terminal.see(r"No question waits for you\.")
     terminal.see_no(r"Duet\[")
     wait_for(lambda: home.read("demo.txt") == "Turn 1: hello\n", "demo.txt", screen=terminal.screen)
 
