@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -251,8 +252,8 @@ func (p *pick) usersFiles(ctx context.Context) error {
 			return nil
 		},
 	})
-	var failed *gitError
-	if errors.As(err, &failed) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
 		return nil // an index that this git cannot read does not prevent a checkpoint
 	}
 	return err
