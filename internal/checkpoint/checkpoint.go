@@ -1,0 +1,426 @@
+// Package checkpoint records the files of a directory as git objects, compares two records and
+// restores one. It uses the git command, and the project needs no git repository.
+//
+// A checkpoint has all files that git does not ignore, with the bytes that are on the disk. In
+// a git repository that the user owns and may write, the objects are in the user's object
+// store, and a ref below refs/duet/ keeps each checkpoint. The ref leads to a tag of a tree, so
+// git log --all does not show it. git gc keeps what such a ref reaches, and drops it later
+// than the ref. Everywhere else the objects and refs are in a repository below [Options.State].
+//
+// Nothing of the project configures git. Each git process runs with a git directory of the
+// store, which has its own configuration, attributes, index and HEAD. Thus no hook, filter,
+// fsmonitor or pager of the project runs. The user's index, HEAD, branches, stash, reflogs and
+// configuration are never written.
+//
+// A store may be killed at any moment. The ref is written last, so what is left are
+// objects without a ref, which gc drops, and files of the store that the next call removes.
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Options says what a [Store] records and where.
+type Options struct {
+	// Dir is the project's directory. If it is in a git repository, and not ignored there, the
+	// whole working tree of the repository is recorded.
+	Dir string
+	// State is a directory of the store alone. It is created if it is missing. Stores of
+	// the same Dir and State share their checkpoints.
+	State string
+	// Git is the path of git 2.39 or later; "" looks for it in PATH.
+	Git string
+	// MaxFileSize is the size in bytes of the largest recorded file; 0 means 10 MB.
+	MaxFileSize int64
+	// MaxFiles is the largest number of recorded files; 0 means 1,000,000.
+	MaxFiles int
+}
+
+// A Store takes, keeps and restores the checkpoints of a directory. It may be used by several
+// goroutines and processes at once: Take, Restore and Prune wait for each other.
+type Store struct {
+	program, state string
+	maxFileSize    int64
+	maxFiles       int
+
+	repo           repository
+	top            string // of what is recorded
+	dir            string // the git directory of the store
+	own            bool   // the objects and refs are in dir
+	prefix         string // of the refs
+	excludes       string // the user's file of ignore patterns
+	env, lockedEnv []string
+}
+
+// An ID names a checkpoint. It is the name of a git object.
+type ID string
+
+// A Checkpoint is a record of the files of a directory.
+type Checkpoint struct {
+	ID      ID
+	Number  int // counts up from 1
+	Time    time.Time
+	Message string
+	// Skipped lists files that are not ignored and not recorded, at most 200. New sockets,
+	// named pipes and devices are not listed.
+	Skipped []Skipped
+	// MoreSkipped is how many more there are.
+	MoreSkipped int
+
+	tree string
+}
+
+// Skipped is a file that a checkpoint does not have.
+type Skipped struct {
+	Path   string // relative to [Store.Top], with slashes
+	Reason Reason
+}
+
+// Reason says why a file is not recorded.
+type Reason string
+
+// The reasons for which files are not recorded.
+const (
+	TooLarge   Reason = "too-large"         // larger than Options.MaxFileSize
+	Special    Reason = "special"           // a socket, named pipe or device
+	Nested     Reason = "nested-repository" // a repository in the tree, or a submodule
+	Unreadable Reason = "unreadable"        // no permission to read it
+	Reserved   Reason = "reserved"          // git reserves the name, for example .GIT
+)
+
+// ErrUnknown reports a checkpoint or blob that the store does not have.
+var ErrUnknown = errors.New("no such checkpoint")
+
+// A TooManyFilesError reports that a directory has more files than [Options.MaxFiles].
+type TooManyFilesError struct{ Limit int }
+
+func (e *TooManyFilesError) Error() string {
+	return fmt.Sprintf("no checkpoint of a directory with more than %d files: add build output to .gitignore", e.Limit)
+}
+
+const (
+	defaultMaxFileSize = 10 << 20
+	defaultMaxFiles    = 1_000_000
+	mostSkipped        = 200
+	// mostLoose is the number of new files above which Take writes one pack instead of a file
+	// for each object.
+	mostLoose = 500
+	attempts  = 3
+)
+
+// Open finds the repository around opts.Dir and opens its store. It decides where objects are
+// kept; open the store again after git init or a change of permissions.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	s := &Store{program: opts.Git, maxFileSize: opts.MaxFileSize, maxFiles: opts.MaxFiles}
+	if s.maxFileSize == 0 {
+		s.maxFileSize = defaultMaxFileSize
+	}
+	if s.maxFiles == 0 {
+		s.maxFiles = defaultMaxFiles
+	}
+	var err error
+	if s.program == "" {
+		if s.program, err = exec.LookPath("git"); err != nil {
+			return nil, fmt.Errorf("checkpoints need git: %w", err)
+		}
+	}
+	if err := os.MkdirAll(opts.State, 0o700); err != nil {
+		return nil, err
+	}
+	if s.state, err = realPath(opts.State); err != nil {
+		return nil, err
+	}
+	if s.top, err = realPath(opts.Dir); err != nil {
+		return nil, err
+	}
+	if err := s.checkVersion(ctx); err != nil {
+		return nil, err
+	}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	dir := s.top
+	repo, found := findRepository(dir)
+	if found {
+		s.repo, s.top = repo, repo.top
+		s.repo.config, err = s.readConfig(ctx, filepath.Join(repo.common, "config"))
+		found = err == nil && s.repo.unusable() == nil
+	}
+	s.excludes = s.userExcludes(ctx, s.repo)
+	for {
+		s.own = !found
+		if err := s.prepare(found); err != nil {
+			if found { // no links on this file system
+				found = false
+				continue
+			}
+			return nil, err
+		}
+		if dir == s.top {
+			return s, nil
+		}
+		ignored, err := s.isIgnored(ctx, dir)
+		if err != nil || !ignored {
+			return s, err
+		}
+		// For example a project below a home directory that is a repository.
+		s.repo, s.top, found = repository{}, dir, false
+	}
+}
+
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// Top returns the directory that is recorded. All paths are relative to it.
+func (s *Store) Top() string { return s.top }
+
+// isIgnored reports whether the repository ignores a directory below its top.
+func (s *Store) isIgnored(ctx context.Context, dir string) (bool, error) {
+	if err := s.writeExcludes(); err != nil {
+		return false, err
+	}
+	_, err := s.git(ctx, command{args: []string{"check-ignore", "--quiet", dir}})
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *Store) git(ctx context.Context, c command) ([]byte, error) {
+	return runGit(ctx, s.program, s.top, s.env, c)
+}
+
+// lock waits until no other call, of this process or another, changes the store.
+func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
+	lock := flock.New(filepath.Join(s.state, "lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("cannot lock the checkpoints: %w", err)
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+// List returns the checkpoints, the oldest first.
+func (s *Store) List(ctx context.Context) ([]Checkpoint, error) {
+	list, _, err := s.list(ctx)
+	return list, err
+}
+
+// list also returns the highest number that was ever given to one of the refs. A ref without its
+// object is left out.
+func (s *Store) list(ctx context.Context) (list []Checkpoint, last int, err error) {
+	refs, err := s.git(ctx, command{args: []string{"for-each-ref", "--format=%(objectname) %(refname)", s.prefix}})
+	if err != nil || len(refs) == 0 {
+		return nil, 0, err
+	}
+	var ids bytes.Buffer
+	var numbers []int
+	for line := range strings.Lines(string(refs)) {
+		id, ref, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		n, err := strconv.Atoi(strings.TrimPrefix(ref, s.prefix))
+		if err != nil {
+			continue
+		}
+		ids.WriteString(id + "\n")
+		numbers = append(numbers, n)
+		last = max(last, n)
+	}
+	tags, err := s.git(ctx, command{args: []string{"cat-file", "--batch"}, stdin: &ids})
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, n := range numbers {
+		head, rest, _ := bytes.Cut(tags, []byte("\n"))
+		tags = rest
+		fields := strings.Fields(string(head))
+		if len(fields) != 3 {
+			continue // "missing"
+		}
+		size, err := strconv.Atoi(fields[2])
+		if err != nil || size >= len(tags) {
+			return nil, 0, fmt.Errorf("git cat-file: unexpected answer %.100q", head)
+		}
+		if c, ok := parseTag(string(tags[:size])); ok && fields[1] == "tag" {
+			c.ID, c.Number = ID(fields[0]), n
+			list = append(list, c)
+		}
+		tags = tags[size+1:]
+	}
+	slices.SortFunc(list, func(a, b Checkpoint) int { return a.Number - b.Number })
+	return list, last, nil
+}
+
+const skippedHead = "\n\nSkipped:\n"
+
+// tag returns the text of the tag object that is a checkpoint.
+func (c Checkpoint) tag() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "object %s\ntype tree\ntag duet-%d\ntagger duet <duet@localhost> %d +0000\n\n%s",
+		c.tree, c.Number, c.Time.Unix(), strings.ReplaceAll(c.Message, "\x00", ""))
+	b.WriteString(skippedHead)
+	for _, skipped := range c.Skipped {
+		fmt.Fprintf(&b, "%s %q\n", skipped.Reason, skipped.Path)
+	}
+	if c.MoreSkipped > 0 {
+		fmt.Fprintf(&b, "%d more\n", c.MoreSkipped)
+	}
+	return b.String()
+}
+
+func parseTag(text string) (c Checkpoint, ok bool) {
+	head, body, _ := strings.Cut(text, "\n\n")
+	lines := strings.Split(head, "\n")
+	at := strings.LastIndex("\n"+body, skippedHead)
+	if len(lines) != 4 || lines[1] != "type tree" || at < 0 {
+		return c, false
+	}
+	c.tree = strings.TrimPrefix(lines[0], "object ")
+	if tagger := strings.Fields(lines[3]); len(tagger) == 5 {
+		seconds, _ := strconv.ParseInt(tagger[3], 10, 64)
+		c.Time = time.Unix(seconds, 0)
+	}
+	c.Message = strings.TrimPrefix(("\n" + body)[:at], "\n")
+	for line := range strings.Lines(("\n" + body)[at+len(skippedHead):]) {
+		reason, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if n, err := strconv.Atoi(reason); err == nil {
+			c.MoreSkipped = n
+		} else if path, err := strconv.Unquote(path); err == nil {
+			c.Skipped = append(c.Skipped, Skipped{Path: path, Reason: Reason(reason)})
+		}
+	}
+	return c, true
+}
+
+// byID returns the checkpoints with the ids, or ErrUnknown.
+func (s *Store) byID(ctx context.Context, ids ...ID) ([]Checkpoint, error) {
+	list, err := s.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Checkpoint, len(ids))
+	for i, id := range ids {
+		at := slices.IndexFunc(list, func(c Checkpoint) bool { return c.ID == id })
+		if at < 0 {
+			return nil, fmt.Errorf("%w: %.80q", ErrUnknown, id)
+		}
+		found[i] = list[at]
+	}
+	return found, nil
+}
+
+// Prune deletes the checkpoints for which keep returns false, and returns how many. In a
+// repository of the user, git gc later drops their objects; in a repository of the store, Prune
+// drops them. The next Take is slow if the newest one is deleted, because it reads each file.
+// To remove a store, delete all checkpoints and then [Options.State].
+func (s *Store) Prune(ctx context.Context, keep func(Checkpoint) bool) (int, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	list, _, err := s.list(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var input bytes.Buffer
+	var kept []Checkpoint
+	for _, c := range list {
+		if keep(c) {
+			kept = append(kept, c)
+		} else {
+			fmt.Fprintf(&input, "delete %s%d %s\n", s.prefix, c.Number, c.ID)
+		}
+	}
+	s.usableIndex(kept)
+	deleted := len(list) - len(kept)
+	if deleted > 0 {
+		if _, err := s.git(ctx, command{args: []string{"update-ref", "--stdin"}, stdin: &input}); err != nil {
+			return 0, err
+		}
+	}
+	return deleted, s.collect(ctx, deleted > 0)
+}
+
+// collect drops objects without a ref from a repository of the store, and packs the others.
+func (s *Store) collect(ctx context.Context, garbage bool) error {
+	if !s.own {
+		return nil
+	}
+	if !garbage {
+		some := named(filepath.Join(s.dir, "objects", "17"), "") // a sample, as git gc takes it
+		packs := named(filepath.Join(s.dir, "objects", "pack"), "pack-")
+		if len(some) < 20 && len(packs) < 60 {
+			return nil
+		}
+	}
+	if err := s.setHead(""); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"repack", "-a", "-d", "-q", "--threads=1", "--window-memory=64m"},
+		{"prune", "--expire=now"},
+	} {
+		if _, err := s.git(ctx, command{args: args}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexName is the name of the index file that belongs to a checkpoint. It is only used as long
+// as the checkpoint exists: gc may have dropped objects of other entries.
+func indexName(id ID) string { return "index-" + string(id) }
+
+// usableIndex returns the newest checkpoint with an index, and the path of that, or "". It
+// removes all other index files, and what a killed Take has left.
+func (s *Store) usableIndex(list []Checkpoint) (base Checkpoint, path string) {
+	for _, c := range slices.Backward(list) {
+		name := filepath.Join(s.dir, indexName(c.ID))
+		if _, err := os.Stat(name); err == nil {
+			base, path = c, name
+			break
+		}
+	}
+	for _, prefix := range []string{"index-", "work-", "sharedindex."} {
+		for _, name := range named(s.dir, prefix) {
+			if name != path {
+				_ = os.Remove(name)
+			}
+		}
+	}
+	return base, path
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// named returns the paths of the files in a directory whose names begin with a prefix.
+func named(dir, prefix string) (paths []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}

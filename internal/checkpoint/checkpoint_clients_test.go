@@ -1,0 +1,670 @@
+//go:build clients
+
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// usersView is what a user sees of a repository, and the bytes of the files that only the user's git writes.
+func (w *world) usersView() map[string]string {
+	view := map[string]string{
+		"status": w.git("status", "--porcelain"),
+		"fsck":   w.git("fsck", "--no-dangling", "--strict"),
+		"log":    w.git("log", "--all", "--format=%H %D"),
+		"stash":  w.git("stash", "list"),
+	}
+	for line := range strings.Lines(w.git("for-each-ref")) {
+		if !strings.Contains(line, "refs/duet/") {
+			view["refs"] += line
+		}
+	}
+	for _, name := range []string{"index", "HEAD", "config", "ORIG_HEAD", "packed-refs", "info/exclude", "logs/HEAD"} {
+		text, _ := os.ReadFile(filepath.Join(w.dir, ".git", name))
+		view[name] = string(text)
+	}
+	_, err := os.Stat(filepath.Join(w.dir, ".git", "logs", "refs", "duet"))
+	view["reflog"] = fmt.Sprint(os.IsNotExist(err))
+	return view
+}
+
+func TestTakeLeavesTheRepositoryAsItIs(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1", "dir/b": "2"})
+	w.git("config", "core.logAllRefUpdates", "always")
+	w.write(map[string]string{"a": "stashed"})
+	w.git("stash")
+	w.write(map[string]string{"a": "changed", "new": "n", "staged": "s"})
+	w.git("add", "staged")
+	w.write(map[string]string{".git/index.lock": "locked"})
+	before := w.usersView() // git status writes no index that is locked
+
+	first := w.take()
+	assert.Equal(t, files(t, w.dir), w.recorded(first))
+	w.write(map[string]string{"a": "2"})
+	second := w.take()
+	_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, before, w.usersView())
+	_, err = w.Prune(t.Context(), func(checkpoint.Checkpoint) bool { return false })
+	require.NoError(t, err)
+	assert.Equal(t, before, w.usersView())
+	assert.NotContains(t, w.git("for-each-ref"), "refs/duet")
+}
+
+func TestTakeReturnsTheSameCheckpointForTheSameFiles(t *testing.T) {
+	for name, w := range map[string]*world{"git": newRepository(t, map[string]string{"a": "1"}), "no git": newWorld(t)} {
+		t.Run(name, func(t *testing.T) {
+			first := w.take()
+			assert.Equal(t, first, w.take())
+			w.write(map[string]string{"b": "1"})
+			second := w.take()
+			assert.NotEqual(t, first.ID, second.ID)
+			w.write(map[string]string{"b": ""})
+			third := w.take()
+			assert.NotEqual(t, first.ID, third.ID, "it is a later one")
+			list, err := w.open().List(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, []checkpoint.Checkpoint{first, second, third}, list)
+			changes, err := w.Changes(t.Context(), first.ID, third.ID)
+			require.NoError(t, err)
+			assert.Empty(t, changes)
+		})
+	}
+}
+
+// A file that changes within the clock tick of the last checkpoint has the same size and time.
+func TestTakeSeesQuickChanges(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "0"})
+	for i := range 20 {
+		w.write(map[string]string{"a": fmt.Sprint(i % 10)})
+		assert.Equal(t, fmt.Sprint(i%10), w.recorded(w.take())["a"])
+	}
+}
+
+func TestMessagesAndTimes(t *testing.T) {
+	w := newWorld(t).open()
+	for i, message := range []string{"", "one", "two\n\nlines\n", "a\n\nSkipped:\nspecial \"x\"\n", "\n\nSkipped:\n", "nul\x00", "\xff"} {
+		w.write(map[string]string{"a": fmt.Sprint(i)})
+		c, err := w.Take(t.Context(), message)
+		require.NoError(t, err)
+		assert.Less(t, time.Since(c.Time).Abs(), time.Hour)
+		list, err := w.List(t.Context())
+		require.NoError(t, err)
+		c.Message = strings.ReplaceAll(c.Message, "\x00", "")
+		assert.Equal(t, c, list[i])
+	}
+}
+
+// markers returns a script that notes that it has run, and a function which lists the notes.
+func markers(t *testing.T) (script string, ran func() string) {
+	dir := t.TempDir()
+	note := filepath.Join(dir, "ran")
+	script = program(t, filepath.Join(dir, "marker"), "#!/bin/sh\necho \"$0 $*\" >> "+note+"\ncat\n")
+	return script, func() string {
+		text, _ := os.ReadFile(note)
+		return string(text)
+	}
+}
+
+// program writes an executable script and returns its path.
+func program(t *testing.T, path, text string) string {
+	testkit.Program(t, path, text)
+	return path
+}
+
+// makeHostile makes each setting of a repository that could run a program run the script.
+func makeHostile(t *testing.T, dir, script string) {
+	gitDir := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--absolute-git-dir"))
+	hooks := filepath.Join(dir, "..", filepath.Base(dir)+"-hooks")
+	require.NoError(t, os.MkdirAll(hooks, 0o755))
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	for _, hook := range []string{
+		"reference-transaction", "post-index-change", "pre-auto-gc", "post-checkout", "post-commit", "pre-commit", "post-rewrite",
+		"fsmonitor-watchman", "query-watchman", "sendemail-validate", "update", "post-update",
+	} {
+		for _, in := range []string{hooks, filepath.Join(gitDir, "hooks")} {
+			require.NoError(t, os.MkdirAll(in, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(in, hook), text, 0o755))
+		}
+	}
+	included := filepath.Join(gitDir, "included")
+	require.NoError(t, os.WriteFile(included, []byte("[core]\n\tfsmonitor = "+script+"\n"), 0o644))
+	for _, setting := range [][2]string{
+		{"core.fsmonitor", script},
+		{"core.hooksPath", hooks},
+		{"core.pager", script},
+		{"core.editor", script},
+		{"core.sshCommand", script},
+		{"core.askPass", script},
+		{"core.alternateRefsCommand", script},
+		{"core.gitProxy", script},
+		{"include.path", included},
+		{"filter.evil.clean", script},
+		{"filter.evil.smudge", script},
+		{"filter.evil.required", "true"},
+		{"filter.both.process", script},
+		{"diff.evil.command", script},
+		{"diff.evil.textconv", script},
+		{"diff.external", script},
+		{"merge.evil.driver", script},
+		{"gpg.program", script},
+		{"tag.gpgSign", "true"},
+		{"commit.gpgSign", "true"},
+		{"gc.recentObjectsHook", script},
+		{"credential.helper", script},
+		{"uploadpack.packObjectsHook", script},
+		{"remote.origin.url", "ext::" + script},
+		{"remote.origin.uploadpack", script},
+		{"remote.origin.promisor", "true"},
+		{"remote.origin.partialclonefilter", "blob:none"},
+		{"extensions.partialClone", "origin"},
+		{"protocol.ext.allow", "always"},
+		{"core.worktree", "/"},
+		{"core.excludesFile", script},
+		{"trace2.perfTarget", filepath.Join(gitDir, "trace")},
+	} {
+		gitIn(t, gitDir, "config", "--file", filepath.Join(gitDir, "config"), setting[0], setting[1])
+	}
+	for _, command := range []string{"status", "update-index", "write-tree", "mktag", "update-ref", "for-each-ref", "cat-file", "diff-tree", "config"} {
+		gitIn(t, gitDir, "config", "--file", filepath.Join(gitDir, "config"), "alias."+command, "!"+script)
+		gitIn(t, gitDir, "config", "--file", filepath.Join(gitDir, "config"), "pager."+command, script)
+	}
+	for name, text := range map[string]string{
+		filepath.Join(dir, ".gitattributes"):          "* filter=evil diff=evil merge=evil text\nb filter=both\n[attr]binary filter=evil\n",
+		filepath.Join(gitDir, "info", "attributes"):   "* filter=evil diff=evil\n",
+		filepath.Join(gitDir, "objects", "info", "x"): "",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	}
+}
+
+func TestHostileRepositoryRunsNothing(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1", "b": "2"})
+	for _, name := range []string{"nested", "sub/deep"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(w.dir, name), 0o755))
+		gitIn(t, filepath.Join(w.dir, name), "init", "-q")
+		gitIn(t, filepath.Join(w.dir, name), "commit", "-q", "--allow-empty", "-m", "x")
+	}
+	from := newRepositoryIn(t, filepath.Join(w.home, "from"))
+	w.git("submodule", "--quiet", "add", from, "module")
+	w.git("commit", "-q", "-m", "module")
+	script, ran := markers(t)
+	for _, dir := range []string{"nested", "sub/deep", "module", "."} {
+		makeHostile(t, filepath.Join(w.dir, dir), script)
+	}
+
+	first := w.take()
+	w.write(map[string]string{"a": "changed", "b": "", "c/d": "new", "nested/x": "x", "module/x": "x"})
+	second := w.take()
+	_, err := w.Changes(t.Context(), first.ID, second.ID)
+	require.NoError(t, err)
+	_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "1", files(t, w.dir)["a"])
+	_, err = w.Prune(t.Context(), func(checkpoint.Checkpoint) bool { return false })
+	require.NoError(t, err)
+	assert.Empty(t, ran())
+	assert.NoFileExists(t, filepath.Join(w.dir, ".git", "trace"))
+
+	assert.ElementsMatch(t, []checkpoint.Skipped{
+		{Path: "module", Reason: checkpoint.Nested}, {Path: "nested", Reason: checkpoint.Nested}, {Path: "sub/deep", Reason: checkpoint.Nested},
+	}, first.Skipped)
+	gitIn(t, w.dir, "-c", "core.worktree="+w.dir, "update-ref", "refs/x", "HEAD")
+	assert.NotEmpty(t, ran(), "the marker can run")
+}
+
+// newRepositoryIn makes a repository with one commit of the file f.
+func newRepositoryIn(t *testing.T, dir string) string {
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), []byte("f"), 0o644))
+	gitIn(t, dir, "init", "-q")
+	gitIn(t, dir, "add", "f")
+	gitIn(t, dir, "commit", "-q", "-m", "x")
+	return dir
+}
+
+// A directory with recorded files that becomes a repository does not run git there.
+func TestRecordedDirectoryBecomesRepository(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1", "sub/b": "2"})
+	first := w.take()
+	sub := newRepositoryIn(t, filepath.Join(w.dir, "sub"))
+	script, ran := markers(t)
+	makeHostile(t, sub, script)
+	w.write(map[string]string{"sub/b": "3"})
+	second := w.take()
+	_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, ran())
+}
+
+func TestBytesAreRecordedAsTheyAre(t *testing.T) {
+	for _, setting := range []string{"true", "input", "false"} {
+		t.Run("autocrlf="+setting, func(t *testing.T) {
+			w := newRepository(t, map[string]string{"x": "x"})
+			w.git("config", "core.autocrlf", setting)
+			want := map[string]string{
+				"x":              "x",
+				"crlf":           "a\r\nb\r\n",
+				"mixed":          "a\r\nb\n",
+				"lf.eol":         "a\nb\n",
+				"id":             "$Id: 123 $\n$Id$\n",
+				"utf16":          "\xff\xfea\x00\r\x00\n\x00",
+				"lfs":            "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n",
+				".gitattributes": "* text=auto\n*.eol eol=crlf\nid ident\nutf16 working-tree-encoding=UTF-16\nlfs filter=lfs diff=lfs merge=lfs -text\n",
+			}
+			w.write(want)
+			first := w.take()
+			assert.Equal(t, want, w.recorded(first))
+			w.write(map[string]string{"crlf": "", "mixed": "", "lf.eol": "", "id": "", "utf16": "", "lfs": "1"})
+			_, err := w.Restore(t.Context(), w.take().ID, first.ID, checkpoint.RestoreOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, want, files(t, w.dir))
+		})
+	}
+}
+
+func TestIgnoredFiles(t *testing.T) {
+	w := newRepository(t, map[string]string{".gitignore": "build/\n*.o\n", "a": "1"})
+	w.write(map[string]string{"build/kept": "k", "build/b": "b", "x.o": "o", "private": "p", "global": "g", "xdg": "x"})
+	w.git("add", "-f", "build/kept")
+	w.write(map[string]string{".git/info/exclude": "private\n", "../ignore": "global\n"})
+	w.git("config", "--global", "core.excludesFile", "~/ignore")
+	recorded := func() []string {
+		var names []string
+		for name := range w.recorded(w.take()) {
+			names = append(names, name)
+		}
+		return names
+	}
+	assert.ElementsMatch(t, []string{".gitignore", "a", "build/kept", "xdg"}, recorded(), "a tracked file is recorded although it is ignored")
+	w.write(map[string]string{".git/info/exclude": "xdg\n"})
+	assert.NotContains(t, recorded(), "global")
+	assert.Contains(t, recorded(), "private")
+	w.write(map[string]string{"build/kept": "changed"})
+	assert.Equal(t, "changed", w.recorded(w.take())["build/kept"])
+	w.git("config", "--global", "--unset", "core.excludesFile")
+	w.write(map[string]string{"../.config/git/ignore": "x2\n", "x2": "2"})
+	w.open()
+	assert.NotContains(t, recorded(), "x2")
+	w.git("add", "-f", "build/b")
+	assert.Contains(t, recorded(), "build/b")
+}
+
+func TestStateInsideOfTheProject(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"})
+	w.opts.State = filepath.Join(w.dir, "odd [name]*")
+	w.open()
+	c, err := w.Take(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"a": "1"}, w.recorded(c))
+}
+
+func TestSkippedFiles(t *testing.T) {
+	w := newWorld(t)
+	w.opts.MaxFileSize = 10
+	w.write(map[string]string{"small": "0123456789", "large": "0123456789+", "grows": "1", "pipe": "1", ".GIT/x": "x", "sub/.Git": "x"})
+	newRepositoryIn(t, filepath.Join(w.dir, "nested"))
+	first := w.take()
+	assert.Equal(t, map[string]string{"small": "0123456789", "grows": "1", "pipe": "1"}, w.recorded(first))
+	assert.ElementsMatch(t, []checkpoint.Skipped{
+		{Path: ".GIT/x", Reason: checkpoint.Reserved},
+		{Path: "sub/.Git", Reason: checkpoint.Reserved},
+		{Path: "large", Reason: checkpoint.TooLarge},
+		{Path: "nested", Reason: checkpoint.Nested},
+	}, first.Skipped)
+
+	w.write(map[string]string{"grows": "0123456789+", "pipe": ""})
+	require.NoError(t, syscall.Mkfifo(filepath.Join(w.dir, "pipe"), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(w.dir, "new-pipe"), 0o600))
+	second := w.take()
+	assert.Equal(t, map[string]string{"small": "0123456789"}, w.recorded(second))
+	assert.Contains(t, second.Skipped, checkpoint.Skipped{Path: "grows", Reason: checkpoint.TooLarge})
+	assert.Contains(t, second.Skipped, checkpoint.Skipped{Path: "pipe", Reason: checkpoint.Special})
+
+	_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+	var conflict *checkpoint.ConflictError
+	require.ErrorAs(t, err, &conflict, "what was skipped is not overwritten")
+	assert.Len(t, conflict.Conflicts, 2)
+
+	w.write(map[string]string{"grows": "2"})
+	assert.Equal(t, map[string]string{"small": "0123456789", "grows": "2"}, w.recorded(w.take()))
+}
+
+func TestListsAtMost200SkippedFiles(t *testing.T) {
+	w := newWorld(t)
+	w.opts.MaxFileSize = 1
+	for i := range 203 {
+		w.write(map[string]string{fmt.Sprint(i): "large"})
+	}
+	c := w.take()
+	assert.Len(t, c.Skipped, 200)
+	assert.Equal(t, 3, c.MoreSkipped)
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, c, list[0])
+}
+
+func TestTooManyFiles(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1", "b": "1"})
+	w.opts.MaxFiles = 3
+	w.write(map[string]string{"c": "1"})
+	w.take()
+	w.write(map[string]string{"d": "1"})
+	_, err := w.Take(t.Context(), "")
+	var many *checkpoint.TooManyFilesError
+	require.ErrorAs(t, err, &many)
+	assert.Equal(t, 3, many.Limit)
+	w.write(map[string]string{"d": ""})
+	w.take()
+}
+
+// oddNames are names that need care in git's output.
+var oddNames = []string{"sp ace", "new\nline", "tab\t\t", "\"quoted\"", "back\\slash", "-dash", ":colon", "\xff\xfe", "ünïcödé", " lead", "trail ", "dir\n/:(top)x", "*", "#x", "!x", "git~1"}
+
+func TestOddNames(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"})
+	want := map[string]string{"a": "1"}
+	for i, name := range oddNames {
+		want[name] = fmt.Sprint(name, i)
+	}
+	w.write(want)
+	first := w.take()
+	assert.Equal(t, want, w.recorded(first))
+	for _, name := range oddNames {
+		w.write(map[string]string{name: ""})
+	}
+	second := w.take()
+	changes, err := w.Changes(t.Context(), first.ID, second.ID)
+	require.NoError(t, err)
+	assert.Len(t, changes, len(oddNames))
+	_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, want, files(t, w.dir))
+}
+
+func TestGarbageCollectionOfTheUserKeepsCheckpoints(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"})
+	w.write(map[string]string{"untracked": "unique text"})
+	first := w.take()
+	w.write(map[string]string{"untracked": "", "a": "2"})
+	w.take()
+	collect := func() { w.git("gc", "--quiet", "--prune=now") }
+	collect()
+	assert.Equal(t, "unique text", w.recorded(first)["untracked"])
+	w.git("pack-refs", "--all")
+
+	n, err := w.Prune(t.Context(), func(c checkpoint.Checkpoint) bool { return c.ID != first.ID })
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	changes, err := w.Changes(t.Context(), w.empty().ID, first.ID)
+	require.ErrorIs(t, err, checkpoint.ErrUnknown)
+	assert.Empty(t, changes)
+	collect()
+	assert.NotContains(t, w.git("cat-file", "--batch-all-objects", "--batch"), "unique text")
+	w.git("fsck", "--strict")
+
+	_, err = w.Prune(t.Context(), func(checkpoint.Checkpoint) bool { return false })
+	require.NoError(t, err)
+	collect()
+	w.write(map[string]string{"b": "3"})
+	c := w.take()
+	assert.Equal(t, map[string]string{"a": "2", "b": "3"}, w.recorded(c), "an index without its checkpoint is not used")
+	w.git("fsck", "--strict")
+}
+
+// Deleted refs, as by a user who cleans up, do not lead to checkpoints without objects.
+func TestRefsDeletedByTheUser(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"})
+	w.write(map[string]string{"b": "only here"})
+	w.take()
+	for line := range strings.Lines(w.git("for-each-ref", "refs/duet")) {
+		w.git("update-ref", "-d", strings.Fields(line)[2])
+	}
+	w.git("gc", "--quiet", "--prune=now")
+	assert.Equal(t, map[string]string{"a": "1", "b": "only here"}, w.recorded(w.take()))
+	w.git("fsck", "--strict")
+}
+
+func TestProjectWithoutGit(t *testing.T) {
+	w := newWorld(t)
+	w.write(map[string]string{"a": "1", "dir/b": "2", "link": "-> dir"})
+	var ids []checkpoint.ID
+	for i := range 5 {
+		w.write(map[string]string{"a": fmt.Sprint(i) + strings.Repeat("x", i), "noise": strings.Repeat(fmt.Sprint(i), 1000)})
+		ids = append(ids, w.take().ID)
+	}
+	objects := func() (n int) { return len(files(t, filepath.Join(w.state))) }
+	before := objects()
+	n, err := w.Prune(t.Context(), func(c checkpoint.Checkpoint) bool { return c.ID == ids[4] })
+	require.NoError(t, err)
+	assert.Equal(t, 4, n)
+	assert.Less(t, objects(), before)
+	assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+	assert.NoDirExists(t, filepath.Join(w.dir, ".git"))
+
+	w.git("init", "-q")
+	w.open().take()
+	assert.Contains(t, w.git("for-each-ref"), "refs/duet/", "the new repository is used")
+}
+
+func TestKindsOfRepositories(t *testing.T) {
+	for name, c := range map[string]struct {
+		make   func(w *world)
+		shared bool // the objects are in the user's repository
+	}{
+		"linked worktree": {func(w *world) {
+			w.git("worktree", "add", "-q", filepath.Join(w.home, "tree"))
+			w.dir = filepath.Join(w.home, "tree")
+		}, true},
+		"submodule": {func(w *world) {
+			from := w.dir
+			w.dir = filepath.Join(w.home, "parent")
+			require.NoError(w, os.Mkdir(w.dir, 0o755))
+			w.git("init", "-q")
+			w.git("submodule", "--quiet", "add", from, "module")
+			w.dir = filepath.Join(w.dir, "module")
+		}, true},
+		"sparse checkout": {func(w *world) {
+			w.git("sparse-checkout", "set", "--sparse-index", "dir")
+			assert.NoFileExists(w, filepath.Join(w.dir, "other", "c"))
+		}, true},
+		"partial clone": {func(w *world) {
+			w.git("config", "uploadpack.allowFilter", "true")
+			from := w.dir
+			w.dir = filepath.Join(w.home, "clone")
+			gitIn(w, w.home, "clone", "-q", "--filter=blob:none", "--no-checkout", "file://"+from, w.dir)
+			w.git("sparse-checkout", "set", "dir")
+			w.git("checkout", "-q", "main")
+		}, true},
+		"clone with alternates": {func(w *world) {
+			from := w.dir
+			w.dir = filepath.Join(w.home, "clone")
+			gitIn(w, w.home, "clone", "-q", "--shared", from, w.dir)
+		}, true},
+		"shallow clone": {func(w *world) {
+			w.commit(map[string]string{"second": "2"})
+			from := w.dir
+			w.dir = filepath.Join(w.home, "clone")
+			gitIn(w, w.home, "clone", "-q", "--depth=1", "file://"+from, w.dir)
+		}, true},
+		"sha256": {func(w *world) {
+			w.dir = filepath.Join(w.home, "sha256")
+			gitIn(w, w.home, "init", "-q", "--object-format=sha256", "sha256")
+			w.commit(map[string]string{"dir/b": "2"})
+		}, true},
+		"separate git directory": {func(w *world) {
+			w.git("init", "-q", "--separate-git-dir", filepath.Join(w.home, "elsewhere"))
+		}, true},
+		"split index": {func(w *world) { w.git("update-index", "--split-index") }, true},
+		"without commits": {func(w *world) {
+			w.dir = filepath.Join(w.home, "fresh")
+			gitIn(w, w.home, "init", "-q", "fresh")
+		}, true},
+		"unknown extension": {func(w *world) {
+			w.git("config", "core.repositoryFormatVersion", "1")
+			w.git("config", "extensions.refStorage", "reftable")
+		}, false},
+		"broken configuration": {func(w *world) { w.write(map[string]string{".git/config": "[core\n"}) }, false},
+		"repository of another user": {func(w *world) {
+			if os.Geteuid() != 0 {
+				testkit.SkipMissing(w, "only root can change the owner of a file")
+			}
+			require.NoError(w, os.Chown(filepath.Join(w.dir, ".git", "objects"), 12345, 12345))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRepository(t, map[string]string{"a": "1", "dir/b": "2", "other/c": "3", ".gitignore": "ignored\n*.log\n"})
+			w.write(map[string]string{"tracked.log": "l"})
+			w.git("add", "-f", "tracked.log")
+			w.git("commit", "-q", "-m", "y")
+			c.make(w)
+			w.opts.Dir = w.dir
+			w.write(map[string]string{"ignored": "i", ".gitignore": "ignored\n*.log\n", "dir/b": "changed", "dir/new": "n"})
+			first := w.take()
+			want := files(t, w.dir)
+			delete(want, "ignored")
+			if !c.shared { // and the user's index is read all the same, if it can be
+				want, first = only(want, "dir/b", "dir/new"), first
+				assert.Subset(t, w.recorded(first), want)
+			} else {
+				assert.Equal(t, want, w.recorded(first))
+				assert.Contains(t, w.git("for-each-ref"), "refs/duet/")
+				w.git("fsck", "--strict")
+			}
+			own, err := filepath.Glob(filepath.Join(w.state, "own-*"))
+			require.NoError(t, err)
+			assert.Equal(t, c.shared, len(own) == 0)
+
+			w.write(map[string]string{"dir/b": "", "dir/new": "m"})
+			second := w.take()
+			_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, "changed", files(t, w.dir)["dir/b"])
+			_, err = w.Prune(t.Context(), func(c checkpoint.Checkpoint) bool { return c.ID == first.ID })
+			require.NoError(t, err)
+			assert.Subset(t, w.recorded(first), map[string]string{"dir/b": "changed"})
+		})
+	}
+}
+
+func TestProjectBelowARepository(t *testing.T) {
+	w := newRepository(t, map[string]string{"top": "1", "part/a": "2", ".gitignore": "/alone/\n"})
+	w.opts.Dir = filepath.Join(w.dir, "part")
+	w.open()
+	assert.Equal(t, w.dir, w.Top())
+	assert.Contains(t, w.recorded(w.take()), "top")
+
+	w.write(map[string]string{"alone/b": "3"})
+	w.opts.Dir = filepath.Join(w.dir, "alone")
+	w.open()
+	assert.Equal(t, w.opts.Dir, w.Top())
+	c := w.take()
+	changes, err := w.Changes(t.Context(), c.ID, c.ID)
+	require.NoError(t, err)
+	assert.Empty(t, changes)
+	own, _ := filepath.Glob(filepath.Join(w.state, "own-*"))
+	assert.Len(t, own, 1)
+}
+
+func TestEnvironmentOfTheCallerIsNotUsed(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"})
+	script, ran := markers(t)
+	for name, value := range map[string]string{
+		"GIT_DIR": w.home, "GIT_INDEX_FILE": filepath.Join(w.home, "index"), "GIT_WORK_TREE": w.home, "GIT_EXTERNAL_DIFF": script,
+		"GIT_OBJECT_DIRECTORY": w.home, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": script,
+		"GIT_LITERAL_PATHSPECS": "x", "GIT_NAMESPACE": "n", "GIT_EXEC_PATH": w.home,
+	} {
+		t.Setenv(name, value)
+	}
+	w.open()
+	c, err := w.Take(t.Context(), "")
+	require.NoError(t, err)
+	changes, err := w.Changes(t.Context(), c.ID, c.ID)
+	require.NoError(t, err)
+	assert.Empty(t, changes)
+	assert.Empty(t, ran())
+}
+
+// A directory of objects that only its creator can write would prevent the group's pushes.
+func TestSharedRepositoryStaysShared(t *testing.T) {
+	w := newWorld(t)
+	w.git("init", "-q", "--shared=group")
+	w.write(map[string]string{"a": "1"})
+	w.take()
+	w.empty()
+	dirs, err := filepath.Glob(filepath.Join(w.dir, ".git", "objects", "??"))
+	require.NoError(t, err)
+	require.NotEmpty(t, dirs)
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o070), info.Mode().Perm()&0o070, dir)
+	}
+}
+
+func TestConcurrentTakes(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"}).open()
+	other, err := checkpoint.Open(t.Context(), w.opts)
+	require.NoError(t, err)
+	errs := make(chan error)
+	for i := range 6 {
+		go func() {
+			name := filepath.Join(w.dir, fmt.Sprint("f", i))
+			store := []*checkpoint.Store{w.Store, other}[i%2]
+			err := os.WriteFile(name, []byte("x"), 0o644)
+			c, err2 := store.Take(context.Background(), "")
+			_, err3 := store.Changes(context.Background(), c.ID, c.ID)
+			errs <- errors.Join(err, err2, err3)
+		}()
+	}
+	for range 6 {
+		require.NoError(t, <-errs)
+	}
+	assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+}
+
+func TestTakeEndsWithItsContext(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"})
+	git := testkit.NeedTool(t, "git")
+	started := filepath.Join(w.home, "started")
+	w.opts.Git = program(t, filepath.Join(w.home, "git"), "#!/bin/sh\nif [ \"$1\" = status ]; then sleep 1000 & echo $! > "+started+".new; mv "+started+".new "+started+"; wait; fi\nexec "+git+" \"$@\"\n")
+	w.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() {
+		_, err := w.Take(ctx, "")
+		failed <- err
+	}()
+	var pid int
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(started)
+		fmt.Sscan(string(text), &pid)
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-failed, context.Canceled)
+	testkit.AwaitExit(t, pid)
+}
+
+func TestGitIsTooOld(t *testing.T) {
+	w := newWorld(t)
+	w.opts.Git = program(t, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.25.1\n")
+	_, err := checkpoint.Open(t.Context(), w.opts)
+	assert.ErrorContains(t, err, "git 2.25 is too old")
+}

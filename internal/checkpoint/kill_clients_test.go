@@ -1,0 +1,228 @@
+//go:build clients
+
+package checkpoint_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// helperVariable makes the test binary open a store and take a checkpoint, or restore one.
+const helperVariable = "CHECKPOINT_TEST_HELPER"
+
+type helperTask struct {
+	Options  checkpoint.Options
+	From, To checkpoint.ID // to restore
+}
+
+func TestMain(m *testing.M) {
+	text, isHelper := os.LookupEnv(helperVariable)
+	if !isHelper {
+		os.Exit(m.Run())
+	}
+	var task helperTask
+	err := json.Unmarshal([]byte(text), &task)
+	store, err2 := checkpoint.Open(context.Background(), task.Options)
+	if err != nil || err2 != nil {
+		fmt.Println(err, err2)
+		os.Exit(1)
+	}
+	var result any
+	if task.To == "" {
+		result, err = store.Take(context.Background(), "helper")
+	} else {
+		result, err = store.Restore(context.Background(), task.From, task.To, checkpoint.RestoreOptions{})
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(result)
+}
+
+// helper returns a process that does the task.
+func (w *world) helper(task helperTask) *exec.Cmd {
+	task.Options = w.opts
+	text, err := json.Marshal(task)
+	require.NoError(w, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperVariable+"="+string(text))
+	return cmd
+}
+
+// Each git process of Take is killed, before and after its work. What is left harms neither the
+// user nor the next Take.
+func TestGitIsKilled(t *testing.T) {
+	git := testkit.NeedTool(t, "git")
+	for _, name := range []string{"for-each-ref", "cat-file", "status", "ls-files", "update-index", "write-tree", "mktag", "update-ref"} {
+		t.Run(name, func(t *testing.T) {
+			w := newRepository(t, map[string]string{"a": "1", ".gitignore": "i\n", "i": "i"})
+			w.take()
+			w.write(map[string]string{"a": "2", "b": "3"})
+			w.git("add", "-f", "i")
+			for i, script := range []string{
+				"kill -9 $$",
+				"touch \"$GIT_INDEX_FILE.lock\" 2>/dev/null; kill -9 $$",
+				git + " \"$@\" >/dev/null; kill -9 $$",
+			} {
+				w.opts.Git = program(t, filepath.Join(w.home, fmt.Sprint("git", i)), "#!/bin/sh\nif [ \"$1\" = "+name+" ]; then "+script+"; fi\nexec "+git+" \"$@\"\n")
+				_, err := w.open().Take(t.Context(), "")
+				if name == "update-ref" && i == 2 {
+					require.NoError(t, err, "the next attempt finds the checkpoint")
+				} else {
+					require.ErrorContains(t, err, "git "+name+": signal: killed")
+				}
+				w.git("fsck", "--strict")
+			}
+			w.opts.Git = ""
+			w.open()
+			assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+			w.git("fsck", "--strict")
+			left, err := os.ReadDir(filepath.Join(w.state))
+			require.NoError(t, err)
+			for _, dir := range left {
+				works, _ := filepath.Glob(filepath.Join(w.state, dir.Name(), "work-*"))
+				assert.Empty(t, works)
+			}
+		})
+	}
+}
+
+// The process that takes is killed at a random moment, and its git processes live on.
+func TestTakeIsKilled(t *testing.T) {
+	for _, kind := range []string{"git", "no git"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			if kind == "git" {
+				w.git("init", "-q")
+			}
+			for i := range 600 {
+				w.write(map[string]string{fmt.Sprintf("d%d/f%d", i%20, i): fmt.Sprint(i)})
+			}
+			started := time.Now()
+			w.take()
+			whole := time.Since(started)
+			for i := range 8 {
+				for j := range 40 * i {
+					w.write(map[string]string{fmt.Sprintf("d%d/f%d", j%20, j): fmt.Sprint(i, j)})
+				}
+				cmd := w.helper(helperTask{})
+				require.NoError(t, cmd.Start())
+				time.Sleep(rand.N(whole))
+				require.NoError(t, cmd.Process.Kill())
+				_ = cmd.Wait()
+				if kind == "git" {
+					w.git("fsck", "--strict")
+				}
+			}
+			assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+		})
+	}
+}
+
+func TestRestoreIsKilled(t *testing.T) {
+	w := newWorld(t)
+	const n = 200
+	for i := range n {
+		w.write(map[string]string{fmt.Sprintf("d%d/f%d", i%10, i): strings.Repeat(fmt.Sprint(i), 1000)})
+	}
+	first := w.take()
+	want := files(t, w.dir)
+	for i := range n {
+		w.write(map[string]string{fmt.Sprintf("d%d/f%d", i%10, i): []string{"", "changed"}[i%2]})
+	}
+	second := w.take()
+	for range 6 {
+		cmd := w.helper(helperTask{From: second.ID, To: first.ID})
+		require.NoError(t, cmd.Start())
+		time.Sleep(rand.N(120 * time.Millisecond))
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+	}
+	// A temporary file, as a kill leaves it.
+	dirs, err := filepath.Glob(filepath.Join(w.state, "own-*"))
+	require.NoError(t, err)
+	w.write(map[string]string{"d1/.duet-restore-x": "half"})
+	require.NoError(t, os.WriteFile(filepath.Join(dirs[0], "temporaries"), []byte("d1/.duet-restore-x\x00d2/f2\x00../state/lock\x00"), 0o600))
+	_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, want, files(t, w.dir))
+	assert.FileExists(t, filepath.Join(w.state, "lock"))
+}
+
+// Files and directories that the process may not read are skipped.
+func TestUnreadableFiles(t *testing.T) {
+	if os.Geteuid() != 0 {
+		testkit.SkipMissing(t, "only root can start a process of another user")
+	}
+	w := newWorld(t)
+	home, err := os.MkdirTemp("", "")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(home) })
+	w.dir, w.state = filepath.Join(home, "project"), filepath.Join(home, "state")
+	w.opts = checkpoint.Options{Dir: w.dir, State: w.state}
+	w.write(map[string]string{"a": "1", "secret": "s", "closed/b": "b", "later": "1"})
+	const other = 12345
+	own := func() {
+		t.Helper()
+		require.NoError(t, filepath.Walk(home, func(name string, _ os.FileInfo, err error) error { return os.Lchown(name, other, other) }))
+		require.NoError(t, os.Chmod(filepath.Join(w.dir, "secret"), 0))
+	}
+	own()
+	require.NoError(t, os.Chmod(filepath.Join(w.dir, "closed"), 0))
+	binary := filepath.Join(home, "test")
+	text, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(binary, text, 0o755))
+	take := func() (c checkpoint.Checkpoint) {
+		t.Helper()
+		cmd := w.helper(helperTask{})
+		cmd.Path, cmd.Dir = binary, home
+		cmd.Env = append(cmd.Env, "HOME="+home)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other}}
+		out, err := cmd.Output()
+		require.NoError(t, err, string(out))
+		require.NoError(t, json.Unmarshal(out, &c))
+		return c
+	}
+	c := take()
+	skipped := []checkpoint.Skipped{{Path: "secret", Reason: checkpoint.Unreadable}, {Path: "closed", Reason: checkpoint.Unreadable}}
+	assert.ElementsMatch(t, skipped, c.Skipped)
+	assert.Equal(t, map[string]string{"a": "1", "later": "1"}, w.open().recorded(c))
+
+	w.write(map[string]string{"later": "changed"})
+	own()
+	require.NoError(t, os.Chmod(filepath.Join(w.dir, "later"), 0))
+	c = take()
+	assert.ElementsMatch(t, append(skipped, checkpoint.Skipped{Path: "later", Reason: checkpoint.Unreadable}), c.Skipped)
+
+	// A repository in a directory that may not be written.
+	require.NoError(t, os.Chmod(filepath.Join(w.dir, "closed"), 0o700))
+	gitIn(t, w.dir, "init", "-q")
+	own()
+	require.NoError(t, os.Chmod(filepath.Join(w.dir, ".git", "objects"), 0o500))
+	take()
+	shared, err := filepath.Glob(filepath.Join(w.state, "shared-*"))
+	require.NoError(t, err)
+	assert.Empty(t, shared)
+	require.NoError(t, os.Chmod(filepath.Join(w.dir, ".git", "objects"), 0o700))
+	take()
+	shared, err = filepath.Glob(filepath.Join(w.state, "shared-*"))
+	require.NoError(t, err)
+	assert.Len(t, shared, 1)
+}

@@ -1,0 +1,290 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+)
+
+// Take records the files. If they are as in the newest checkpoint, Take returns that one. A
+// directory with too many files is a [TooManyFilesError]. The first call reads each file; later
+// calls look at each file's time and size and read what has changed. Files that change
+// meanwhile are recorded as before or after the change.
+//
+// Give ctx a deadline: counting the files of a huge directory takes long, too.
+func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	defer unlock()
+	s.removeTemporaries()
+	var c Checkpoint
+	for attempt := range attempts {
+		// A file may have vanished or changed its kind meanwhile. The last attempt trusts no
+		// index of before.
+		c, err = s.take(ctx, message, attempt < attempts-1)
+		var failed *gitError
+		if !errors.As(err, &failed) {
+			return c, err
+		}
+	}
+	return c, err
+}
+
+func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkpoint, error) {
+	list, last, err := s.list(ctx)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	base, index := s.usableIndex(list)
+	if !useIndex {
+		base, index = Checkpoint{}, ""
+	}
+	work := filepath.Join(s.dir, "work-"+rand.Text())
+	defer os.Remove(work)
+	defer os.Remove(work + ".lock")
+	if index != "" {
+		if err := linkOrCopy(index, work); err != nil {
+			return Checkpoint{}, err
+		}
+	}
+	if err := errors.Join(s.setHead(base.tree), s.writeExcludes()); err != nil {
+		return Checkpoint{}, err
+	}
+	seen := s.usersIndex()
+	p := &pick{store: s, entries: indexEntries(work)}
+	if err := p.changed(ctx, work); err != nil {
+		return Checkpoint{}, err
+	}
+	if noted, _ := os.ReadFile(filepath.Join(s.dir, "seen")); string(noted) != string(base.ID)+seen {
+		if err := p.usersFiles(ctx); err != nil {
+			return Checkpoint{}, err
+		}
+	}
+
+	c := Checkpoint{Number: last + 1, Time: time.Now().Truncate(time.Second), Message: message, Skipped: p.skipped, MoreSkipped: p.moreSkipped}
+	if c.tree, err = s.write(ctx, work, p, base.tree); err != nil {
+		return Checkpoint{}, err
+	}
+	if len(list) > 0 && list[len(list)-1].tree == c.tree {
+		same := list[len(list)-1]
+		same.Skipped, same.MoreSkipped = c.Skipped, c.MoreSkipped
+		c = same
+	} else if err := s.keep(ctx, &c); err != nil {
+		return Checkpoint{}, err
+	}
+	kept := filepath.Join(s.dir, indexName(c.ID))
+	if err := os.Rename(work, kept); err != nil && !isMissing(err) {
+		return Checkpoint{}, err
+	}
+	if index != "" && index != kept {
+		_ = os.Remove(index)
+	}
+	return c, replaceFile(filepath.Join(s.dir, "seen"), string(c.ID)+seen)
+}
+
+// keep writes the tag and the ref of a checkpoint whose tree is written.
+func (s *Store) keep(ctx context.Context, c *Checkpoint) error {
+	out, err := s.git(ctx, command{args: []string{"mktag"}, stdin: strings.NewReader(c.tag())})
+	if err != nil {
+		return err
+	}
+	c.ID = ID(strings.TrimSpace(string(out)))
+	ref := fmt.Sprintf("%s%d", s.prefix, c.Number)
+	_, err = s.git(ctx, command{args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}})
+	return err
+}
+
+// linkOrCopy makes an index with the same time: git compares the times of files with it to find
+// those that may have changed since without a trace. git replaces an index and never
+// writes into it, so a link is enough.
+func linkOrCopy(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(to, text, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
+}
+
+// A pick says which entries of the index are to change.
+type pick struct {
+	store       *Store
+	entries     int          // of the index
+	update      bytes.Buffer // paths to record as they are now, each with a NUL
+	updates     int
+	drop        bytes.Buffer // paths to remove from the index
+	skipped     []Skipped
+	moreSkipped int
+}
+
+// changed picks the files that differ from the index or are not in it. It also brings the
+// cached times in the index up to date.
+func (p *pick) changed(ctx context.Context, index string) error {
+	stderr := &capped{left: 256 << 10}
+	_, err := runGit(ctx, p.store.program, p.store.top, p.store.lockedEnv, command{
+		args:   []string{"status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"},
+		env:    []string{"GIT_INDEX_FILE=" + index},
+		stderr: stderr,
+		record: func(record []byte) error {
+			if len(record) < 4 {
+				return fmt.Errorf("git status: unexpected answer %q", record)
+			}
+			state, path := string(record[:2]), string(record[3:])
+			if state[1] == ' ' {
+				return nil // differs from HEAD only
+			}
+			isNew := state == "??"
+			if isNew {
+				p.entries++
+			}
+			if p.entries > p.store.maxFiles {
+				return &TooManyFilesError{Limit: p.store.maxFiles}
+			}
+			p.add(path, isNew)
+			return nil
+		},
+	})
+	for _, warning := range unreadableDirectory().FindAllStringSubmatch(stderr.String(), -1) {
+		p.skip(strings.TrimSuffix(warning[1], "/"), Unreadable)
+	}
+	return err
+}
+
+var unreadableDirectory = lazyregexp.New(`(?m)^warning: could not open directory '(.*)': Permission denied$`)
+
+// add decides about one path that git knows or could add.
+func (p *pick) add(path string, isNew bool) {
+	reason := p.reason(path)
+	if reason == "" {
+		p.update.WriteString(path + "\x00")
+		p.updates++
+		return
+	}
+	p.skip(strings.TrimSuffix(path, "/"), reason)
+	if !isNew {
+		p.drop.WriteString(path + "\x00")
+	}
+}
+
+func (p *pick) skip(path string, reason Reason) {
+	if len(p.skipped) < mostSkipped {
+		p.skipped = append(p.skipped, Skipped{Path: path, Reason: reason})
+	} else {
+		p.moreSkipped++
+	}
+}
+
+// reason returns why a path is not recorded, or "". A missing file and a directory in
+// place of a file are recorded as a deletion.
+func (p *pick) reason(path string) Reason {
+	if strings.HasSuffix(path, "/") {
+		return Nested // git lists no other directories
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if strings.EqualFold(name, ".git") {
+			return Reserved
+		}
+	}
+	full := filepath.Join(p.store.top, filepath.FromSlash(path))
+	info, err := os.Lstat(full)
+	switch {
+	case err != nil && !isMissing(err) && !errors.Is(err, errNotDirectory):
+		return Unreadable
+	case err != nil, info.IsDir(), info.Mode().Type() == fs.ModeSymlink:
+		return ""
+	case !info.Mode().IsRegular():
+		return Special
+	case info.Size() > p.store.maxFileSize:
+		return TooLarge
+	case !readable(full):
+		return Unreadable
+	}
+	return ""
+}
+
+// usersIndex returns a text that differs when the user's index has changed.
+func (s *Store) usersIndex() string {
+	info, err := os.Stat(filepath.Join(s.repo.dir, "index"))
+	if s.repo.dir == "" || err != nil {
+		return " none"
+	}
+	return fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
+}
+
+// usersFiles picks the files that the user tracks although they are ignored. git's answers are
+// taken from the user's index, which is only read.
+func (p *pick) usersFiles(ctx context.Context) error {
+	s := p.store
+	index := filepath.Join(s.repo.dir, "index")
+	if _, err := os.Stat(index); s.repo.dir == "" || err != nil {
+		return nil
+	}
+	for _, part := range named(s.repo.dir, "sharedindex.") { // of a split index
+		_ = os.Symlink(part, filepath.Join(s.dir, filepath.Base(part)))
+	}
+	_, err := s.git(ctx, command{
+		args: []string{"ls-files", "-z", "--cached", "--ignored", "--exclude-standard"},
+		env:  []string{"GIT_INDEX_FILE=" + index},
+		record: func(path []byte) error {
+			full := filepath.Join(s.top, filepath.FromSlash(string(path)))
+			if info, err := os.Lstat(full); err == nil && !info.IsDir() {
+				p.add(string(path), false)
+			}
+			return nil
+		},
+	})
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		return nil // an index that this git cannot read does not prevent a checkpoint
+	}
+	return err
+}
+
+// write brings the index up to date and writes its tree. before is the tree of the index as it
+// was, or "".
+func (s *Store) write(ctx context.Context, index string, p *pick, before string) (tree string, err error) {
+	update := func(paths io.Reader, more []string, args ...string) error {
+		_, err := s.git(ctx, command{args: append([]string{"update-index"}, args...), env: append(more, "GIT_INDEX_FILE="+index), stdin: paths})
+		return err
+	}
+	if p.drop.Len() > 0 {
+		if err := update(&p.drop, nil, "--force-remove", "-z", "--stdin"); err != nil {
+			return "", err
+		}
+		before = ""
+	}
+	if p.updates > 0 {
+		var more []string
+		if p.updates > mostLoose { // git streams files above the threshold into one pack
+			more = []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.bigFileThreshold", "GIT_CONFIG_VALUE_0=1"}
+		}
+		if err := update(&p.update, more, "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
+			return "", err
+		}
+		before = ""
+	}
+	if before != "" {
+		return before, nil
+	}
+	out, err := s.git(ctx, command{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + index}})
+	return strings.TrimSpace(string(out)), err
+}
