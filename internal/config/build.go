@@ -110,6 +110,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	set(b, &c.WhenAlone, l.whenAlone, "daemon.when_alone", l.source)
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
 	set(b, &c.EditorTools, l.editorTools, "mcp.editor", l.source)
+	set(b, &c.Checkpoints, l.checkpoints, "checkpoints.enabled", l.source)
 	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // trust does not matter: the agent can read a file on the disk anyway
 	for name, t := range l.agents {
 		if _, known := c.Agents[name]; trusted || !known {

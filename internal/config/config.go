@@ -58,6 +58,7 @@ type Config struct {
 	Limits       Limits
 	ProbeServers bool // MCP servers for agents are probed
 	EditorTools  bool // agents get the tools of the user's editor
+	Checkpoints  bool // the files are recorded before each turn
 	ACP          ACP
 	Budget       Budget
 	Agents       map[string]Agent // by name, including built-in ones

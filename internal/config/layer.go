@@ -27,6 +27,7 @@ type layer struct {
 	safe              []string       // directories, from the user's file only
 	probeServers      *bool          // from the user's file only
 	editorTools       *bool          // from the user's file only
+	checkpoints       *bool          // from the user's file only
 	daemonIdle        *time.Duration // from the user's file only
 	agents            map[string]agentTable
 	services          map[string]Key
@@ -56,15 +57,16 @@ type agentTable struct {
 
 // The valid keys of each table.
 var (
-	topKeys    = []string{"default_agent", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
-	daemonKeys = []string{"idle", "when_alone"}
-	mcpKeys    = []string{"probe", "editor"}
-	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
-	acpKeys    = []string{"saved_files"}
-	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "silent_after", "silent_tool_after", "quiet", "protocol", "env", "env_from", "keys", "mcp_servers"}
-	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
-	keyKeys    = []string{"env", "command", "file"}
-	ruleKeys   = []string{"effect", "tool", "path", "command", "agent"}
+	topKeys        = []string{"default_agent", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "checkpoints", "budget", "builds", "gates", "preview", "triggers", "automation"}
+	daemonKeys     = []string{"idle", "when_alone"}
+	mcpKeys        = []string{"probe", "editor"}
+	checkpointKeys = []string{"enabled"}
+	limitKeys      = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
+	acpKeys        = []string{"saved_files"}
+	agentKeys      = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "silent_after", "silent_tool_after", "quiet", "protocol", "env", "env_from", "keys", "mcp_servers"}
+	serverKeys     = []string{"name", "type", "command", "args", "env", "url", "headers"}
+	keyKeys        = []string{"env", "command", "file"}
+	ruleKeys       = []string{"effect", "tool", "path", "command", "agent"}
 )
 
 // readLayer reads a file. An empty path and a missing file give an empty layer.
@@ -114,6 +116,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	if top.Has("mcp") {
 		l.decodeMCP(top)
 	}
+	if top.Has("checkpoints") {
+		l.decodeCheckpoints(top)
+	}
 	if top.Has("daemon") {
 		l.decodeDaemon(top)
 	}
@@ -154,6 +159,17 @@ func (l *layer) decodeMCP(top Table) {
 		t.Only(mcpKeys)
 		l.probeServers = t.Flag("probe")
 		l.editorTools = t.Flag("editor")
+	}
+}
+
+func (l *layer) decodeCheckpoints(top Table) {
+	if l.source == SourceProject {
+		l.Wrong(l.KeyAt([]string{"checkpoints"}), "[checkpoints] decides what is stored on your disk, so it belongs only in your own configuration")
+		return
+	}
+	if t, ok := top.Sub("checkpoints"); ok {
+		t.Only(checkpointKeys)
+		l.checkpoints = t.Flag("enabled")
 	}
 }
 

@@ -35,6 +35,7 @@ func (c *Config) Values() []Value {
 	add("daemon.when_alone", c.WhenAlone)
 	add("mcp.probe", c.ProbeServers)
 	add("mcp.editor", c.EditorTools)
+	add("checkpoints.enabled", c.Checkpoints)
 	add("acp.saved_files", c.ACP.SavedFiles)
 	for _, limit := range c.Budget.Settings() {
 		add(limit.Key, limit.Value)

@@ -2,11 +2,16 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
@@ -110,6 +115,10 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			}
 			return editorServer(p.Root, thread)
 		},
+		Checkpoints: func(dir string) (checkpoint.Options, bool) {
+			now, err := live.Current(false)
+			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir)}, err == nil && now.Checkpoints
+		},
 		Triggers: func() (trigger.Definitions, error) {
 			now, err := live.Current(false)
 			if err != nil {
@@ -202,6 +211,12 @@ func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 // executorCommand returns the command of an executor: the program of this process, even if its
 // file was replaced by another build.
 func executorCommand() []string { return []string{runningProgram(), "executor"} }
+
+// checkpointState returns where the checkpoints of a working directory are kept.
+func checkpointState(state, dir string) string {
+	name := sha256.Sum256([]byte(dir))
+	return filepath.Join(state, "checkpoints", hex.EncodeToString(name[:8]))
+}
 
 // editorServer returns the MCP server with the tools of the editor of a conversation. Agents start
 // servers with an environment of their own choice, so it names all that the server needs.

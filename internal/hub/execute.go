@@ -50,6 +50,9 @@ func (h *Hub) execute(live *liveRun) {
 	result, agent, err := h.attempt(run, live)
 	h.reportSignIn(agent, result, err)
 	live.reports.Finish()
+	if live.files != nil {
+		h.checkpoints.recordCommands(run, live.files)
+	}
 	close(live.answered)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
@@ -101,6 +104,7 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 		h.configs.RunStarted(run.ID, agent.FromProject)
 		defer h.configs.RunEnded(run.ID)
 	}
+	live.files = h.checkpoints.begin(h.ctx, thread.CWD, "before "+run.UUID)
 	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
@@ -137,6 +141,7 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	if err != nil {
 		return result, err
 	}
+	live.files.await(live.ctx)
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,

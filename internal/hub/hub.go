@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -72,6 +73,9 @@ type Options struct {
 	// EditorServer, if set, returns the MCP server with the tools of the user's editor for agents of
 	// a conversation, by its UUID; nil if agents do not get it.
 	EditorServer func(thread string) *catalog.MCPServer
+	// Checkpoints, if set, returns how the files of a working directory are recorded before a turn;
+	// on is false if they are not.
+	Checkpoints func(dir string) (opts checkpoint.Options, on bool)
 	// Triggers, if set, returns the currently configured triggers, except untrusted ones.
 	Triggers func() (trigger.Definitions, error)
 	StateDir string // state directory of the project: triggers do not watch it, and changes in it are not reverted
@@ -117,6 +121,7 @@ type Hub struct {
 	configs      *configWatch // nil if the configuration is fixed
 	events       *eventlog.Log
 	conversation *conversation.Writer
+	checkpoints  *checkpoints
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
@@ -222,6 +227,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.gates = h.newGates()
 	h.preview = h.newPreview()
 	h.review = changereview.New(changereview.Options{Root: opts.Root, StateDir: opts.StateDir, Store: h.store, Write: h.write})
+	h.checkpoints = &checkpoints{hub: h, stores: make(map[string]*checkpoint.Store)}
 	h.executors = opts.Executors(daemon{ownTurns{h}, h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()

@@ -29,6 +29,7 @@ type liveRun struct {
 	asks   bool // waits for a human; guarded by Hub.mu
 
 	reports *intake.Run
+	files   *checkpointed   // before its turn; nil without checkpoints; used by its own goroutine
 	secrets *redact.Secrets // those given to its agent
 
 	answered chan struct{} // closed when its executor has finished with it

@@ -1,0 +1,294 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+const (
+	// checkpointPatience is how long a prompt waits for the checkpoint before it. The agent gets the
+	// prompt then, and the checkpoint may have some of the agent's first changes.
+	checkpointPatience = 300 * time.Millisecond
+	// checkpointTimeout ends a checkpoint of a tree that is too large for one.
+	checkpointTimeout = 30 * time.Second
+	// commandChangesTimeout is how long the end of a run waits for the changes of its commands.
+	commandChangesTimeout = 10 * time.Second
+
+	maxCommandChanges = 500      // files of a run that its commands have changed
+	maxChangedFile    = 1 << 20  // bytes; a longer file counts as binary
+	maxChangedFiles   = 64 << 20 // bytes of all these files together
+	keepCheckpoints   = 7 * 24 * time.Hour
+	mostCheckpoints   = 200 // of a directory
+	pruneEvery        = 50  // checkpoints
+)
+
+// checkpoints records the files of working directories before each turn, so that the changes of an
+// agent's commands are known: an agent reports what its editing tools change, and nothing of what a
+// shell command does. Its methods may be called from any goroutine.
+type checkpoints struct {
+	hub    *Hub
+	mu     sync.Mutex // guards stores
+	stores map[string]*checkpoint.Store
+}
+
+// A checkpointed turn has the checkpoint before it.
+type checkpointed struct {
+	store  *checkpoint.Store
+	before checkpoint.Checkpoint
+	done   chan struct{} // closed when before is taken or err is set
+	err    error
+}
+
+// begin takes the checkpoint before a turn in a directory, in a goroutine of the hub. It returns
+// nil if checkpoints are off.
+func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpointed {
+	if c.hub.opts.Checkpoints == nil {
+		return nil
+	}
+	opts, on := c.hub.opts.Checkpoints(dir)
+	if !on {
+		return nil
+	}
+	t := &checkpointed{done: make(chan struct{})}
+	c.hub.active.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
+		defer cancel()
+		var isNew bool
+		if t.store, isNew, t.err = c.open(ctx, dir, opts); t.err == nil {
+			t.before, t.err = t.store.Take(ctx, message)
+		}
+		close(t.done)
+		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
+			c.prune(ctx, t.store)
+		}
+		if t.err != nil && ctx.Err() != context.Canceled {
+			c.hub.log.Warn("no checkpoint of the files before a turn", "dir", dir, "err", t.err)
+		}
+	})
+	return t
+}
+
+func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Options) (opened *checkpoint.Store, isNew bool, err error) {
+	c.mu.Lock()
+	known := c.stores[dir]
+	c.mu.Unlock()
+	if known != nil {
+		return known, false, nil
+	}
+	if opened, err = checkpoint.Open(ctx, opts); err != nil {
+		return nil, false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stores[dir] = opened
+	return opened, true, nil
+}
+
+// await waits for the checkpoint, but not long.
+func (t *checkpointed) await(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	timer := time.NewTimer(checkpointPatience)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// recordCommands stores and announces the files that the commands of a run have changed, apart from
+// those that the agent has reported itself.
+func (c *checkpoints) recordCommands(run domain.Run, t *checkpointed) {
+	h := c.hub
+	ctx, cancel := context.WithTimeout(h.ctx, commandChangesTimeout)
+	defer cancel()
+	changes, err := c.commandChanges(ctx, run, t)
+	if err == nil && len(changes) > 0 {
+		err = h.write(ctx, func(tx store.Tx) error {
+			for _, change := range changes {
+				if err := h.conversation.File(tx, run, change); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil && h.ctx.Err() == nil {
+		h.log.Warn("the changes of a run's commands are not known", "run", run.UUID, "err", err)
+	}
+}
+
+// commandChanges compares the files before a run with those after it, if it has run a command.
+func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *checkpointed) ([]conversation.FileChange, error) {
+	h := c.hub
+	var items []domain.Item
+	var reported []domain.Change
+	err := h.write(ctx, func(tx store.Tx) (err error) { // a write follows those of the run's last reports
+		if items, err = tx.ItemsOfRun(ctx, run.ID); err == nil {
+			reported, err = tx.Changes(ctx, run.ID)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	commands := commandTimes(items)
+	if len(commands) == 0 {
+		return nil, nil
+	}
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if t.err != nil {
+		return nil, nil // its warning is logged already
+	}
+	after, err := t.store.Take(ctx, "after "+run.UUID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := t.store.Changes(ctx, t.before.ID, after.ID)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool, len(reported))
+	for _, change := range reported {
+		known[change.Path] = true
+	}
+	var list []conversation.FileChange
+	kept := 0
+	add := func(path, oldBlob, newBlob string, binary bool, size int64) error {
+		full := filepath.Join(t.store.Top(), filepath.FromSlash(path))
+		rel, err := filepath.Rel(h.opts.Root, full)
+		if err != nil || !filepath.IsLocal(rel) || known[full] || !commands.include(full) || len(list) == maxCommandChanges {
+			return nil
+		}
+		var change conversation.FileChange
+		change.Path, change.Binary = full, binary || size > maxChangedFile || kept > maxChangedFiles
+		if !change.Binary {
+			if change.Before, err = c.text(ctx, t.store, oldBlob); err != nil {
+				return err
+			}
+			if change.After, err = c.text(ctx, t.store, newBlob); err != nil {
+				return err
+			}
+			if change.Before == nil && oldBlob != "" || change.After == nil && newBlob != "" {
+				change.Before, change.After, change.Binary = nil, nil, true
+			} else {
+				change.Diff = diff.Unified(h.opts.Root, full, change.Before, change.After)
+				change.Added, change.Removed = diff.Count(change.Diff)
+			}
+		}
+		kept += int(size)
+		list = append(list, change)
+		return nil
+	}
+	for _, f := range changed {
+		switch f.Kind {
+		case checkpoint.ModeChanged:
+			continue
+		case checkpoint.Renamed: // a change has one path
+			err = add(f.OldPath, f.OldBlob, "", f.Binary, f.OldSize)
+			if err == nil {
+				err = add(f.Path, "", f.NewBlob, f.Binary, f.NewSize)
+			}
+		default:
+			err = add(f.Path, f.OldBlob, f.NewBlob, f.Binary, max(f.OldSize, f.NewSize))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// text returns the text of a blob, or nil if there is none or it is not text.
+func (c *checkpoints) text(ctx context.Context, from *checkpoint.Store, blob string) (*string, error) {
+	if blob == "" {
+		return nil, nil
+	}
+	data, err := from.Read(ctx, blob)
+	if err != nil || !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return nil, err
+	}
+	text := string(data)
+	return &text, nil
+}
+
+// prune deletes old checkpoints of a directory.
+func (c *checkpoints) prune(ctx context.Context, of *checkpoint.Store) {
+	list, err := of.List(ctx)
+	if err != nil {
+		return
+	}
+	last := 0
+	if len(list) > 0 {
+		last = list[len(list)-1].Number
+	}
+	oldest := time.Now().Add(-keepCheckpoints)
+	_, err = of.Prune(ctx, func(c checkpoint.Checkpoint) bool {
+		return c.Number == last || c.Time.After(oldest) && c.Number > last-mostCheckpoints
+	})
+	if err != nil && ctx.Err() == nil {
+		c.hub.log.Warn("old checkpoints were not deleted", "err", err)
+	}
+}
+
+// spans are the times during which the commands of a run ran.
+type spans []struct{ from, to time.Time }
+
+// commandTimes returns when the tool calls ran that may change files without a report.
+func commandTimes(items []domain.Item) (all spans) {
+	for _, item := range items {
+		if item.Kind != domain.ItemTool {
+			continue
+		}
+		switch item.ToolKind {
+		case "read", "edit", "delete", "move", "search", "think", "fetch":
+			continue
+		}
+		to := item.Updated
+		if item.Status == "pending" || item.Status == "in_progress" {
+			to = time.Now() // it was interrupted, or runs on in the background
+		}
+		all = append(all, struct{ from, to time.Time }{item.Created, to})
+	}
+	return all
+}
+
+// spanMargin is for the time between a command's start and end and their reports.
+const spanMargin = time.Second
+
+// include reports whether a file was changed during a command. A change at another time is one of
+// the user or of another program. The directory tells the time of a deleted file.
+func (s spans) include(path string) bool {
+	info, err := os.Lstat(path)
+	for err != nil && filepath.Dir(path) != path {
+		path = filepath.Dir(path)
+		info, err = os.Lstat(path)
+	}
+	if err != nil {
+		return false
+	}
+	at := changeTime(info)
+	for _, span := range s {
+		if !at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,43 @@
+package hub
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+func TestChangesOutsideOfCommandsAreNotTheAgents(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.txt")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	at := changeTime(info)
+	call := func(kind, status string, from, to time.Duration) domain.Item {
+		return domain.Item{Kind: domain.ItemTool, ToolKind: kind, Status: status, Created: at.Add(from), Updated: at.Add(to)}
+	}
+	for name, c := range map[string]struct {
+		item domain.Item
+		want bool
+	}{
+		"during a command":           {call("execute", "completed", -time.Minute, time.Minute), true},
+		"during a tool of no kind":   {call("", "failed", -time.Minute, time.Minute), true},
+		"during one that goes on":    {call("execute", "in_progress", -time.Minute, -time.Minute), true},
+		"after it":                   {call("execute", "completed", -2*time.Minute, -time.Minute), false},
+		"before it":                  {call("execute", "completed", time.Minute, 2*time.Minute), false},
+		"during a tool that reports": {call("edit", "completed", -time.Minute, time.Minute), false},
+		"during no tool":             {domain.Item{Kind: domain.ItemMessage, Created: at, Updated: at}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spans := commandTimes([]domain.Item{c.item})
+			assert.Equal(t, c.want, spans.include(path))
+			assert.Equal(t, c.want, spans.include(filepath.Join(dir, "gone", "too")), "the directory tells of deleted files")
+		})
+	}
+}
