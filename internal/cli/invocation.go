@@ -216,7 +216,7 @@ func otherName(under, word string) string {
 		return "prompt --continue"
 	case "duet-rpc history", "duet-rpc list", "duet-rpc ls", "duet-rpc ps", "duet-rpc sessions":
 		return "session list"
-	case "duet-rpc diff", "duet-rpc export", "duet-rpc show":
+	case "duet-rpc export", "duet-rpc show":
 		return "session show"
 	case "duet-rpc interrupt", "duet-rpc kill":
 		return "session interrupt"
@@ -236,6 +236,8 @@ func otherName(under, word string) string {
 		return "daemon logs"
 	case "duet-rpc tail", "duet-rpc watch":
 		return "events"
+	case "duet-rpc diff", "duet-rpc review":
+		return "changes"
 	case "duet-rpc inbox", "duet-rpc questions":
 		return "approvals"
 	case "duet-rpc allow", "duet-rpc approve":

@@ -163,6 +163,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"attach":     newAttachCommand,
 		"build":      newBuild,
 		"call":       newCallCommand,
+		"changes":    newChanges,
 		"config":     newConfigCommand,
 		"daemon":     newDaemonCommand,
 		"demo-agent": newDemoAgentCommand,

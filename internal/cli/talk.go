@@ -429,75 +429,7 @@ func (t *talking) review(ctx context.Context, c *client.Client, _ string) error 
 	if t.talk.Session.ID == "" {
 		return errors.New("there is no turn yet")
 	}
-	id := t.talk.Session.ID
-	files, _, err := hubclient.Call[struct{ Snapshots []protocol.Snapshot }](ctx, c, "getSessionSnapshots", map[string]any{"session_id": id})
-	if err != nil {
-		return err
-	}
-	open := 0
-	for _, file := range files.Snapshots {
-		for i, text := range hunksOf(file) {
-			params := map[string]any{"session_id": id, "path": file.FilePath}
-			if i < len(file.Hunks) {
-				if file.Hunks[i].State != "open" {
-					continue
-				}
-				params["hunk"] = file.Hunks[i].ID
-			} else if file.State != "open" {
-				continue
-			}
-			open++
-			t.view.ShowDiff(text)
-			decision, err := t.decide(ctx)
-			if decision == "" || err != nil {
-				return err
-			}
-			if decision == "skip" {
-				continue
-			}
-			params["decision"] = decision
-			if err := c.Call(ctx, "session.decideChange", params, nil); err != nil {
-				t.view.Note(turn.InWords(err).Error())
-			}
-		}
-	}
-	if open == 0 {
-		t.view.Note("no change of the last turn is open")
-	}
-	return nil
-}
-
-// decide asks what becomes of a change; "" ends the review.
-func (t *talking) decide(ctx context.Context) (string, error) {
-	for {
-		answer, err := t.talk.Ask(ctx, "Keep it? [y]es, [n]o: take it back, [s]kip, [q]uit: ")
-		if err != nil {
-			return "", err
-		}
-		switch strings.ToLower(answer) {
-		case "y", "yes":
-			return "accept", nil
-		case "n", "no":
-			return "revert", nil
-		case "s", "skip":
-			return "skip", nil
-		case "q", "quit", "":
-			return "", nil
-		}
-	}
-}
-
-// hunksOf splits the diff of a file into its hunks, each below the names of the file. A file
-// without hunks is one.
-func hunksOf(file protocol.Snapshot) (list []string) {
-	names, rest, found := strings.Cut(file.Diff, "\n@@ ")
-	if !found || len(file.Hunks) == 0 {
-		return []string{file.Diff}
-	}
-	for hunk := range strings.SplitSeq(rest, "\n@@ ") {
-		list = append(list, names+"\n@@ "+strings.TrimSuffix(hunk, "\n")+"\n")
-	}
-	return list
+	return reviewChanges(ctx, c, t.view, t.talk.Session.ID, func(ctx context.Context) (string, error) { return t.talk.Ask(ctx, reviewQuestion) })
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {

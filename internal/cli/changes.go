@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+const changesHelp = `List the files that a session has changed, the last session if you name none.
+
+--patch shows each change that is not decided and asks whether to keep it, as
+git add --patch does. --accept and --revert decide about whole files. A file that was
+changed since is left alone.
+
+The files that an agent's editing tools change are known. With [checkpoints] enabled
+in your configuration, those that its commands change are, too.
+`
+
+// changes are the changed files of a session, as getSessionSnapshots returns them.
+type changes struct{ Snapshots []protocol.Snapshot }
+
+func newChanges(s *settings) *cobra.Command {
+	var patch bool
+	var accept, revert []string
+	cmd := &cobra.Command{
+		Use: "changes [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Short: "List the files that a session has changed; keep or undo changes",
+		Long:  changesHelp + hubStatusHelp,
+		Example: "  duet-rpc changes\n  duet-rpc changes task-0001 --patch\n  duet-rpc changes --revert go.sum\n" +
+			"  duet-rpc session show last --diff | git apply --reverse",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if patch && (s.JSON || !term.IsTerminal(os.Stdin)) {
+				return errors.New("--patch asks on a terminal: use --accept FILE or --revert FILE")
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				session, _, err := hubclient.SessionState(ctx, c, slices.Concat(args, []string{"last"})[0])
+				if err != nil {
+					return err
+				}
+				for _, decided := range []struct {
+					decision string
+					paths    []string
+				}{{"accept", accept}, {"revert", revert}} {
+					for _, path := range decided.paths {
+						if err := decideFile(ctx, c, session, path, decided.decision); err != nil {
+							return err
+						}
+					}
+				}
+				if patch {
+					return reviewOnTerminal(ctx, cmd, s, c, session.ID)
+				}
+				files, raw, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": session.ID})
+				switch {
+				case err != nil:
+					return err
+				case s.JSON:
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				return files.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), session)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&patch, "patch", "p", false, "ask about each change")
+	cmd.Flags().StringArrayVar(&accept, "accept", nil, "keep the changes of a `file`")
+	cmd.Flags().StringArrayVar(&revert, "revert", nil, "undo the changes of a `file`")
+	cmd.MarkFlagsMutuallyExclusive("patch", "accept")
+	cmd.MarkFlagsMutuallyExclusive("patch", "revert")
+	return cmd
+}
+
+// decideFile decides about all changes of a file, which is named by its path in the working
+// directory of the session or of this process.
+func decideFile(ctx context.Context, c *client.Client, session protocol.Session, path, decision string) error {
+	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": session.ID})
+	if err != nil {
+		return err
+	}
+	here, _ := filepath.Abs(path) // without a working directory, the session's counts
+	there := filepath.Join(session.WorkingDir, path)
+	for _, file := range files.Snapshots {
+		if file.FilePath == path || file.FilePath == here || file.FilePath == there {
+			return c.Call(ctx, "session.decideChange", map[string]any{"session_id": session.ID, "path": file.FilePath, "decision": decision}, nil)
+		}
+	}
+	return fmt.Errorf("%s has not changed %s: `duet-rpc changes %s` lists its files", session.TaskID, path, session.TaskID)
+}
+
+func (f changes) print(out, side io.Writer, session protocol.Session) error {
+	if len(f.Snapshots) == 0 {
+		_, err := fmt.Fprintln(side, term.Lines(side, "— "+term.Line(session.TaskID)+" has changed no file"))
+		return err
+	}
+	t := term.NewTable(out, "FILE", "CHANGE", "STATE")
+	for _, file := range f.Snapshots {
+		name := file.FilePath
+		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
+			name = rel
+		}
+		t.Row(name, changeWords(file), file.State)
+	}
+	return t.Flush()
+}
+
+// changeWords says how a file was changed, such as "new +3".
+func changeWords(file protocol.Snapshot) string {
+	if file.Binary {
+		return "binary"
+	}
+	var words []string
+	switch {
+	case file.Before == nil:
+		words = append(words, "new")
+	case file.After == nil:
+		words = append(words, "deleted")
+	}
+	added, removed := 0, 0
+	for _, h := range file.Hunks {
+		added, removed = added+h.Added, removed+h.Removed
+	}
+	if added > 0 {
+		words = append(words, fmt.Sprintf("+%d", added))
+	}
+	if removed > 0 {
+		words = append(words, fmt.Sprintf("-%d", removed))
+	}
+	return strings.Join(words, " ")
+}
+
+func reviewOnTerminal(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, id string) error {
+	side := cmd.ErrOrStderr()
+	view := turn.NewView(cmd.OutOrStdout(), side, s.NoColor, false)
+	typed := bufio.NewReader(cmd.InOrStdin())
+	return reviewChanges(ctx, c, view, id, func(context.Context) (string, error) {
+		term.DiscardTyped(os.Stdin)
+		fmt.Fprint(side, reviewQuestion)
+		answer, err := typed.ReadString('\n')
+		if err != nil {
+			fmt.Fprintln(side)
+			return "q", nil // C-d
+		}
+		return strings.TrimSpace(answer), nil
+	})
+}
+
+const reviewQuestion = "Keep it? [y]es, [n]o: take it back, [s]kip, [q]uit: "
+
+// reviewChanges shows each change of a session that is not decided and asks about it.
+func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id string, ask func(context.Context) (string, error)) error {
+	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": id})
+	if err != nil {
+		return err
+	}
+	open := 0
+	for _, file := range files.Snapshots {
+		for i, text := range hunksOf(file) {
+			params := map[string]any{"session_id": id, "path": file.FilePath}
+			if i < len(file.Hunks) {
+				if file.Hunks[i].State != "open" {
+					continue
+				}
+				params["hunk"] = file.Hunks[i].ID
+			} else if file.State != "open" {
+				continue
+			}
+			open++
+			if file.Binary {
+				view.Note(file.FilePath + " is binary")
+			} else {
+				view.ShowDiff(text)
+			}
+			decision, err := decide(ctx, ask)
+			if decision == "" || err != nil {
+				return err
+			}
+			if decision == "skip" {
+				continue
+			}
+			params["decision"] = decision
+			if err := c.Call(ctx, "session.decideChange", params, nil); err != nil {
+				view.Note(turn.InWords(err).Error())
+			}
+		}
+	}
+	if open == 0 {
+		view.Note("no change of the last turn is open")
+	}
+	return nil
+}
+
+// decide asks what becomes of a change; "" ends the review.
+func decide(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
+	for {
+		answer, err := ask(ctx)
+		if err != nil {
+			return "", err
+		}
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			return "accept", nil
+		case "n", "no":
+			return "revert", nil
+		case "s", "skip":
+			return "skip", nil
+		case "q", "quit", "":
+			return "", nil
+		}
+	}
+}
+
+// hunksOf splits the diff of a file into its hunks, each below the names of the file. A file
+// without hunks is one.
+func hunksOf(file protocol.Snapshot) (list []string) {
+	names, rest, found := strings.Cut(file.Diff, "\n@@ ")
+	if !found || len(file.Hunks) == 0 {
+		return []string{file.Diff}
+	}
+	for hunk := range strings.SplitSeq(rest, "\n@@ ") {
+		list = append(list, names+"\n@@ "+strings.TrimSuffix(hunk, "\n")+"\n")
+	}
+	return list
+}
