@@ -199,3 +199,22 @@ func TestAConversationOnADumbTerminal(t *testing.T) {
 	assert.Zero(t, p.status())
 	assert.NotContains(t, strings.ReplaceAll(tty.printed.String(), "\x1b]", ""), "\x1b[", "nothing that moves the cursor")
 }
+
+func TestChangesAreReviewedOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.talk(t, "prompt", "--agent", "scripted", "--yes", "hello")
+	<-p.ended
+	p = s.talk(t, "changes", "--patch")
+	p.sees("+Turn 1: hello")
+	p.sees("Keep it? ")
+	p.keys("what\n")
+	p.sees("Keep it? ")
+	p.keys("n\n")
+	<-p.ended
+	assert.Zero(t, p.status())
+	assert.NoFileExists(t, s.root+"/demo.txt")
+	p = s.talk(t, "changes", "--patch")
+	p.sees("no change of the last turn is open")
+	<-p.ended
+}
