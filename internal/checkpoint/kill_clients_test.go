@@ -1,4 +1,4 @@
-//go:build clients
+//go:build clients && unix
 
 package checkpoint_test
 
@@ -169,14 +169,18 @@ func TestRestoreIsKilled(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 	}
+	restore := func() {
+		_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, want, files(t, w.dir))
+	}
+	restore()
 	// A temporary file, as a kill leaves it.
 	dirs, err := filepath.Glob(filepath.Join(w.state, "own-*"))
 	require.NoError(t, err)
 	w.write(map[string]string{"d1/.duet-restore-x": "half"})
 	require.NoError(t, os.WriteFile(filepath.Join(dirs[0], "temporaries"), []byte("d1/.duet-restore-x\x00d2/f2\x00../state/lock\x00"), 0o600))
-	_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, want, files(t, w.dir))
+	restore()
 	assert.FileExists(t, filepath.Join(w.state, "lock"))
 }
 
