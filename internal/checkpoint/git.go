@@ -39,7 +39,6 @@ var isolation = []string{
 	"GIT_NO_LAZY_FETCH=1",
 	"GIT_OPTIONAL_LOCKS=0",
 	"GIT_TERMINAL_PROMPT=0",
-	"GIT_FLUSH=0",
 	"LC_ALL=C",
 }
 

@@ -1,10 +1,11 @@
-//go:build clients
+//go:build clients && unix
 
 package checkpoint_test
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -33,7 +34,16 @@ type helperTask struct {
 func TestMain(m *testing.M) {
 	text, isHelper := os.LookupEnv(helperVariable)
 	if !isHelper {
-		os.Exit(m.Run())
+		home, err := os.MkdirTemp("", "")
+		if err == nil {
+			err = errors.Join(os.Setenv("HOME", home), os.Unsetenv("XDG_CONFIG_HOME"))
+		}
+		if err != nil {
+			panic(err)
+		}
+		code := m.Run()
+		os.RemoveAll(home)
+		os.Exit(code)
 	}
 	var task helperTask
 	err := json.Unmarshal([]byte(text), &task)
@@ -68,9 +78,11 @@ func (w *world) helper(task helperTask) *exec.Cmd {
 // Each git process of Take is killed, before and after its work. What is left harms neither the
 // user nor the next Take.
 func TestGitIsKilled(t *testing.T) {
+	t.Parallel()
 	git := testkit.NeedTool(t, "git")
 	for _, name := range []string{"for-each-ref", "cat-file", "status", "ls-files", "update-index", "write-tree", "mktag", "update-ref"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newRepository(t, map[string]string{"a": "1", ".gitignore": "i\n", "i": "i"})
 			w.take()
 			w.write(map[string]string{"a": "2", "b": "3"})
@@ -105,19 +117,21 @@ func TestGitIsKilled(t *testing.T) {
 
 // The process that takes is killed at a random moment, and its git processes live on.
 func TestTakeIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"git", "no git"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			if kind == "git" {
 				w.git("init", "-q")
 			}
-			for i := range 600 {
+			for i := range 700 {
 				w.write(map[string]string{fmt.Sprintf("d%d/f%d", i%20, i): fmt.Sprint(i)})
 			}
 			started := time.Now()
 			w.take()
 			whole := time.Since(started)
-			for i := range 8 {
+			for i := range 6 {
 				for j := range 40 * i {
 					w.write(map[string]string{fmt.Sprintf("d%d/f%d", j%20, j): fmt.Sprint(i, j)})
 				}
@@ -136,6 +150,7 @@ func TestTakeIsKilled(t *testing.T) {
 }
 
 func TestRestoreIsKilled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const n = 200
 	for i := range n {
@@ -154,19 +169,24 @@ func TestRestoreIsKilled(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 	}
+	restore := func() {
+		_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, want, files(t, w.dir))
+	}
+	restore()
 	// A temporary file, as a kill leaves it.
 	dirs, err := filepath.Glob(filepath.Join(w.state, "own-*"))
 	require.NoError(t, err)
 	w.write(map[string]string{"d1/.duet-restore-x": "half"})
 	require.NoError(t, os.WriteFile(filepath.Join(dirs[0], "temporaries"), []byte("d1/.duet-restore-x\x00d2/f2\x00../state/lock\x00"), 0o600))
-	_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, want, files(t, w.dir))
+	restore()
 	assert.FileExists(t, filepath.Join(w.state, "lock"))
 }
 
 // Files and directories that the process may not read are skipped.
 func TestUnreadableFiles(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		testkit.SkipMissing(t, "only root can start a process of another user")
 	}

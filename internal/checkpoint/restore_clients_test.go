@@ -1,4 +1,4 @@
-//go:build clients
+//go:build clients && unix
 
 package checkpoint_test
 
@@ -20,6 +20,7 @@ import (
 )
 
 func TestChanges(t *testing.T) {
+	t.Parallel()
 	w := newRepository(t, map[string]string{
 		"same": "s", "modified": "1\n2\n", "deleted": "d\n", "moved": strings.Repeat("line\n", 50), "mode": "m", "type": "t", "binary": "\x00",
 	})
@@ -65,6 +66,7 @@ func TestChanges(t *testing.T) {
 }
 
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	big := strings.Repeat("big ", 1<<20)
 	for name, c := range map[string]struct {
 		to, from, disk map[string]string // disk is written after the checkpoint from
@@ -147,6 +149,7 @@ func TestRestore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.write(map[string]string{"../outside/kept": "outside"})
 			w.write(c.to)
@@ -183,8 +186,10 @@ func TestRestore(t *testing.T) {
 
 // A directory that a link has replaced is not written through.
 func TestRestoreFollowsNoLink(t *testing.T) {
+	t.Parallel()
 	for _, target := range []string{"../outside", "inside", "."} {
 		t.Run(target, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.write(map[string]string{"d/a": "1", "d/b": "2", "d/c": "3", "inside/z": "z", "../outside/z": "z"})
 			first := w.take()
@@ -209,6 +214,7 @@ func TestRestoreFollowsNoLink(t *testing.T) {
 }
 
 func TestRestoreSwapsFilesAndDirectories(t *testing.T) {
+	t.Parallel()
 	kinds := []map[string]string{
 		{"x": "file"}, {"x": "-> link"}, {"x/a": "1"}, {"x/a/b": "2", "x/c": "3"}, {"x/a": "-> ../y"}, {},
 	}
@@ -234,6 +240,7 @@ func TestRestoreSwapsFilesAndDirectories(t *testing.T) {
 }
 
 func TestRestoreKeepsPermissions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write(map[string]string{"a": "1", "b": "1", "c": "1"})
 	mode := func(name string, mode os.FileMode) { require.NoError(t, os.Chmod(filepath.Join(w.dir, name), mode)) }
@@ -257,8 +264,10 @@ func TestRestoreKeepsPermissions(t *testing.T) {
 // Random edits; each checkpoint is what the model says, and restoring any of them gives it
 // back. Edits of ignored files stay.
 func TestRandomEdits(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
 			w := newRepository(t, map[string]string{".gitignore": "*.tmp\n"})
 			names := []string{"a", "b.tmp", "d", "d/x", "d/y.tmp", "d/e/z", "d/e", "f/g/h", "f/g", "sp ace", "new\nline", "\xff"}

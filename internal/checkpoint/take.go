@@ -6,11 +6,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -230,10 +230,20 @@ func (s *Store) usersIndex() string {
 	return fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
 }
 
-// usersFiles picks the files that the user tracks although they are ignored. git's answers are
-// taken from the user's index, which is only read.
+// usersFiles picks the files that the user tracks although they are ignored.
 func (p *pick) usersFiles(ctx context.Context) error {
-	s := p.store
+	return p.store.usersPaths(ctx, func(path []byte) error {
+		info, err := os.Lstat(filepath.Join(p.store.top, filepath.FromSlash(string(path))))
+		if err == nil && !info.IsDir() {
+			p.add(string(path), false)
+		}
+		return nil
+	}, "--ignored", "--exclude-standard")
+}
+
+// usersPaths lists the paths in the user's index, which it only reads. An index that this git
+// cannot read has none, so that it does not prevent a checkpoint.
+func (s *Store) usersPaths(ctx context.Context, record func(path []byte) error, args ...string) error {
 	index := filepath.Join(s.repo.dir, "index")
 	if _, err := os.Stat(index); s.repo.dir == "" || err != nil {
 		return nil
@@ -242,19 +252,13 @@ func (p *pick) usersFiles(ctx context.Context) error {
 		_ = os.Symlink(part, filepath.Join(s.dir, filepath.Base(part)))
 	}
 	_, err := s.git(ctx, command{
-		args: []string{"ls-files", "-z", "--cached", "--ignored", "--exclude-standard"},
-		env:  []string{"GIT_INDEX_FILE=" + index},
-		record: func(path []byte) error {
-			full := filepath.Join(s.top, filepath.FromSlash(string(path)))
-			if info, err := os.Lstat(full); err == nil && !info.IsDir() {
-				p.add(string(path), false)
-			}
-			return nil
-		},
+		args:   slices.Concat([]string{"ls-files", "-z", "--cached"}, args),
+		env:    []string{"GIT_INDEX_FILE=" + index},
+		record: record,
 	})
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
-		return nil // an index that this git cannot read does not prevent a checkpoint
+		return nil
 	}
 	return err
 }
@@ -262,29 +266,52 @@ func (p *pick) usersFiles(ctx context.Context) error {
 // write brings the index up to date and writes its tree. before is the tree of the index as it
 // was, or "".
 func (s *Store) write(ctx context.Context, index string, p *pick, before string) (tree string, err error) {
-	update := func(paths io.Reader, more []string, args ...string) error {
-		_, err := s.git(ctx, command{args: append([]string{"update-index"}, args...), env: append(more, "GIT_INDEX_FILE="+index), stdin: paths})
-		return err
-	}
-	if p.drop.Len() > 0 {
-		if err := update(&p.drop, nil, "--force-remove", "-z", "--stdin"); err != nil {
-			return "", err
+	update := func(paths []byte, more []string, args ...string) {
+		if len(paths) == 0 || err != nil {
+			return
 		}
 		before = ""
+		_, err = s.git(ctx, command{
+			args: slices.Concat([]string{"update-index"}, args, []string{"-z", "--stdin"}),
+			env:  append(more, "GIT_INDEX_FILE="+index), stdin: bytes.NewReader(paths),
+		})
 	}
-	if p.updates > 0 {
-		var more []string
-		if p.updates > mostLoose { // git streams files above the threshold into one pack
-			more = []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.bigFileThreshold", "GIT_CONFIG_VALUE_0=1"}
-		}
-		if err := update(&p.update, more, "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
+	few, many := p.update.Bytes(), []byte(nil)
+	if p.updates > mostLoose {
+		if few, many, err = s.split(ctx, few); err != nil {
 			return "", err
 		}
-		before = ""
 	}
-	if before != "" {
-		return before, nil
+	// git streams files above the threshold into one pack.
+	onePack := []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.bigFileThreshold", "GIT_CONFIG_VALUE_0=1"}
+	update(p.drop.Bytes(), nil, "--force-remove")
+	update(few, nil, "--add", "--remove", "--replace")
+	update(many, onePack, "--add", "--remove", "--replace")
+	if err != nil || before != "" {
+		return before, err
 	}
 	out, err := s.git(ctx, command{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + index}})
 	return strings.TrimSpace(string(out)), err
+}
+
+// split separates paths, each with a NUL, into those of which git probably has the objects,
+// because the user's index has the path, and the others. Writing all into a pack is much faster for
+// the others, and much slower for these.
+func (s *Store) split(ctx context.Context, paths []byte) (tracked, others []byte, err error) {
+	known := make(map[string]bool)
+	err = s.usersPaths(ctx, func(path []byte) error {
+		known[string(path)] = true
+		return nil
+	})
+	for path := range bytes.SplitAfterSeq(paths, []byte{0}) {
+		if known[string(bytes.TrimSuffix(path, []byte{0}))] {
+			tracked = append(tracked, path...)
+		} else {
+			others = append(others, path...)
+		}
+	}
+	if bytes.Count(others, []byte{0}) <= mostLoose {
+		return paths, nil, err
+	}
+	return tracked, others, err
 }

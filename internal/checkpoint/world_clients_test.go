@@ -1,4 +1,4 @@
-//go:build clients
+//go:build clients && unix
 
 package checkpoint_test
 
@@ -27,12 +27,10 @@ type world struct {
 	*checkpoint.Store
 }
 
-// newWorld makes a directory without git. HOME is empty.
+// newWorld makes a directory without git. HOME is empty, see TestMain.
 func newWorld(t testing.TB) *world {
 	testkit.NeedTool(t, "git")
 	home := t.TempDir()
-	t.Setenv("HOME", home)
-	t.Setenv("XDG_CONFIG_HOME", "")
 	w := &world{TB: t, home: home, dir: filepath.Join(home, "project"), state: filepath.Join(home, "state")}
 	require.NoError(t, os.Mkdir(w.dir, 0o755))
 	w.opts = checkpoint.Options{Dir: w.dir, State: w.state}
