@@ -295,7 +295,7 @@ type NativeHistory struct {
 	// HasHistory reports that the agent has sent the history. An agent that cannot send it still
 	// has the session, and continues it.
 	HasHistory bool
-	Parts      []catalog.Retold
+	Parts      []catalog.ReplayedPart
 	LeftOut    int    // number of dropped parts at the beginning, because of the limit
 	Note       string // a warning about the agent's session, or ""
 }
@@ -411,7 +411,7 @@ type readHistory struct {
 }
 
 // add appends a part. Beyond the limit it drops parts from the beginning.
-func (h *readHistory) add(r catalog.Retold) {
+func (h *readHistory) add(r catalog.ReplayedPart) {
 	h.Parts = append(h.Parts, r)
 	h.size += sizeOf(r)
 	for h.size > maxHistory && len(h.Parts) > 1 {
@@ -421,7 +421,7 @@ func (h *readHistory) add(r catalog.Retold) {
 	}
 }
 
-func sizeOf(r catalog.Retold) int {
+func sizeOf(r catalog.ReplayedPart) int {
 	n := len(r.EventData) + len(r.Text) + 100
 	for _, c := range r.Content {
 		n += len(c.Data)

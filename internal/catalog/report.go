@@ -216,9 +216,9 @@ type Process struct {
 	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, or of DUET_AGENT as in earlier versions. It identifies the process later."`
 }
 
-// Retold is a part of a conversation that an agent replays: a report of an event, or the user's
+// ReplayedPart is a part of a conversation that an agent replays: a report of an event, or the user's
 // text if Role is user.
-type Retold struct {
+type ReplayedPart struct {
 	EventType string
 	EventData json.RawMessage
 

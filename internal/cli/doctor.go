@@ -486,7 +486,7 @@ func checkHub(s *hubprocess.Settings, p project.Project) finding {
 		defer c.Close()
 		status, err = hubclient.Status(ctx, c)
 	}
-	var nobody *socket.NobodyError
+	var nobody *socket.NoListenerError
 	switch {
 	case err == nil:
 		f.Found = strings.Join(append([]string{fmt.Sprintf("process %d, %s", status.PID, status.Version)}, status.Subsystems.IPC.Unserved...), "; ")

@@ -129,7 +129,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		StateDir:   p.StateDir,
 		Replaced:   p.Replaced,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
-		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
+		SignInSeen: func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
 		Idle: restMemory,
 		Valid: func() error {

@@ -65,7 +65,7 @@ type Session struct {
 	Dir    string // working directory
 	// Parts are the messages and tool calls of the session. HasHistory reports whether the agent
 	// has replayed its history. LeftOut counts the parts that are missing at the beginning.
-	Parts      []catalog.Retold
+	Parts      []catalog.ReplayedPart
 	HasHistory bool
 	LeftOut    int
 	Secrets    *redact.Secrets // redacted from all parts; may be nil

@@ -51,7 +51,7 @@ func newAdoptionWorld(t *testing.T) *adoptionWorld {
 	return w
 }
 
-var session = Session{Agent: "fake", Native: "n", Title: "title", Dir: "/p", HasHistory: true, Secrets: new(redact.Secrets), Parts: []catalog.Retold{{Role: "user", Text: "hello"}}}
+var session = Session{Agent: "fake", Native: "n", Title: "title", Dir: "/p", HasHistory: true, Secrets: new(redact.Secrets), Parts: []catalog.ReplayedPart{{Role: "user", Text: "hello"}}}
 
 // A session becomes one completed run with its history. A second adoption finds that run.
 func TestAdoptOnce(t *testing.T) {

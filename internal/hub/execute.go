@@ -169,10 +169,10 @@ func metaFor(run domain.Run) json.RawMessage {
 // reportSignIn reports what a result or failure says about the agent's sign-in.
 func (h *Hub) reportSignIn(agent config.Agent, result catalog.ExecutePromptResult, err error) {
 	wanted := result.Error != nil && result.Error.Code == codeAuthRequired
-	if h.opts.AgentTold == nil || err != nil || agent.Driver != config.DriverACP || result.Status != catalog.StatusCompleted && !wanted {
+	if h.opts.SignInSeen == nil || err != nil || agent.Driver != config.DriverACP || result.Status != catalog.StatusCompleted && !wanted {
 		return
 	}
-	h.opts.AgentTold(agent, !wanted)
+	h.opts.SignInSeen(agent, !wanted)
 }
 
 // finish moves a run to the end state that its executor reported.

@@ -88,11 +88,11 @@ type Options struct {
 	// Idle, if set, is called a moment after the last run has ended. It can return memory to the
 	// system.
 	Idle func()
-	// AgentTold, if set, is called when the end of a run shows the agent's sign-in: the agent
+	// SignInSeen, if set, is called when the end of a run shows the agent's sign-in: the agent
 	// answered, or requires a sign-in. The run's own goroutine calls it, not the store's writer.
 	// The end of the run is stored after it returns, so a client that sees the end can read the
 	// sign-in state.
-	AgentTold func(agent config.Agent, answered bool)
+	SignInSeen func(agent config.Agent, answered bool)
 	// KillAgents ends the agents that a dead process left behind.
 	KillAgents func([]domain.Process)
 	// Valid, if set, returns an error if this process is no longer the project's hub. It is called

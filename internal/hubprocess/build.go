@@ -95,7 +95,7 @@ func (s *Settings) greeting(looks bool) []byte {
 	return append(append([]byte(`{"jsonrpc":"2.0","id":0,"method":"client.build","params":`), params...), '}')
 }
 
-// settle checks a daemon's answer to the greeting. The error is a [socket.NobodyError] if the
+// settle checks a daemon's answer to the greeting. The error is a [socket.NoListenerError] if the
 // daemon has ended because it is of another build, and an [IncompatibleError] if this client
 // cannot use it.
 func (s *Settings) settle(conn net.Conn, answer *frame.Message) error {
@@ -110,7 +110,7 @@ func (s *Settings) settle(conn net.Conn, answer *frame.Message) error {
 	}
 	switch {
 	case r.Ends && awaitClose(conn):
-		return &socket.NobodyError{Path: conn.RemoteAddr().String(), Err: errReplaced}
+		return &socket.NoListenerError{Path: conn.RemoteAddr().String(), Err: errReplaced}
 	case r.Protocol != Protocol:
 		return &IncompatibleError{BuildAnswer: r}
 	}

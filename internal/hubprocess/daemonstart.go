@@ -70,7 +70,7 @@ func answers(ctx context.Context, s *Settings, p project.Project) (someone bool,
 	if err == nil {
 		return true, conn.Close()
 	}
-	var nobody *socket.NobodyError
+	var nobody *socket.NoListenerError
 	if errors.As(err, &nobody) {
 		err = nil
 	}
@@ -83,13 +83,13 @@ func (s *Settings) StartWithin() time.Duration { return 2 * s.AnswerWithin }
 // MayComeYet reports whether an error of Connect means only that there is no hub, or one that
 // has just ended.
 func MayComeYet(err error) bool {
-	var nobody *socket.NobodyError
+	var nobody *socket.NoListenerError
 	var silent *SilentError
 	return errors.As(err, &nobody) || errors.As(err, &silent)
 }
 
 // IsNone reports whether an error of Dial means that there is no hub.
-func IsNone(err error) bool { return errors.As(err, new(*socket.NobodyError)) }
+func IsNone(err error) bool { return errors.As(err, new(*socket.NoListenerError)) }
 
 // startOne starts a daemon and waits until it answers.
 func startOne(ctx context.Context, s *Settings, p project.Project) error {

@@ -40,7 +40,7 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 		if err == nil {
 			return c, nil
 		}
-		var nobody *socket.NobodyError
+		var nobody *socket.NoListenerError
 		var unsafe *socket.UnsafeError
 		switch {
 		case errors.As(err, &nobody) && !p.Unlocked() && time.Now().Before(deadline):
@@ -81,7 +81,7 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 	if err == nil {
 		err = s.greet(greeting, conn, environment)
 	}
-	var nobody *socket.NobodyError
+	var nobody *socket.NoListenerError
 	var unsafe *socket.UnsafeError
 	var incompatible *IncompatibleError
 	switch {

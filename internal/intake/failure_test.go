@@ -233,9 +233,9 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 // The prompt of a history is the first text of the human that no agent inserted.
 func TestThePromptOfAHistory(t *testing.T) {
 	r := newRecords(t)
-	user := func(text string) catalog.Retold { return catalog.Retold{Role: "user", Text: text} }
-	said := catalog.Retold{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`{"delta":{"text":"hello"}}`)}
-	for want, list := range map[string][]catalog.Retold{
+	user := func(text string) catalog.ReplayedPart { return catalog.ReplayedPart{Role: "user", Text: text} }
+	said := catalog.ReplayedPart{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`{"delta":{"text":"hello"}}`)}
+	for want, list := range map[string][]catalog.ReplayedPart{
 		"":     {said, user("")},
 		"real": {user(""), said, user("<tag>"), user("real"), user("later")},
 		"<a>":  {said, user("<a>"), user("<b>"), user("")},

@@ -23,7 +23,7 @@ type part struct {
 }
 
 // ReadHistory prepares a replayed history. It redacts secrets and drops invalid parts.
-func (in *Intake) ReadHistory(list []catalog.Retold, secrets *redact.Secrets) *History {
+func (in *Intake) ReadHistory(list []catalog.ReplayedPart, secrets *redact.Secrets) *History {
 	h := &History{}
 	keep := func(r report) { h.parts = append(h.parts, part{report: r}) }
 	content := unpacker{secrets: secrets, pass: keep}

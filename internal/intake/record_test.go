@@ -184,10 +184,10 @@ func TestFiguresThatMakeNoSenseAreNotKept(t *testing.T) {
 // A history keeps its order: a human's message follows the earlier output.
 func TestAHistoryIsKeptInItsOrder(t *testing.T) {
 	r := newRecords(t)
-	said := func(text string) catalog.Retold {
-		return catalog.Retold{EventType: catalog.EventContentDelta, EventData: json.RawMessage(fmt.Sprintf(`{"delta":{"text":%q}}`, text))}
+	said := func(text string) catalog.ReplayedPart {
+		return catalog.ReplayedPart{EventType: catalog.EventContentDelta, EventData: json.RawMessage(fmt.Sprintf(`{"delta":{"text":%q}}`, text))}
 	}
-	h := r.ReadHistory([]catalog.Retold{
+	h := r.ReadHistory([]catalog.ReplayedPart{
 		{Role: "user", Text: "first"},
 		said("hel"), said("lo"),
 		{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`[]`)},

@@ -75,7 +75,7 @@ func TestDialWithoutAHub(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	for _, name := range []string{"none", "none/duet.sock", "file/duet.sock", "stale"} {
 		_, err := socket.Dial(soon(t), filepath.Join(dir, name))
-		var nobody *socket.NobodyError
+		var nobody *socket.NoListenerError
 		require.ErrorAs(t, err, &nobody, name)
 		assert.Equal(t, filepath.Join(dir, name), nobody.Path)
 		assert.ErrorContains(t, err, "no hub runs here; `duet-rpc daemon start`")

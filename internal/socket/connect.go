@@ -17,7 +17,7 @@ import (
 func dial(ctx context.Context, path string) (net.Conn, error) {
 	e, err := openEntry(unix.AT_FDCWD, "", path)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return nil, &NobodyError{Path: path, Err: err}
+		return nil, &NoListenerError{Path: path, Err: err}
 	}
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 	case err == nil:
 		return checkListener(conn, path)
 	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOENT):
-		return nil, &NobodyError{Path: path, Err: systemError(err)}
+		return nil, &NoListenerError{Path: path, Err: systemError(err)}
 	}
 	return nil, systemError(err)
 }

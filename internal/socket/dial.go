@@ -9,7 +9,7 @@ import (
 // Dial connects to the socket at path, which may be longer than the system's limit for socket
 // addresses on Linux. The connection is a [*net.UnixConn].
 //
-// The error is a [NobodyError] if there is no file or no listener. It is an [UnsafeError] if the
+// The error is a [NoListenerError] if there is no file or no listener. It is an [UnsafeError] if the
 // file is not a socket, is a symbolic link or belongs to another user. It is also an
 // [UnsafeError] if another user's process listens; nothing was sent to that process. If a
 // listener's queue is full, Dial waits for its turn until ctx ends.

@@ -37,14 +37,14 @@ func (e *UnsafeError) Error() string {
 	return fmt.Sprintf("%s %s and is not used: %s", e.Path, e.Reason, e.Remedy)
 }
 
-// NobodyError reports that there is no socket at the path, or a stale one without a listener. It
+// NoListenerError reports that there is no socket at the path, or a stale one without a listener. It
 // wraps the system's error.
-type NobodyError struct {
+type NoListenerError struct {
 	Path string
 	Err  error
 }
 
-func (e *NobodyError) Error() string {
+func (e *NoListenerError) Error() string {
 	const nobody = "no hub runs here; `duet-rpc daemon start` starts one"
 	if errors.Is(e.Err, syscall.ENOENT) || errors.Is(e.Err, syscall.ECONNREFUSED) { // the usual errors, whose text adds nothing
 		return nobody
@@ -52,7 +52,7 @@ func (e *NobodyError) Error() string {
 	return fmt.Sprintf("%s (%s: %v)", nobody, e.Path, systemError(e.Err))
 }
 
-func (e *NobodyError) Unwrap() error { return e.Err }
+func (e *NoListenerError) Unwrap() error { return e.Err }
 
 // ourSocketsOnly is the remedy for a client that finds something else.
 const ourSocketsOnly = "find out who put it there, remove it and start the hub again"

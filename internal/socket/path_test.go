@@ -258,7 +258,7 @@ func TestLongPaths(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		_, err = socket.Dial(soon(t), path)
-		var nobody *socket.NobodyError
+		var nobody *socket.NoListenerError
 		require.ErrorAs(t, err, &nobody)
 		served(t, path)
 		greeted(t, path)

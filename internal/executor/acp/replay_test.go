@@ -11,7 +11,7 @@ import (
 // A thought that is not text is reported as content, and a block of an unknown type is dropped.
 func TestContentOfThoughts(t *testing.T) {
 	var got []string
-	replay := NewReplay(func(r catalog.Retold) { got = append(got, r.EventType+" "+string(r.EventData)) })
+	replay := NewReplay(func(r catalog.ReplayedPart) { got = append(got, r.EventType+" "+string(r.EventData)) })
 	const content = `"content":{"type":"image","mimeType":"image/png","data":"AAEC"}`
 	replay.Update(nil, []byte(`{"sessionUpdate":"agent_thought_chunk",`+content+`,"_meta":{"claudeCode":{"parentToolUseId":"c"}}}`), false)
 	replay.Update(nil, []byte(`{"sessionUpdate":"agent_message_chunk",`+content+`}`), false)

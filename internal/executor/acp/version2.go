@@ -192,15 +192,15 @@ func (a *agent) terminalUpdate(update []byte) bool {
 // agent and reads no files.
 type Replay struct {
 	turn *turn
-	take func(catalog.Retold)
+	take func(catalog.ReplayedPart)
 
-	said     *catalog.Retold // the user's message so far
-	saidID   string          // the agent's id of that message
-	saidText strings.Builder // the text of that message
+	said     *catalog.ReplayedPart // the user's message so far
+	saidID   string                // the agent's id of that message
+	saidText strings.Builder       // the text of that message
 }
 
 // NewReplay makes a Replay that passes each event to take, in order.
-func NewReplay(take func(catalog.Retold)) *Replay {
+func NewReplay(take func(catalog.ReplayedPart)) *Replay {
 	r := &Replay{take: take}
 	ctx := context.Background()
 	of := task.New(ctx, ctx, (*replayHub)(r), slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{Launch: &catalog.AgentLaunch{}, CWD: "/"})
@@ -248,7 +248,7 @@ func (r *Replay) userSaid(raw []byte) {
 		r.endSaid()
 	}
 	if r.said == nil {
-		r.said = &catalog.Retold{Role: "user"}
+		r.said = &catalog.ReplayedPart{Role: "user"}
 	}
 	r.saidID = id
 	if c.isText {
@@ -270,7 +270,7 @@ func (r *Replay) userMessage(raw []byte) {
 	if r.said != nil && r.saidID != string(id) {
 		r.endSaid()
 	}
-	r.said, r.saidID = &catalog.Retold{Role: "user"}, string(id)
+	r.said, r.saidID = &catalog.ReplayedPart{Role: "user"}, string(id)
 	r.saidText.Reset()
 	r.saidText.WriteString(textOf(contentOf(raw)))
 	for _, item := range contentOf(raw) {
@@ -299,7 +299,7 @@ type replayHub Replay
 
 // ReportMessage implements [task.Hub].
 func (h *replayHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
-	h.take(catalog.Retold{EventType: p.EventType, EventData: bytes.Clone(p.EventData)})
+	h.take(catalog.ReplayedPart{EventType: p.EventType, EventData: bytes.Clone(p.EventData)})
 	return nil
 }
 
@@ -307,7 +307,7 @@ func (h *replayHub) ReportMessage(_ context.Context, p catalog.ReportMessagePara
 func (h *replayHub) ReportError(_ context.Context, p catalog.ReportErrorParams) error {
 	data, err := task.JSON(p.Error)
 	if err == nil {
-		h.take(catalog.Retold{EventType: catalog.EventError, EventData: data})
+		h.take(catalog.ReplayedPart{EventType: catalog.EventError, EventData: data})
 	}
 	return err
 }
