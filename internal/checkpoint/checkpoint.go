@@ -3,17 +3,18 @@
 //
 // A checkpoint has all files that git does not ignore, with the bytes that are on the disk. In
 // a git repository that the user owns and may write, the objects are in the user's object
-// store, and a ref below refs/duet/ keeps each checkpoint. The ref leads to a tag of a tree, so
-// git log --all does not show it. git gc keeps what such a ref reaches, and drops it later
-// than the ref. Everywhere else the objects and refs are in a repository below [Options.State].
+// store, and a ref below refs/duet/ keeps each checkpoint. git gc drops the objects once
+// the ref is deleted. The ref names a tag of a tree, so git log --all does not show it; git push
+// --mirror does push it. Everywhere else the objects and refs are in a repository below
+// [Options.State].
 //
 // Nothing of the project configures git. Each git process runs with a git directory of the
 // store, which has its own configuration, attributes, index and HEAD. Thus no hook, filter,
 // fsmonitor or pager of the project runs. The user's index, HEAD, branches, stash, reflogs and
 // configuration are never written.
 //
-// A store may be killed at any moment. The ref is written last, so what is left are
-// objects without a ref, which gc drops, and files of the store that the next call removes.
+// The process may be killed at any moment. Take writes the ref last, so a killed Take leaves
+// only objects without a ref, which gc drops, and temporary files, which the next call removes.
 package checkpoint
 
 import (
@@ -50,7 +51,8 @@ type Options struct {
 }
 
 // A Store takes, keeps and restores the checkpoints of a directory. It may be used by several
-// goroutines and processes at once: Take, Restore and Prune wait for each other.
+// goroutines and processes at once. Take, Restore and Prune wait for each other; List, Changes
+// and Read wait for nothing.
 type Store struct {
 	program, state string
 	maxFileSize    int64
@@ -71,7 +73,7 @@ type ID string
 // A Checkpoint is a record of the files of a directory.
 type Checkpoint struct {
 	ID      ID
-	Number  int // counts up from 1
+	Number  int // orders the checkpoints; the number of the newest is reused if that is deleted
 	Time    time.Time
 	Message string
 	// Skipped lists files that are not ignored and not recorded, at most 200. New sockets,
@@ -227,8 +229,7 @@ func (s *Store) List(ctx context.Context) ([]Checkpoint, error) {
 	return list, err
 }
 
-// list also returns the highest number that was ever given to one of the refs. A ref without its
-// object is left out.
+// list also returns the highest number of a ref. It leaves out a ref without its object.
 func (s *Store) list(ctx context.Context) (list []Checkpoint, last int, err error) {
 	refs, err := s.git(ctx, command{args: []string{"for-each-ref", "--format=%(objectname) %(refname)", s.prefix}})
 	if err != nil || len(refs) == 0 {
@@ -388,12 +389,12 @@ func (s *Store) collect(ctx context.Context, garbage bool) error {
 	return nil
 }
 
-// indexName is the name of the index file that belongs to a checkpoint. It is only used as long
-// as the checkpoint exists: gc may have dropped objects of other entries.
+// indexName returns the name of a checkpoint's index file. An index is used only while its
+// checkpoint exists, because gc may drop the objects of its entries afterwards.
 func indexName(id ID) string { return "index-" + string(id) }
 
-// usableIndex returns the newest checkpoint with an index, and the path of that, or "". It
-// removes all other index files, and what a killed Take has left.
+// usableIndex returns the newest checkpoint with an index file and the path of the file, or "".
+// It removes all other index files and the temporary files of a killed Take.
 func (s *Store) usableIndex(list []Checkpoint) (base Checkpoint, path string) {
 	for _, c := range slices.Backward(list) {
 		name := filepath.Join(s.dir, indexName(c.ID))

@@ -101,7 +101,7 @@ func (e *gitError) Unwrap() error { return e.err }
 // An output receives the standard output of a process.
 type output struct {
 	record func([]byte) error
-	rest   []byte // what record has not received
+	rest   []byte // output that record has not received
 	err    error
 	stop   context.CancelCauseFunc
 }

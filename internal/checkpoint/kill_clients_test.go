@@ -208,7 +208,8 @@ func TestUnreadableFiles(t *testing.T) {
 	binary := filepath.Join(home, "test")
 	text, err := os.ReadFile(os.Args[0])
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(binary, text, 0o755))
+	testkit.Program(t, binary, text)
+	require.NoError(t, os.Chmod(binary, 0o755))
 	take := func() (c checkpoint.Checkpoint) {
 		t.Helper()
 		cmd := w.helper(helperTask{})

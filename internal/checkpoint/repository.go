@@ -25,8 +25,7 @@ const (
 	mostConfig = 1 << 20
 )
 
-// A repository is the user's repository around a directory, as the files of it say. The zero
-// value is no repository.
+// A repository is the user's repository around a directory. The zero value is no repository.
 type repository struct {
 	top    string // of the working tree
 	dir    string // the git directory; that of a linked worktree is its own
@@ -184,9 +183,9 @@ func (s *Store) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the git directory of the store. It has a configuration, attributes and an index
-// of its own. If shared is set, refs and packed-refs are links into the user's repository, and
-// objects are written there; git follows such links, also when it writes.
+// prepare makes the git directory of the store, with its own configuration, attributes and
+// index. If shared is set, git writes objects into the user's repository, and refs and
+// packed-refs are symbolic links to those of the user. git writes through such links.
 func (s *Store) prepare(shared bool) error {
 	name := sha256.Sum256([]byte(s.top + "\x00" + s.repo.common))
 	kind := "own-"
@@ -227,8 +226,8 @@ func (s *Store) prepare(shared bool) error {
 		s.setHead(""))
 }
 
-// configuration returns the text of the store's configuration file. The names of the user's
-// settings that it takes over are given here. Their values can only be a word.
+// configuration returns the text of the store's configuration file. It takes over a few of the
+// user's settings, if their value is one word.
 func configuration(users map[string]string, shared bool) string {
 	var extra strings.Builder
 	version := "0"

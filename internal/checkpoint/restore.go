@@ -210,7 +210,7 @@ type RestoreOptions struct {
 	Partial bool
 }
 
-// Restored is what [Store.Restore] has done.
+// Restored is the result of [Store.Restore].
 type Restored struct {
 	Written, Removed []string
 	Conflicts        []Conflict
@@ -228,14 +228,14 @@ func (e *ConflictError) Error() string {
 }
 
 // Restore makes the files that differ between the checkpoints from and to as they are in to.
-// from is what the caller believes to be on the disk: a file that is neither as in from nor as in to is
-// a conflict, and is never overwritten. With conflicts Restore does nothing and returns a
-// [ConflictError], unless opts.Partial is set. Files that no checkpoint has are not touched.
-// Restore does not follow symbolic links.
+// The caller believes that the disk is as in from. A file that is neither as in from nor as in
+// to is a conflict, and Restore does not overwrite it. With conflicts Restore does nothing and
+// returns a [ConflictError], unless opts.Partial is set. Restore touches no other files and
+// follows no symbolic links.
 //
-// Each file is replaced as a whole. If Restore is stopped or fails, what Restored lists is done;
-// the same call does the rest. It waits for a Take in progress, but for no other program: a
-// change between the check of a file and its replacement, some milliseconds, is lost.
+// Restore replaces each file as a whole. If it fails half-way, Restored lists the finished
+// files, and the same call does the rest. Restore cannot lock out other programs: it loses an
+// edit in the milliseconds between the last check of a file and its replacement.
 func (s *Store) Restore(ctx context.Context, from, to ID, opts RestoreOptions) (done Restored, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -383,7 +383,7 @@ const temporaryPrefix = ".duet-restore-"
 // journal is the file that lists the temporary files of a Restore.
 func (s *Store) journal() string { return filepath.Join(s.dir, "temporaries") }
 
-// removeTemporaries removes what a killed Restore has left. The caller holds the lock.
+// removeTemporaries removes the temporary files of a killed Restore. The caller holds the lock.
 func (s *Store) removeTemporaries() {
 	list, err := os.ReadFile(s.journal())
 	if err != nil {

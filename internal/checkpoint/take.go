@@ -32,8 +32,8 @@ func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
 	s.removeTemporaries()
 	var c Checkpoint
 	for attempt := range attempts {
-		// A file may have vanished or changed its kind meanwhile. The last attempt trusts no
-		// index of before.
+		// A file may have vanished or changed its kind meanwhile. The last attempt starts with
+		// an empty index, in case the old one is damaged.
 		c, err = s.take(ctx, message, attempt < attempts-1)
 		var failed *gitError
 		if !errors.As(err, &failed) {
@@ -107,9 +107,9 @@ func (s *Store) keep(ctx context.Context, c *Checkpoint) error {
 	return err
 }
 
-// linkOrCopy makes an index with the same time: git compares the times of files with it to find
-// those that may have changed since without a trace. git replaces an index and never
-// writes into it, so a link is enough.
+// linkOrCopy copies an index file with its modification time. git reads the files that are not
+// older than the index again, because a change within the same clock tick leaves no trace. git
+// replaces an index and never writes into it, so a hard link is enough.
 func linkOrCopy(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
@@ -241,8 +241,8 @@ func (p *pick) usersFiles(ctx context.Context) error {
 	}, "--ignored", "--exclude-standard")
 }
 
-// usersPaths lists the paths in the user's index, which it only reads. An index that this git
-// cannot read has none, so that it does not prevent a checkpoint.
+// usersPaths lists the paths in the user's index, which it only reads. It ignores an index that
+// this git cannot read.
 func (s *Store) usersPaths(ctx context.Context, record func(path []byte) error, args ...string) error {
 	index := filepath.Join(s.repo.dir, "index")
 	if _, err := os.Stat(index); s.repo.dir == "" || err != nil {
@@ -294,9 +294,9 @@ func (s *Store) write(ctx context.Context, index string, p *pick, before string)
 	return strings.TrimSpace(string(out)), err
 }
 
-// split separates paths, each with a NUL, into those of which git probably has the objects,
-// because the user's index has the path, and the others. Writing all into a pack is much faster for
-// the others, and much slower for these.
+// split separates paths, each with a NUL, into those in the user's index and the others. git
+// probably has the objects of the first. One pack is much faster for the others, and
+// much slower for objects that git has.
 func (s *Store) split(ctx context.Context, paths []byte) (tracked, others []byte, err error) {
 	known := make(map[string]bool)
 	err = s.usersPaths(ctx, func(path []byte) error {
