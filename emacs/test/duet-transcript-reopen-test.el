@@ -23,7 +23,7 @@
         (should (equal (duet-test-text buffer) text))
         (with-current-buffer buffer
           (duet-test-press "g" #'duet-transcript-refresh)
-          (duet-test-should-say "being loaded already"
+          (duet-test-should-say "already loading"
             (duet-test-press "g" #'duet-transcript-refresh)))
         (duet-test-wait-for (eq (duet-session-loaded session) t))
         (duet-test-wait-for-text buffer "That is all")

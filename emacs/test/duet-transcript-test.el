@@ -234,7 +234,7 @@
         (switch-to-buffer buffer)
         (delete-file (expand-file-name "demo.txt" (duet-connection-root connection)))
         (search-backward "± demo")
-        (duet-test-should-say "no file .*demo.txt any more"
+        (duet-test-should-say "File .*demo.txt no longer exists"
           (duet-test-press "RET" #'duet-transcript-visit))
         ;; A heading folds where no file is named; what is below it does not.
         (goto-char (point-min))

@@ -26,7 +26,7 @@ async function pick(of: ProjectQuestion, choices: Choice[]): Promise<Choice | un
 async function completed({ question }: ProjectQuestion, { decision, needs }: Choice): Promise<Choice["decision"] | undefined> {
   if (!needs) return decision;
   if ("words" in needs) {
-    const comment = await vscode.window.showInputBox({ title: titleOf(question), prompt: unlinked(needs.words), ignoreFocusOut: true, validateInput: (text) => (text.trim() === "" ? "Say something, or press Escape" : undefined) });
+    const comment = await vscode.window.showInputBox({ title: titleOf(question), prompt: unlinked(needs.words), ignoreFocusOut: true, validateInput: (text) => (text.trim() === "" ? "Type something, or press Escape" : undefined) });
     return comment === undefined ? undefined : { ...decision, comment };
   }
   if ("form" in needs) {

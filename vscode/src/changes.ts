@@ -21,7 +21,7 @@ interface Place {
 const labels: Record<Decision, { icon: string; hunk: string; file: string }> = {
   accept: { icon: "check", hunk: "Accept", file: "Accept All of the File" },
   revert: { icon: "discard", hunk: "Revert", file: "Revert All of the File" },
-  reopen: { icon: "history", hunk: "Take Back", file: "Take Back for All of the File" },
+  reopen: { icon: "history", hunk: "Reopen", file: "Reopen All of the File" },
 };
 
 /** The most sessions of a conversation that are searched for changes. */
@@ -197,7 +197,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
     this.refresh(project, session);
     const progress = progressOf(hunks);
-    vscode.window.setStatusBarMessage(`Duet: ${vscode.workspace.asRelativePath(file)}: ${progress === "" ? "nothing is decided" : progress}`, 5_000);
+    vscode.window.setStatusBarMessage(`Duet: ${vscode.workspace.asRelativePath(file)}: ${progress === "" ? "undecided" : progress}`, 5_000);
   }
 
   /** placeHere reads the place from a URI, or from the active editor. */

@@ -208,7 +208,7 @@ async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): 
 async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
   const items = projects.sessions.filter(which).map((of) => ({ label: nameOf(of.session), description: describe(of.session, Date.now()), of }));
   if (items.length === 0) {
-    void inform("there is no such session");
+    void inform("no such session");
     return undefined;
   }
   return (await vscode.window.showQuickPick(items, { title: "Which session?" }))?.of;

@@ -63,12 +63,12 @@ function best<H extends { hit: Hit }>(hits: readonly H[]): H[] {
 export async function revokeRules({ connection }: Project, thread?: string): Promise<void> {
   const { rules } = await connection.request("getRules", {});
   if (rules.length === 0) {
-    void inform("no answer has made a rule in this project");
+    void inform("this project has no rules from answers");
     return;
   }
   const own = (rule: Rule): number => (thread !== undefined && rule.thread_id === thread ? 0 : 1);
   const items = [...rules].sort((a, b) => own(a) - own(b)).map((rule) => ({ label: ruleWords(rule), description: scopeWords(rule), id: rule.rule_id }));
-  const chosen = await vscode.window.showQuickPick(items, { title: "Which rules are revoked? The agent asks again then.", canPickMany: true, matchOnDescription: true });
+  const chosen = await vscode.window.showQuickPick(items, { title: "Revoke which rules? The agent asks again then.", canPickMany: true, matchOnDescription: true });
   for (const { id } of chosen ?? []) await connection.request("deleteRule", { rule_id: id });
 }
 

@@ -40,7 +40,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     if (side !== undefined) return side;
     const { id } = JSON.parse(uri.query) as { id: string };
     const found = this.projects.sessions.find(({ session }) => session.thread_id === id);
-    if (!found) return "This conversation is not there any more, or duet-rpc is being started.\n";
+    if (!found) return "This conversation was deleted, or duet-rpc is still starting.\n";
     return transcript(nameOf(found.session), await conversation(found));
   }
 

@@ -201,7 +201,7 @@ function projectWith({ all }: Projects, resource: vscode.Uri | undefined): Proje
 /** Returns the project of the clicked resource, else of the active editor, else the first one. undefined: no folder is open, as a message says. */
 export function projectAt(projects: Projects, clicked?: vscode.Uri): Project | undefined {
   const project = projectWith(projects, clicked ?? vscode.window.activeTextEditor?.document.uri) ?? projects.all[0];
-  if (!project) void inform("open a folder first, in which agents can work");
+  if (!project) void inform("open a folder first");
   return project;
 }
 

@@ -15,7 +15,7 @@ export type KeyChoice = "kept" | "remember" | "once" | "none";
 
 /** The words and the icon of each. */
 export const keyChoices: Record<KeyChoice, { label: string; icon: string }> = {
-  kept: { label: "Use the Kept Key", icon: "key" },
+  kept: { label: "Use the Stored Key", icon: "key" },
   remember: { label: "Give and Remember", icon: "save" },
   once: { label: "Give It Once", icon: "check" },
   none: { label: "No", icon: "close" },
@@ -70,10 +70,10 @@ export class Keys implements vscode.Disposable {
   async forget(): Promise<void> {
     const services = this.services();
     if (services.length === 0) {
-      void inform("no key is kept");
+      void inform("no key is stored");
       return;
     }
-    const chosen = await vscode.window.showQuickPick(services.map((service) => ({ label: visible(service), service })), { title: "Which keys are to be forgotten?", canPickMany: true });
+    const chosen = await vscode.window.showQuickPick(services.map((service) => ({ label: visible(service), service })), { title: "Forget which keys?", canPickMany: true });
     if (!chosen || chosen.length === 0) return;
     for (const { service } of chosen) await this.context.secrets.delete(storedAs(service));
     await this.setServices(services.filter((service) => !chosen.some((one) => one.service === service)));
@@ -118,7 +118,7 @@ export class Keys implements vscode.Disposable {
     signal.addEventListener("abort", () => cancel.cancel());
     const key = await vscode.window.showInputBox({
       title: what, password: true, ignoreFocusOut: true,
-      prompt: pressed === "remember" ? "It is given to this agent, and kept in VS Code's store of secrets." : "It is given to this agent, and not kept.",
+      prompt: pressed === "remember" ? "This agent gets it, and VS Code stores it." : "This agent gets it. It is not stored.",
       validateInput: (text) => (text.trim() === "" ? "Type or paste the key, or press Escape" : undefined),
     }, cancel.token);
     if (key === undefined || signal.aborted) return { use: "none" };

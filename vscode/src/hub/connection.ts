@@ -326,7 +326,7 @@ export class HubConnection {
         end(how);
       });
     });
-    connection.onError(([error]) => log.warn(`what duet-rpc says cannot be read: ${error.message}`));
+    connection.onError(([error]) => log.warn(`cannot read the output of duet-rpc: ${error.message}`));
     connection.onNotification("event", (given: Omit<EventParams, "seq"> & { seq?: number }) => {
       const params: EventParams = { ...given, seq: given.seq ?? 0 }; // an event that the log does not keep has no number
       if (params.event.type === "terminal_output" || params.event.type === "terminal_exit") {

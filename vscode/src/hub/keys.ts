@@ -58,7 +58,7 @@ export class KeyRequests {
         const secret = answer.use === "given" ? answer.key : answer.use === "stored" ? (kept ?? "") : "";
         await this.provide(request, secret).catch((error: unknown) => {
           // Another window may have answered, or the agent no longer waits.
-          this.user.warn(`the key for ${request.service} was not taken: ${error instanceof Error ? error.message : String(error)}`);
+          this.user.warn(`the key for ${request.service} was not accepted: ${error instanceof Error ? error.message : String(error)}`);
         });
       }
     } finally {

@@ -170,7 +170,7 @@ export function detailsOf(question: Question): string {
   if (question.reopened) parts.push(escaped(question.reopened));
   else if (question.stale) parts.push("Its agent has ended: an answer continues it.");
   if (question.input_ambiguity) parts.push(`**${escaped(question.input_ambiguity)}**`);
-  if (question.truncated) parts.push("Parts of this question are too long for a message, and are not shown.");
+  if (question.truncated) parts.push("Parts of this question are too long to show.");
   for (const text of [question.plan, question.details]) if (text) parts.push(code(text));
   if (question.diff) parts.push(code(question.diff, "diff"));
   else if (question.type === "function_call" && question.tool_input !== undefined) parts.push(code(JSON.stringify(question.tool_input, null, 2), "json"));

@@ -88,6 +88,6 @@ export class Drafts {
 /** draftOf checks the content of a file. Throws if it is not a draft. */
 function draftOf(value: unknown): Draft {
   const { text, content, withoutEditor } = (value ?? {}) as Partial<Draft>;
-  if (typeof text !== "string" || !Array.isArray(content)) throw new Error("a draft that was kept cannot be read");
+  if (typeof text !== "string" || !Array.isArray(content)) throw new Error("a stored draft cannot be read");
   return { text, content, ...(withoutEditor === true && { withoutEditor }) };
 }

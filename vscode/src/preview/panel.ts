@@ -114,14 +114,14 @@ async function openSource(project: Project, { url, line = 1, column = 1 }: Place
 /** send sends a page's report and the user's words as a prompt to a session that the user picks. */
 async function send(project: Project, report: string): Promise<void> {
   if (report === "") {
-    void inform("the page has said nothing yet");
+    void inform("the page has no messages yet");
     return;
   }
   const items = project.model.sessions.filter(({ archived }) => !archived).map((session) => ({ label: nameOf(session), description: describe(session, Date.now()), session }));
   if (items.length === 0) throw new Error("there is no session yet: begin one with Duet: New Session");
   const session = items.length === 1 ? items[0]!.session : (await vscode.window.showQuickPick(items, { title: "Send to which session?" }))?.session;
   if (!session) return;
-  const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "What the page says is put behind your words.", value: "The page in the preview says this. Find out why, and mend it.", ignoreFocusOut: true });
+  const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "The page's messages follow your words.", value: "The page in the preview says this. Find out why, and fix it.", ignoreFocusOut: true });
   if (words === undefined) return;
   await project.connection.request("continueSession", { session_id: session.id, query: promptOf(words, report) });
 }

@@ -124,7 +124,7 @@ export function loadButton(words: string, load: () => Promise<void>): HTMLElemen
     press: () => {
       if (busy) return;
       busy = true;
-      setText(note, "All of it is being loaded…");
+      setText(note, "Loading all of it…");
       load().catch((error: unknown) => {
         busy = false;
         setText(note, `The rest could not be loaded: ${(error as Error).message}`);

@@ -73,7 +73,7 @@ class PromptView implements View {
     setLongText(this.text, this.entry.text);
     showCut(this.cut, this.entry, this.actions);
     this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));
-    setText(this.note, this.entry.status === "cancelled" ? "The agent was not given this." : "");
+    setText(this.note, this.entry.status === "cancelled" ? "The agent did not get this." : "");
   }
 }
 

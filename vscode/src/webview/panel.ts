@@ -189,7 +189,7 @@ export class Panel implements Actions {
       return { done: false, why: `It was answered already: ${error ?? "another client was quicker"}` };
     } catch (error) {
       this.own.delete(question.id);
-      return { done: false, why: `The answer did not get there: ${(error as Error).message}` };
+      return { done: false, why: `The answer was not sent: ${(error as Error).message}` };
     }
   }
 
@@ -254,7 +254,7 @@ export class Panel implements Actions {
       case "ready":
         return this.banner.replaceChildren();
       case "starting":
-        return this.banner.replaceChildren(make("p", { text: "duet-rpc is being started…" }));
+        return this.banner.replaceChildren(make("p", { text: "duet-rpc is starting…" }));
       case "stopped":
         return this.banner.replaceChildren(make("p", { text: "duet-rpc was stopped." }), restart);
       case "failed":

@@ -115,7 +115,7 @@ export class QuestionView {
   }
 
   private details(question: Question): HTMLElement[] {
-    if (this.open.partial) return [make("p", { class: "note", text: "The question is long. All of it is being loaded…" })];
+    if (this.open.partial) return [make("p", { class: "note", text: "The question is long. Loading all of it…" })];
     const parts: HTMLElement[] = [];
     const note = (text: string, kind = "note"): void => void parts.push(make("p", { class: kind, text }));
     const whole = stringOf(question.title) ?? "";
@@ -132,7 +132,7 @@ export class QuestionView {
     else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(JSON.stringify(question.tool_input, null, 2), { name: "Input" }));
     if (question.url) note(question.url, "address");
     for (const warning of stringsOf(question.url_warnings)) note(warning, "warning");
-    if (question.truncated) note("Parts of this question are too long for a message, and are not shown.", "warning");
+    if (question.truncated) note("Parts of this question are too long to show.", "warning");
     return parts;
   }
 }

@@ -90,7 +90,7 @@ export class ToolView implements View {
     if (tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true, all: this.showsAll, ...(cut && { load }) })));
     else if (cut) parts.push(loadButton("Parts of this call are too long to come by themselves.", load));
     if (this.entry.attachments.length > 0) parts.push(make("div", { class: "attachments" }, ...attachments(this.entry.attachments, actions)));
-    if (parts.length === 0 && !asked) parts.push(make("p", { class: "note", text: this.entry.open ? "Nothing came yet." : "It gave nothing back." }));
+    if (parts.length === 0 && !asked) parts.push(make("p", { class: "note", text: this.entry.open ? "No output yet." : "No output." }));
     this.body.replaceChildren(...parts);
   }
 

@@ -15,7 +15,7 @@ export async function openLong(pages: PanelPages): Promise<{ page: Page; keys: s
       host.session = { ...host.session, status: "running", state: "running" };
     },
   });
-  await page.getByText("duet-rpc is being started…").waitFor();
+  await page.getByText("duet-rpc is starting…").waitFor();
   return { page, keys: await page.evaluate(longConversation) };
 }
 

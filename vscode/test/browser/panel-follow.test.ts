@@ -32,7 +32,7 @@ async function writing(): Promise<Page> {
       host.session = { ...host.session, status: "running", state: "running" };
     },
   });
-  await page.getByText("duet-rpc is being started…").waitFor();
+  await page.getByText("duet-rpc is starting…").waitFor();
   const keys = await page.evaluate(longConversation);
   await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
   await page.locator(`[data-key="${keys.at(-1)}"]`).waitFor();

@@ -124,7 +124,7 @@ test("the agents are there once duet-rpc is ready, and what was typed meanwhile 
       host.start.newSession = { about: "New.", folders: [], agents: [], chosen: { folder: "/home/alice/parser" } };
     },
   });
-  await page.getByText("duet-rpc is being started…").waitFor();
+  await page.getByText("duet-rpc is starting…").waitFor();
   await box(page).fill("typed early");
   await page.keyboard.press("Home");
   await page.evaluate(() => {

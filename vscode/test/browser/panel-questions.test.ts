@@ -149,7 +149,7 @@ test("an answer that does not get there can be given again", async () => {
   const question = page.getByRole("group", { name: "Question: rm -r build" });
   const allow = question.getByRole("button", { name: "Allow", exact: true });
   await allow.click();
-  await question.getByText("The answer did not get there: duet-rpc does not answer").waitFor();
+  await question.getByText("The answer was not sent: duet-rpc does not answer").waitFor();
   assert.equal(await allow.getAttribute("aria-disabled"), "false");
   assert.equal(await allow.evaluate((element) => document.activeElement === element), true);
   assert.deepEqual(problemsOf(page), []);
@@ -160,7 +160,7 @@ test("a question of which an event leaves something out cannot be answered until
   await page.evaluate(() => window.host.silent.add("fetchApprovals"));
   await tell(page, "new_approval", { ...ask, tool_input: null, truncated: true });
   const question = page.getByRole("group", { name: "Question: rm -r build" });
-  await question.getByText("All of it is being loaded…").waitFor();
+  await question.getByText("Loading all of it…").waitFor();
   assert.equal(await page.getByRole("button", { name: "Allow" }).count(), 0);
   await page.evaluate((given) => {
     window.host.silent.delete("fetchApprovals");

@@ -155,12 +155,12 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   await eventually(async () => assert.equal(await lens("Revert").count(), 2));
   await picture("hunks");
   await lens("Revert").first().click();
-  await lens("Reverted · Take Back").waitFor();
+  await lens("Reverted · Reopen").waitFor();
   assert.deepEqual([text()[2], text()[13]], ["line 3", "fourteenth"]);
   await lens("Accept").click();
-  await lens("Accepted · Take Back").waitFor();
+  await lens("Accepted · Reopen").waitFor();
   await picture("hunks-decided");
-  await lens("Reverted · Take Back").click();
+  await lens("Reverted · Reopen").click();
   await lens("Revert").first().waitFor();
   assert.deepEqual([text()[2], text()[13]], ["third", "fourteenth"]);
 

@@ -148,7 +148,7 @@ test("the preview shows a page, what it writes and what goes wrong in it, which 
   await shown.getByRole("heading", { name: "The shop" }).waitFor();
   await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).waitFor();
   await panel.getByRole("button", { name: "Send to the Agent" }).click();
-  const words = page.locator(".quick-input-widget").filter({ hasText: "What the page says is put behind your words." });
+  const words = page.locator(".quick-input-widget").filter({ hasText: "The page's messages follow your words." });
   await words.locator("input[type=text]").fill("quiet stream:1 mend it");
   await words.locator("input[type=text]").press("Enter");
   await words.waitFor({ state: "hidden" });

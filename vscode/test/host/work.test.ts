@@ -107,12 +107,12 @@ def test_items_count():
   const lens = (words: string): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: new RegExp(`^\\s*${words}$`) }); // "Revert" is not "Reverted"
   await lens("Revert").nth(2).waitFor();
   await lens("Revert").nth(1).click();
-  await lens("Reverted · Take Back").waitFor();
+  await lens("Reverted · Reopen").waitFor();
   assert.equal(readFileSync(join(project.folder, "cart.py"), "utf8"), counted);
   await page.locator(".modified .view-line").filter({ hasText: "def test_items_count" }).click();
   await page.keyboard.press("Control+Alt+d");
   await page.keyboard.press("y");
-  await lens("Accepted · Take Back").waitFor();
+  await lens("Accepted · Reopen").waitFor();
   await command("Notifications: Clear All Notifications");
   await picture("changes");
   assert.ok(existsSync(join(project.folder, "tests", "test_cart.py")));

@@ -57,7 +57,7 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
 test("the rules that answers have made are revoked", async (t) => {
   const { of, connection, model, until } = await opened(t);
   await revokeRules(of);
-  assert.deepEqual(shown.at(-1), { text: "Duet: no answer has made a rule in this project", labels: [] });
+  assert.deepEqual(shown.at(-1), { text: "Duet: this project has no rules from answers", labels: [] });
   await connection.request("launchSession", { query: "Greet the reader", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
   const question = model.questions[0]!;
