@@ -4,6 +4,7 @@ import { structuredPatch } from "diff";
 import { clipped, visible } from "../hub/groups";
 import { button, cutBefore, fill, inTurns, loadButton, make, piecesOf } from "./dom";
 import type { FileDiff } from "./entries";
+import { highlighted, languageOf, whenSeen } from "./highlight";
 import type { Actions } from "./view";
 
 /** How much of a code block, and of each of its lines, is shown at first, in characters. */
@@ -61,6 +62,13 @@ export function codeBlock(content: string, language: string): CodeBlock {
   );
   whole = content;
   show(content.replace(/\n$/, ""));
+  let length = -1;
+  uncoloured.set(element, () => {
+    if (!all.hidden || showsAll || length === whole.length) return;
+    length = whole.length;
+    const lines = highlighted(whole === content ? content.replace(/\n$/, "") : whole, language);
+    if (lines) code.replaceChildren(...lines.flatMap((line, i) => (i === 0 ? [line] : ["\n", line])));
+  });
   return {
     element,
     append: (text) => {
@@ -68,6 +76,17 @@ export function codeBlock(content: string, language: string): CodeBlock {
       show(text);
     },
   };
+}
+
+/** The functions that highlight a code block, by its element. */
+const uncoloured = new WeakMap<Element, () => void>();
+
+/** Highlights the code blocks in an element when the user sees them. The caller has finished these blocks. */
+export function colourCode(within: ParentNode): void {
+  for (const block of within.querySelectorAll(".code-block")) {
+    const colour = uncoloured.get(block);
+    if (colour) whenSeen(block, colour);
+  }
 }
 
 /** A button that copies a text and confirms it. */
@@ -226,12 +245,13 @@ export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "op
     diff.before === undefined && make("span", { class: "tag", text: "new" }),
     button({ icon: "diff", name: `Show the change of ${nameOf(diff.path)} in the diff editor`, tip: "Open in the diff editor", press: () => actions.openDiff(diff) }),
   );
-  return make("div", { class: "file-diff" }, head, lines ? unified(lines) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
+  return make("div", { class: "file-diff" }, head, lines ? unified(lines, diff.path) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
 }
 
 /** Shows a given unified diff, such as that of a question. */
 export function unifiedDiff(text: string): HTMLElement {
-  return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)));
+  const path = /^\+\+\+ (.+)/m.exec(text)?.[1] ?? "";
+  return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)), path);
 }
 
 function diffLines({ path, before, after }: FileDiff): string[] | undefined {
@@ -244,14 +264,14 @@ function countOf(lines: readonly string[], sign: string): number {
   return lines.filter((line) => line.startsWith(sign)).length;
 }
 
-function unified(lines: readonly string[]): HTMLElement {
+function unified(lines: readonly string[], path: string): HTMLElement {
   const pre = make("pre", { class: "diff-lines", is: { tabindex: "0", "aria-label": "Changed lines" } });
   const write = (part: readonly string[]): void => {
-    for (const line of part) {
+    const elements = part.map((line) => {
       const kind = line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span";
       const element = make(kind, { class: line.startsWith("@@") ? "hunk" : "line", text: line === "" ? " " : clipped(line, longestDiffLine) });
       fill(pre, element);
-      if (clipped(line, longestDiffLine) === line) continue;
+      if (clipped(line, longestDiffLine) === line) return element;
       const whole = button({
         class: "text-button", label: "Show the whole line",
         press: () => {
@@ -261,7 +281,9 @@ function unified(lines: readonly string[]): HTMLElement {
         },
       });
       pre.append(whole);
-    }
+      return element;
+    });
+    if (elements[0]) whenSeen(elements[0], () => colourLines(part, elements, languageOf(path)));
   };
   write(lines.slice(0, firstDiffLines));
   if (lines.length > firstDiffLines) {
@@ -275,6 +297,24 @@ function unified(lines: readonly string[]): HTMLElement {
     pre.append(more);
   }
   return pre;
+}
+
+/** colourLines highlights drawn lines of a diff. In each hunk, the lines before the change are one text, and those after it another. */
+function colourLines(lines: readonly string[], elements: readonly Element[], language: string): void {
+  let [before, after]: [number[], number[]] = [[], []];
+  const colour = (side: readonly number[]): void => {
+    const drawn = highlighted(side.map((i) => lines[i]!.slice(1)).join("\n"), language);
+    if (drawn) for (const [at, i] of side.entries()) elements[i]!.replaceChildren(lines[i]![0]!, drawn[at]!);
+  };
+  for (let i = 0; i <= lines.length; i++) {
+    const sign = lines[i]?.[0];
+    if (sign === "-" || sign === " ") before.push(i);
+    if (sign === "+" || sign === " ") after.push(i);
+    if (i < lines.length && sign !== "@") continue;
+    colour(before);
+    colour(after); // also draws the lines of both again
+    [before, after] = [[], []];
+  }
 }
 
 /** The last part of a path. */
