@@ -164,7 +164,7 @@ for (const theme of ["dark", "light", "high-contrast"] as const) {
       return all.map((element) => {
         const below = background(element);
         const both = [light(over(below, getComputedStyle(element).color)), light(below)].sort((a, b) => b - a);
-        return { contrast: (both[0]! + 0.05) / (both[1]! + 0.05), what: `${element.className} in ${element.closest("ins, del, .code-block, .line")?.tagName}`, colour: getComputedStyle(element).color };
+        return { contrast: (both[0]! + 0.05) / (both[1]! + 0.05), what: `${element.getAttribute("class")} in ${element.closest("ins, del, .code-block, .line")?.tagName}`, colour: getComputedStyle(element).color };
       }).sort((a, b) => a.contrast - b.contrast)[0]!;
     });
     assert.ok(worst.contrast >= 4.5, JSON.stringify(worst));
