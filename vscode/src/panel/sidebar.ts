@@ -40,9 +40,12 @@ export class SideBar implements vscode.WebviewViewProvider, vscode.Disposable {
 
   /** Shows the view, and returns its place for a conversation. The place of the conversation before it is disposed. */
   async take(): Promise<PanelView> {
-    const created = this.view ?? new Promise<vscode.WebviewView>((resolve) => this.waiting.push(resolve));
-    if (this.view) this.view.show();
-    else await vscode.commands.executeCommand(`${viewId}.focus`);
+    if (this.view) {
+      this.view.show();
+      return this.place(this.view);
+    }
+    const created = new Promise<vscode.WebviewView>((resolve) => this.waiting.push(resolve));
+    await vscode.commands.executeCommand(`${viewId}.focus`);
     return this.place(await created);
   }
 

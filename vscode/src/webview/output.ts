@@ -299,22 +299,28 @@ function unified(lines: readonly string[], path: string): HTMLElement {
   return pre;
 }
 
-/** colourLines highlights drawn lines of a diff. In each hunk, the lines before the change are one text, and those after it another. */
+/**
+ * colourLines highlights drawn lines of a diff, one hunk after the other, without blocking the page. In each hunk, the
+ * lines before the change are one text, and those after it another.
+ */
 function colourLines(lines: readonly string[], elements: readonly Element[], language: string): void {
-  let [before, after]: [number[], number[]] = [[], []];
   const colour = (side: readonly number[]): void => {
-    const drawn = highlighted(side.map((i) => lines[i]!.slice(1)).join("\n"), language);
+    const drawn = side.length > 0 && highlighted(side.map((i) => lines[i]!.slice(1)).join("\n"), language);
     if (drawn) for (const [at, i] of side.entries()) elements[i]!.replaceChildren(lines[i]![0]!, drawn[at]!);
   };
-  for (let i = 0; i <= lines.length; i++) {
-    const sign = lines[i]?.[0];
-    if (sign === "-" || sign === " ") before.push(i);
-    if (sign === "+" || sign === " ") after.push(i);
-    if (i < lines.length && sign !== "@") continue;
+  const next = (from: number): void => {
+    const [before, after]: [number[], number[]] = [[], []];
+    let i = from;
+    for (; i < lines.length && !(lines[i]!.startsWith("@") && before.length + after.length > 0); i++) {
+      const sign = lines[i]![0];
+      if (sign === "-" || sign === " ") before.push(i);
+      if (sign === "+" || sign === " ") after.push(i);
+    }
     colour(before);
     colour(after); // also draws the lines of both again
-    [before, after] = [[], []];
-  }
+    if (i < lines.length && elements[i]!.isConnected) setTimeout(() => next(i), 0);
+  };
+  next(0);
 }
 
 /** The last part of a path. */
