@@ -250,8 +250,7 @@ export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "op
 
 /** Shows a given unified diff, such as that of a question. */
 export function unifiedDiff(text: string): HTMLElement {
-  const path = /^\+\+\+ (.+)/m.exec(text)?.[1] ?? "";
-  return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)), path);
+  return unified(text.replace(/\n$/, "").split("\n").filter((line) => !/^(?:---|\+\+\+|diff |index |\\ )/.test(line)));
 }
 
 function diffLines({ path, before, after }: FileDiff): string[] | undefined {
@@ -264,7 +263,8 @@ function countOf(lines: readonly string[], sign: string): number {
   return lines.filter((line) => line.startsWith(sign)).length;
 }
 
-function unified(lines: readonly string[], path: string): HTMLElement {
+/** unified draws the lines of a diff. Without the path of the file they are not highlighted. */
+function unified(lines: readonly string[], path = ""): HTMLElement {
   const pre = make("pre", { class: "diff-lines", is: { tabindex: "0", "aria-label": "Changed lines" } });
   const write = (part: readonly string[]): void => {
     const elements = part.map((line) => {
