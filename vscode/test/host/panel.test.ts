@@ -194,7 +194,7 @@ test("the extension host is killed: its duet-rpc ends, and the session goes on",
 });
 
 test("with duet.openIn, conversations open in the side bar, one at a time, and the last one is there after a reload", async (t) => {
-  const { page, row, panel, answer, openViews, newSession, command, call, reload, picture } = await openWindow((end) => t.after(end), { settings: { "duet.openIn": "sideBar" } });
+  const { page, row, panel, answer, openViews, newSession, command, choose, pick, call, reload, picture } = await openWindow((end) => t.after(end), { settings: { "duet.openIn": "sideBar" } });
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
   const tabs = page.locator(".tab");
   await openViews();
@@ -225,6 +225,12 @@ test("with duet.openIn, conversations open in the side bar, one at a time, and t
   await panel.getByText('Your first prompt starts a fork of "Greet the reader"').waitFor();
   await row(/^Second thoughts/).click();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
+  await choose("View: Move View", "Conversation");
+  await pick("New Secondary Side Bar Entry");
+  await page.locator(".part.auxiliarybar").waitFor();
+  await panel.getByText("Second thoughts").first().waitFor();
+  await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
+  await picture("side-bar-secondary");
   const { sessions } = await call("getSessionLeaves", {});
   const second = sessions.find(({ query }) => query === "Second thoughts")!;
   await reload(second.thread_id, "duet.panel");
