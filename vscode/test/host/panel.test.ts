@@ -128,7 +128,7 @@ test("the window's process and then the daemon are killed while a panel streams,
   const last = Number(/chunk (\d+)(?!.*chunk)/s.exec(await first.panel.locator("body").innerText())?.[1]);
   process.kill(pid!, "SIGKILL");
   await first.panel.getByText(`chunk ${last + 100}`, { exact: false }).first().waitFor();
-  await first.panel.getByText(/duet-rpc is being started/).waitFor({ state: "detached" });
+  await first.panel.getByText(/duet-rpc is starting/).waitFor({ state: "detached" });
   await first.row("Working").waitFor();
   process.kill(await first.daemon(), "SIGKILL");
   await first.row("Failed or interrupted").waitFor();
