@@ -1,4 +1,4 @@
-//go:build clients && unix
+//go:build clients && soak && unix
 
 package checkpoint_test
 
@@ -18,7 +18,7 @@ import (
 // BenchmarkTake measures a tree of 100,000 small files in 1000 directories: the first Take, then
 // the median of Takes after a change of one file, and of Takes without a change.
 //
-//	go test -tags clients ./internal/checkpoint -run '^$' -bench Take/no-git -benchtime 31x -timeout 20m
+//	go test -tags clients,soak ./internal/checkpoint -run '^$' -bench Take/no-git -benchtime 31x -timeout 20m
 func BenchmarkTake(b *testing.B) {
 	for _, kind := range []string{"committed", "not-committed", "no-git"} {
 		b.Run(kind, func(b *testing.B) {

@@ -345,16 +345,13 @@ func (s *Store) Prune(ctx context.Context, keep func(Checkpoint) bool) (int, err
 		return 0, err
 	}
 	var input bytes.Buffer
-	var kept []Checkpoint
+	deleted := 0
 	for _, c := range list {
-		if keep(c) {
-			kept = append(kept, c)
-		} else {
+		if !keep(c) {
 			fmt.Fprintf(&input, "delete %s%d %s\n", s.prefix, c.Number, c.ID)
+			deleted++
 		}
 	}
-	s.usableIndex(kept)
-	deleted := len(list) - len(kept)
 	if deleted > 0 {
 		if _, err := s.git(ctx, command{args: []string{"update-ref", "--stdin"}, stdin: &input}); err != nil {
 			return 0, err
@@ -403,7 +400,7 @@ func (s *Store) usableIndex(list []Checkpoint) (base Checkpoint, path string) {
 			break
 		}
 	}
-	for _, prefix := range []string{"index-", "work-", "sharedindex."} {
+	for _, prefix := range []string{"index-", "work-"} {
 		for _, name := range named(s.dir, prefix) {
 			if name != path {
 				_ = os.Remove(name)

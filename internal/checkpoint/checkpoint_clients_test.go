@@ -466,12 +466,17 @@ func TestProjectWithoutGit(t *testing.T) {
 		w.write(map[string]string{"a": fmt.Sprint(i) + strings.Repeat("x", i), "noise": strings.Repeat(fmt.Sprint(i), 1000)})
 		ids = append(ids, w.take().ID)
 	}
-	objects := func() (n int) { return len(files(t, filepath.Join(w.state))) }
-	before := objects()
+	objects := func() string {
+		dirs, err := filepath.Glob(filepath.Join(w.state, "own-*"))
+		require.NoError(t, err)
+		return gitIn(t, w.dir, "--git-dir="+dirs[0], "cat-file", "--batch-all-objects", "--batch")
+	}
+	require.Contains(t, objects(), "3333333")
 	n, err := w.Prune(t.Context(), func(c checkpoint.Checkpoint) bool { return c.ID == ids[4] })
 	require.NoError(t, err)
 	assert.Equal(t, 4, n)
-	assert.Less(t, objects(), before)
+	assert.NotContains(t, objects(), "3333333")
+	assert.Contains(t, objects(), "4444444")
 	assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
 	assert.NoDirExists(t, filepath.Join(w.dir, ".git"))
 
@@ -668,6 +673,10 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 	started := filepath.Join(w.home, "started")
 	w.opts.Git = program(t, filepath.Join(w.home, "git"), "#!/bin/sh\nif [ \"$1\" = status ]; then sleep 1000 & echo $! > "+started+".new; mv "+started+".new "+started+"; wait; fi\nexec "+git+" \"$@\"\n")
 	w.open()
+	opts := w.opts
+	opts.Git = git
+	other, err := checkpoint.Open(t.Context(), opts)
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
@@ -680,6 +689,13 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 		fmt.Sscan(string(text), &pid)
 		return err == nil
 	}, time.Minute, time.Millisecond)
+
+	short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	_, err = other.Take(short, "")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "one Take at a time")
+	_, err = other.List(t.Context())
+	require.NoError(t, err)
 	cancel()
 	require.ErrorIs(t, <-failed, context.Canceled)
 	testkit.AwaitExit(t, pid)

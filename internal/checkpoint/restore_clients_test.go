@@ -235,8 +235,12 @@ func TestRestoreSwapsFilesAndDirectories(t *testing.T) {
 		assert.Equal(t, want, files(t, w.dir))
 		at = taken[next]
 	}
-	_, err := os.Lstat(filepath.Join(w.dir, "x"))
-	require.NoError(t, err)
+
+	require.NoError(t, os.Remove(filepath.Join(w.dir, "x")))
+	require.NoError(t, os.MkdirAll(filepath.Join(w.dir, "x", "empty", "too"), 0o755))
+	_, err := w.Restore(t.Context(), taken[5].ID, taken[0].ID, checkpoint.RestoreOptions{})
+	require.NoError(t, err, "directories without files are not in the way")
+	assert.Equal(t, map[string]string{"x": "file", "y": "y"}, files(t, w.dir))
 }
 
 func TestRestoreKeepsPermissions(t *testing.T) {

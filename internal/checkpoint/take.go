@@ -248,9 +248,6 @@ func (s *Store) usersPaths(ctx context.Context, record func(path []byte) error, 
 	if _, err := os.Stat(index); s.repo.dir == "" || err != nil {
 		return nil
 	}
-	for _, part := range named(s.repo.dir, "sharedindex.") { // of a split index
-		_ = os.Symlink(part, filepath.Join(s.dir, filepath.Base(part)))
-	}
 	_, err := s.git(ctx, command{
 		args:   slices.Concat([]string{"ls-files", "-z", "--cached"}, args),
 		env:    []string{"GIT_INDEX_FILE=" + index},

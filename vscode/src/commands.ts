@@ -55,17 +55,17 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       if (project) await action(project);
     });
   return [
-    command("newSession", (argument?: unknown) => {
+    command("newSession", async (argument?: unknown) => {
       const clicked = clickedResource(argument);
       const project = projectAt(projects, clicked);
-      if (project) newSession(project, panels, clicked);
+      if (project) await newSession(project, panels, clicked);
     }),
     command("newSessionWithGates", async (argument?: unknown) => {
       const clicked = clickedResource(argument);
       const project = await pickProject(projects, clicked);
       if (project) await newSessionWithGates(project, panels, clicked);
     }),
-    ofSession("continue", () => true, (of) => panels.open(of).focus()),
+    ofSession("continue", () => true, async (of) => (await panels.open(of)).focus()),
     ofSession("fork", () => true, (of) => fork(of, panels)),
     ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
       await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
@@ -75,7 +75,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("rename", () => true, rename),
     ofSession("delete", ({ session }) => !isAlive(session), deleteConversation),
     inProject("setUpAgent", (project) => setUpAgent(project, () => void newSession(project, panels))),
-    command("search", () => search(projects.all, (of) => void panels.open(of))),
+    command("search", () => search(projects.all, (of) => panels.open(of))),
     command("revokeRules", async (of?: unknown) => {
       const session = given(of);
       const project = session?.project ?? (await pickProject(projects));
@@ -83,9 +83,9 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     }),
     command("openSession", async (of?: unknown) => {
       const chosen = given(of) ?? (await pickSession(projects, () => true));
-      if (chosen) panels.open(chosen);
+      if (chosen) await panels.open(chosen);
     }),
-    ofSession("openSessionBeside", () => true, (of) => void panels.open(of, vscode.ViewColumn.Beside)),
+    ofSession("openSessionBeside", () => true, async (of) => void (await panels.open(of, vscode.ViewColumn.Beside))),
     ofSession("openText", () => true, (of) => documents.openConversationOf(of)),
     ofSession("showChanges", () => true, (of) => changes.open(of)),
     command("addSelection", () => addSelection(projects, panels)),
@@ -119,15 +119,15 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
 }
 
 /** newSession opens a panel whose first prompt starts a session. */
-function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, column?: vscode.ViewColumn): Panel {
+function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, column?: vscode.ViewColumn): Promise<Panel> {
   const { uri } = startFolder(project, clicked);
   return panels.begin(project, { title: "New session", chosen: { folder: uri.fsPath } }, column);
 }
 
 /** fork opens a panel whose first prompt continues a conversation in a new one. */
-function fork({ project, session }: ProjectSession, panels: Panels): void {
+async function fork({ project, session }: ProjectSession, panels: Panels): Promise<void> {
   const name = nameOf(session);
-  panels.begin(project, {
+  await panels.begin(project, {
     title: `Fork of ${name}`, about: `Your first prompt starts a fork of "${name}". It has the conversation so far, which stays as it is.`, chosen: { folder: session.working_dir }, fork: session.id,
   });
 }
@@ -150,7 +150,7 @@ async function newSessionWithGates(project: Project, panels: Panels, clicked?: v
   if (turns === undefined) return;
   const folder = startFolder(project, clicked).uri.fsPath;
   const about = `The agent works ${until}, for ${Number(turns) === 1 ? "1 turn" : `at most ${Number(turns)} turns`}.`;
-  panels.begin(project, { title: `New session, ${until}`, about, chosen: { folder }, gates, turns: Number(turns) });
+  await panels.begin(project, { title: `New session, ${until}`, about, chosen: { folder }, gates, turns: Number(turns) });
 }
 
 /** addSelection puts the selection into the prompt of the panel that was used last, else of a session that the user picks. Without sessions, it opens a new one. */
@@ -163,10 +163,10 @@ async function addSelection(projects: Projects, panels: Panels): Promise<void> {
   let panel = panels.recent;
   if (!panel && projects.sessions.length > 0) {
     const chosen = await pickSession(projects, () => true);
-    panel = chosen && panels.open(chosen, vscode.ViewColumn.Beside);
+    panel = chosen && (await panels.open(chosen, panels.beside));
   } else if (!panel) {
     const project = projectAt(projects);
-    panel = project && newSession(project, panels, undefined, vscode.ViewColumn.Beside);
+    panel = project && (await newSession(project, panels, undefined, panels.beside));
   }
   if (!panel) return;
   const { text, content } = selected(editor, panel.folder);
@@ -186,7 +186,7 @@ function questionOf({ questions }: Projects, of: ProjectQuestion | string): Proj
 /** showQuestion opens the conversation of a question, at the question. */
 async function showQuestion({ project, question }: ProjectQuestion, panels: Panels): Promise<void> {
   const session = project.model.conversationOf(question) ?? (await project.connection.request("getSessionState", { session_id: question.session_id })).session;
-  panels.open({ project, session }).showQuestion(question.id);
+  (await panels.open({ project, session })).showQuestion(question.id);
 }
 
 async function archive({ project, session }: ProjectSession, archived: boolean): Promise<void> {

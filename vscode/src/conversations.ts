@@ -29,7 +29,7 @@ export async function deleteConversation({ project, session }: ProjectSession): 
 }
 
 /** Searches the conversations of all projects for words, and opens the one that the user chooses. */
-export async function search(projects: readonly Project[], open: (of: ProjectSession) => void): Promise<void> {
+export async function search(projects: readonly Project[], open: (of: ProjectSession) => unknown): Promise<void> {
   const query = await vscode.window.showInputBox({ title: "Search conversations", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
   if (query === undefined || query.trim() === "") return;
   const found = await Promise.all(projects.map(async (project) => {
@@ -49,7 +49,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
   const chosen = await vscode.window.showQuickPick(items, { title: "Which conversation?", matchOnDetail: true });
   if (!chosen) return;
   const { session } = await chosen.project.connection.request("getSessionState", { session_id: chosen.hit.thread_id });
-  open({ project: chosen.project, session });
+  await open({ project: chosen.project, session });
 }
 
 /** best returns the best hit of each conversation, the best first. */

@@ -63,7 +63,7 @@ export function activate(context: vscode.ExtensionContext): void {
   context.subscriptions.push(
     log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), ...stops.map((stop) => ({ dispose: stop })),
     previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
-    notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
+    notifications(all, { attempt, open: (of) => attempt(async () => void (await panels.open(of))), isShown: (of) => panels.isShown(of) }),
     ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, others, log, attempt }),
   );
 }

@@ -1,4 +1,4 @@
-// The panels of a window: one for each conversation.
+// The panels of a window: one for each conversation, in an editor tab or in the side bar.
 import { randomBytes, randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { groupOf, nameOf, short } from "../hub/groups";
@@ -12,6 +12,8 @@ import type { ActiveEditor } from "./files";
 import { messageHtml, pageHtml } from "./html";
 import type { Beginning, Beginnings } from "./newsession";
 import type { EditorContext, PromptContent } from "./protocol";
+import { SideBar } from "./sidebar";
+import type { PanelView } from "./sidebar";
 
 /** The data that restores a panel. The page keeps it. */
 export interface PanelPlace {
@@ -45,7 +47,7 @@ export class Panel implements vscode.Disposable {
   private disposed = false;
 
   constructor(
-    readonly view: vscode.WebviewPanel,
+    readonly view: PanelView,
     readonly project: Project,
     private place: PanelPlace,
     private readonly parts: PanelParts,
@@ -212,7 +214,8 @@ const panelType = "duet.session";
 /** The panels of a window, by conversation. */
 export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly all = new Map<string, Panel>();
-  private readonly subscriptions: vscode.Disposable[];
+  private readonly sideBar: SideBar;
+  private readonly subscriptions: Array<{ dispose(): unknown }>;
   /** The panel that was active last. */
   private last: Panel | undefined;
 
@@ -220,29 +223,40 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     private readonly projects: Projects,
     private readonly parts: PanelParts,
   ) {
-    this.subscriptions = [vscode.window.registerWebviewPanelSerializer(panelType, this)];
+    this.sideBar = new SideBar(parts.extension, (place, state) => {
+      this.projects.start();
+      this.restore(place, state);
+    });
+    this.subscriptions = [this.sideBar, vscode.window.registerWebviewPanelSerializer(panelType, this)];
   }
 
-  /** Shows a conversation: reveals its panel, or opens one in a column. */
-  open({ project, session }: ProjectSession, column = vscode.ViewColumn.Active): Panel {
+  /** Shows a conversation: reveals its panel, or opens one. With a column, it opens in an editor tab there, else where the setting duet.openIn says. */
+  async open({ project, session }: ProjectSession, column?: vscode.ViewColumn): Promise<Panel> {
     project.model.add(session);
-    const open = this.all.get(session.thread_id);
-    if (open) {
-      open.view.reveal(column === vscode.ViewColumn.Active ? undefined : column);
+    const thread = session.thread_id;
+    const open = this.all.get(thread);
+    if (open && !(column !== undefined && this.sideBar.has(open.view))) {
+      open.view.reveal(column);
       return open;
     }
-    const view = vscode.window.createWebviewPanel(panelType, nameOf(session), column, { enableFindWidget: true });
-    return this.add(view, { folder: project.folder.uri.fsPath, thread: session.thread_id, session: session.id, title: nameOf(session) })!;
+    open?.view.dispose();
+    const view = await this.view(nameOf(session), column);
+    return this.add(view, { folder: project.folder.uri.fsPath, thread, session: session.id, title: nameOf(session) })!;
   }
 
   /** Opens a panel whose first prompt starts a session. */
-  begin(project: Project, beginning: Omit<Beginning, "thread">, column = vscode.ViewColumn.Active): Panel {
+  async begin(project: Project, beginning: Omit<Beginning, "thread">, column?: vscode.ViewColumn): Promise<Panel> {
     const thread = randomUUID();
     this.parts.beginnings.keep({ ...beginning, thread });
-    const view = vscode.window.createWebviewPanel(panelType, beginning.title, column, { enableFindWidget: true });
+    const view = await this.view(beginning.title, column);
     const panel = this.add(view, { folder: project.folder.uri.fsPath, thread, session: thread, title: beginning.title })!;
     panel.focus();
     return panel;
+  }
+
+  /** The column of a panel that must not cover the active editor. undefined: panels open in the side bar. */
+  get beside(): vscode.ViewColumn | undefined {
+    return this.sideBar.isChosen ? undefined : vscode.ViewColumn.Beside;
   }
 
   /** Gives a panel without a conversation to another project, after the user has chosen a folder of it. */
@@ -256,9 +270,10 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     return vscode.window.state.focused && this.all.get(session.thread_id)?.view.visible === true;
   }
 
-  /** The active panel. */
+  /** The active panel: of the active editor tab, else of the side bar if that is visible. */
   get active(): Panel | undefined {
-    return [...this.all.values()].find(({ view }) => view.active);
+    const active = [...this.all.values()].filter(({ view }) => view.active);
+    return active.find(({ view }) => !this.sideBar.has(view)) ?? active[0];
   }
 
   /** The panel that was active last, if it is still open; else any panel. */
@@ -279,27 +294,36 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     this.all.clear();
   }
 
-  private restore(view: vscode.WebviewPanel, state: unknown): void {
+  /** view makes the view of a new panel. */
+  private async view(title: string, column?: vscode.ViewColumn): Promise<PanelView> {
+    if (column === undefined && this.sideBar.isChosen) return this.sideBar.take();
+    return vscode.window.createWebviewPanel(panelType, title, column ?? vscode.ViewColumn.Active, { enableFindWidget: true });
+  }
+
+  private restore(view: PanelView, state: unknown): void {
     const place = (state as { place?: Partial<PanelPlace> } | undefined)?.place;
     if (typeof place?.folder !== "string" || typeof place.thread !== "string" || typeof place.session !== "string" || typeof place.title !== "string") {
       view.webview.html = messageHtml(view.title, "The conversation of this panel is unknown. Open it from the list of sessions.");
       return;
     }
     const twin = this.all.get(place.thread);
+    // The side bar may have the state of a conversation that was opened in a tab after it.
+    if (twin && this.sideBar.has(view)) return view.dispose();
     if (twin && twin.view !== view) twin.view.dispose();
     if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this conversation belongs, is not open in this window.`);
   }
 
-  private add(view: vscode.WebviewPanel, place: PanelPlace): Panel | undefined {
+  private add(view: PanelView, place: PanelPlace): Panel | undefined {
     const project = this.projects.at(place.folder);
     if (!project) return undefined;
     const panel = new Panel(view, project, place, this.parts);
     this.all.set(place.thread, panel);
     this.last = panel;
-    view.onDidChangeViewState(() => {
+    const subscription = view.onDidChangeViewState(() => {
       if (view.active) this.last = panel;
     });
     view.onDidDispose(() => {
+      subscription.dispose();
       if (this.all.get(place.thread) === panel) this.all.delete(place.thread);
       if (this.last === panel) this.last = undefined;
     });

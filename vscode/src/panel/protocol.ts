@@ -106,8 +106,8 @@ export interface PanelMethods {
   "panel.choose": { params: Partial<Choices>; result: NewSession };
   /** Starts the conversation of a panel without one. Then the page begins again with panel.start. */
   "panel.launch": { params: { query: string; content?: PromptContent[] }; result: null };
-  /** Stores the draft. */
-  "panel.keepDraft": { params: Draft; result: null };
+  /** Stores the draft. The side bar may get the last one of a page whose conversation it no longer shows: thread says whose it is. */
+  "panel.keepDraft": { params: Draft & { thread: string }; result: null };
   /** The files whose paths match the text after @, the best match first, at most 50. */
   "panel.findFiles": { params: { query: string }; result: { files: FileMatch[] } };
   /** Reads dropped or pasted file URIs as content. An image has its data. */

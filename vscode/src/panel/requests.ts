@@ -90,7 +90,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       return null;
     },
     "panel.keepDraft": (given) => {
-      drafts.keep(thread, draftOf(given));
+      if (given.thread === thread) drafts.keep(thread, draftOf(given));
       return null;
     },
     "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),

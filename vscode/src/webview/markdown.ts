@@ -3,7 +3,7 @@
 import MarkdownIt from "markdown-it";
 import type { MarkdownIt as Parser, StateCore, StateInline, Token } from "markdown-it";
 import { fill, make } from "./dom";
-import { codeBlock } from "./output";
+import { codeBlock, colourCode } from "./output";
 import { fileOf, linkOf, pieces } from "./references";
 import type { Target } from "./references";
 
@@ -93,6 +93,7 @@ export function renderBlock(block: Block): DocumentFragment {
 export function renderMarkdown(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
   for (const block of blocksOf(text)) render(block.tokens, fragment);
+  colourCode(fragment);
   return fragment;
 }
 

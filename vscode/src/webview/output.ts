@@ -5,6 +5,7 @@ import type { StructuredPatch } from "diff";
 import { clipped, visible } from "../hub/groups";
 import { button, cutBefore, fill, inTurns, loadButton, make, piecesOf } from "./dom";
 import type { FileDiff } from "./entries";
+import { highlighted, languageOf, whenSeen } from "./highlight";
 import type { Actions } from "./view";
 
 /** How much of a code block, and of each of its lines, is shown at first, in characters. */
@@ -62,6 +63,13 @@ export function codeBlock(content: string, language: string): CodeBlock {
   );
   whole = content;
   show(content.replace(/\n$/, ""));
+  let length = -1;
+  uncoloured.set(element, () => {
+    if (!all.hidden || showsAll || length === whole.length) return;
+    length = whole.length;
+    const lines = highlighted(whole === content ? content.replace(/\n$/, "") : whole, language);
+    if (lines) code.replaceChildren(...lines.flatMap((line, i) => (i === 0 ? [line] : ["\n", line])));
+  });
   return {
     element,
     append: (text) => {
@@ -69,6 +77,17 @@ export function codeBlock(content: string, language: string): CodeBlock {
       show(text);
     },
   };
+}
+
+/** The functions that highlight a code block, by its element. */
+const uncoloured = new WeakMap<Element, () => void>();
+
+/** Highlights the code blocks in an element when the user sees them. The caller has finished these blocks. */
+export function colourCode(within: ParentNode): void {
+  for (const block of within.querySelectorAll(".code-block")) {
+    const colour = uncoloured.get(block);
+    if (colour) whenSeen(block, colour);
+  }
 }
 
 /** A button that copies a text and confirms it. */
@@ -230,7 +249,7 @@ function changedFile(path: string, isNew: boolean, lines: string[] | undefined, 
     isNew && make("span", { class: "tag", text: "new" }),
     button({ icon: "diff", name: `Show the change of ${nameOf(path)} in the diff editor`, tip: "Open in the diff editor", press: open }),
   );
-  return make("div", { class: "file-diff" }, head, lines ? unified(lines) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
+  return make("div", { class: "file-diff" }, head, lines ? unified(lines, path) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
 }
 
 /** The files of a unified diff, such as that of a question. It may be cut, and then is shown as it is. */
@@ -261,14 +280,15 @@ function countOf(lines: readonly string[], sign: string): number {
   return lines.filter((line) => line.startsWith(sign)).length;
 }
 
-function unified(lines: readonly string[]): HTMLElement {
+/** unified draws the lines of a diff. Without the path of the file they are not highlighted. */
+function unified(lines: readonly string[], path = ""): HTMLElement {
   const pre = make("pre", { class: "diff-lines", is: { tabindex: "0", "aria-label": "Changed lines" } });
   const write = (part: readonly string[]): void => {
-    for (const line of part) {
+    const elements = part.map((line) => {
       const kind = line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span";
       const element = make(kind, { class: line.startsWith("@@") ? "hunk" : "line", text: line === "" ? " " : clipped(line, longestDiffLine) });
       fill(pre, element);
-      if (clipped(line, longestDiffLine) === line) continue;
+      if (clipped(line, longestDiffLine) === line) return element;
       const whole = button({
         class: "text-button", label: "Show the whole line",
         press: () => {
@@ -278,7 +298,9 @@ function unified(lines: readonly string[]): HTMLElement {
         },
       });
       pre.append(whole);
-    }
+      return element;
+    });
+    if (elements[0]) whenSeen(elements[0], () => colourLines(part, elements, languageOf(path)));
   };
   write(lines.slice(0, firstDiffLines));
   if (lines.length > firstDiffLines) {
@@ -292,6 +314,30 @@ function unified(lines: readonly string[]): HTMLElement {
     pre.append(more);
   }
   return pre;
+}
+
+/**
+ * colourLines highlights drawn lines of a diff, one hunk after the other, without blocking the page. In each hunk, the
+ * lines before the change are one text, and those after it another.
+ */
+function colourLines(lines: readonly string[], elements: readonly Element[], language: string): void {
+  const colour = (side: readonly number[]): void => {
+    const drawn = side.length > 0 && highlighted(side.map((i) => lines[i]!.slice(1)).join("\n"), language);
+    if (drawn) for (const [at, i] of side.entries()) elements[i]!.replaceChildren(lines[i]![0]!, drawn[at]!);
+  };
+  const next = (from: number): void => {
+    const [before, after]: [number[], number[]] = [[], []];
+    let i = from;
+    for (; i < lines.length && !(lines[i]!.startsWith("@") && before.length + after.length > 0); i++) {
+      const sign = lines[i]![0];
+      if (sign === "-" || sign === " ") before.push(i);
+      if (sign === "+" || sign === " ") after.push(i);
+    }
+    colour(before);
+    colour(after); // also draws the lines of both again
+    if (i < lines.length && elements[i]!.isConnected) setTimeout(() => next(i), 0);
+  };
+  next(0);
 }
 
 /** The last part of a path. */

@@ -1,7 +1,7 @@
 // Markdown that grows. Finished blocks stay unchanged. Only the last ones are parsed and drawn again.
 import { button, inTurns, make, piecesOf, setText } from "./dom";
 import { blocksOf, renderBlock, renderMarkdown } from "./markdown";
-import { codeBlock } from "./output";
+import { codeBlock, colourCode } from "./output";
 import type { CodeBlock } from "./output";
 
 /** A last block longer than twice this is cut at a harmless place, so that drawing it again stays cheap. */
@@ -108,6 +108,7 @@ export class MarkdownStream {
       this.text = text;
       this.tailAt = text.length;
     }
+    if (complete) colourCode(this.element);
     return false;
   }
 
@@ -194,6 +195,7 @@ export class MarkdownStream {
       const nodes = [...fragment.childNodes];
       const continued = i === 0 && this.cutBefore;
       if (continued && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
+      if (i < last) colourCode(fragment);
       this.place(continued).append(fragment);
       // A block is final once another one has begun.
       if (i === last) this.tailNodes = nodes;

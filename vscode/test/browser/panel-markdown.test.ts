@@ -83,9 +83,101 @@ test("the items of a task list have boxes that say what is done, and cannot be c
   assert.deepEqual(problemsOf(page), []);
 });
 
+/** highlight waits until the code in view is highlighted. It is, one block at a time, when it is seen. */
+function highlight(page: Page, within: string): Promise<void> {
+  return page.locator(`${within} .hljs-keyword`).first().waitFor();
+}
+
+test("code is highlighted by its language, and its text stays the same", async () => {
+  const page = await working();
+  const code = "// a \u202Eb\n/* <img src=x onerror='window.harmed = true'>\n&amp; */\nconst a = `x${1}`; const b = \"</span><b>\";\n";
+  await say(page, ["ts", "nothing", ""].map((language) => `\`\`\`${language}\n${code}\`\`\``).join("\n\n"));
+  await highlight(page, ".said");
+  const [highlighted, unknown, none] = await page.locator(".said pre code").evaluateAll((all) => all.map((element) => ({ text: element.textContent, tags: [...new Set([...element.querySelectorAll("*")].map(({ tagName }) => tagName))], spans: element.childElementCount })));
+  assert.ok(highlighted!.spans > 5);
+  assert.deepEqual(highlighted!.tags, ["SPAN"]);
+  assert.deepEqual([unknown!.spans, none!.spans], [0, 0]);
+  assert.equal(highlighted!.text, unknown!.text);
+  assert.equal(highlighted!.text, code.replace("\u202e", "<U+202E>").trimEnd());
+  await page.getByRole("button", { name: "Copy code" }).first().click();
+  await page.getByText("Copied").waitFor();
+  assert.ok((await page.evaluate(() => navigator.clipboard.readText())).includes("a \u202Eb"));
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("a code block is highlighted once it is closed, and not beyond the limits", async () => {
+  const page = await working();
+  const delta = (text: string): Promise<void> => page.evaluate((delta) => window.host.event("message_delta", { message_id: "m2", delta }), text);
+  await delta("1. A step\n\n   ```go\n   package a\n");
+  await page.getByText("package a").waitFor();
+  await page.waitForTimeout(200);
+  assert.equal(await page.locator(".hljs-keyword").count(), 0);
+  await delta("   ```\n\nAnd then:\n\n```go\npackage b\n");
+  await page.locator(".hljs-keyword").waitFor();
+  await page.getByText("package b").waitFor();
+  await page.waitForTimeout(200);
+  assert.equal(await page.locator(".hljs-keyword").count(), 1);
+  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m2", content: "1. A step\n\n   ```go\n   package a\n   ```\n\nAnd then:\n\n```go\npackage b\n" });
+  await page.locator(".hljs-keyword").nth(1).waitFor(); // its fence is never closed
+  // Too long, with a long line, nested too deep, and within the limits.
+  const blocks = [`go\n${"package c\n".repeat(2_000)}`, `go\npackage c // ${"c".repeat(2_000)}\n`, `bash\n${"${".repeat(400)}\n`, "go\npackage d\n"];
+  await say(page, blocks.map((block) => `\`\`\`${block}\`\`\``).join("\n\n"), "m3");
+  const drawn = page.locator('[data-key="m3"] pre code');
+  for (const i of [0, 1, 2]) await drawn.nth(i).scrollIntoViewIfNeeded();
+  await drawn.nth(3).locator(".hljs-keyword").waitFor();
+  assert.deepEqual(await drawn.evaluateAll((all) => all.map((element) => element.querySelectorAll("[class^=hljs-]").length)), [0, 0, 0, 1]);
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("the lines of a changed file are highlighted by its name, before and after the change", async () => {
+  const page = await working();
+  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Edit", tool_title: "Edit a.py", tool_kind: "edit", tool_data: { diffs: [{ path: "/a.py", old_text: 'x = 1\ns = """a\nb"""\n', new_text: 'def f():\n  s = """a\nb"""\n' }] } });
+  const lines = page.locator(".diff-lines");
+  await lines.locator("ins .hljs-keyword", { hasText: "def" }).waitFor();
+  await lines.locator("del .hljs-number", { hasText: "1" }).waitFor();
+  await lines.locator(".line .hljs-string", { hasText: 'b"""' }).waitFor(); // its string began in another line
+  assert.deepEqual(await lines.locator("> *").evaluateAll((all) => all.map(({ textContent }) => textContent)), ["-x = 1", '-s = """a', "+def f():", '+  s = """a', ' b"""']);
+});
+
+for (const theme of ["dark", "light", "high-contrast"] as const) {
+  test(`highlighted code can be read in the theme ${theme}`, async () => {
+    const page = await pages.open({ theme, height: 1500 });
+    await page.getByRole("heading", { name: "A conversation" }).waitFor();
+    const code = "class A extends B { // why\n  @dec name: string = `a${b}`;\n  f() { return /x/.test(this.c) ? null : 12; }\n}";
+    await say(page, `\`\`\`ts\n${code}\n\`\`\`\n\n\`\`\`yaml\n# why\na: &b true\n\`\`\`\n\n\`\`\`md\n# A\n*b* **c** [d](e)\n\`\`\`\n\n\`\`\`diff\n-a\n+b\n\`\`\``);
+    await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Edit", tool_title: "Edit a.ts", tool_kind: "edit", tool_data: { diffs: [{ path: "/a.ts", old_text: `${code}\n`, new_text: `${code.replaceAll(" ", "  ")}\n` }] } });
+    await highlight(page, ".said");
+    await highlight(page, ".diff-lines del");
+    await page.locator(".hljs-attr", { hasText: "a:" }).waitFor();
+    await page.locator(".hljs-addition").waitFor();
+    await page.locator(".hljs-section").first().waitFor();
+    const worst = await page.locator("[class^=hljs-]").evaluateAll((all) => {
+      type Colour = [number, number, number, number];
+      // A canvas knows every way to write a colour.
+      const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true })!;
+      const over = (below: Colour, colour: string): Colour => {
+        canvas.fillStyle = `rgb(${below.slice(0, 3).join(" ")})`;
+        canvas.fillRect(0, 0, 1, 1);
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data] as Colour;
+      };
+      const background = (element: Element | null): Colour => (element ? over(background(element.parentElement), getComputedStyle(element).backgroundColor) : [255, 255, 255, 255]);
+      const light = (colour: Colour): number => colour.slice(0, 3).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, part, i) => sum + part * [0.2126, 0.7152, 0.0722][i]!, 0);
+      return all.map((element) => {
+        const below = background(element);
+        const both = [light(over(below, getComputedStyle(element).color)), light(below)].sort((a, b) => b - a);
+        return { contrast: (both[0]! + 0.05) / (both[1]! + 0.05), what: `${element.getAttribute("class")} in ${element.closest("ins, del, .code-block, .line")?.tagName}`, colour: getComputedStyle(element).color };
+      }).sort((a, b) => a.contrast - b.contrast)[0]!;
+    });
+    assert.ok(worst.contrast >= 4.5, JSON.stringify(worst));
+  });
+}
+
 test("text that came in any pieces looks as if it had come at once", async () => {
   const page = await working();
   await say(page, document, "whole");
+  await highlight(page, '[data-key="whole"]');
   const whole = await page.locator('[data-key="whole"] .markdown').innerHTML();
   assert.ok(whole.includes("<table>") && whole.includes("https://example.org/ref"), whole);
   for (const size of [1, 3, 7, 50]) {
@@ -102,6 +194,7 @@ test("text that came in any pieces looks as if it had come at once", async () =>
     );
     await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: id, content: document });
     await page.locator(`[data-key="${id}"]:not(.open) [data-url="https://example.org/ref"]`).waitFor();
+    await highlight(page, `[data-key="${id}"]`);
     assert.equal(await page.locator(`[data-key="${id}"] .markdown`).innerHTML(), whole, `in pieces of ${size}`);
   }
 });

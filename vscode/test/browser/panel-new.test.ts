@@ -134,7 +134,7 @@ test("the agents are there once duet-rpc is ready, and what was typed meanwhile 
   });
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
   await page.keyboard.type("was ");
-  assert.deepEqual([await box(page).inputValue(), await page.getByText("is being started").count()], ["was typed early", 0]);
+  assert.deepEqual([await box(page).inputValue(), await page.getByText("duet-rpc is starting").count()], ["was typed early", 0]);
 });
 
 for (const theme of ["dark", "light", "high-contrast"] as Theme[]) {

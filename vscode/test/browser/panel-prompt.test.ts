@@ -156,7 +156,7 @@ test("a draft is kept, and is there again after a reload", async () => {
   const { page, box } = await opened();
   await page.keyboard.type("half a thou");
   const kept = await called(page, "panel.keepDraft");
-  assert.deepEqual(kept.at(-1), { text: "half a thou", content: [] });
+  assert.deepEqual(kept.at(-1), { text: "half a thou", content: [], thread: "thread" });
   await page.reload();
   await page.getByRole("combobox", { name: "Mode", exact: true }).waitFor();
   assert.equal(await box.inputValue(), "half a thou");

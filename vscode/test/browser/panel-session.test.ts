@@ -200,10 +200,10 @@ test("when duet-rpc goes and comes again the page says so, and goes on", async (
   assert.deepEqual(await callsOf(page, "panel.command"), [{ command: "duet.restart" }]);
 });
 
-test("a prompt that is sent while duet-rpc is being started is not refused", async () => {
+test("a prompt that is sent while duet-rpc starts is not refused", async () => {
   const page = await pages.open();
   await page.evaluate(() => window.host.notify("panel.connection", { is: "starting" }));
-  await page.getByText("duet-rpc is being started").waitFor();
+  await page.getByText("duet-rpc is starting").waitFor();
   const box = page.getByRole("textbox", { name: "Prompt" });
   await box.fill("are you there?");
   await page.keyboard.press("Enter");

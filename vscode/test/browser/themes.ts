@@ -19,6 +19,7 @@ const themes: Record<Theme, Record<string, string>> = {
     "textBlockQuote-background": "#2b2b2b", "textBlockQuote-border": "#616161", "toolbar-hoverBackground": "#5a5d5e50", "list-hoverBackground": "#2a2d2e", "list-activeSelectionBackground": "#04395e", "list-activeSelectionForeground": "#ffffff",
     "editorSuggestWidget-background": "#202020", "editorSuggestWidget-border": "#454545", "editorSuggestWidget-selectedBackground": "#04395e", "editorSuggestWidget-selectedForeground": "#ffffff", "editorWarning-foreground": "#cca700", "progressBar-background": "#0078d4", "testing-iconPassed": "#73c991",
     "inputValidation-errorBackground": "#5a1d1d", "inputValidation-errorBorder": "#be1100", "diffEditor-insertedLineBackground": "#9bb95533", "diffEditor-removedLineBackground": "#ff000033", "gitDecoration-addedResourceForeground": "#81b88b", "gitDecoration-deletedResourceForeground": "#c74e39",
+    "debugTokenExpression-name": "#c586c0", "debugTokenExpression-string": "#ce9178", "debugTokenExpression-number": "#b5cea8", "debugTokenExpression-boolean": "#4e94ce", "symbolIcon-functionForeground": "#b180d7", "symbolIcon-variableForeground": "#75beff",
     "badge-background": "#616161", "badge-foreground": "#f8f8f8",
   },
   light: {
@@ -30,6 +31,7 @@ const themes: Record<Theme, Record<string, string>> = {
     "textBlockQuote-background": "#f8f8f8", "textBlockQuote-border": "#e5e5e5", "toolbar-hoverBackground": "#b8b8b850", "list-hoverBackground": "#f2f2f2", "list-activeSelectionBackground": "#e8e8e8", "list-activeSelectionForeground": "#000000",
     "editorSuggestWidget-background": "#f8f8f8", "editorSuggestWidget-border": "#c8c8c8", "editorSuggestWidget-selectedBackground": "#e8e8e8", "editorSuggestWidget-selectedForeground": "#000000", "editorWarning-foreground": "#bf8803", "progressBar-background": "#005fb8", "testing-iconPassed": "#388a34",
     "inputValidation-errorBackground": "#f2dede", "inputValidation-errorBorder": "#be1100", "diffEditor-insertedLineBackground": "#9bb95533", "diffEditor-removedLineBackground": "#ff000033", "gitDecoration-addedResourceForeground": "#587c0c", "gitDecoration-deletedResourceForeground": "#ad0707",
+    "debugTokenExpression-name": "#9b46b0", "debugTokenExpression-string": "#a31515", "debugTokenExpression-number": "#098658", "debugTokenExpression-boolean": "#0000ff", "symbolIcon-functionForeground": "#652d90", "symbolIcon-variableForeground": "#007acc",
     "badge-background": "#cccccc", "badge-foreground": "#3b3b3b",
   },
   "high-contrast": {
@@ -39,6 +41,7 @@ const themes: Record<Theme, Record<string, string>> = {
     "button-background": "#000000", "button-foreground": "#ffffff", "button-border": "#6fc3df", "button-secondaryBackground": "#000000", "button-secondaryForeground": "#ffffff", "dropdown-background": "#000000", "dropdown-foreground": "#ffffff", "dropdown-border": "#6fc3df",
     "textLink-foreground": "#21a6ff", "textLink-activeForeground": "#21a6ff", "textCodeBlock-background": "#000000", "textPreformat-background": "#ffffff", "textPreformat-foreground": "#000000", "textBlockQuote-border": "#ffffff",
     "editorSuggestWidget-background": "#0c141f", "editorSuggestWidget-border": "#6fc3df", "editorWarning-foreground": "#ffd370", "progressBar-background": "#6fc3df", "testing-iconPassed": "#73c991", "inputValidation-errorBackground": "#000000", "inputValidation-errorBorder": "#be1100",
+    "debugTokenExpression-name": "#ffffff", "debugTokenExpression-string": "#f48771", "debugTokenExpression-number": "#89d185", "debugTokenExpression-boolean": "#75bdfe", "symbolIcon-functionForeground": "#b180d7", "symbolIcon-variableForeground": "#75beff",
     "diffEditor-insertedTextBackground": "#33ff2e33", "diffEditor-removedTextBackground": "#ff008f33", "gitDecoration-addedResourceForeground": "#a1e3ad", "gitDecoration-deletedResourceForeground": "#c74e39", "badge-background": "#000000", "badge-foreground": "#ffffff",
   },
 };

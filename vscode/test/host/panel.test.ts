@@ -128,7 +128,7 @@ test("the window's process and then the daemon are killed while a panel streams,
   const last = Number(/chunk (\d+)(?!.*chunk)/s.exec(await first.panel.locator("body").innerText())?.[1]);
   process.kill(pid!, "SIGKILL");
   await first.panel.getByText(`chunk ${last + 100}`, { exact: false }).first().waitFor();
-  await first.panel.getByText(/duet-rpc is being started/).waitFor({ state: "detached" });
+  await first.panel.getByText(/duet-rpc is starting/).waitFor({ state: "detached" });
   await first.row("Working").waitFor();
   process.kill(await first.daemon(), "SIGKILL");
   await first.row("Failed or interrupted").waitFor();
@@ -191,4 +191,58 @@ test("the extension host is killed: its duet-rpc ends, and the session goes on",
   await gone(pid!);
   const { sessions } = await call("getSessionLeaves", {});
   assert.deepEqual([await daemon(), sessions.map(({ status }) => status)], [before, ["waiting_input"]]);
+});
+
+test("with duet.openIn, conversations open in the side bar, one at a time, and the last one is there after a reload", async (t) => {
+  const { page, row, panel, answer, openViews, newSession, command, choose, pick, call, reload, picture } = await openWindow((end) => t.after(end), { settings: { "duet.openIn": "sideBar" } });
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  const tabs = page.locator(".tab");
+  await openViews();
+  await page.locator(".monaco-button", { hasText: "New Session" }).waitFor(); // duet-rpc is there
+  await panel.getByRole("link", { name: "New Session" }).click();
+  await panel.getByText("Your first prompt starts a session").waitFor();
+  await prompt.fill("Greet the reader");
+  await prompt.press("Enter");
+  await answer("Allow").click();
+  await panel.getByText("I wrote demo.txt").waitFor();
+  await prompt.fill("of the first");
+
+  await newSession("Second thoughts");
+  await answer("Deny").click();
+  assert.equal(await prompt.inputValue(), "");
+  await prompt.fill("of the second");
+  await row("Done").filter({ hasText: "2" }).click();
+  await picture("side-bar");
+  await row(/^Greet the reader/).click();
+  await panel.getByText("I wrote demo.txt").waitFor();
+  await eventually(async () => assert.equal(await prompt.inputValue(), "of the first"));
+  assert.equal(await tabs.count(), 0);
+  await command("Duet: Rename…");
+  await page.locator(".quick-input-title", { hasText: "Rename Greet the reader" }).waitFor();
+  await page.keyboard.press("Escape");
+
+  await panel.getByRole("button", { name: "Fork the conversation" }).click();
+  await panel.getByText('Your first prompt starts a fork of "Greet the reader"').waitFor();
+  await row(/^Second thoughts/).click();
+  await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
+  await choose("View: Move View", "Conversation");
+  await pick("New Secondary Side Bar Entry");
+  await page.locator(".part.auxiliarybar").waitFor();
+  await panel.getByText("Second thoughts").first().waitFor();
+  await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
+  await picture("side-bar-secondary");
+  const { sessions } = await call("getSessionLeaves", {});
+  const second = sessions.find(({ query }) => query === "Second thoughts")!;
+  await reload(second.thread_id, "duet.panel");
+  await panel.getByText("Second thoughts").first().waitFor();
+  await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
+
+  await command("Duet: Open Conversation to the Side");
+  await tabs.filter({ hasText: "Second thoughts" }).waitFor();
+  const texts = (): Promise<string[]> => Promise.all(page.frames().map((frame) => frame.locator("body").innerText({ timeout: 1_000 }).catch(() => "")));
+  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
+  await picture("side-bar-empty");
+  await reload("duet.session");
+  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
+  assert.equal(await tabs.filter({ hasText: "Second thoughts" }).count(), 1);
 });

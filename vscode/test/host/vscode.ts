@@ -62,8 +62,8 @@ export interface Window {
   editorProcesses: () => number[];
   /** The person goes to another window of the desktop, or comes back. */
   setFocused: (focused: boolean) => Promise<void>;
-  /** Loads the window again, once VS Code has stored the layout whose active editor has a text, such as its type. */
-  reload: (kept: string) => Promise<void>;
+  /** Loads the window again, once VS Code has stored the layout whose active editor has a text, such as its type. With a view: once it has stored a state of this view with the text. */
+  reload: (kept: string, view?: string) => Promise<void>;
   /** Opens another window of the same folder. */
   another: () => Promise<Window>;
 }
@@ -207,12 +207,12 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     daemon: async () => (await call(project, "daemon.status", {})).pid,
     editorProcesses: () => editorProcesses(project),
     setFocused: (focused) => setFocused(page, focused),
-    reload: async (kept) => {
+    reload: async (kept, view) => {
       // A window in a browser stores its layout when it loses the focus, or a minute later.
       await setFocused(page, false);
       // (page.waitForFunction takes the promise of an answer for the answer.)
-      for (const until = Date.now() + patience; !(await page.evaluate(isKept, kept)); await page.waitForTimeout(200)) {
-        if (Date.now() > until) throw new Error(`no layout is stored whose active editor has ${kept}`);
+      for (const until = Date.now() + patience; !(await page.evaluate(isKept, [kept, view] as const)); await page.waitForTimeout(200)) {
+        if (Date.now() > until) throw new Error(`no ${view ? `state of ${view}` : "layout is stored whose active editor"} has ${kept}`);
       }
       await page.reload();
       await page.locator(".monaco-workbench").waitFor();
@@ -249,7 +249,7 @@ async function setFocused(page: Page, focused: boolean): Promise<void> {
  * isKept reports, in a page, whether the active editor of the layout that VS Code has stored there has a text. A layout from
  * before may have it in another editor, and other records may have it earlier, such as the commands that were used last.
  */
-async function isKept(text: string): Promise<boolean> {
+async function isKept([text, view]: readonly [string, string | undefined]): Promise<boolean> {
   interface Group { editors: Array<{ id: string; value: string }>; mru: number[] }
   const activeEditors = (layout: unknown): string[] => {
     if (typeof layout !== "object" || layout === null) return [];
@@ -265,8 +265,9 @@ async function isKept(text: string): Promise<boolean> {
     if (!name?.startsWith("vscode-web-state-db")) continue;
     const database = await result(indexedDB.open(name));
     try {
-      const layout = await result<unknown>(database.transaction("ItemTable").objectStore("ItemTable").get("memento/workbench.parts.editor"));
-      if (typeof layout === "string" && activeEditors(JSON.parse(layout)).some((editor) => editor.includes(text))) return true;
+      const layout = await result<unknown>(database.transaction("ItemTable").objectStore("ItemTable").get(view ? `memento/webviewView.${view}` : "memento/workbench.parts.editor"));
+      if (view && typeof layout === "string" && layout.includes(text)) return true;
+      if (!view && typeof layout === "string" && activeEditors(JSON.parse(layout)).some((editor) => editor.includes(text))) return true;
     } finally {
       database.close();
     }

@@ -83,7 +83,9 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   await assert.rejects(page.request("panel.choose", { folder: "/etc" }), /folder has to be a folder of this workspace/);
   await page.request("panel.choose", { mode: "plan" });
   await page.request("panel.choose", { folder });
-  await page.request("panel.keepDraft", { text: "quiet", content: [] });
+  await page.request("panel.keepDraft", { text: "quiet", content: [], thread: page.thread });
+  await page.request("panel.keepDraft", { text: "of the page before", content: [], thread: "another" });
+  assert.equal((await page.request<PanelStart>("panel.start")).draft.text, "quiet");
   await page.request("panel.launch", { query: "quiet", content: [{ type: "resource_link", uri: "file:///a.ts", name: "a.ts" }] });
   const start = await page.request<PanelStart>("panel.start");
   assert.deepEqual([start.newSession, start.connection.is, beginnings.of(page.thread)], [undefined, "ready", undefined]);

@@ -1,0 +1,147 @@
+// Syntax highlighting with highlight.js. Its classes have the colours of the theme (panel.css).
+import hljs from "highlight.js/lib/core";
+import bash from "highlight.js/lib/languages/bash";
+import c from "highlight.js/lib/languages/c";
+import cpp from "highlight.js/lib/languages/cpp";
+import csharp from "highlight.js/lib/languages/csharp";
+import css from "highlight.js/lib/languages/css";
+import diff from "highlight.js/lib/languages/diff";
+import dockerfile from "highlight.js/lib/languages/dockerfile";
+import go from "highlight.js/lib/languages/go";
+import ini from "highlight.js/lib/languages/ini";
+import java from "highlight.js/lib/languages/java";
+import javascript from "highlight.js/lib/languages/javascript";
+import json from "highlight.js/lib/languages/json";
+import kotlin from "highlight.js/lib/languages/kotlin";
+import lisp from "highlight.js/lib/languages/lisp";
+import makefile from "highlight.js/lib/languages/makefile";
+import markdown from "highlight.js/lib/languages/markdown";
+import php from "highlight.js/lib/languages/php";
+import python from "highlight.js/lib/languages/python";
+import ruby from "highlight.js/lib/languages/ruby";
+import rust from "highlight.js/lib/languages/rust";
+import sql from "highlight.js/lib/languages/sql";
+import swift from "highlight.js/lib/languages/swift";
+import typescript from "highlight.js/lib/languages/typescript";
+import xml from "highlight.js/lib/languages/xml";
+import yaml from "highlight.js/lib/languages/yaml";
+import { visible } from "../hub/groups";
+
+const languages = { bash, c, cpp, csharp, css, diff, dockerfile, go, ini, java, javascript, json, kotlin, lisp, makefile, markdown, php, python, ruby, rust, sql, swift, typescript, xml, yaml };
+
+/** Names that highlight.js does not know. */
+const aliases = { bash: ["shell"], lisp: ["el", "elisp", "emacs-lisp"] };
+
+/**
+ * The limits of a text and of its lines, in characters. highlight.js matches expressions against the rest of the text, so
+ * the time of hostile text grows with the square of its length: to 0.3 s at these limits, and to 50 s for one line of 20,000.
+ */
+const longestCode = 10_000;
+const longestCodeLine = 1_000;
+
+/** The limits of the spans of a text: their number, and how deep they are nested. "${" repeated in bash would nest thousands. */
+const mostSpans = 20_000;
+const deepest = 50;
+
+/** A language that takes longer for one text is not highlighted any more, in milliseconds. */
+const tooLong = 200;
+
+const slow = new Set<unknown>();
+
+/**
+ * The lines of a text, highlighted. A language is a name in a code block or the extension of a file. undefined: the
+ * language is unknown, or the text exceeds a limit.
+ */
+export function highlighted(text: string, language: string): DocumentFragment[] | undefined {
+  if (language === "" || text.length > longestCode) return undefined;
+  const lines = text.split("\n");
+  if (lines.some((line) => line.length > longestCodeLine)) return undefined;
+  registerLanguages();
+  const known = hljs.getLanguage(language);
+  if (!known || slow.has(known)) return undefined;
+  const began = performance.now();
+  const { value } = hljs.highlight(text, { language, ignoreIllegals: true });
+  if (performance.now() - began > tooLong) slow.add(known);
+  const drawn = elementsOf(value);
+  return drawn?.length === lines.length && drawn.every((line, i) => line.textContent === visible(lines[i]!)) ? drawn : undefined;
+}
+
+/** The language of a file, for highlighted: the extension of its name, or its name without one, such as Makefile. */
+export function languageOf(path: string): string {
+  return /[^./\\]*$/.exec(path)![0];
+}
+
+function registerLanguages(): void {
+  if (hljs.listLanguages().length > 0) return;
+  for (const [name, definition] of Object.entries(languages)) hljs.registerLanguage(name, definition);
+  for (const [languageName, names] of Object.entries(aliases)) hljs.registerAliases(names, { languageName });
+}
+
+/** Each character that highlight.js escapes. */
+const escapes: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'" };
+
+/**
+ * elementsOf makes elements of the HTML of highlight.js, by lines. It knows spans and text only, and no HTML parser reads
+ * the HTML: the text of an agent cannot become markup. undefined: the spans exceed a limit.
+ */
+function elementsOf(html: string): DocumentFragment[] | undefined {
+  const lines = [document.createDocumentFragment()];
+  let open: HTMLElement[] = [];
+  let spans = 0;
+  const append = (node: Node | string): void => (open.at(-1) ?? lines.at(-1)!).append(node);
+  const begin = (name: string): HTMLElement => {
+    const span = document.createElement("span");
+    span.className = name;
+    append(span);
+    spans++;
+    return span;
+  };
+  for (const [whole, name] of html.matchAll(/<span class="([^"]*)">|<\/span>|[^<]+/g)) {
+    if (spans > mostSpans || open.length > deepest) return undefined;
+    if (name !== undefined) {
+      open.push(begin(name));
+    } else if (whole === "</span>") {
+      open.pop();
+    } else {
+      for (const [i, part] of whole.split("\n").entries()) {
+        if (i > 0) {
+          const names = open.map(({ className }) => className);
+          lines.push(document.createDocumentFragment());
+          open = [];
+          for (const name of names) open.push(begin(name));
+        }
+        if (part !== "") append(visible(part.replace(/&(?:amp|lt|gt|quot|#x27);/g, (escape) => escapes[escape]!)));
+      }
+    }
+  }
+  return lines;
+}
+
+let observer: IntersectionObserver | undefined;
+const draws = new WeakMap<Element, () => void>();
+const seen = new Set<Element>();
+
+/**
+ * Calls draw once when the user sees an element. Elements that come into view together are drawn one by one, without
+ * blocking the page. An element that is removed before is not drawn.
+ */
+export function whenSeen(element: Element, draw: () => void): void {
+  observer ??= new IntersectionObserver((changes) => {
+    for (const { isIntersecting, target } of changes) {
+      if (!isIntersecting) continue;
+      observer!.unobserve(target);
+      if (seen.size === 0) setTimeout(drawNext, 0);
+      seen.add(target);
+    }
+  });
+  draws.set(element, draw);
+  observer.observe(element);
+}
+
+function drawNext(): void {
+  const [element] = seen;
+  if (!element) return;
+  seen.delete(element);
+  if (element.isConnected) draws.get(element)?.();
+  if (seen.size > 0) setTimeout(drawNext, 0);
+}
