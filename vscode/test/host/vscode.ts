@@ -265,9 +265,13 @@ async function isKept([text, view]: readonly [string, string | undefined]): Prom
     if (!name?.startsWith("vscode-web-state-db")) continue;
     const database = await result(indexedDB.open(name));
     try {
-      const layout = await result<unknown>(database.transaction("ItemTable").objectStore("ItemTable").get(view ? `memento/webviewView.${view}` : "memento/workbench.parts.editor"));
-      if (view && typeof layout === "string" && layout.includes(text)) return true;
-      if (!view && typeof layout === "string" && activeEditors(JSON.parse(layout)).some((editor) => editor.includes(text))) return true;
+      const table = database.transaction("ItemTable").objectStore("ItemTable");
+      const layout = await result<unknown>(table.get(view ? `memento/webviewView.${view}` : "memento/workbench.parts.editor"));
+      if (typeof layout !== "string") continue;
+      if (view) {
+        // The view is in the secondary side bar, which VS Code stores apart.
+        if (layout.includes(text) && String(await result<unknown>(table.get("workbench.auxiliaryBar.hidden"))) === "false") return true;
+      } else if (activeEditors(JSON.parse(layout)).some((editor) => editor.includes(text))) return true;
     } finally {
       database.close();
     }
