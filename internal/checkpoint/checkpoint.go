@@ -148,6 +148,9 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if s.top, err = realPath(opts.Dir); err != nil {
 		return nil, err
 	}
+	if err := replaceFile(filepath.Join(s.state, directoryFile), s.top); err != nil {
+		return nil, err
+	}
 	if err := s.checkVersion(ctx); err != nil {
 		return nil, err
 	}
@@ -421,4 +424,34 @@ func named(dir, prefix string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// directoryFile has the path of the recorded directory, for RemoveAll.
+const directoryFile = "directory"
+
+// RemoveAll deletes all checkpoints of the stores whose State is a directory in parent, and then
+// parent. A store whose directory is gone has no more refs to delete. A missing parent is no error.
+func RemoveAll(ctx context.Context, parent string) error {
+	states, err := os.ReadDir(parent)
+	if err != nil && !isMissing(err) {
+		return err
+	}
+	for _, state := range states {
+		path := filepath.Join(parent, state.Name())
+		dir, err := os.ReadFile(filepath.Join(path, directoryFile))
+		if err != nil {
+			continue // not a store
+		}
+		s, err := Open(ctx, Options{Dir: string(dir), State: path})
+		if isMissing(err) {
+			continue
+		}
+		if err == nil {
+			_, err = s.Prune(ctx, func(Checkpoint) bool { return false })
+		}
+		if err != nil {
+			return fmt.Errorf("deleting the checkpoints of %s: %w", dir, err)
+		}
+	}
+	return os.RemoveAll(parent)
 }

@@ -708,3 +708,19 @@ func TestGitIsTooOld(t *testing.T) {
 	_, err := checkpoint.Open(t.Context(), w.opts)
 	assert.ErrorContains(t, err, "git 2.25 is too old")
 }
+
+func TestRemoveAllDeletesTheRefsOfEachStore(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1"})
+	parent := filepath.Join(w.home, "states")
+	w.opts.State = filepath.Join(parent, "here")
+	w.open().take()
+	gone := newRepository(t, map[string]string{"a": "1"})
+	gone.opts.State = filepath.Join(parent, "gone")
+	gone.open().take()
+	require.NoError(t, os.RemoveAll(gone.dir))
+	require.Contains(t, w.git("for-each-ref"), "refs/duet/")
+	require.NoError(t, checkpoint.RemoveAll(t.Context(), parent))
+	assert.NotContains(t, w.git("for-each-ref"), "refs/duet/")
+	assert.NoDirExists(t, parent)
+	assert.NoError(t, checkpoint.RemoveAll(t.Context(), parent))
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -146,7 +147,10 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 				}
 			}
 			endIdleHub(cmd.Context(), s, args[0])
-			if err := project.Forget(cmd.Context(), os.Getenv, args[0]); err != nil {
+			refs := func(stateDir string) error {
+				return checkpoint.RemoveAll(cmd.Context(), host.CheckpointsDir(stateDir))
+			}
+			if err := project.Forget(cmd.Context(), os.Getenv, args[0], refs); err != nil {
 				return explainBusyHub(err, args[0])
 			}
 			return printDone(cmd, s, map[string]any{"forgotten": args[0]}, "all sessions of %s are deleted", args[0])

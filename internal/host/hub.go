@@ -212,10 +212,13 @@ func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 // file was replaced by another build.
 func executorCommand() []string { return []string{runningProgram(), "executor"} }
 
-// checkpointState returns where the checkpoints of a working directory are kept.
-func checkpointState(state, dir string) string {
+// CheckpointsDir returns the directory with a directory for each checkpoint store of a project.
+func CheckpointsDir(stateDir string) string { return filepath.Join(stateDir, "checkpoints") }
+
+// checkpointState returns the directory of the store of a working directory.
+func checkpointState(stateDir, dir string) string {
 	name := sha256.Sum256([]byte(dir))
-	return filepath.Join(state, "checkpoints", hex.EncodeToString(name[:8]))
+	return filepath.Join(CheckpointsDir(stateDir), hex.EncodeToString(name[:8]))
 }
 
 // editorServer returns the MCP server with the tools of the editor of a conversation. Agents start

@@ -467,8 +467,9 @@ func holdsDatabase(stateDir string) bool {
 }
 
 // Forget deletes the state of the project at root. This cannot be undone. It leaves the
-// directory root alone. An error is a *[HeldError] if a hub runs there.
-func Forget(ctx context.Context, getenv func(string) string, root string) error {
+// directory root alone. Before that it calls outside with the state directory, to delete what the
+// state has elsewhere. An error is a *[HeldError] if a hub runs there.
+func Forget(ctx context.Context, getenv func(string) string, root string, outside func(stateDir string) error) error {
 	s, err := statesOf(getenv)
 	if err != nil {
 		return err
@@ -482,6 +483,9 @@ func Forget(ctx context.Context, getenv func(string) string, root string) error 
 		return err
 	}
 	defer lock.Close()
+	if err := outside(r.StateDir); err != nil {
+		return fmt.Errorf("forgetting the project: %w", err)
+	}
 	if err := os.RemoveAll(r.StateDir); err != nil {
 		return fmt.Errorf("forgetting the project: %w", err)
 	}
