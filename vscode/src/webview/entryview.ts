@@ -201,7 +201,7 @@ class AnswerView implements View {
     const where = stringOf(data["decided_in"]);
     this.element.classList.toggle("denied", denied);
     const what = denied ? `${who} denied` : data["decision"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
-    setLongText(this.element, [`${what}${where === undefined ? "" : ` in ${where}`}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
+    setLongText(this.element, [`${what}${where === undefined ? "" : ` in ${where}`}: ${title}`, said === `Denied in ${where}` ? undefined : (said ?? stringOf(objectOf(data["content"])["text"]))].filter((part) => part !== undefined).join(" — "));
   }
 }
 

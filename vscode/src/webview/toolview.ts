@@ -83,7 +83,7 @@ export class ToolView implements View {
       await actions.whole(this.entry);
     };
     const cut = this.entry.truncated;
-    if (tool.refusal !== undefined || tool.refusedBy !== undefined) parts.push(make("p", { class: "refusal", text: [tool.refusedBy && `Not allowed by ${tool.refusedBy}`, tool.refusal].filter(Boolean).join(": ") }));
+    if (tool.refusal !== undefined || tool.refusedBy !== undefined) parts.push(make("p", { class: "refusal", text: [tool.refusedBy && `Not allowed by ${tool.refusedBy === "user" ? "you" : tool.refusedBy}`, tool.refusal].filter(Boolean).join(": ") }));
     if (tool.diffs.length > 0 && !asked) parts.push(...tool.diffs.map((diff) => fileDiff(diff, actions)));
     else if (command !== undefined && !asked) parts.push(labelled("Command", output(command, { name: "Command" })));
     else if (tool.input !== undefined && !isEmpty(tool.input) && !asked) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
