@@ -5,6 +5,11 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,6 +40,45 @@ func TestRealAgentsUseTheToolsOfTheEditor(t *testing.T) {
 			var questions struct{ Approvals []any }
 			require.NoError(t, e.Call(t.Context(), "fetchApprovals", object{"session_id": l.SessionID, "include_decided": true}, &questions))
 			assert.Empty(t, questions.Approvals)
+		})
+	}
+}
+
+// A real agent sees the text that a real Emacs has not saved.
+func TestRealAgentSeesTheBuffersOfEmacs(t *testing.T) {
+	t.Parallel()
+	emacs, err := exec.LookPath("emacs")
+	if err != nil {
+		t.Skip("Emacs is not installed; run .ci/install")
+	}
+	for name, site := range map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "codex": newCodexSite} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := site(t)
+			require.NoError(t, os.WriteFile(filepath.Join(s.root, "a.txt"), []byte("saved\n"), 0o600))
+			lisp, err := filepath.Abs("../../emacs")
+			require.NoError(t, err)
+			c := s.open()
+			defer s.close(c)
+			l := s.launch()
+			script := fmt.Sprintf(`(let (connection session)
+  (setq duet-rpc-command (list %q))
+  (find-file "a.txt")
+  (insert "words of the user\n")
+  (setq connection (duet-connection-ensure default-directory))
+  (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+  (setq session (duet-test-launch connection "editor: buffers" :agent %q))
+  (duet-test-wait-for-state session 'completed 'failed 'interrupted)
+  (princ (format "session %%s\n" (duet-session-id session))))`, program, s.agent)
+			cmd := exec.CommandContext(t.Context(), emacs, "-Q", "--batch", "-L", lisp, "-L", filepath.Join(lisp, "test"), "-l", "duet-test-lib", "--eval", script)
+			cmd.Dir, cmd.Env = s.root, append(append(append(cleanEnvironment(), homeless(t)...), l.env...), "DUET_ROOT="+s.root)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(out))
+			id := regexp.MustCompile(`(?m)^session (\S+)$`).FindStringSubmatch(string(out))
+			require.NotNil(t, id, string(out))
+			said := c.conversation(id[1])
+			assert.Contains(t, said, "a.txt")
+			assert.Contains(t, said, "words of the user")
 		})
 	}
 }

@@ -12,7 +12,7 @@
   "A question is listed, counted in the mode line, and gone once it is answered."
   (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
-    (should (string-match-p "Nothing waits" (duet-test-questions-text)))
+    (should (string-match-p "No question waits" (duet-test-questions-text)))
     (let ((session (duet-test-launch connection "hello")))
       (duet-test-question session)
       (duet-test-wait-for (string-match-p "Write +demo\\.txt \\+1 −0 +hello +project +now"
@@ -24,7 +24,7 @@
       (call-interactively #'duet-approval-approve)
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for (duet-test-heard "^Approved: Write demo.txt$"))
-      (should (string-match-p "Nothing waits" (duet-test-questions-text)))
+      (should (string-match-p "No question waits" (duet-test-questions-text)))
       (should-not duet-approvals--lighter-text)
       (should-error (call-interactively #'duet-approval-approve) :type 'user-error)
       (should-not (duet-test-heard "by you"))
@@ -208,7 +208,7 @@
                                :decision "deny" :comment "no no"))
       (duet-test-wait-for (duet-test-heard
                            "^Duet: Write demo.txt was denied by you in another client: no no$"))
-      (should (string-match-p "Nothing waits" (duet-test-questions-text)))
+      (should (string-match-p "No question waits" (duet-test-questions-text)))
       (should-not (buffer-live-p view))
       (should-error (duet-approval-approve approval) :type 'user-error)
       ;; As if no event had told of it.

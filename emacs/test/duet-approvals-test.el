@@ -50,7 +50,7 @@
       ;; As if no event had told of it.
       (remhash (duet-approval-id approval)
                (duet-model-approvals (duet-connection-model connection)))
-      (should (string-match-p "Nothing waits" (duet-test-questions-text)))
+      (should (string-match-p "No question waits" (duet-test-questions-text)))
       (duet-test-press "g" #'duet-approvals-refresh)
       (duet-test-wait-for (string-match-p "Write +demo" (duet-test-questions-text)))
       ;; Without a server the question stays, and the answer is not lost on the way.

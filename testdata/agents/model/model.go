@@ -44,15 +44,21 @@ const (
 
 // Serve serves a model until the test has ended.
 func Serve(t testing.TB) *Model {
-	m := &Model{Key: "sk-ant-" + uuid.NewString() + uuid.NewString(), hungUp: make(chan struct{}), refusals: make(map[string]int)}
+	m, stop := Start()
+	t.Cleanup(stop)
+	return m
+}
+
+// Start serves a model until stop is called.
+func Start() (m *Model, stop func()) {
+	m = &Model{Key: "sk-ant-" + uuid.NewString() + uuid.NewString(), hungUp: make(chan struct{}), refusals: make(map[string]int)}
 	m.HungUp = m.hungUp
 	server := httptest.NewServer(http.HandlerFunc(m.serve))
-	t.Cleanup(func() {
+	m.URL = server.URL
+	return m, func() {
 		server.CloseClientConnections() // an agent may listen to an answer that does not end
 		server.Close()
-	})
-	m.URL = server.URL
-	return m
+	}
 }
 
 // An api is one way to speak with a model.

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import test from "node:test";
 import { duetBinary } from "../hub";
 import { addKeyAgent, wantedKey } from "../keyagent";
+import { hasClaude, startModel } from "../realagent";
 import { eventually, openWindow } from "./vscode";
 
 test("what a build finds is in the list of problems until it is built again", async (t) => {
@@ -174,6 +175,19 @@ test("another project's session is listed, and opens it", async (t) => {
   const dialog = page.locator(".monaco-dialog-box");
   await dialog.filter({ hasText: join(project.folder, "..", "elsewhere") }).getByRole("button", { name: "Open in This Window" }).click();
   await page.waitForURL(/elsewhere/);
+});
+
+test("a real agent sees the text that the editor has not saved", { skip: !hasClaude && "Claude Code is not installed: run .ci/install" }, async (t) => {
+  const { env, prepare } = await startModel((end) => t.after(end));
+  const { page, panel, openViews, newSession, command } = await openWindow((end) => t.after(end), { agent: "claude", env, prepare, files: { "a.txt": "saved\n" }, settings: { "files.autoSave": "off" } });
+  await openViews();
+  await command("View: Show Explorer");
+  await page.locator(".explorer-folders-view .monaco-list-row").filter({ hasText: "a.txt" }).dblclick();
+  await page.locator(".view-line").filter({ hasText: "saved" }).waitFor();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.type("words of the user ");
+  await newSession("editor: buffers");
+  await panel.getByText(/The tool said: .*words of the user saved/).first().waitFor();
 });
 
 test("an agent uses the tools of the editor", async (t) => {
