@@ -219,6 +219,7 @@ test("events that the window's process has missed come before the page is told t
     if (told.some(({ is }) => is === "ready")) whenReady = page.events.slice(before);
     return Array.prototype.push.apply(page.connections, told);
   };
+  page.connections.length = 0; // it may have been told of the first process
   process.kill(stopped, "SIGKILL");
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
   assert.ok(whenReady.some(({ event }) => event.type === "approval_resolved"));
