@@ -93,6 +93,20 @@ in each."
         (set-text-properties beg end (list 'keymap duet-reply-map
                                            'duet-section (duet-section-get 'reply)))))))
 
+;; Emacs draws the header line of a window again only if something calls for it,
+;; and a move of point does not.
+
+(defvar-local duet-reply--in-box nil
+  "Whether point was in the box after the last command.")
+
+(defun duet-reply--follow-point ()
+  "Have the header line name the keys of the box while point is there."
+  (let ((in-box (when-let ((bounds (duet-reply--bounds)))
+                  (<= (car bounds) (point)))))
+    (unless (eq in-box duet-reply--in-box)
+      (setq duet-reply--in-box in-box)
+      (force-mode-line-update))))
+
 (defun duet-reply-setup ()
   "Show a box for the next prompt at the end of the current transcript, or none."
   (let ((section (duet-section-get 'reply)))
@@ -122,6 +136,7 @@ in each."
       (add-hook 'after-change-functions #'duet-reply--changed nil t)
       (add-hook 'completion-at-point-functions #'duet-reply--complete nil t)
       (add-hook 'kill-buffer-hook #'duet-reply--keep nil t)
+      (add-hook 'post-command-hook #'duet-reply--follow-point nil t)
       (duet-transcript-follow)))))
 
 (add-hook 'duet-transcript-shown-hook #'duet-reply-setup)

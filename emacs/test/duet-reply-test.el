@@ -212,6 +212,24 @@ The session has done its first turn."
       (duet-test-should-say "No question is here; C-c C-j goes to the next one"
         (call-interactively #'duet-approval-approve)))))
 
+(ert-deftest duet-reply-test-header ()
+  "The header line is drawn again when point enters or leaves the box."
+  (duet-reply-test-with (connection session)
+    (goto-char (point-min))
+    (run-hooks 'post-command-hook)
+    (cl-flet ((drawn ()
+                (let ((count 0))
+                  (cl-letf (((symbol-function 'force-mode-line-update)
+                             (lambda (&optional _all) (setq count (1+ count)))))
+                    (run-hooks 'post-command-hook))
+                  count)))
+      (duet-reply-go session)
+      (should (= (drawn) 1))
+      (insert "words")
+      (should (= (drawn) 0))
+      (goto-char (point-min))
+      (should (= (drawn) 1)))))
+
 (ert-deftest duet-reply-test-now ()
   "A key gives what is written to the agent while it works; RET queues it."
   (duet-reply-test-with (connection session)
