@@ -311,7 +311,7 @@ end with it."
        (let ((others (cl-remove (duet-session-agent session) usable :test #'equal
                                 :key (lambda (agent) (duet-get-string agent :name)))))
          (if (null others)
-             (message "No other agent is ready; M-x duet-agents shows what others need")
+             (message "No other agent is ready; see M-x duet-agents")
            (when-let ((agent (duet-agents-choose--read
                               (format "Agent that goes on (now %s)"
                                       (duet-visible-line (or (duet-session-agent session) "?")))

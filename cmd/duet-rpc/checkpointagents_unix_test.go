@@ -13,9 +13,7 @@ import (
 // What a real agent's shell command writes is a change of its session, which can be undone.
 func TestFilesThatCommandsOfRealAgentsWrite(t *testing.T) {
 	t.Parallel()
-	for name, site := range map[string]func(testing.TB) *agentSite{
-		"claude": newClaudeSite, "older claude": newOldClaudeSite, "codex": newCodexSite, "kimi": newKimiSite, "opencode": newOpencodeSite,
-	} {
+	for name, site := range agentsWithServers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := site(t)

@@ -16,12 +16,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// agentsWithServers are real agents that use the MCP servers that Duet gives them.
+func agentsWithServers() map[string]func(testing.TB) *agentSite {
+	return map[string]func(testing.TB) *agentSite{
+		"claude": newClaudeSite, "older claude": newOldClaudeSite, "codex": newCodexSite, "kimi": newKimiSite, "opencode": newOpencodeSite,
+	}
+}
+
 // Real agents start the server of the editor's tools and call one of them. Duet asks the user nothing.
 func TestRealAgentsUseTheToolsOfTheEditor(t *testing.T) {
 	t.Parallel()
-	for name, site := range map[string]func(testing.TB) *agentSite{
-		"claude": newClaudeSite, "older claude": newOldClaudeSite, "codex": newCodexSite, "kimi": newKimiSite, "opencode": newOpencodeSite,
-	} {
+	for name, site := range agentsWithServers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := site(t)

@@ -137,7 +137,7 @@ func TestTakeIsKilled(t *testing.T) {
 				}
 				cmd := w.helper(helperTask{})
 				require.NoError(t, cmd.Start())
-				time.Sleep(rand.N(whole))
+				time.Sleep(rand.N(whole)) // the kill is to come at any point of the work
 				require.NoError(t, cmd.Process.Kill())
 				_ = cmd.Wait()
 				if kind == "git" {
@@ -165,7 +165,7 @@ func TestRestoreIsKilled(t *testing.T) {
 	for range 6 {
 		cmd := w.helper(helperTask{From: second.ID, To: first.ID})
 		require.NoError(t, cmd.Start())
-		time.Sleep(rand.N(120 * time.Millisecond))
+		time.Sleep(rand.N(120 * time.Millisecond)) // at any point, as above
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 	}

@@ -486,14 +486,14 @@ func checkHub(s *hubprocess.Settings, p project.Project) finding {
 		defer c.Close()
 		status, err = hubclient.Status(ctx, c)
 	}
-	var nobody *socket.NoListenerError
+	var unserved *socket.NoListenerError
 	switch {
 	case err == nil:
 		f.Found = strings.Join(append([]string{fmt.Sprintf("process %d, %s", status.PID, status.Version)}, status.Subsystems.IPC.Unserved...), "; ")
 		if len(status.Issues) > 0 { // the issues include the remedy
 			f.State, f.Found = findingWrong, f.Found+": "+strings.ReplaceAll(strings.Join(status.Issues, "; "), "; `duet-rpc doctor` says more", "")
 		}
-	case errors.As(err, &nobody):
+	case errors.As(err, &unserved):
 		f.Found = "none runs here; an editor or a command starts a daemon"
 	case errors.As(err, new(*hubprocess.SilentError)):
 		f.State, f.Found, f.Todo = findingWrong, err.Error(), "look at `duet-rpc daemon logs` for what it did last"

@@ -117,7 +117,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 		Checkpoints: func(dir string) (checkpoint.Options, bool) {
 			now, err := live.Current(false)
-			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir)}, err == nil && now.Checkpoints
+			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir)}, err == nil && now.Checkpoints && !holdsHome(dir)
 		},
 		Triggers: func() (trigger.Definitions, error) {
 			now, err := live.Current(false)
@@ -211,6 +211,17 @@ func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 // executorCommand returns the command of an executor: the program of this process, even if its
 // file was replaced by another build.
 func executorCommand() []string { return []string{runningProgram(), "executor"} }
+
+// holdsHome reports whether a directory is the user's home directory or above it. Such a
+// directory has too much that is no project.
+func holdsHome(dir string) bool {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, home)
+	return err == nil && filepath.IsLocal(rel)
+}
 
 // CheckpointsDir returns the directory with a directory for each checkpoint store of a project.
 func CheckpointsDir(stateDir string) string { return filepath.Join(stateDir, "checkpoints") }

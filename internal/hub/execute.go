@@ -50,10 +50,10 @@ func (h *Hub) execute(live *liveRun) {
 	result, agent, err := h.attempt(run, live)
 	h.reportSignIn(agent, result, err)
 	live.reports.Finish()
-	if live.files != nil {
+	close(live.answered)
+	if live.files != nil { // a stop that comes meanwhile must not wait for it, and end the executor
 		h.checkpoints.recordCommands(run, live.files)
 	}
-	close(live.answered)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
 	}

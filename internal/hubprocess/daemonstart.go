@@ -70,8 +70,8 @@ func answers(ctx context.Context, s *Settings, p project.Project) (someone bool,
 	if err == nil {
 		return true, conn.Close()
 	}
-	var nobody *socket.NoListenerError
-	if errors.As(err, &nobody) {
+	var unserved *socket.NoListenerError
+	if errors.As(err, &unserved) {
 		err = nil
 	}
 	return false, err
@@ -83,9 +83,9 @@ func (s *Settings) StartWithin() time.Duration { return 2 * s.AnswerWithin }
 // MayComeYet reports whether an error of Connect means only that there is no hub, or one that
 // has just ended.
 func MayComeYet(err error) bool {
-	var nobody *socket.NoListenerError
+	var unserved *socket.NoListenerError
 	var silent *SilentError
-	return errors.As(err, &nobody) || errors.As(err, &silent)
+	return errors.As(err, &unserved) || errors.As(err, &silent)
 }
 
 // IsNone reports whether an error of Dial means that there is no hub.

@@ -40,16 +40,16 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 		if err == nil {
 			return c, nil
 		}
-		var nobody *socket.NoListenerError
+		var unserved *socket.NoListenerError
 		var unsafe *socket.UnsafeError
 		switch {
-		case errors.As(err, &nobody) && !p.Unlocked() && time.Now().Before(deadline):
+		case errors.As(err, &unserved) && !p.Unlocked() && time.Now().Before(deadline):
 			if pause.Wait(ctx) == nil {
 				continue
 			}
-			return nil, nobody
-		case errors.As(err, &nobody): // their texts are complete
-			return nil, nobody
+			return nil, unserved
+		case errors.As(err, &unserved): // their texts are complete
+			return nil, unserved
 		case errors.As(err, &unsafe):
 			return nil, unsafe
 		case problem != nil:
@@ -81,7 +81,7 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 	if err == nil {
 		err = s.greet(greeting, conn, environment)
 	}
-	var nobody *socket.NoListenerError
+	var unserved *socket.NoListenerError
 	var unsafe *socket.UnsafeError
 	var incompatible *IncompatibleError
 	switch {
@@ -91,7 +91,7 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 		return nil, ctx.Err()
 	case errors.As(err, &unsafe):
 		return nil, unsafe
-	case errors.As(err, &nobody):
+	case errors.As(err, &unserved):
 		return nil, err
 	case errors.As(err, &incompatible):
 		incompatible.PID, _ = p.Holder(ctx)

@@ -75,9 +75,9 @@ func TestDialWithoutAHub(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	for _, name := range []string{"none", "none/duet.sock", "file/duet.sock", "stale"} {
 		_, err := socket.Dial(soon(t), filepath.Join(dir, name))
-		var nobody *socket.NoListenerError
-		require.ErrorAs(t, err, &nobody, name)
-		assert.Equal(t, filepath.Join(dir, name), nobody.Path)
+		var unserved *socket.NoListenerError
+		require.ErrorAs(t, err, &unserved, name)
+		assert.Equal(t, filepath.Join(dir, name), unserved.Path)
 		assert.ErrorContains(t, err, "no hub runs here; `duet-rpc daemon start`")
 	}
 }

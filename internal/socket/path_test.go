@@ -258,8 +258,8 @@ func TestLongPaths(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		_, err = socket.Dial(soon(t), path)
-		var nobody *socket.NoListenerError
-		require.ErrorAs(t, err, &nobody)
+		var unserved *socket.NoListenerError
+		require.ErrorAs(t, err, &unserved)
 		served(t, path)
 		greeted(t, path)
 	}
