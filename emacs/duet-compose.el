@@ -287,8 +287,6 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
     (when duet-compose--sending
       (user-error "Already sending"))
     (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
-      (when (and run (duet-compose--set settings))
-        (user-error "A fork keeps its conversation's settings: change them afterwards"))
       (when (and (string-empty-p text)
                  (or (null session) (plist-member settings :budget)))
         (user-error "Nothing to send but settings"))
@@ -309,6 +307,10 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
         (cond
          ((null session)
           (duet-compose--launch connection text settings content done fail))
+         (run
+          (duet-compose--continue connection session run text
+                                  (append (duet-compose--chosen settings) content)
+                                  done fail nil))
          ((duet-compose--set settings)
           (duet-settings-set
            connection session (duet-compose--set settings)
@@ -342,6 +344,14 @@ A budget goes with a prompt."
   (cl-loop for (setting value) on settings by #'cddr
            unless (eq setting :budget) append (list setting value)))
 
+(defun duet-compose--chosen (settings)
+  "Return SETTINGS as parameters of a new session or a fork."
+  (cl-loop for (setting . parameter)
+           in '((:agent . :agent) (:mode . :permission_mode) (:model . :model)
+                (:options . :options) (:budget . :budget))
+           when (plist-member settings setting)
+           append (list parameter (plist-get settings setting))))
+
 (defun duet-compose--content (text)
   "Return the attachments of the prompt TEXT, as a parameter, or nil."
   (let ((content nil)
@@ -354,11 +364,8 @@ A budget goes with a prompt."
   "Have CONNECTION begin a session with the prompt TEXT; call DONE or FAIL then.
 SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
   (let ((more (copy-sequence (duet-compose--parameters))))
-    (pcase-dolist (`(,setting . ,parameter)
-                   '((:agent . :agent) (:mode . :permission_mode) (:model . :model)
-                     (:options . :options) (:budget . :budget)))
-      (when (plist-member settings setting)
-        (setq more (plist-put more parameter (plist-get settings setting)))))
+    (cl-loop for (parameter value) on (duet-compose--chosen settings) by #'cddr
+             do (setq more (plist-put more parameter value)))
     (duet-connection-request
      connection 'launchSession
      (append (list :query text) more content

@@ -452,7 +452,23 @@ func launched(s domain.Session) protocol.LaunchResult {
 }
 
 func checkContinue(p protocol.ContinueParams) error {
-	return cmp.Or(protocol.NotEmpty("session_id", p.SessionID), protocol.NotEmptyIfGiven("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID), checkDeliver(p))
+	return cmp.Or(protocol.NotEmpty("session_id", p.SessionID), protocol.NotEmptyIfGiven("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID), checkChoice(p), checkDeliver(p))
+}
+
+// checkChoice refuses an agent and its settings without fork. session.set changes a conversation.
+func checkChoice(p protocol.ContinueParams) error {
+	if p.Fork {
+		return nil
+	}
+	for _, c := range []struct {
+		param string
+		given bool
+	}{{"agent", p.Agent != ""}, {"model", p.Model != ""}, {"permission_mode", p.PermissionMode != ""}, {"options", len(p.Options) > 0}} {
+		if c.given {
+			return server.InvalidParam(server.ParamError{Param: c.param, Expected: "nothing without fork; session.set changes a conversation", Received: "a value"})
+		}
+	}
+	return nil
 }
 
 // Values of continueParams.Deliver.
@@ -478,7 +494,8 @@ func checkDeliver(p protocol.ContinueParams) error {
 
 func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.ContinueParams) (protocol.ContinueResult, error) {
 	spec := hub.ContinueSpec{
-		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) }, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated),
+		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Choice: hub.AgentChoice{Agent: p.Agent, Mode: p.PermissionMode, Model: p.Model, Options: p.Options},
+		Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) }, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated),
 	}
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)

@@ -125,6 +125,9 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+testkit.JSONAs[string](t, beside, "session_id")+`"}`), &r))
 	require.Len(t, r.Events, 6)
 	assert.Equal(t, "beside", r.Events[4].Content)
+	for _, setting := range []string{`"agent":"a"`, `"model":"m"`, `"permission_mode":"plan"`, `"options":{"o":"v"}`} {
+		assert.Contains(t, fmt.Sprint(c.fail("continueSession", `{"session_id":"`+last+`","query":"on",`+setting+`}`).Data), "session.set changes a conversation")
+	}
 	onward := c.ask("continueSession", `{"session_id":"`+last+`","query":"on","fork":false}`)
 	assert.Equal(t, testkit.JSONAs[string](t, fork, "thread_id"), testkit.JSONAs[string](t, onward, "thread_id"))
 	w.ended(testkit.JSONAs[string](t, onward, "session_id"))

@@ -406,9 +406,9 @@ func knownByFlag(ctx context.Context, c *client.Client, cmd *cobra.Command, _ []
 	return hubclient.DescribeAgent(ctx, c, agent, "")
 }
 
-// knownByID describes the agent of the session that is the first argument.
+// knownByID describes the agent that --agent names, or that of the session that is the first argument.
 func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error) {
-	if len(args) == 0 {
+	if agent, _ := cmd.Flags().GetString("agent"); len(args) == 0 || agent != "" {
 		return knownByFlag(ctx, c, cmd, nil)
 	}
 	return hubclient.DescribeAgent(ctx, c, "", args[0])

@@ -764,6 +764,8 @@ func newSessionForkCommand(s *settings) *cobra.Command {
 func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
 	var with turn.AttachFlags
 	var wait, steer bool
+	var agent string
+	var a agentSettings
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: begins(),
 		Args:              atLeast("ID"),
@@ -780,12 +782,18 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 			if steer {
 				params["deliver"] = "steer"
 			}
+			if err := a.addTo(params, map[string]string{"agent": agent, "permission_mode": a.mode, "model": a.model}); err != nil {
+				return err
+			}
 			return startWork(cmd, s, "continueSession", params, wait)
 		},
 	}
 	with.Add(cmd)
 	waitFlag(cmd, &wait)
-	if !fork {
+	if fork {
+		agentFlag(cmd, s, &agent, "the agent that continues it (default: the same)")
+		a.addFlags(cmd, s, knownByID)
+	} else {
 		cmd.Flags().BoolVar(&steer, "steer", false, "send it to the agent while it works, if the agent supports that; else it waits for the end of the turn")
 	}
 	return cmd

@@ -120,3 +120,58 @@ func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 	require.NoError(t, err)
 	pendingOf(t, h, 0)
 }
+
+// A fork may have another agent, and other settings. The conversation that is forked keeps its own.
+func TestAForkIsGivenAnotherAgent(t *testing.T) {
+	var names atomic.Pointer[[]string]
+	names.Store(&[]string{"old", "new"})
+	var mu sync.Mutex // guards seen
+	seen := map[string][]any{}
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+		if err != nil {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+		}
+		x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "of " + x.p.Agent})
+		model := ""
+		if before.ModelConfig != nil {
+			model = before.ModelConfig.Model
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[x.p.Prompt] = []any{x.p.Agent, x.p.PermissionMode, model, before.Options, before.ForkNativeSessionID, len(before.Messages)}
+		return completed
+	}, func(o *Options) { o.Agents = named{&names} })
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old", Model: "big", Mode: "code", Settings: domain.Settings{Options: map[string]string{"o": "v", "p": "w"}}})
+	require.NoError(t, err)
+	await(t, h, s)
+	for prompt, c := range map[string]struct {
+		choice AgentChoice
+		want   []any
+	}{
+		"as it is":      {AgentChoice{}, []any{"old", "default", "big", map[string]string{"o": "v", "p": "w"}, "of old", 1}},
+		"same agent":    {AgentChoice{Agent: "old", Mode: "plan", Model: "small", Options: map[string]string{"o": "x"}}, []any{"old", "plan", "small", map[string]string{"o": "x", "p": "w"}, "of old", 1}},
+		"another agent": {AgentChoice{Agent: "new", Mode: "acceptEdits", Options: map[string]string{"q": "z"}}, []any{"new", "acceptEdits", "", map[string]string{"q": "z"}, "", 1}},
+	} {
+		fork, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Fork: true, Prompt: prompt, Choice: c.choice})
+		require.NoError(t, err)
+		await(t, h, fork)
+		mu.Lock()
+		assert.Equal(t, c.want, seen[prompt], prompt)
+		mu.Unlock()
+		next, err := h.Continue(t.Context(), ContinueSpec{From: fork.UUID, Prompt: "next"})
+		require.NoError(t, err)
+		await(t, h, next)
+		mu.Lock()
+		assert.Equal(t, c.want[:2], seen["next"][:2], "the fork keeps them")
+		mu.Unlock()
+	}
+	_, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Fork: true, Prompt: "no", Choice: AgentChoice{Agent: "nobody"}})
+	require.Equal(t, domain.KindUnknownAgent, kindOf(t, err))
+	next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
+	require.NoError(t, err)
+	await(t, h, next)
+	mu.Lock()
+	assert.Equal(t, []any{"old", "code", "big"}, seen["on"][:3])
+	mu.Unlock()
+}

@@ -90,7 +90,7 @@ func TestAForkBeginsInNoModeInWhichToolsMayPassUnasked(t *testing.T) {
 		{"default", "plan", "default"},
 	} {
 		run := domain.Run{Mode: c.asked, AgentMode: c.is}
-		forkMode(&run)
+		forkMode(&run, "")
 		assert.Equal(t, c.want, run.Mode, c)
 		assert.Contains(t, []string{"", "plan"}, run.AgentMode, c)
 	}

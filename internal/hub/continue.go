@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // following returns a run after another run of a thread, with the same permissions.
@@ -30,6 +31,7 @@ type ContinueSpec struct {
 	Content    []domain.Content // attachments; for a draft, replaces its own if not empty
 	Fork       bool             // fork even from the last run
 	ThreadUUID string           // with Fork: id of the new thread, chosen by the caller; "": generated
+	Choice     AgentChoice      // with Fork
 	Source     string
 	Settings   func(*domain.Settings) // changes the thread's settings; nil: keeps them
 	Tools      []string               // allowed from now on; empty: unchanged
@@ -37,6 +39,24 @@ type ContinueSpec struct {
 	Priority   int
 	Metadata   json.RawMessage
 	Gates      gate.Spec // replaces the inherited gates
+}
+
+// An AgentChoice chooses the agent of a fork, and its settings. What is empty is as in the
+// conversation that is forked, if the agent is the same. No mode that grants permissions carries over.
+type AgentChoice struct {
+	Agent   string // configured name
+	Mode    string
+	Model   string
+	Options map[string]string // the agent's options by id; "" removes one
+}
+
+// apply changes a thread that is to be forked. The models and options of another agent do not apply.
+func (c AgentChoice) apply(thread *domain.Thread) {
+	if c.Agent != "" && c.Agent != thread.Agent {
+		thread.Agent, thread.Model, thread.Settings.Options = c.Agent, "", nil
+	}
+	thread.Model = cmp.Or(c.Model, thread.Model)
+	thread.Settings.Options = threadsettings.WithOptions(thread.Settings.Options, c.Options)
 }
 
 // Continue creates a run that follows another one. If that is the thread's last run or has not
@@ -75,10 +95,14 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err != nil {
 			return err
 		}
-		agent, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), thread.Agent)
+		agent, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), cmp.Or(spec.Choice.Agent, thread.Agent))
 		if err != nil {
 			return err
 		}
+		if err := h.settings.Check(h.ctx, t, thread.ID, agent.Name, spec.Choice.Mode, spec.Choice.Model, spec.Choice.Options); err != nil {
+			return err
+		}
+		spec.Choice.apply(&thread)
 		thread.Agent = agent.Name // an imported history may not name its agent
 		last, err := t.LastRun(h.ctx, thread.ID)
 		if err != nil {
@@ -95,7 +119,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			from = last // others may be queued behind the named run
 			err = t.UpdateThread(thread)
 		} else {
-			thread, err = h.fork(t, thread, from, spec.ThreadUUID)
+			thread, err = h.fork(t, thread, from, spec.ThreadUUID, spec.Choice.Mode)
 		}
 		if err != nil {
 			return err
@@ -110,7 +134,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			run.Tools = spec.Tools
 		}
 		if thread.ID != from.Thread {
-			forkMode(&run)
+			forkMode(&run, spec.Choice.Mode)
 		}
 		clientenv.Carry(ctx, &run)
 		if err := h.add(t, &run, thread, false); err != nil {

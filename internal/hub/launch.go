@@ -190,20 +190,26 @@ func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 }
 
 // fork creates a thread that shares the history of another one up to a run. Its agent gets the
-// transcript, because the agent's own session may contain later turns.
-func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id string) (domain.Thread, error) {
+// transcript, because the agent's own session may contain later turns. mode is that of the fork, or
+// "".
+func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id, mode string) (domain.Thread, error) {
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
 	fork.Created, fork.Active = t.Now(), t.Now()
 	// Permissions of one conversation do not apply to another.
-	fork.Mode = asking(fork.Mode)
+	fork.Mode = cmp.Or(mode, asking(fork.Mode))
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	return fork, h.addThread(t, &fork, "")
 }
 
-// forkMode resets a run's mode to one that grants no permission of the other conversation.
-func forkMode(run *domain.Run) {
+// forkMode sets the mode of a fork's first run, or resets it to one that grants no permission of the
+// other conversation.
+func forkMode(run *domain.Run, mode string) {
+	if mode != "" {
+		run.AgentMode, run.Mode = "", mode
+		return
+	}
 	if run.AgentMode != "" && run.AgentMode != catalog.ModePlan {
 		run.AgentMode, run.Mode = "", catalog.ModeDefault
 	}
@@ -256,7 +262,7 @@ func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thr
 		return domain.Thread{}, err
 	}
 	from.Agent, from.Model, from.Settings.Options = agent, "", nil // the other agent does not know these names
-	thread, err := h.fork(t, from, last, "")
+	thread, err := h.fork(t, from, last, "", "")
 	if err != nil {
 		return thread, err
 	}

@@ -291,11 +291,15 @@ type ContinueParams struct {
 	Query     *string `json:"query,omitempty" doc:"The prompt. Required unless the session is a draft, which has its own."`
 	AgentSettings
 	PromptContent
-	Fork     bool            `json:"fork,omitempty" doc:"Start another conversation from this session, even if it is the last one of its conversation."`
-	ForkID   string          `json:"conversation_id,omitempty" doc:"With fork: a UUID that the client chooses as the thread_id of the new conversation."`
-	Priority int             `json:"priority,omitempty" doc:"Higher runs first."`
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
-	Deliver  string          `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits. A prompt with content, other settings or gates always waits."`
+	Fork           bool              `json:"fork,omitempty" doc:"Start another conversation from this session, even if it is the last one of its conversation."`
+	Agent          string            `json:"agent,omitempty" doc:"With fork: the agent that continues it. Default: the conversation's. Otherwise use session.set."`
+	Model          string            `json:"model,omitempty" doc:"With fork: a model of the agent. Default: the conversation's, if the agent is the same."`
+	PermissionMode string            `json:"permission_mode,omitempty" doc:"With fork: a permission mode, as in launchSession. Default: plan if the conversation is in plan, else default."`
+	Options        map[string]string `json:"options,omitempty" doc:"With fork: values of the agent's options, by option id. The conversation's others are kept, if the agent is the same."`
+	ForkID         string            `json:"conversation_id,omitempty" doc:"With fork: a UUID that the client chooses as the thread_id of the new conversation."`
+	Priority       int               `json:"priority,omitempty" doc:"Higher runs first."`
+	Metadata       json.RawMessage   `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
+	Deliver        string            `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits. A prompt with content, other settings or gates always waits."`
 
 	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: that of the previous session."`
 	Gated

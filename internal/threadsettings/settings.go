@@ -163,7 +163,7 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 		set(&thread.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
 		set(&thread.Settings.SkipPermissions, c.SkipPermissions)
 		set(&thread.Settings.AdditionalDirectories, c.AdditionalDirectories)
-		thread.Settings.Options = withOptions(thread.Settings.Options, c.Options)
+		thread.Settings.Options = WithOptions(thread.Settings.Options, c.Options)
 		if c.SkipPermissions != nil {
 			thread.Settings.SkipPermissionsUntil = nil
 			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
@@ -226,8 +226,8 @@ func (c Change) isForAgent() bool {
 	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
 }
 
-// withOptions returns options with a change applied; "" removes an option.
-func withOptions(options, change map[string]string) map[string]string {
+// WithOptions returns options with a change applied; "" removes an option.
+func WithOptions(options, change map[string]string) map[string]string {
 	if len(change) == 0 {
 		return options
 	}

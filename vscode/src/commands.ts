@@ -127,9 +127,11 @@ function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, colu
 /** fork opens a panel whose first prompt continues a conversation in a new one. */
 async function fork({ project, session }: ProjectSession, panels: Panels): Promise<void> {
   const name = nameOf(session);
-  await panels.begin(project, {
-    title: `Fork of ${name}`, about: `Your first prompt starts a fork of "${name}". It has the conversation so far, which stays as it is.`, chosen: { folder: session.working_dir }, fork: session.id,
-  });
+  const { agent, working_dir: folder, permission_mode, requested_model: model, requested_options: options } = session;
+  const mode = permission_mode === "plan" ? "plan" : ""; // permissions do not carry over
+  const chosen = { folder, agent, mode, ...(model && { model }), ...(options && { options }) };
+  const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which stays as it is.`;
+  await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { session: session.id, chosen } });
 }
 
 /** newSessionWithGates asks for gates and turns, and opens a panel whose first prompt starts the session. */

@@ -646,6 +646,14 @@ export type ContinueParams = {
   content?: Array<ContentBlock>;
   /** Start another conversation from this session, even if it is the last one of its conversation. */
   fork?: boolean;
+  /** With fork: the agent that continues it. Default: the conversation's. Otherwise use session.set. */
+  agent?: string;
+  /** With fork: a model of the agent. Default: the conversation's, if the agent is the same. */
+  model?: string;
+  /** With fork: a permission mode, as in launchSession. Default: plan if the conversation is in plan, else default. */
+  permission_mode?: string;
+  /** With fork: values of the agent's options, by option id. The conversation's others are kept, if the agent is the same. */
+  options?: Record<string, string>;
   /** With fork: a UUID that the client chooses as the thread_id of the new conversation. */
   conversation_id?: string;
   /** Higher runs first. */

@@ -13,8 +13,8 @@ export interface Beginning {
   /** Tells the user what is special about it. */
   about?: string;
   chosen: Choices;
-  /** The id of the session that it forks. A fork has the folder, the agent and the settings of that session. */
-  fork?: string;
+  /** The session that it forks, with that session's agent and settings. It has the folder of that session. */
+  fork?: { session: string; chosen: Choices };
   gates?: string[];
   /** With gates: the most turns. */
   turns?: number;
@@ -52,7 +52,8 @@ export class Beginnings {
   /** Stores choices of the user. Another agent ends the choice of a mode, a model and options. */
   choose(beginning: Beginning, choices: Partial<Choices>): void {
     if (choices.agent) void this.state.update(agentKey, choices.agent);
-    const before: Choices = choices.agent === undefined ? beginning.chosen : { folder: beginning.chosen.folder };
+    const { chosen, fork } = beginning;
+    const before: Choices = choices.agent === undefined ? chosen : choices.agent === fork?.chosen.agent ? fork.chosen : { folder: chosen.folder };
     this.keep({ ...beginning, chosen: { ...before, ...choices, ...(choices.options && { options: { ...before.options, ...choices.options } }) } });
   }
 
@@ -71,10 +72,9 @@ export class Beginnings {
 
 /** What a page shows of a beginning. Requests the agents and their settings, if the hub is ready. */
 export async function newSessionOf({ about = "", chosen, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
-  if (fork !== undefined) return { about, folders: [], agents: [], chosen };
   const folder = vscode.Uri.file(chosen.folder);
-  about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}. ${about}`;
-  const all = projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
+  if (!fork) about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}. ${about}`;
+  const all = fork ? [] : projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
   const folders = all.length > 1 ? all : [];
   if (connection.state.is !== "ready") return { about, folders, agents: [], chosen };
   const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
@@ -90,11 +90,12 @@ export async function newSessionOf({ about = "", chosen, fork }: Beginning, { co
 
 /** Starts a session with its first prompt. */
 export async function launch({ thread, fork, gates, turns }: Beginning, { folder, agent, mode, model, options }: Choices, { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"launchSession">> {
-  if (fork !== undefined) return connection.request("continueSession", { ...prompt, session_id: fork, fork: true, conversation_id: thread });
-  const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== ""));
-  return connection.request("launchSession", {
-    ...prompt, conversation_id: thread, working_dir: folder,
+  // A fork keeps the options of its conversation, so an empty one must be sent there.
+  const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => fork || value !== ""));
+  const params = {
+    ...prompt, conversation_id: thread,
     ...(agent && { agent }), ...(mode && { permission_mode: mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
-    ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
-  });
+  };
+  if (fork) return connection.request("continueSession", { ...params, session_id: fork.session, fork: true });
+  return connection.request("launchSession", { ...params, working_dir: folder, ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
 }

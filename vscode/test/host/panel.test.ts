@@ -94,10 +94,11 @@ test("a session and a fork of it begin in an empty panel, whose prompt and folde
   await panel.getByRole("button", { name: "Fork the conversation" }).click();
   await panel.getByText('Your first prompt starts a fork of "Greet the reader and nobody else"').waitFor();
   await panel.locator("textarea:focus").waitFor();
+  await panel.getByRole("combobox", { name: "Mode" }).selectOption("acceptEdits");
   await picture("fork");
-  await prompt.fill("Think again");
+  await prompt.fill("Think again"); // this mode asks nothing
   await prompt.press("Enter");
-  await answer("Deny").click();
+  assert.equal(await panel.getByRole("combobox", { name: "Mode" }).inputValue(), "acceptEdits");
   await panel.getByText("Think again").first().waitFor();
   await panel.getByText("and nobody else").first().waitFor();
   await row("Done").filter({ hasText: "2" }).waitFor();

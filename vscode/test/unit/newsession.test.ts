@@ -105,10 +105,13 @@ test("a fork starts with its first prompt, and knows the conversation", async (t
   const { hub, open } = await opened(t);
   const { session_id, thread_id } = await hub.connection.request("launchSession", { query: "quiet", agent: "demo" });
   await hub.until("the end", () => hub.model.session(session_id)?.status === "completed");
-  const page = open({ title: "Fork", about: "It forks that.", chosen: { folder: hub.project.folder }, fork: session_id });
+  const page = open({ title: "Fork", about: "It forks that.", chosen: { folder: hub.project.folder }, fork: { session: session_id, chosen: { folder: hub.project.folder, agent: "demo" } } });
   const { newSession } = await page.request<PanelStart>("panel.start");
-  assert.deepEqual([newSession!.about, newSession!.agents, newSession!.folders], ["It forks that.", [], []]);
+  assert.deepEqual([newSession!.about, newSession!.chosen.agent, newSession!.folders], ["It forks that.", "demo", []]);
+  assert.ok(newSession!.agents.some(({ name }) => name === "demo"));
+  await page.request("panel.choose", { mode: "plan" });
   await page.request("panel.launch", { query: "quiet more" });
+  assert.equal((await hub.connection.request("getSessionState", { session_id: page.thread })).session.permission_mode, "plan");
   const { events } = await page.request<{ events: Array<{ content?: string; role?: string }> }>("getConversation", { session_id: page.thread });
   assert.deepEqual(events.filter(({ role }) => role === "user").map(({ content }) => content), ["quiet", "quiet more"]);
   assert.equal((await hub.connection.request("getSessionState", { session_id: thread_id })).session.id, session_id, "the original is as it was");
