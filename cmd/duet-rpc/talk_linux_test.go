@@ -118,6 +118,10 @@ func TestCommandsOfAConversation(t *testing.T) {
 	p.sees("list the agent's models, or choose one")
 	p.keys("de pl\t\r") // completes plan
 	p.sees("plan · " + idleFooter)
+	p.keys("\x1b[Z") // S-TAB goes on to the first mode
+	p.sees("scripted · " + idleFooter)
+	p.keys("\x1b[Z")
+	p.sees("acceptEdits · " + idleFooter)
 	p.keys("/mode default\r")
 	p.sees("scripted · " + idleFooter)
 	p.keys("/modle\r")
@@ -133,7 +137,12 @@ func TestCommandsOfAConversation(t *testing.T) {
 	p.keys("n")
 	p.sees(idleFooter)
 	assert.NoFileExists(t, s.root+"/demo.txt")
-	p.keys("/cost\r")
+	p.keys("\x1b[Z") // also in a conversation
+	p.sees("set, from the next prompt on")
+	p.sees("acceptEdits · context 0 % · " + idleFooter)
+	p.keys("hel\x12")
+	p.sees("  hello")
+	p.keys("\r\x15/cost\r")
 	p.sees("COST")
 	p.keys("/title The first\r")
 	p.keys("/new\r")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -85,7 +87,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
 		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
-		Send: t.send, Command: t.command,
+		Send: t.send, Command: t.command, NextMode: t.nextMode,
 		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
 			return t.complete(ctx, h.Client, line, isFirst)
 		},
@@ -137,7 +139,7 @@ func (t *talking) goodbye() {
 // footer describes the agent and its settings.
 func (t *talking) footer() string {
 	s := t.talk.Session
-	agent, mode, model := s.Agent, s.PermissionMode, ""
+	agent, mode, model := s.Agent, cmp.Or(s.RequestedMode, s.PermissionMode), ""
 	if s.ID == "" {
 		agent, mode, model = t.agent.Agent, t.set.set.mode, t.set.set.model
 	} else if now := t.agent.Reported().Model; now != nil {
@@ -275,6 +277,8 @@ func (t *talking) help(context.Context, *client.Client, string) error {
 		{"M-RET, C-j, \\ RET", "a new line"},
 		{"TAB", "complete a /command or an @file, which is sent along"},
 		{"up, down", "earlier prompts"},
+		{"C-r", "find an earlier prompt; what is written is searched for"},
+		{"S-TAB", "the next permission mode: default, acceptEdits, plan"},
 		{"C-x C-e", "write the prompt in $VISUAL or $EDITOR"},
 		{"C-c, ESC", "interrupt the turn"},
 		{"C-d", "leave; the conversation is kept"},
@@ -338,7 +342,7 @@ func (t *talking) chooseAgent(ctx context.Context, c *client.Client, name string
 		t.describe(ctx, c)
 		return nil
 	}
-	return t.change(ctx, c, map[string]any{"agent": name})
+	return t.change(ctx, c, protocol.SetSessionParams{Agent: &name})
 }
 
 func (t *talking) chooseModel(ctx context.Context, c *client.Client, name string) error {
@@ -349,7 +353,7 @@ func (t *talking) chooseModel(ctx context.Context, c *client.Client, name string
 		t.set.set.model = name
 		return nil
 	}
-	return t.change(ctx, c, map[string]any{"model": name})
+	return t.change(ctx, c, protocol.SetSessionParams{Model: &name})
 }
 
 func (t *talking) chooseMode(ctx context.Context, c *client.Client, mode string) error {
@@ -360,7 +364,22 @@ func (t *talking) chooseMode(ctx context.Context, c *client.Client, mode string)
 		t.set.set.mode = mode
 		return nil
 	}
-	return t.change(ctx, c, map[string]any{"permission_mode": mode})
+	return t.change(ctx, c, protocol.SetSessionParams{Mode: &mode})
+}
+
+// nextMode changes to the next of Duet's modes that the agent has. None of them lets commands run unasked.
+func (t *talking) nextMode(ctx context.Context, c *client.Client) error {
+	modes := slices.DeleteFunc([]string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModePlan}, func(mode string) bool {
+		return !slices.ContainsFunc(t.agent.Modes, func(m protocol.Mode) bool { return m.ID == mode })
+	})
+	if len(modes) == 0 {
+		return errors.New("the modes are not known yet; /mode sets one")
+	}
+	mode := cmp.Or(t.set.set.mode, catalog.ModeDefault)
+	if s := t.talk.Session; s.ID != "" {
+		mode = cmp.Or(s.RequestedMode, s.PermissionMode)
+	}
+	return t.chooseMode(ctx, c, modes[(slices.Index(modes, mode)+1)%len(modes)])
 }
 
 // listCandidates prints candidates of a shell's completion.
@@ -396,8 +415,8 @@ func (p pairs) print() error {
 }
 
 // change changes settings of the conversation.
-func (t *talking) change(ctx context.Context, c *client.Client, params map[string]any) error {
-	params["session_id"] = t.talk.Session.ID
+func (t *talking) change(ctx context.Context, c *client.Client, params protocol.SetSessionParams) error {
+	params.SessionID = t.talk.Session.ID
 	r, _, err := hubclient.Call[struct {
 		Live    bool
 		Session protocol.Session

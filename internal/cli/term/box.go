@@ -41,6 +41,7 @@ type Box struct {
 	selected int  // in popup
 	closed   bool // the user has closed the popup; it stays so until the text changes
 	moved    bool // the user has moved in the popup
+	searches bool // the popup has the entries of the history that contain the text
 }
 
 // A Candidate completes a word.
@@ -60,6 +61,7 @@ const (
 	LeaveKey            // C-d in an empty box
 	StopKey             // ESC
 	EditorKey           // C-x C-e
+	ModeKey             // S-TAB
 	RedrawKey           // C-l
 	mostPopup    = 6    // candidates shown at once
 	mostBoxRows  = 8    // rows of text
@@ -118,7 +120,7 @@ func (b *Box) Sent() {
 	if text := b.Text(); strings.TrimSpace(text) != "" && (len(b.history) == 0 || b.history[len(b.history)-1] != text) {
 		b.history = append(b.history, text)
 	}
-	b.at, b.draft = len(b.history), ""
+	b.at, b.draft, b.searches = len(b.history), "", false
 	b.Set("")
 }
 
@@ -138,7 +140,13 @@ func (b *Box) insert(text string) {
 // changed finds the candidates for the new text.
 func (b *Box) changed() {
 	b.closed, b.moved, b.selected, b.popup = false, false, 0, nil
-	if b.Complete != nil {
+	if b.searches {
+		for _, entry := range slices.Backward(b.history) {
+			if strings.Contains(strings.ToLower(entry), strings.ToLower(b.area.Value())) {
+				b.popup = append(b.popup, Candidate{Text: entry})
+			}
+		}
+	} else if b.Complete != nil {
 		b.replaces, b.popup = b.Complete(b.beforeCursor(), b.area.Line() == 0)
 	}
 }
@@ -156,6 +164,12 @@ func (b *Box) shows() bool { return len(b.popup) > 0 && !b.closed }
 // accept replaces the word by the selected candidate.
 func (b *Box) accept() {
 	before, chosen := b.beforeCursor(), b.popup[b.selected].Text
+	if b.searches {
+		b.searches = false
+		b.Set(chosen)
+		b.closed = true
+		return
+	}
 	replaced := before[len(before)-b.replaces:]
 	for range utf8.RuneCountInString(replaced) {
 		b.area, _ = b.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
@@ -249,8 +263,10 @@ func (b *Box) press(k tea.KeyPressMsg) BoxKey {
 	case "enter":
 		before := b.beforeCursor()
 		switch {
-		case b.shows() && (b.moved || !b.isComplete()):
+		case b.shows() && (b.searches || b.moved || !b.isComplete()):
 			b.accept()
+		case b.searches: // nothing was found
+			b.endSearch()
 		case strings.HasSuffix(before, `\`):
 			b.area, _ = b.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
 			b.area.InsertString("\n")
@@ -264,6 +280,16 @@ func (b *Box) press(k tea.KeyPressMsg) BoxKey {
 			b.accept()
 		}
 		return NoKey
+	case "ctrl+r":
+		if b.searches {
+			b.selected = max(0, min(len(b.popup)-1, b.selected+1))
+			return NoKey
+		}
+		b.searches = true
+		b.changed()
+		return NoKey
+	case "shift+tab":
+		return ModeKey
 	case "ctrl+s":
 		return SteerKey
 	case "ctrl+l":
@@ -272,11 +298,15 @@ func (b *Box) press(k tea.KeyPressMsg) BoxKey {
 		b.isC_x = true
 		return NoKey
 	case "esc", "ctrl+g":
-		if b.shows() {
+		switch {
+		case b.searches:
+			b.endSearch()
+		case b.shows():
 			b.closed = true
-			return NoKey
+		default:
+			return StopKey
 		}
-		return StopKey
+		return NoKey
 	case "ctrl+d":
 		if b.IsEmpty() {
 			return LeaveKey
@@ -306,6 +336,13 @@ func (b *Box) press(k tea.KeyPressMsg) BoxKey {
 		b.changed()
 	}
 	return NoKey
+}
+
+// endSearch leaves the text that was searched for in the box.
+func (b *Box) endSearch() {
+	b.searches = false
+	b.changed()
+	b.closed = true
 }
 
 func (b *Box) isOnFirstRow() bool { return b.area.Line() == 0 && b.area.LineInfo().RowOffset == 0 }
@@ -345,6 +382,9 @@ func (b *Box) Rows(columns int, bold, dim func(string) string) (rows []string, u
 	}
 	if cursor := b.area.Cursor(); cursor != nil {
 		up, column = len(rows)-1-cursor.Y, cursor.X
+	}
+	if b.searches && len(b.popup) == 0 {
+		return append(rows, dim(CutToFit("  no earlier prompt has this text", columns))), up + 1, column
 	}
 	if !b.shows() {
 		return rows, up, column

@@ -80,6 +80,29 @@ func TestABoxHasAHistory(t *testing.T) {
 	assert.Equal(t, "draft", b.Text())
 }
 
+func TestABoxFindsEarlierTexts(t *testing.T) {
+	b := NewBox([]string{"fix the parser", "say hello", "Fix the tests\nall of them"})
+	typedInto(b, "fix", "\x12")
+	rows, up, column := b.Rows(60, unpainted, unpainted)
+	assert.Equal(t, []string{"› fix", "  Fix the tests all of them", "  fix the parser"}, rows)
+	assert.Equal(t, []int{2, 5}, []int{up, column})
+	assert.Empty(t, typedInto(b, "\x12\r"), "RET takes the found text")
+	assert.Equal(t, "fix the parser", b.Text())
+	assert.Equal(t, []BoxKey{SendKey}, typedInto(b, "\r"))
+
+	b.Set("")
+	typedInto(b, "\x12", "TESTS", "\t")
+	assert.Equal(t, "Fix the tests\nall of them", b.Text(), "letters typed during the search narrow it")
+	b.Set("")
+	typedInto(b, "\x12", "nothing")
+	rows, up, _ = b.Rows(60, unpainted, unpainted)
+	assert.Equal(t, []string{"› nothing", "  no earlier prompt has this text"}, rows)
+	assert.Equal(t, 1, up)
+	assert.Empty(t, typedInto(b, "\x07"), "C-g ends the search")
+	assert.Equal(t, "nothing", b.Text())
+	assert.Equal(t, []BoxKey{ModeKey, StopKey}, typedInto(b, "\x1b[Z", "\x1b"))
+}
+
 func TestALongPastedTextIsShownAsAPlace(t *testing.T) {
 	b := NewBox(nil)
 	long := strings.Repeat("\tline\n", 2000)

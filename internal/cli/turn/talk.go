@@ -36,6 +36,8 @@ type TalkOptions struct {
 	// Command runs what follows a slash. ok is false if that is a prompt: the agent has a command
 	// of this name. [ErrLeave] leaves the conversation.
 	Command func(ctx context.Context, c *client.Client, text string) (ok bool, err error)
+	// NextMode changes to the next permission mode.
+	NextMode func(ctx context.Context, c *client.Client) error
 	// Footer describes the conversation: its agent, its mode.
 	Footer func() string
 }
@@ -342,6 +344,10 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 				t.view.Note("the editor: " + err.Error())
 			} else {
 				t.box.Set(strings.TrimRight(text, "\n"))
+			}
+		case term.ModeKey:
+			if err := t.NextMode(ctx, a.hub); err != nil {
+				t.view.Note(InWords(err).Error())
 			}
 		case term.RedrawKey:
 			t.view.hide()
