@@ -19,7 +19,7 @@ const (
 // apply changes a file's current text, nil if missing, from one set of decisions to another. from
 // and to have the same hunks in different states. Parts that are already changed stay.
 func apply(now *string, from, to File) (*string, trouble) {
-	before, after := from.expected(), to.expected()
+	before, after := from.Expected(), to.Expected()
 	switch {
 	case same(now, before):
 		return after, noTrouble
@@ -63,10 +63,10 @@ func (f File) swap(text []string, hunk int) ([]string, trouble) {
 		out, in = in, out
 		other.Hunks[hunk].State = domain.ChangeOpen
 	}
-	at, t := find(text, out, lines(*f.expected()), f.place(hunk))
+	at, t := find(text, out, lines(*f.Expected()), f.place(hunk))
 	if t != noTrouble {
 		// A user may have made the change by hand.
-		if _, is := find(text, in, lines(*other.expected()), other.place(hunk)); is == noTrouble {
+		if _, is := find(text, in, lines(*other.Expected()), other.place(hunk)); is == noTrouble {
 			return text, noTrouble
 		}
 		return nil, t

@@ -196,7 +196,7 @@ func FuzzRevertAndReopen(f *testing.F) {
 				}
 				require.Equal(t, noTrouble, trouble, "%q, as it was %q, as it was left %q", now, before, after)
 				now, file = *got, next
-				assert.Equal(t, above+*file.expected()+below, now, "nothing else has changed")
+				assert.Equal(t, above+*file.Expected()+below, now, "nothing else has changed")
 			}
 			want := after
 			if state == domain.ChangeReverted {

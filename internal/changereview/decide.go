@@ -57,20 +57,43 @@ func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File
 		changed = from.changed(to) // with the mode of a deleted file
 	}
 	// Once the file has changed, the decision is stored even if the caller is gone.
-	err = r.opts.Write(context.WithoutCancel(ctx), func(t store.Tx) error {
-		for _, part := range changed {
-			if err := t.PutChangeDecision(part); err != nil {
-				return err
-			}
-		}
-		_, err := t.Append(s.Run.Event(domain.ChangeDecided{Path: path, Decision: d.Decision, Hunk: d.Hunk}))
-		return err
-	})
+	err = r.store(context.WithoutCancel(ctx), s, changed, domain.ChangeDecided{Path: path, Decision: d.Decision, Hunk: d.Hunk})
 	if err != nil {
 		undo()
 		return File{}, err
 	}
 	return to, nil
+}
+
+// Restored stores that the changes of a run in a file are no longer, or again, in the file on the disk.
+// decision is Revert or Reopen. It writes no file.
+func (r *Review) Restored(ctx context.Context, s domain.Session, from File, decision string) error {
+	to := from
+	to.Hunks = slices.Clone(from.Hunks)
+	if len(to.Hunks) == 0 {
+		to.State = after(from.State, decision)
+	}
+	for i := range to.Hunks {
+		to.Hunks[i].State = after(from.Hunks[i].State, decision)
+	}
+	changed := from.changed(to)
+	if len(changed) == 0 {
+		return nil
+	}
+	return r.store(ctx, s, changed, domain.ChangeDecided{Path: from.Path, Decision: decision})
+}
+
+// store stores and announces a decision.
+func (r *Review) store(ctx context.Context, s domain.Session, changed []domain.ChangeDecision, decided domain.ChangeDecided) error {
+	return r.opts.Write(ctx, func(t store.Tx) error {
+		for _, part := range changed {
+			if err := t.PutChangeDecision(part); err != nil {
+				return err
+			}
+		}
+		_, err := t.Append(s.Run.Event(decided))
+		return err
+	})
 }
 
 // decided returns the file with a decision applied.

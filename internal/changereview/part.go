@@ -80,9 +80,9 @@ func idOf(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// expected returns the file's content if only the run and this review have changed it; nil: no
+// Expected returns the file's content if only the run and this review have changed it; nil: no
 // file.
-func (f File) expected() *string {
+func (f File) Expected() *string {
 	if f.Before == nil || f.After == nil { // created or deleted as a whole
 		if f.State == domain.ChangeReverted {
 			return f.Before

@@ -17,9 +17,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// Take records the files. If they are as in the newest checkpoint, Take returns that one. A
-// directory with too many files is a [TooManyFilesError]. The first call reads each file; later
-// calls look at each file's time and size and read what has changed. Files that change
+// Take records the files. If the newest checkpoint has the same files and message, Take returns
+// that one. A directory with too many files is a [TooManyFilesError]. The first call reads each
+// file; later calls look at each file's time and size and read what has changed. Files that change
 // meanwhile are recorded as before or after the change.
 //
 // Give ctx a deadline: counting the files of a huge directory takes long, too.
@@ -78,7 +78,7 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkp
 	if c.tree, err = s.write(ctx, work, p, base.tree); err != nil {
 		return Checkpoint{}, err
 	}
-	if len(list) > 0 && list[len(list)-1].tree == c.tree {
+	if len(list) > 0 && list[len(list)-1].tree == c.tree && list[len(list)-1].Message == message {
 		same := list[len(list)-1]
 		same.Skipped, same.MoreSkipped = c.Skipped, c.MoreSkipped
 		c = same

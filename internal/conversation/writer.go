@@ -280,6 +280,12 @@ func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
 	return w.say(t, run, "another_agent", fmt.Sprintf("%s continues here; until now the agent was %s.", run.Agent, before))
 }
 
+// Rewound notes after a run that files were restored to their state before an earlier run, or that
+// this was undone.
+func (w *Writer) Rewound(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "rewound", text)
+}
+
 // ForkedLater notes that a run's agent forked its own session after that had already continued.
 func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "forked_later", "The conversation from which this was forked continued meanwhile: the agent may know more of it than is shown here.")

@@ -29,7 +29,7 @@ const (
 	maxChangedFile    = 1 << 20  // bytes; a longer file counts as binary
 	maxChangedFiles   = 64 << 20 // bytes of all these files together
 	keepCheckpoints   = 7 * 24 * time.Hour
-	mostCheckpoints   = 200 // of a directory
+	mostCheckpoints   = 500 // of a directory
 	pruneEvery        = 50  // checkpoints
 )
 
@@ -109,6 +109,26 @@ func (t *checkpointed) await(ctx context.Context) {
 	}
 }
 
+// The messages of checkpoints, before the UUID of a run. That of a rewind goes on with the paths.
+const (
+	beforeRun    = "before "
+	afterRun     = "after "
+	beforeRewind = "rewind "
+)
+
+// after takes the checkpoint after a turn.
+func (t *checkpointed) after(ctx context.Context, run domain.Run) (after checkpoint.Checkpoint, err error) {
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+		return after, ctx.Err()
+	}
+	if t.err != nil {
+		return after, nil
+	}
+	return t.store.Take(ctx, afterRun+run.UUID)
+}
+
 // recordCommands stores and announces the files that the commands of a run have changed, apart from
 // those that the agent has reported itself.
 func (c *checkpoints) recordCommands(run domain.Run, t *checkpointed) {
@@ -147,17 +167,19 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	}
 	commands := commandTimes(items)
 	if len(commands) == 0 {
+		h.active.Go(func() { // the run's end does not wait for it
+			ctx, cancel := context.WithTimeout(h.ctx, checkpointTimeout)
+			defer cancel()
+			if _, err := t.after(ctx, run); err != nil && h.ctx.Err() == nil {
+				h.log.Warn("no checkpoint of the files after a turn", "run", run.UUID, "err", err)
+			}
+		})
 		return nil, nil
 	}
-	select {
-	case <-t.done:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	after, err := t.after(ctx, run)
 	if t.err != nil {
 		return nil, nil // its warning is logged already
 	}
-	after, err := t.store.Take(ctx, "after "+run.UUID)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,11 @@ package hub
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
 // These tests run git.
@@ -81,6 +84,150 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 			assert.Empty(t, changes, "a change without a command is not the agent's")
 		})
 	}
+}
+
+// A conversation's files go back to before a turn, and forth again. What others have written stays
+// unless all files are to go back.
+func TestRewind(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) { require.NoError(t, os.WriteFile(path(name), []byte(text), 0o600)) }
+	files := func() map[string]string {
+		all := make(map[string]string)
+		list, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range list {
+			data, err := os.ReadFile(path(e.Name()))
+			require.NoError(t, err)
+			all[e.Name()] = string(data)
+		}
+		return all
+	}
+	write("both", "one\n")
+	write("agents", "one\n")
+	write("users", "one\n")
+	write("gone", "one\n")
+	start := files()
+	hangs := make(chan struct{})
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		switch x.p.Prompt {
+		case "edit":
+			before, after := "one\n", "two\n"
+			for _, name := range []string{"both", "agents"} {
+				write(name, after)
+				x.report(catalog.EventFileChange, catalog.FileChange{Path: path(name), Before: &before, After: &after})
+			}
+		case "command":
+			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
+			write("new", "two\n")
+			write("binary", "\x00two")
+			require.NoError(t, os.Remove(path("gone")))
+			x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
+		default:
+			close(hangs)
+			return hang(ctx, x)
+		}
+		return completed
+	}, func(o *Options) {
+		o.Root = dir
+		state := t.TempDir()
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+	})
+	first := launch(t, h, "edit")
+	await(t, h, first)
+	second, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "command"})
+	require.NoError(t, err)
+	await(t, h, second)
+	write("both", "three\n")
+	write("users", "three\n")
+	late := files()
+
+	kinds := func(r Rewound) map[string]string {
+		all := make(map[string]string)
+		for _, f := range r.Files {
+			all[filepath.Base(f.Path)] = string(f.Kind) + " " + f.Left
+		}
+		return all
+	}
+	rewind := func(run string, all, preview bool) map[string]string {
+		r, err := h.Rewind(t.Context(), RewindSpec{Run: run, All: all, Preview: preview})
+		require.NoError(t, err)
+		require.True(t, r.Checkpoint)
+		return kinds(r)
+	}
+	undo := func(run string) map[string]string {
+		r, err := h.UndoRewind(t.Context(), run)
+		require.NoError(t, err)
+		return kinds(r)
+	}
+	_, err = h.UndoRewind(t.Context(), first.UUID)
+	require.Equal(t, domain.KindBadState, kindOf(t, err), "nothing was rewound")
+
+	// To before the last turn: only that is undone.
+	ofSecond := map[string]string{"new": "deleted ", "binary": "deleted ", "gone": "added ", "both": "modified other", "users": "modified other"}
+	assert.Equal(t, ofSecond, rewind(second.UUID, false, true))
+	assert.Equal(t, late, files(), "a preview changes nothing")
+	assert.Equal(t, ofSecond, rewind(second.UUID, false, false))
+	assert.Equal(t, map[string]string{"both": "three\n", "agents": "two\n", "users": "three\n", "gone": "one\n"}, files())
+	states := func(run domain.Session) map[string]string {
+		list, err := h.review.Files(t.Context(), run)
+		require.NoError(t, err)
+		all := make(map[string]string)
+		for _, f := range list {
+			all[filepath.Base(f.Path)] = f.State
+		}
+		return all
+	}
+	assert.Equal(t, map[string]string{"new": "reverted", "binary": "reverted", "gone": "reverted"}, states(second))
+	assert.Equal(t, map[string]string{"new": "added ", "binary": "added ", "gone": "deleted "}, undo(second.UUID))
+	assert.Equal(t, late, files())
+	assert.Equal(t, map[string]string{"new": "open", "binary": "open", "gone": "open"}, states(second))
+
+	// To before the first turn, with a file that the user has edited since.
+	ofFirst := maps.Clone(ofSecond)
+	ofFirst["agents"], ofFirst["both"] = "modified ", "modified edited"
+	assert.Equal(t, ofFirst, rewind(first.UUID, false, false))
+	assert.Equal(t, map[string]string{"both": "three\n", "agents": "one\n", "users": "three\n", "gone": "one\n"}, files())
+	write("agents", "four\n")
+	assert.Equal(t, "modified edited", undo(first.UUID)["agents"], "an edit after the rewind stays")
+	assert.Equal(t, "four\n", files()["agents"])
+	assert.Equal(t, "two\n", files()["new"])
+
+	// All files.
+	for name, left := range rewind(first.UUID, true, false) {
+		assert.True(t, strings.HasSuffix(left, " "), "%s is %s", name, left)
+	}
+	assert.Equal(t, start, files())
+	c, err := h.query.Conversation(t.Context(), second.SessionID, query.Page{})
+	require.NoError(t, err)
+	var notes []string
+	for _, e := range c.Entries {
+		if e.Role == "system" {
+			notes = append(notes, e.Content)
+		}
+	}
+	assert.Equal(t, []string{
+		"Rewound: 3 files are as before task-0002.", "The rewinding to before task-0002 was undone: 3 files are as before it.",
+		"Rewound: 4 files are as before task-0001.", "The rewinding to before task-0001 was undone: 3 files are as before it.", "Rewound: 6 files are as before task-0001.",
+	}, notes)
+
+	// A conversation that works is not rewound.
+	third, err := h.Continue(t.Context(), ContinueSpec{From: second.UUID, Prompt: "hang"})
+	require.NoError(t, err)
+	<-hangs
+	_, err = h.Rewind(t.Context(), RewindSpec{Run: first.UUID})
+	require.Equal(t, domain.KindBadState, kindOf(t, err))
+	require.ErrorContains(t, err, domain.TaskName(third.Task))
+}
+
+func TestRewindWithoutACheckpoint(t *testing.T) {
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	run := launch(t, h, "p")
+	await(t, h, run)
+	r, err := h.Rewind(t.Context(), RewindSpec{Run: run.UUID})
+	require.NoError(t, err)
+	assert.False(t, r.Checkpoint)
+	assert.Empty(t, r.Files)
 }
 
 func TestCheckpointThatFailsDoesNotFailTheRun(t *testing.T) {

@@ -1,0 +1,360 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/changereview"
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// RewindSpec says how far the files of a conversation go back.
+type RewindSpec struct {
+	Run     string // any id: the files become as they were before this run
+	All     bool   // also files that others have changed since
+	Preview bool   // change nothing
+}
+
+// Rewound is the result of [Hub.Rewind] and [Hub.UndoRewind].
+type Rewound struct {
+	Run        domain.Session // the named run
+	Checkpoint bool           // false: no checkpoint before the run is kept, so no file was changed
+	Files      []RewoundFile  // by path
+}
+
+// Why [Hub.Rewind] leaves a file as it is.
+const (
+	LeftEdited = "edited" // it was changed after the conversation's last change of it
+	LeftOther  = "other"  // the conversation has not changed it
+	LeftBusy   = "busy"   // it is being changed, or cannot be written
+)
+
+// A RewoundFile is a file that differs from the checkpoint.
+type RewoundFile struct {
+	Path                     string // absolute
+	Kind                     checkpoint.Kind
+	AddedLines, DeletedLines int    // by rewinding
+	Left                     string // why it stays as it is; "": it becomes as it was
+	Detail                   string // of LeftBusy
+}
+
+// Rewind restores the files of a conversation to their state before a run. Without spec.All it
+// restores the files that this run and later ones of the conversation have changed and that are as
+// they left them. What the other files lose is in the result; spec.Preview only returns that.
+// UndoRewind undoes it. The conversation itself stays; a fork from the run before continues it from
+// there.
+//
+// The error is a *domain.Error: KindBadState while the conversation works.
+func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
+	w, err := h.beginRewind(ctx, spec.Run)
+	if err != nil || w.store == nil {
+		return w.Rewound, err
+	}
+	before, found := w.newest(beforeRun)
+	if !found {
+		return w.Rewound, nil
+	}
+	w.Checkpoint = true
+	now, err := w.store.Take(ctx, "now")
+	if err != nil {
+		return w.Rewound, rewindError(err)
+	}
+	if err := w.compare(ctx, now.ID, before.ID, spec.All); err != nil || spec.Preview {
+		return w.Rewound, rewindError(err)
+	}
+	paths, err := json.Marshal(w.paths())
+	if err != nil || string(paths) == "null" {
+		return w.Rewound, err
+	}
+	// UndoRewind needs it, also after a kill in the midst of the restore.
+	now, err = w.store.Take(ctx, beforeRewind+w.Run.UUID+"\n"+string(paths))
+	if err == nil {
+		err = w.restore(ctx, now.ID, before.ID, changereview.Revert)
+	}
+	if err != nil {
+		return w.Rewound, rewindError(err)
+	}
+	return w.Rewound, w.note(ctx, fmt.Sprintf("Rewound: %s as before %s.", filesAre(w.restored()), domain.TaskName(w.Run.Task)))
+}
+
+// UndoRewind restores the files that the last Rewind to before a run has changed, except those that
+// were changed since.
+func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
+	w, err := h.beginRewind(ctx, id)
+	if err != nil {
+		return w.Rewound, err
+	}
+	from, isKept := w.newest(beforeRun)
+	to, wasRewound := w.newest(beforeRewind)
+	_, text, _ := strings.Cut(to.Message, "\n")
+	var paths []string
+	if !isKept || !wasRewound || json.Unmarshal([]byte(text), &paths) != nil {
+		return w.Rewound, domain.Errorf(domain.KindBadState, "the files were not rewound to before %s, or this can no longer be undone", domain.TaskName(w.Run.Task))
+	}
+	w.Checkpoint = true
+	changes, err := w.store.Changes(ctx, from.ID, to.ID)
+	if err != nil {
+		return w.Rewound, rewindError(err)
+	}
+	for _, c := range unrenamed(changes) {
+		if slices.Contains(paths, c.Path) {
+			w.add(c, "")
+		}
+	}
+	if err := w.restore(ctx, from.ID, to.ID, changereview.Reopen); err != nil {
+		return w.Rewound, rewindError(err)
+	}
+	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.", domain.TaskName(w.Run.Task), filesAre(w.restored())))
+}
+
+func filesAre(n int) string {
+	if n == 1 {
+		return "1 file is"
+	}
+	return fmt.Sprintf("%d files are", n)
+}
+
+// rewindError explains an error of the checkpoints.
+func rewindError(err error) error {
+	var kind *domain.Error
+	if err == nil || errors.As(err, &kind) {
+		return err
+	}
+	return &domain.Error{Kind: domain.KindNotWritable, Message: "rewinding the files: " + err.Error(), Err: err}
+}
+
+// rewinding is a rewind under way.
+type rewinding struct {
+	Rewound
+	hub         *Hub
+	store       *checkpoint.Store // nil: there are no checkpoints
+	checkpoints []checkpoint.Checkpoint
+	runs        []domain.Run // of the conversation, from the named one on
+	files       map[string][]changed
+}
+
+// changed is a change of a file by a run of the conversation.
+type changed struct {
+	run  domain.Run
+	file changereview.File
+}
+
+func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
+	w := &rewinding{hub: h, files: make(map[string][]changed)}
+	run, err := query.Find(ctx, h.store, id)
+	if err == nil {
+		w.Run, err = h.query.ByRun(ctx, run.ID)
+	}
+	if err != nil {
+		return w, stored(err)
+	}
+	unfinished, err := h.store.UnfinishedRuns(ctx, run.Thread)
+	if err != nil {
+		return w, stored(err)
+	}
+	for _, other := range unfinished {
+		if other.State != domain.Draft {
+			return w, domain.Errorf(domain.KindBadState, "%s is %s: its files can be rewound when it has ended", domain.TaskName(other.Task), other.State.Words())
+		}
+	}
+	runs, err := h.store.RunsOfThread(ctx, run.Thread, 0)
+	if err != nil {
+		return w, stored(err)
+	}
+	w.runs = runs[max(0, slices.IndexFunc(runs, func(r domain.Run) bool { return r.ID == run.ID })):]
+	for _, run := range w.runs {
+		files, err := h.review.Files(ctx, domain.Session{Run: run, Thread: w.Run.Thread})
+		if err != nil {
+			return w, err
+		}
+		for _, file := range files {
+			w.files[file.Path] = append(w.files[file.Path], changed{run, file})
+		}
+	}
+	if h.opts.Checkpoints == nil {
+		return w, nil
+	}
+	opts, on := h.opts.Checkpoints(w.Run.Thread.CWD)
+	if !on {
+		return w, nil
+	}
+	if w.store, _, err = h.checkpoints.open(ctx, w.Run.Thread.CWD, opts); err == nil {
+		w.checkpoints, err = w.store.List(ctx)
+	}
+	return w, rewindError(err)
+}
+
+// newest returns the newest checkpoint of a kind for the run.
+func (w *rewinding) newest(message string) (checkpoint.Checkpoint, bool) {
+	for _, c := range slices.Backward(w.checkpoints) {
+		if kind, _, _ := strings.Cut(c.Message, "\n"); kind == message+w.Run.UUID {
+			return c, true
+		}
+	}
+	return checkpoint.Checkpoint{}, false
+}
+
+// compare lists the files that differ between two checkpoints, and says which of them stay.
+func (w *rewinding) compare(ctx context.Context, now, before checkpoint.ID, all bool) error {
+	changes, err := w.store.Changes(ctx, now, before)
+	if err != nil {
+		return err
+	}
+	since := make(map[string]map[string]bool) // paths that have changed after a run, by its UUID
+	for _, c := range unrenamed(changes) {
+		left := ""
+		if !all {
+			if left, err = w.left(ctx, c, now, since); err != nil {
+				return err
+			}
+		}
+		w.add(c, left)
+	}
+	return nil
+}
+
+// unrenamed splits renamed files into a deleted and an added one.
+func unrenamed(changes []checkpoint.Change) (list []checkpoint.Change) {
+	for _, c := range changes {
+		if c.Kind == checkpoint.Renamed {
+			list = append(list, checkpoint.Change{Kind: checkpoint.Deleted, Path: c.OldPath, OldPath: c.OldPath, OldBlob: c.OldBlob})
+			c.Kind, c.OldPath, c.OldBlob = checkpoint.Added, "", ""
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// add adds a file of the project to the result.
+func (w *rewinding) add(c checkpoint.Change, left string) {
+	path := w.path(c.Path)
+	if rel, err := filepath.Rel(w.hub.opts.Root, path); err == nil && filepath.IsLocal(rel) {
+		w.Files = append(w.Files, RewoundFile{Path: path, Kind: c.Kind, AddedLines: c.AddedLines, DeletedLines: c.DeletedLines, Left: left})
+	}
+}
+
+// path returns the absolute path of a file of a checkpoint.
+func (w *rewinding) path(name string) string {
+	return filepath.Join(w.store.Top(), filepath.FromSlash(name))
+}
+
+// left says why rewinding leaves a file as it is, or "". c is the change that rewinding makes.
+func (w *rewinding) left(ctx context.Context, c checkpoint.Change, now checkpoint.ID, since map[string]map[string]bool) (string, error) {
+	of := w.files[w.path(c.Path)]
+	if len(of) == 0 {
+		return LeftOther, nil
+	}
+	last := of[len(of)-1]
+	if !last.file.Binary { // a review may have changed it after the run
+		var text *string
+		if c.OldBlob != "" {
+			data, err := w.store.Read(ctx, c.OldBlob)
+			if err != nil {
+				return "", err
+			}
+			read := string(data)
+			text = &read
+		}
+		if is := last.file.Expected(); is == nil && text == nil || is != nil && text != nil && *is == *text {
+			return "", nil
+		}
+		return LeftEdited, nil
+	}
+	paths, known := since[last.run.UUID]
+	if !known {
+		paths = make(map[string]bool)
+		since[last.run.UUID] = paths
+		i := slices.IndexFunc(w.checkpoints, func(c checkpoint.Checkpoint) bool { return c.Message == afterRun+last.run.UUID })
+		if i < 0 {
+			return LeftEdited, nil
+		}
+		changes, err := w.store.Changes(ctx, w.checkpoints[i].ID, now)
+		if err != nil {
+			return "", err
+		}
+		for _, c := range unrenamed(changes) {
+			paths[c.Path] = true
+		}
+		paths[""] = true // it is known
+	}
+	if !paths[""] || paths[c.Path] {
+		return LeftEdited, nil
+	}
+	return "", nil
+}
+
+// restore changes the files that do not stay, and stores what that means for the changes of runs.
+func (w *rewinding) restore(ctx context.Context, from, to checkpoint.ID, decision string) error {
+	paths := w.paths()
+	if len(paths) == 0 {
+		return nil
+	}
+	done, err := w.store.Restore(ctx, from, to, checkpoint.RestoreOptions{Paths: paths, Partial: true})
+	if err != nil {
+		return err
+	}
+	conflicts := make(map[string]string)
+	for _, c := range done.Conflicts {
+		conflicts[w.path(c.Path)] = c.Reason
+	}
+	for i := range w.Files {
+		file := &w.Files[i]
+		if why, conflict := conflicts[file.Path]; conflict {
+			file.Left, file.Detail = LeftBusy, why
+			if decision == changereview.Reopen {
+				file.Left = LeftEdited
+			}
+		}
+		if file.Left != "" {
+			continue
+		}
+		for _, c := range w.files[file.Path] {
+			if err := w.hub.review.Restored(ctx, domain.Session{Run: c.run, Thread: w.Run.Thread}, c.file, decision); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// paths returns the names in checkpoints of the files that do not stay.
+func (w *rewinding) paths() (paths []string) {
+	for _, file := range w.Files {
+		if rel, err := filepath.Rel(w.store.Top(), file.Path); err == nil && file.Left == "" {
+			paths = append(paths, filepath.ToSlash(rel))
+		}
+	}
+	return paths
+}
+
+// restored returns how many files were changed.
+func (w *rewinding) restored() (n int) {
+	for _, file := range w.Files {
+		if file.Left == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// note says in the conversation what was done.
+func (w *rewinding) note(ctx context.Context, text string) error {
+	if w.restored() == 0 {
+		return nil
+	}
+	return w.hub.write(ctx, func(t store.Tx) error {
+		last, err := t.LastRun(ctx, w.Run.Thread.ID)
+		if err != nil {
+			return err
+		}
+		return w.hub.conversation.Rewound(t, last, text)
+	})
+}
