@@ -343,3 +343,18 @@ func TestWhatCannotBeKeptIsNotDone(t *testing.T) {
 	assert.Equal(t, after, r.text())
 	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide("", "revert"))
 }
+
+// Checkpoints are off here, so rewinding restores no file.
+func TestRewindWithoutCheckpoints(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	w.ended(first)
+	second := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
+	w.ended(second)
+	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"fork_from":"`+first+`","prompt":"two"}`, string(c.ask("session.rewind", `{"session_id":"`+second+`"}`)))
+	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"prompt":"one"}`, string(c.ask("session.rewind", `{"session_id":"`+first+`","preview":true}`)))
+	assert.Equal(t, "bad_state", c.fail("session.rewind", `{"session_id":"`+first+`","undo":true}`).Data["kind"])
+	assert.Equal(t, -32602, c.fail("session.rewind", `{"session_id":"`+first+`","undo":true,"all":true}`).Code)
+	assert.Equal(t, "session_not_found", c.fail("session.rewind", `{"session_id":"nope"}`).Data["kind"])
+}

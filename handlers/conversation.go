@@ -26,6 +26,8 @@ func registerConversation(reg *server.Registry, d Domain) {
 		server.Doc("Returns the files that a session changed, their diffs, and the decision about each change."))
 	handle(reg, d, sessionFamily, "session.decideChange", decideChange, server.LongRunning(),
 		server.Doc("Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`."))
+	handle(reg, d, sessionFamily, "session.rewind", rewind, server.LongRunning(),
+		server.Doc("Restores the files that a session and the later sessions of its conversation have changed, shell commands included, to their state before the session. Files that others have changed since are left alone, unless all is set. The conversation stays as it is; fork_from and prompt are for a fork that continues it from there. Refused while the conversation works, and undo if nothing was rewound (`bad_state`)."))
 	handle(reg, d, sessionFamily, "searchConversations", searchConversations, server.LongRunning(),
 		server.Doc("Searches all conversations for words; the last word may be a prefix. The best hits come first."))
 }
@@ -273,6 +275,25 @@ func decideChange(ctx context.Context, h *hub.Hub, p protocol.DecideChangeParams
 		r.Hunks = []protocol.Hunk{}
 	}
 	return r, nil
+}
+
+func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.RewindResult, error) {
+	var r hub.Rewound
+	var err error
+	if p.Undo {
+		r, err = h.UndoRewind(ctx, p.SessionID)
+	} else {
+		r, err = h.Rewind(ctx, hub.RewindSpec{Run: p.SessionID, All: p.All, Preview: p.Preview})
+	}
+	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Run.ParentSession, Prompt: r.Run.Prompt}
+	for _, f := range r.Files {
+		result.Files = append(result.Files, protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
+	}
+	for encodedSize(result.Files) > room(ctx)/2 {
+		result.Files = result.Files[:len(result.Files)/2]
+		result.More = len(r.Files) - len(result.Files)
+	}
+	return result, err
 }
 
 // fitRaw cuts the strings in raw JSON until it fits into most bytes. What

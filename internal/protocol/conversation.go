@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type ConversationParams struct {
@@ -158,6 +159,40 @@ type DecideChangeResult struct {
 	Path  string `json:"path"`
 	State string `json:"state" doc:"The state of the whole file, as in getSessionSnapshots."`
 	Hunks []Hunk `json:"hunks" doc:"All hunks of the file, in their current state."`
+}
+
+type RewindParams struct {
+	SessionID string `json:"session_id" doc:"The session before which the files are to be as they were, by any id of the run."`
+	All       bool   `json:"all,omitempty" doc:"Also restore the files that others have changed since."`
+	Preview   bool   `json:"preview,omitempty" doc:"Change nothing, only return what would change."`
+	Undo      bool   `json:"undo,omitempty" doc:"Undo the last rewind to before this session: its files become as they were before it. Files that were edited after it are left alone. Without all and preview."`
+}
+
+func (p RewindParams) Check() error {
+	if p.Undo && (p.All || p.Preview) {
+		return server.InvalidParam(server.ParamError{Param: "undo", Expected: "no other than session_id with undo", Received: "all or preview"})
+	}
+	return NotEmpty("session_id", p.SessionID)
+}
+
+type RewindResult struct {
+	Checkpoint bool         `json:"checkpoint" doc:"false: the files before the session are not recorded, or no longer, so no file is restored. [checkpoints] in the configuration has them recorded."`
+	Files      []RewindFile `json:"files" doc:"The files that differ from those before the session, by path."`
+	More       int          `json:"more" doc:"How many more files there are, which do not fit into the result."`
+	ForkFrom   string       `json:"fork_from,omitempty" doc:"The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session."`
+	Prompt     string       `json:"prompt" doc:"The prompt of the session."`
+}
+
+func (r *RewindResult) Texts() []*string { return []*string{&r.Prompt} }
+
+// A RewindFile is a file that session.rewind restores or leaves.
+type RewindFile struct {
+	Path    string `json:"path"`
+	Change  string `json:"change" doc:"What happens to the file: added (it is there again), deleted, modified, mode (only its executable bit) or type (a link becomes a file, or the reverse)."`
+	Added   int    `json:"added" doc:"Number of lines that come back."`
+	Removed int    `json:"removed" doc:"Number of lines that go."`
+	Left    string `json:"left,omitempty" doc:"The file stays as it is, because: edited (it was edited after the conversation's last change of it), other (the conversation has not changed it) or busy (see detail). With all, edited and other are restored."`
+	Detail  string `json:"detail,omitempty" doc:"Why a file could not be restored."`
 }
 
 type AttachmentParams struct {

@@ -1618,6 +1618,44 @@ export type ResponseOption = {
   title?: string;
 };
 
+export type RewindFile = {
+  path: string;
+  /** What happens to the file: added (it is there again), deleted, modified, mode (only its executable bit) or type (a link becomes a file, or the reverse). */
+  change: string;
+  /** Number of lines that come back. */
+  added: number;
+  /** Number of lines that go. */
+  removed: number;
+  /** The file stays as it is, because: edited (it was edited after the conversation's last change of it), other (the conversation has not changed it) or busy (see detail). With all, edited and other are restored. */
+  left?: string;
+  /** Why a file could not be restored. */
+  detail?: string;
+};
+
+export type RewindParams = {
+  /** The session before which the files are to be as they were, by any id of the run. */
+  session_id: string;
+  /** Also restore the files that others have changed since. */
+  all?: boolean;
+  /** Change nothing, only return what would change. */
+  preview?: boolean;
+  /** Undo the last rewind to before this session: its files become as they were before it. Files that were edited after it are left alone. Without all and preview. */
+  undo?: boolean;
+};
+
+export type RewindResult = {
+  /** false: the files before the session are not recorded, or no longer, so no file is restored. [checkpoints] in the configuration has them recorded. */
+  checkpoint: boolean;
+  /** The files that differ from those before the session, by path. */
+  files: Array<RewindFile>;
+  /** How many more files there are, which do not fit into the result. */
+  more: number;
+  /** The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session. */
+  fork_from?: string;
+  /** The prompt of the session. */
+  prompt: string;
+};
+
 export type Rule = {
   rule_id: number;
   /** allow or deny. */
@@ -2568,6 +2606,8 @@ export interface Methods {
   getSessionSnapshots: { params: SessionParams; result: SnapshotsResult };
   /** Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
   "session.decideChange": { params: DecideChangeParams; result: DecideChangeResult };
+  /** Restores the files that a session and the later sessions of its conversation have changed, shell commands included, to their state before the session. Files that others have changed since are left alone, unless all is set. The conversation stays as it is; fork_from and prompt are for a fork that continues it from there. Refused while the conversation works, and undo if nothing was rewound (`bad_state`). */
+  "session.rewind": { params: RewindParams; result: RewindResult };
   /** Searches all conversations for words; the last word may be a prefix. The best hits come first. */
   searchConversations: { params: SearchParams; result: SearchResult };
   /** Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more. */
@@ -2665,6 +2705,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "buildBackend",
   "checkGate",
   "session.decideChange",
+  "session.rewind",
   "searchConversations",
   "askUser",
   "requestPermission",
