@@ -144,6 +144,12 @@ func TestCommandsOfAConversation(t *testing.T) {
 	p.sees("  hello")
 	p.keys("\r\x15/cost\r")
 	p.sees("COST")
+	p.keys("/rewind\r") // without checkpoints, the conversation alone goes back
+	p.sees("the files before task-0001 are not recorded")
+	p.sees("your next prompt continues from before task-0001")
+	p.sees("hello")
+	p.keys("\x15/resume task-0001\r")
+	p.sees("after task-0001")
 	p.keys("/title The first\r")
 	p.keys("/new\r")
 	p.sees("begins another conversation")

@@ -236,6 +236,8 @@ func otherName(under, word string) string {
 		return "daemon logs"
 	case "duet-rpc tail", "duet-rpc watch":
 		return "events"
+	case "duet-rpc restore", "duet-rpc undo":
+		return "rewind"
 	case "duet-rpc diff", "duet-rpc review":
 		return "changes"
 	case "duet-rpc inbox", "duet-rpc questions":

@@ -75,6 +75,7 @@ type promptOptions struct {
 	dirs             []string
 	yes, deny, last  bool
 	steer            bool // a working agent gets the prompt at once, if it can
+	fork             bool // start another conversation from the session from
 	answer           decisionFlags
 	timeout          time.Duration
 	budget           limitFlags
@@ -318,7 +319,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		started, _, err = hubclient.Call[hubclient.Started](ctx, c, "launchSession", params)
 		return started, err
 	}
-	if !o.set.isEmpty() {
+	if !o.set.isEmpty() && !o.fork {
 		params := map[string]any{"session_id": o.from}
 		if err := o.set.params(params); err != nil {
 			return started, err
@@ -337,6 +338,12 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	}
 	if o.steer {
 		params["deliver"] = "steer"
+	}
+	if o.fork {
+		params["fork"] = true
+		if err := o.set.addTo(params, map[string]string{"agent": o.agent, "permission_mode": o.set.mode, "model": o.set.model}); err != nil {
+			return started, err
+		}
 	}
 	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
 	return started, err

@@ -176,6 +176,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"preview":    newPreview,
 		"projects":   newProjectsCommand,
 		"prompt":     newPromptCommand,
+		"rewind":     newRewind,
 		"search":     func(s *settings) *cobra.Command { return newSearch(findingOptions(s)) },
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,

@@ -31,6 +31,7 @@ type talking struct {
 	talk     *turn.Talk
 	root     string        // of the project
 	set      promptOptions // for the next new conversation
+	fork     string        // the session from which the next prompt forks; "": none
 
 	agent protocol.AgentDescription // as it is known
 	files []string                  // for @; nil: not read yet
@@ -184,10 +185,13 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 		return hubclient.Started{}, err
 	}
 	o.from = t.talk.Session.ID
+	if o.from == "" && t.fork != "" {
+		o.from, o.fork = t.fork, true
+	}
 	o.steer = steer && t.talk.IsBusy()
 	started, err := startPrompt(ctx, c, o, text)
 	if err == nil { // later prompts have what was set since
-		t.set.with, t.set.set = turn.AttachFlags{}, agentSettings{}
+		t.set.with, t.set.set, t.fork = turn.AttachFlags{}, agentSettings{}, ""
 	}
 	return started, err
 }
@@ -224,6 +228,7 @@ func talkCommands() []talkCommand {
 		{"mode", "[MODE]", "list the permission modes, or choose one", (*talking).chooseMode},
 		{"diff", "", "show what the last turn has changed", (*talking).diff},
 		{"review", "", "accept or revert each change", (*talking).review},
+		{"rewind", "[ID]", "go back to before the last turn, or another one: files and conversation", (*talking).rewind},
 		{"cost", "", "show the time, tokens and cost of the conversation", (*talking).cost},
 		{"title", "TEXT", "name the conversation", (*talking).title},
 		{"exit", "", "leave; the conversation is kept", (*talking).exit},
@@ -292,6 +297,7 @@ func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
 	if s := t.talk.Session; s.ID != "" && t.set.agent == "" {
 		t.set.agent = s.Agent
 	}
+	t.fork = ""
 	t.talk.Show(protocol.Session{})
 	t.describe(ctx, c)
 	t.view.Note("your next prompt begins another conversation; /resume goes back")
@@ -309,6 +315,7 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 	if err != nil {
 		return err
 	}
+	t.fork = ""
 	t.talk.Show(session)
 	t.describe(ctx, c)
 	t.view.Note(term.Line("your next prompt continues \"" + term.Short(session.ConversationTitle) + "\" after " + session.TaskID))
@@ -451,6 +458,52 @@ func (t *talking) review(ctx context.Context, c *client.Client, _ string) error 
 	return reviewChanges(ctx, c, t.view, t.talk.Session.ID, func(ctx context.Context) (string, error) { return t.talk.Ask(ctx, reviewQuestion) })
 }
 
+// rewind restores the files to their state before a turn, and has the next prompt continue the
+// conversation from there.
+func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error {
+	if t.talk.Session.ID == "" {
+		return errors.New("there is no turn yet")
+	}
+	session, _, err := hubclient.SessionState(ctx, c, cmp.Or(id, t.talk.Session.ID))
+	if err != nil {
+		return err
+	}
+	params := protocol.RewindParams{SessionID: session.ID, Preview: true}
+	r, _, err := hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", params)
+	if err != nil {
+		return err
+	}
+	if params.Preview = false; r.Checkpoint {
+		showRewind(t.view, session, r)
+		n := restoredBy(r)
+		question, words := rewindQuestion(n)+" [y]es", "y"
+		if n == 0 {
+			question, words = "Go back in the conversation? [y]es", "y"
+		}
+		if n < len(r.Files) {
+			question, words = question+", [a]ll of them", "ya"
+		}
+		answer, err := t.talk.Ask(ctx, question+", [k]eep the files, [n]o: ")
+		if answer = strings.ToLower(answer); err != nil || answer == "" || !strings.Contains(words+"k", answer[:1]) {
+			return err
+		}
+		if params.All = answer[0] == 'a'; answer[0] != 'k' && (n > 0 || params.All) {
+			if r, _, err = hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", params); err != nil {
+				return err
+			}
+			showRewound(t.view, session, protocol.RewindResult{Files: r.Files}, false)
+		}
+	} else {
+		t.view.Note(notRecorded(session))
+	}
+	t.set.agent, t.fork = session.Agent, r.ForkFrom
+	t.talk.Show(protocol.Session{})
+	t.describe(ctx, c)
+	t.view.Note("your next prompt continues from before " + session.TaskID + "; /resume " + session.TaskID + " goes back to the conversation as it was")
+	t.talk.Write(r.Prompt)
+	return nil
+}
+
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
 	if t.talk.Session.ID == "" {
 		return errors.New("there is no turn yet")
@@ -521,6 +574,15 @@ func (t *talking) arguments(ctx context.Context, c *client.Client, command strin
 		agents, _ := hubclient.Agents(ctx, c) // without them nothing is offered
 		for _, a := range agents {
 			words = append(words, a.Name+"\t"+agentNote(a))
+		}
+	case "rewind":
+		ctx, cancel := context.WithTimeout(ctx, describeWithin)
+		defer cancel()
+		turns, _, _ := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+		for _, s := range turns.Sessions {
+			if s.ThreadID == t.talk.Session.ThreadID {
+				words = append(words, s.TaskID+"\t"+term.Short(s.Query))
+			}
 		}
 	case "model":
 		words = modelCandidates(t.agent)

@@ -415,6 +415,13 @@ func (t *Talk) Ask(ctx context.Context, question string) (string, error) {
 	return answer, err
 }
 
+// Write puts a text into the box, if there is one.
+func (t *Talk) Write(text string) {
+	if t.box != nil {
+		t.box.Set(text)
+	}
+}
+
 // IsBusy reports whether a turn is shown.
 func (t *Talk) IsBusy() bool { return t.isBusy }
 

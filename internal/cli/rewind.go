@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+const rewindHelp = `Restore the files that a session and the later ones of its conversation have changed
+to their state before that session. It lists the files and asks first.
+
+A file that was edited since, or that the conversation has not changed, stays as it
+is, unless you give --all. --undo takes the last rewind to before the session back.
+
+The files are recorded before each session if [checkpoints] is enabled in your
+configuration. The conversation stays as it is: session fork continues it from an
+earlier session.
+`
+
+func newRewind(s *settings) *cobra.Command {
+	var yes, undo, dryRun bool
+	var params protocol.RewindParams
+	cmd := &cobra.Command{
+		Use: "rewind SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Short: "Restore the files to their state before a session",
+		Long:  rewindHelp + hubStatusHelp,
+		Example: "  duet-rpc rewind last\n  duet-rpc rewind task-0003 --all --yes\n" +
+			"  duet-rpc rewind task-0003 --undo",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params.SessionID, params.Undo = args[0], undo
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				session, _, err := hubclient.SessionState(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				var r protocol.RewindResult
+				var raw []byte
+				if !undo {
+					preview := params
+					preview.Preview = true
+					if r, raw, err = hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", preview); err != nil {
+						return err
+					}
+					if !r.Checkpoint {
+						return errors.New(notRecorded(session))
+					}
+				}
+				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+				restored := restoredBy(r)
+				if !undo && !s.JSON {
+					showRewind(view, session, r)
+				}
+				switch {
+				case dryRun:
+				case undo || restored > 0:
+					if !undo && !yes {
+						again := "duet-rpc rewind " + args[0]
+						if err := askYes(cmd, s, rewindQuestion(restored)+" [y/N] ", "no file was restored", again); err != nil {
+							return err
+						}
+					}
+					if r, raw, err = hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", params); err != nil {
+						return err
+					}
+				}
+				if s.JSON {
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				if !dryRun {
+					showRewound(view, session, r, undo)
+				}
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&params.All, "all", false, "also restore files that others have changed since")
+	f.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	f.BoolVarP(&dryRun, "dry-run", "n", false, "only list the files")
+	f.BoolVar(&undo, "undo", false, "take the last rewind to before the session back")
+	for _, other := range []string{"all", "yes", "dry-run"} {
+		cmd.MarkFlagsMutuallyExclusive("undo", other)
+	}
+	return cmd
+}
+
+func notRecorded(session protocol.Session) string {
+	return "the files before " + session.TaskID + " are not recorded, or no longer: enable [checkpoints] in your configuration"
+}
+
+func restoredBy(r protocol.RewindResult) (n int) {
+	for _, file := range r.Files {
+		if file.Left == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func rewindQuestion(n int) string { return "Restore " + term.Count(n, "file") + "?" }
+
+// showRewind lists the files that rewinding to before a session restores and leaves.
+func showRewind(view *turn.View, session protocol.Session, r protocol.RewindResult) {
+	if len(r.Files) == 0 {
+		view.Note("the files are as before " + session.TaskID)
+	}
+	for _, file := range r.Files {
+		name := file.Path
+		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
+			name = rel
+		}
+		view.Note(strings.TrimRight(fmt.Sprintf("%s %s %s", rewindWords(file), term.Line(name), linesOf(file)), " "))
+	}
+	if r.More > 0 {
+		view.Note("and " + term.Count(r.More, "more file"))
+	}
+}
+
+func rewindWords(file protocol.RewindFile) string {
+	switch {
+	case file.Left == "edited":
+		return "stays, edited since:"
+	case file.Left == "other":
+		return "stays, changed by others:"
+	case file.Left != "":
+		return "cannot be restored (" + term.Line(file.Detail) + "):"
+	case file.Change == "deleted":
+		return "deletes"
+	}
+	return "restores"
+}
+
+func linesOf(file protocol.RewindFile) string {
+	switch {
+	case file.Left != "":
+		return ""
+	case file.Change == "mode":
+		return "(executable bit)"
+	case file.Added == 0 && file.Removed == 0:
+		return ""
+	}
+	return fmt.Sprintf("+%d -%d", file.Added, file.Removed)
+}
+
+// showRewound says what a rewind, or its undoing, has done.
+func showRewound(view *turn.View, session protocol.Session, r protocol.RewindResult, undone bool) {
+	for _, file := range r.Files {
+		if file.Left == "busy" || undone && file.Left != "" {
+			showRewind(view, session, protocol.RewindResult{Files: []protocol.RewindFile{file}})
+		}
+	}
+	n := restoredBy(r)
+	switch {
+	case undone:
+		view.Note("the rewind is undone: " + term.Count(n, "file") + " restored")
+		return
+	case n > 0:
+		view.Note(term.Count(n, "file") + " restored; take it back with: duet-rpc rewind " + session.TaskID + " --undo")
+	}
+	if r.ForkFrom != "" {
+		view.Note("continue the conversation from there with: duet-rpc session fork " + r.ForkFrom + " TEXT")
+	}
+}
