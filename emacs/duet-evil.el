@@ -28,7 +28,7 @@
 (defconst duet-evil--written '(duet-compose-mode duet-approval-edit-mode)
   "Modes of buffers in which one writes.")
 
-(defconst duet-evil--moved '(("j" . "gj") ("k" . "x") ("K" . "X") ("l" . "gl") ("g" . "gr")
+(defconst duet-evil--moved '(("j" . "gj") ("k" . "x") ("K" . "X") ("l" . "gl") ("g" . "gr") ("G" . "gG")
                              ("/" . "g/"))
   "Keys of Duet that are Evil's, and where Duet has them instead.")
 

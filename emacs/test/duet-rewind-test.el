@@ -1,0 +1,64 @@
+;;; duet-rewind-test.el --- Tests of going back to before a turn  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Checkpoints are on here.  They need git.
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-actions)
+(require 'duet-compose)
+(require 'duet-transcript)
+
+(defun duet-rewind-test-answer (char)
+  "Return a function that answers a multiple choice with CHAR."
+  (lambda (_ choices &rest _) (assq char choices)))
+
+(ert-deftest duet-rewind-test-files-and-conversation ()
+  "The files and the prompt come back, and the files once more."
+  (skip-unless (executable-find "git"))
+  (duet-test-with-project connection
+    (let* ((root (duet-connection-root connection))
+           (folder (expand-file-name "../config/duet/" root))
+           (demo (expand-file-name "demo.txt" root)))
+      (make-directory folder t)
+      (with-temp-file (expand-file-name "config.toml" folder)
+        (insert "default_agent = \"demo\"\n[checkpoints]\nenabled = true\n"))
+      (let* ((session (duet-test-launch connection "first" :permission_mode "acceptEdits"))
+             (buffer (duet-transcript-open connection session))
+             (shown nil))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for (file-exists-p demo))
+        (with-current-buffer buffer
+          (cl-letf (((symbol-function 'read-multiple-choice)
+                     (lambda (prompt choices &rest _)
+                       (setq shown (list prompt
+                                         (with-current-buffer "*duet rewind*" (buffer-string))))
+                       (assq ?n choices))))
+            (duet-rewind session)
+            (duet-test-wait-for shown))
+          (should (equal (car shown) "Restore 1 file?"))
+          (should (string-match-p "^is deleted +demo.txt  \\+0 -1$" (cadr shown)))
+          (should (file-exists-p demo))
+          (cl-letf (((symbol-function 'read-multiple-choice) (duet-rewind-test-answer ?y)))
+            (duet-rewind session)
+            (duet-test-wait-for (cl-find-if (lambda (buffer)
+                                                (with-current-buffer buffer
+                                                  (derived-mode-p 'duet-compose-mode)))
+                                              (buffer-list)))))
+        (should-not (file-exists-p demo))
+        (with-current-buffer (cl-find-if (lambda (buffer)
+                                           (with-current-buffer buffer
+                                             (derived-mode-p 'duet-compose-mode)))
+                                         (buffer-list))
+          (should (equal (buffer-string) "first")))
+        (with-current-buffer buffer
+          (duet-rewind session t)
+          (duet-test-wait-for (file-exists-p demo)))))))
+
+(provide 'duet-rewind-test)
+;;; duet-rewind-test.el ends here
