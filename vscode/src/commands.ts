@@ -4,7 +4,7 @@ import { setUpAgent } from "./agents";
 import { answer } from "./answer";
 import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
-import { deleteConversation, rename, revokeRules, search } from "./conversations";
+import { forkChoices, deleteConversation, rename, revokeRules, rewind, search } from "./conversations";
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
 import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
@@ -67,6 +67,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     }),
     ofSession("continue", () => true, async (of) => (await panels.open(of)).focus()),
     ofSession("fork", () => true, (of) => fork(of, panels)),
+    ofSession("rewind", ({ session }) => !isAlive(session), (of) => rewind(of, panels)),
     ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
       await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
     }),
@@ -127,9 +128,7 @@ function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, colu
 /** fork opens a panel whose first prompt continues a conversation in a new one. */
 async function fork({ project, session }: ProjectSession, panels: Panels): Promise<void> {
   const name = nameOf(session);
-  const { agent, working_dir: folder, permission_mode, requested_model: model, requested_options: options } = session;
-  const mode = permission_mode === "plan" ? "plan" : ""; // permissions do not carry over
-  const chosen = { folder, agent, mode, ...(model && { model }), ...(options && { options }) };
+  const chosen = forkChoices(session);
   const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which stays as it is.`;
   await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { session: session.id, chosen } });
 }

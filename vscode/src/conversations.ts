@@ -1,7 +1,10 @@
-// Commands about whole conversations: rename, delete and search them, and revoke the rules that answers have made.
+// Commands about whole conversations: rename, delete, rewind and search them, and revoke the rules that answers have made.
+import { relative } from "node:path";
 import * as vscode from "vscode";
 import { age, nameOf, short } from "./hub/groups";
 import { confirm, inform } from "./messages";
+import type { Panels } from "./panel/panel";
+import type { Choices } from "./panel/protocol";
 import type { Project, ProjectSession } from "./projects";
 import type { Result } from "./protocol";
 
@@ -26,6 +29,69 @@ export async function deleteConversation({ project, session }: ProjectSession): 
   const detail = "Its messages, questions and recorded changes are deleted. Your files stay as they are. This cannot be undone.";
   const pressed = await confirm(`delete the conversation "${nameOf(session)}"?`, detail, remove);
   if (pressed === remove) await project.connection.request("session.delete", { session_id: session.id });
+}
+
+/** The choices of a fork, as its conversation has them. Permissions do not carry over. */
+export function forkChoices({ agent, working_dir: folder, permission_mode, requested_model: model, requested_options: options }: ProjectSession["session"]): Choices {
+  return { folder, agent, mode: permission_mode === "plan" ? "plan" : "", ...(model && { model }), ...(options && { options }) };
+}
+
+type Rewound = Result<"session.rewind">;
+
+/** The most files that a dialog lists. */
+const mostFiles = 15;
+
+/**
+ * Goes back to before a turn of a conversation, which the user chooses: the files become as they were, and a panel
+ * continues the conversation from there. Asks first, with the files that change and those that stay.
+ */
+export async function rewind({ project, session }: ProjectSession, panels: Panels): Promise<void> {
+  const { connection } = project;
+  const { sessions } = await connection.request("listSessions", { limit: 1000 });
+  const turns = sessions.filter(({ thread_id }) => thread_id === session.thread_id);
+  const items = turns.map((turn) => ({ label: short(turn.query.replace(/\s+/g, " "), 80), description: `${turn.task_id} · ${age(turn.created_at, Date.now())}`, turn }));
+  const turn = (await vscode.window.showQuickPick(items, { title: `Go back to before which prompt of ${nameOf(session)}?` }))?.turn;
+  if (!turn) return;
+  const preview = await connection.request("session.rewind", { session_id: turn.id, preview: true });
+  const restored = preview.files.filter(({ left }) => !left).length;
+  const [restore, all, keep] = [`Restore ${files(restored)}`, "Restore All Files", "Keep the Files"];
+  const buttons = [...(restored > 0 ? [restore] : []), ...(restored < preview.files.length ? [all] : []), keep];
+  const pressed = await confirm(`go back to before "${short(turn.query, 60)}"?`, rewindDetail(preview, session.working_dir), ...buttons);
+  if (pressed === undefined) return;
+  if (pressed !== keep) {
+    const done = await connection.request("session.rewind", { session_id: turn.id, all: pressed === all });
+    void offerUndo(project, turn.id, done);
+  }
+  const name = nameOf(session);
+  const { fork_from: from, prompt } = preview;
+  const about = `Your first prompt continues "${name}" from before ${turn.task_id}. The conversation as it was stays, too.`;
+  const chosen = forkChoices(session);
+  await panels.begin(project, { title: name, about, chosen, prompt, ...(from && { fork: { session: from, chosen } }) });
+}
+
+/** Says what a rewind has restored, and offers to undo it. */
+async function offerUndo({ connection }: Project, id: string, done: Rewound): Promise<void> {
+  const busy = done.files.filter(({ left }) => left === "busy").length;
+  const text = `${files(done.files.filter(({ left }) => !left).length)} restored${busy > 0 ? `; ${files(busy)} could not be` : ""}`;
+  if ((await inform(text, "Undo")) !== "Undo") return;
+  const undone = await connection.request("session.rewind", { session_id: id, undo: true });
+  const left = undone.files.filter((file) => file.left).length;
+  void inform(`${files(undone.files.length - left)} restored${left > 0 ? `; ${files(left)} edited meanwhile, which ${left === 1 ? "stays" : "stay"}` : ""}`);
+}
+
+function files(n: number): string {
+  return `${n} ${n === 1 ? "file" : "files"}`;
+}
+
+/** rewindDetail lists the files that a rewind restores and leaves. */
+function rewindDetail({ checkpoint, files, more }: Rewound, folder: string): string {
+  if (!checkpoint) return "The files before it are not recorded, or no longer, so they stay as they are. [checkpoints] in your configuration has them recorded.";
+  const lines = files.slice(0, mostFiles).map(({ path, change, left, added, removed }) => {
+    const what = left === "edited" ? "stays, edited since" : left ? "stays, others changed it" : change === "deleted" ? "is deleted" : "is restored";
+    return `${relative(folder, path)}: ${what}${left ? "" : ` (+${added} -${removed})`}`;
+  });
+  const others = files.length - lines.length + more;
+  return [...lines, ...(others > 0 ? [`and ${others} more`] : [])].join("\n") || "No file has changed since.";
 }
 
 /** Searches the conversations of all projects for words, and opens the one that the user chooses. */

@@ -24,9 +24,9 @@ export class Drafts {
     private readonly onError: (error: unknown) => void = () => {},
   ) {}
 
-  /** The last draft of this window, else one that another window left. */
-  async of(thread: string): Promise<Draft> {
-    return this.known.get(thread) ?? (await this.takeOver(thread)) ?? { text: "", content: [] };
+  /** The last draft of this window, else one that another window left, else a text. */
+  async of(thread: string, text = ""): Promise<Draft> {
+    return this.known.get(thread) ?? (await this.takeOver(thread)) ?? { text, content: [] };
   }
 
   /** Stores a draft, or deletes it if it is empty. It writes after a write in progress. */

@@ -15,6 +15,8 @@ export interface Beginning {
   chosen: Choices;
   /** The session that it forks, with that session's agent and settings. It has the folder of that session. */
   fork?: { session: string; chosen: Choices };
+  /** The text of the prompt box at first. */
+  prompt?: string;
   gates?: string[];
   /** With gates: the most turns. */
   turns?: number;

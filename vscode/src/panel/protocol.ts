@@ -133,7 +133,7 @@ export interface PanelMethods {
 }
 
 /** The commands of the extension that a page may run. */
-export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
+export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
 
 export type PanelCommand = (typeof panelCommands)[number];
 

@@ -55,7 +55,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
     "panel.start": async () => {
       const beginning = await newSession();
       return {
-        session: panel.sessionId, title: panel.title, draft: await drafts.of(thread), ...(beginning && { newSession: beginning }),
+        session: panel.sessionId, title: panel.title, draft: await drafts.of(thread, panel.beginning?.prompt), ...(beginning && { newSession: beginning }),
         history: await history().catch((error: unknown) => {
           onError(error); // the panel works without it
           return [];

@@ -146,13 +146,14 @@ export class Head {
     this.ofConversation = [
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
       button({ icon: "fork", name: "Fork the conversation", press: () => actions.command("duet.fork") }),
+      button({ icon: "rewind", name: "Go back to before a prompt", press: () => actions.command("duet.rewind") }),
       make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
     ];
-    const [changes, fork, facts] = this.ofConversation;
+    const [changes, fork, rewind, facts] = this.ofConversation;
     this.element = make(
       "header",
       { class: "head" },
-      make("div", { class: "head-line" }, this.title, this.interrupt, changes, fork),
+      make("div", { class: "head-line" }, this.title, this.interrupt, changes, rewind, fork),
       facts,
     );
   }

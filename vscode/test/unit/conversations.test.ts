@@ -1,17 +1,25 @@
 // Renaming, deleting and searching conversations, and revoking rules, with the built duet-rpc.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import test from "node:test";
 import type { TestContext } from "node:test";
-import { deleteConversation, rename, revokeRules, ruleWords, search } from "../../src/conversations";
+import { deleteConversation, rename, revokeRules, rewind, ruleWords, search } from "../../src/conversations";
 import { choicesOf } from "../../src/hub/questions";
 import { nameOf } from "../../src/hub/groups";
+import type { Beginning } from "../../src/panel/newsession";
+import type { Panels } from "../../src/panel/panel";
 import type { Project, ProjectSession } from "../../src/projects";
 import { answers, shown } from "../fakevscode";
 import { newProject, removeProject, startHub } from "../hub";
 
-async function opened(t: TestContext): Promise<{ of: Project } & Omit<ReturnType<typeof startHub>, "end"> & { launch: (query: string) => Promise<ProjectSession> }> {
+async function opened(t: TestContext, config = ""): Promise<{ of: Project } & Omit<ReturnType<typeof startHub>, "end"> & { launch: (query: string) => Promise<ProjectSession> }> {
   const project = newProject();
+  if (config !== "") {
+    const folder = join(project.home, ".config", "duet");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "config.toml"), config);
+  }
   const { end, ...hub } = startHub({}, project);
   t.after(async () => {
     await end();
@@ -52,6 +60,39 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   await deleteConversation(one);
   assert.match(shown.at(-1)!.text, /delete the conversation "quiet walrus"\?/);
   await until("the end of it", () => model.sessions.length === 1);
+});
+
+test("the files of a conversation go back to before a prompt, and forth again", async (t) => {
+  const { of, connection, until, project } = await opened(t, "[checkpoints]\nenabled = true\n");
+  const demo = join(project.folder, "demo.txt");
+  const { session_id, thread_id } = await connection.request("launchSession", { query: "write it", agent: "demo", permission_mode: "acceptEdits" });
+  await until("the end", () => of.model.session(session_id)?.status === "completed");
+  const session = of.model.session(session_id)!;
+  const begun: Array<Omit<Beginning, "thread">> = [];
+  const panels = { begin: (_: Project, beginning: Omit<Beginning, "thread">) => Promise.resolve(void begun.push(beginning)) } as unknown as Panels;
+  const label = "write it";
+
+  answers.push(label, undefined);
+  await rewind({ project: of, session }, panels);
+  assert.deepEqual([shown.at(-1)!.text, shown.at(-1)!.labels], ['Duet: go back to before "write it"?', ["Restore 1 file", "Keep the Files"]]);
+  assert.ok(existsSync(demo) && begun.length === 0, "nothing happens without a button");
+
+  answers.push(label, "Restore 1 file", "Undo");
+  await rewind({ project: of, session }, panels);
+  assert.deepEqual([begun[0]!.prompt, begun[0]!.fork, begun[0]!.chosen.agent], ["write it", undefined, "demo"], "before the first prompt there is nothing to fork");
+  await until("the undo", () => existsSync(demo) && shown.at(-1)!.text === "Duet: 1 file restored");
+
+  await connection.request("continueSession", { session_id: thread_id, query: "and more" });
+  await until("the second turn", () => {
+    const now = of.model.conversationOf({ thread_id });
+    return now?.query === "and more" && now.status === "completed";
+  });
+  writeFileSync(demo, "mine");
+  answers.push("and more", "Keep the Files");
+  await rewind({ project: of, session }, panels);
+  assert.deepEqual(shown.at(-1)!.labels, ["Restore All Files", "Keep the Files"]);
+  assert.equal(begun[1]!.fork!.session, session_id);
+  assert.equal(readFileSync(demo, "utf8"), "mine");
 });
 
 test("the rules that answers have made are revoked", async (t) => {
