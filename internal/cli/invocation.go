@@ -164,7 +164,7 @@ func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, p
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
-	err := withClient(ctx, reachOptions{Settings: &s.Settings, Client: opts, Begins: cmd.Annotations[commandBegins] != ""}, do)
+	err := withClient(ctx, &s.Settings, cmd.Annotations[commandBegins] != "", do, opts...)
 	var status exitStatus
 	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
 		return term.ErrInterrupted

@@ -276,7 +276,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
 	if !p.settings.JSON && term.IsTerminal(os.Stdin) && term.IsTerminal(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
-			return agentsOptions(p.settings).Login(ctx, os.Stderr, agent, method)
+			return p.settings.login(ctx, os.Stderr, agent, method)
 		}
 		options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
 			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)

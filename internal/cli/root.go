@@ -176,7 +176,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"preview":    newPreview,
 		"projects":   newProjectsCommand,
 		"prompt":     newPromptCommand,
-		"search":     func(s *settings) *cobra.Command { return newSearch(findingOptions(s)) },
+		"search":     newSearch,
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
 		"subreaper":  newSubreaperCommand,
@@ -188,7 +188,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 }
 
 func newACPCommand(s *settings) *cobra.Command {
-	return newACP(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, agentsOptions(s).Login)
+	return newACP(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, s.login)
 }
 
 // completeWithin limits the time for completion in a shell: a second, or
@@ -222,7 +222,7 @@ func completeAll(s *settings, list completer) cobra.CompletionFunc {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
 		var fit []string
-		_ = withClient(ctx, reachOptions{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
+		_ = withClient(ctx, &s.Settings, false, func(ctx context.Context, c *client.Client) error {
 			for _, candidate := range list(ctx, c) {
 				if strings.HasPrefix(candidate, word) {
 					fit = append(fit, candidate)

@@ -73,7 +73,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
 	options.SignIn = func(ctx context.Context, agent, method string) error {
-		return agentsOptions(s).Login(ctx, os.Stderr, agent, method)
+		return s.login(ctx, os.Stderr, agent, method)
 	}
 	options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
 		started, err := startPrompt(ctx, h.Client, promptOptions{from: after.ID}, after.Query)
