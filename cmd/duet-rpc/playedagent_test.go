@@ -110,9 +110,7 @@ func playAgent(file string) {
 				}
 				calls++
 				call := map[string]any{"toolCallId": fmt.Sprint("call-", calls), "status": "pending"}
-				for name, value := range step.Ask {
-					call[name] = value
-				}
+				maps.Copy(call, step.Ask)
 				send(map[string]any{"id": 1000 + calls, "method": "session/request_permission", "params": map[string]any{
 					"sessionId": "played", "toolCall": call, "options": []any{
 						map[string]any{"optionId": "yes", "name": "Allow", "kind": "allow_once"},

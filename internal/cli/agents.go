@@ -544,8 +544,7 @@ func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch,
 	// The first C-c goes to the program, which shares the terminal, so it is not killed.
 	program.Cancel = func() error { return nil }
 	err = program.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("you are not signed in to %s: its program ended with %s", launch.Name, exit.ProcessState)
 	}
 	return err

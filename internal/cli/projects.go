@@ -231,8 +231,7 @@ func endIdleHub(ctx context.Context, s *settings, root string) {
 // explainBusyHub adds to the error how to end the hub that prevents moving or forgetting a
 // project.
 func explainBusyHub(err error, root string) error {
-	var held *project.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*project.HeldError](err); ok {
 		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, term.ShellWord(root))
 	}
 	return err
