@@ -44,7 +44,7 @@ func setUp(home, agent string) (place, error) {
 	if err := errors.Join(os.MkdirAll(p.root, 0o700), os.MkdirAll(p.state, 0o700), os.MkdirAll(settings, 0o700)); err != nil {
 		return place{}, err
 	}
-	text := fmt.Sprintf("default_agent = \"bench\"\n[agents.bench]\ndriver = \"acp\"\ncommand = [%q]\n", agent)
+	text := fmt.Sprintf("default_agent = \"bench\"\n[agents.bench]\ndriver = \"acp\"\ncommand = [%q, \"agent\"]\n", agent)
 	return p, os.WriteFile(filepath.Join(settings, "config.toml"), []byte(text), 0o600)
 }
 
