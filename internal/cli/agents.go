@@ -148,7 +148,8 @@ func (s *settings) launchOf(ctx context.Context, name string) (agentlink.Launch,
 }
 
 // login signs in to the named agent in this terminal with the method of the given id, until
-// ctx ends. Output goes to out.
+// ctx ends. Output goes to out. If the agent has several methods and none is named, it lists them
+// on out and returns a [agentlink.UnknownMethodError].
 func (s *settings) login(ctx context.Context, out *os.File, name, method string) error {
 	launch, err := s.launchOf(ctx, name)
 	if err != nil {

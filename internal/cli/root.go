@@ -187,10 +187,6 @@ func commands() map[string]func(*settings) *cobra.Command {
 	}
 }
 
-func newACPCommand(s *settings) *cobra.Command {
-	return newACP(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, s.login)
-}
-
 // completeWithin limits the time for completion in a shell: a second, or
 // DUET_COMPLETION_TIMEOUT.
 func completeWithin() time.Duration {
