@@ -336,18 +336,11 @@ func addNativeList(cmd *cobra.Command, s *settings, agent *string, limit *int) {
 
 // list prints a page of an agent's sessions, one line each.
 func (w which) list(cmd *cobra.Command, s *settings, limit int) error {
-	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-		p, err := w.params(s, limit)
-		if err != nil {
-			return err
-		}
-		got, raw, err := hubclient.Call[page](ctx, c, "agent.sessions", p)
-		if err != nil {
-			return err
-		}
-		if s.JSON {
-			return term.Raw(cmd.OutOrStdout(), raw)
-		}
+	p, err := w.params(s, limit)
+	if err != nil {
+		return err
+	}
+	return askHub(cmd, s, "agent.sessions", p, func(got page) error {
 		if len(got.Sessions) == 0 {
 			progress(cmd, s, "%s has no session %s", got.Agent, w.place("; --everywhere lists those in all directories"))
 			return nil
