@@ -369,13 +369,10 @@ var (
 // levelValue is a flag whose value is the name of a log level.
 type levelValue logging.Level
 
-// String implements pflag.Value.
 func (l *levelValue) String() string { return logging.Level(*l).String() }
 
-// Type implements pflag.Value.
 func (l *levelValue) Type() string { return "level" }
 
-// Set implements pflag.Value.
 func (l *levelValue) Set(text string) error {
 	return (*logging.Level)(l).UnmarshalText([]byte(text))
 }
@@ -391,10 +388,8 @@ func (d *durationValue) String() string {
 	return time.Duration(*d).String()
 }
 
-// Type implements pflag.Value.
 func (d *durationValue) Type() string { return "duration" }
 
-// Set implements pflag.Value.
 func (d *durationValue) Set(text string) error {
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		text += "s"
@@ -410,13 +405,10 @@ func (d *durationValue) Set(text string) error {
 // bytesValue is a flag for a positive number of bytes.
 type bytesValue int
 
-// String implements pflag.Value.
 func (b *bytesValue) String() string { return strconv.Itoa(int(*b)) }
 
-// Type implements pflag.Value.
 func (b *bytesValue) Type() string { return "bytes" }
 
-// Set implements pflag.Value.
 func (b *bytesValue) Set(text string) error {
 	const most = 1 << 30
 	v, err := strconv.Atoi(text)
