@@ -57,8 +57,7 @@ func Example() {
 	fmt.Println(got.Name, err)
 
 	err = c.Call(ctx, "fail", nil, nil, client.WithTimeout(5*time.Second))
-	var e *client.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*client.Error](err); ok {
 		fmt.Println(e.Code, e.Message)
 	}
 	fmt.Println(errors.Is(err, client.Kind("task_not_found")), client.KindOf(err))

@@ -119,21 +119,18 @@ type observed struct {
 	failed atomic.Pointer[error]
 }
 
-// Read implements server.Transport.
 func (o *observed) Read(p []byte) (int, error) {
 	n, err := o.Transport.Read(p)
 	o.observe(err)
 	return n, err
 }
 
-// Write implements server.Transport.
 func (o *observed) Write(p []byte) (int, error) {
 	n, err := o.Transport.Write(p)
 	o.observe(err)
 	return n, err
 }
 
-// NextFile implements passfd.Receiver.
 func (o *observed) NextFile() (*os.File, error) {
 	if r, ok := o.Transport.(passfd.Receiver); ok {
 		return r.NextFile()

@@ -180,10 +180,9 @@ func FuzzResync(f *testing.F) {
 				t.Fatalf("%q: more outcomes than bytes", before)
 			}
 			err := r.Next(&m)
-			var refusal *frame.Refusal
 			if err == nil {
 				served = string(m.Body) == marker
-			} else if !errors.As(err, &refusal) {
+			} else if _, ok := errors.AsType[*frame.Refusal](err); !ok {
 				break
 			}
 		}

@@ -33,17 +33,17 @@ func TestACPEditorDies(t *testing.T) {
 	require.Contains(t, string(question.Params), `"type":"diff"`)
 	taken := third.awaitAsked(1)
 	other.choose(question, "allow_once")
-	third.await("the question to be taken back", func() bool { return len(third.reported) > 0 })
+	third.until("the question to be taken back", func() bool { return len(third.reported) > 0 })
 	require.Equal(t, "$/cancel_request", third.reported[0].Method)
 	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.reported[0].Params))
-	other.await("the rest", func() bool { return strings.Contains(other.saidLocked("agent_message_chunk"), "That is all.") })
+	other.until("the rest", func() bool { return strings.Contains(other.saidLocked("agent_message_chunk"), "That is all.") })
 	written, err := os.ReadFile(filepath.Join(s.root, "demo.txt"))
 	require.NoError(t, err)
 	require.Equal(t, "Turn 1: Edit it\n", string(written))
 
 	// A turn of another client is shown, with its prompt.
 	require.Equal(t, "end_turn", third.prompt(session, "quiet from the third"))
-	other.await("the other's turn", func() bool {
+	other.until("the other's turn", func() bool {
 		return strings.HasSuffix(other.saidLocked("user_message_chunk"), "quiet from the third") &&
 			strings.Contains(other.saidLocked("agent_message_chunk"), "You asked: quiet from the third")
 	})
@@ -83,7 +83,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	_, err = s.command("approvals", "approve", id[1])
 	require.NoError(t, err)
 	require.Nil(t, c.result(turn).Error)
-	c.await("the question to be taken back", func() bool { return len(c.reported) > 0 })
+	c.until("the question to be taken back", func() bool { return len(c.reported) > 0 })
 	c.choose(question, "reject_once") // too late, and not asked any more
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
 
@@ -100,7 +100,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	turn = c.ask("session/prompt", promptOf(session, "link"))
 	question = c.awaitAsked(3)
 	require.Equal(t, "elicitation/create", question.Method)
-	c.write(object{"jsonrpc": "2.0", "id": question.ID, "result": object{"action": "accept"}})
+	c.send(object{"id": question.ID, "result": object{"action": "accept"}})
 	require.Nil(t, c.result(turn).Error)
 	c.quit()
 }
@@ -145,7 +145,7 @@ func TestACPSteering(t *testing.T) {
 	c.result(turn)
 	require.Contains(t, c.said("agent_message_chunk"), "You said meanwhile: Use the other file")
 	require.Empty(t, c.said("user_message_chunk"))
-	other.await("the message", func() bool { return strings.Contains(other.saidLocked("user_message_chunk"), "Use the other file") })
+	other.until("the message", func() bool { return strings.Contains(other.saidLocked("user_message_chunk"), "Use the other file") })
 	require.Equal(t, "promptRequired", steer("too late"))
 	other.quit()
 	c.quit()
@@ -160,7 +160,7 @@ func TestACPAgentGoesOnByItself(t *testing.T) {
 	require.Contains(t, c.said("agent_message_chunk"), "The background task has finished.")
 	require.NoFileExists(t, filepath.Join(s.root, "demo.txt"))
 	c.choose(question, "allow_once")
-	c.await("the rest", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "I wrote demo.txt.") })
+	c.until("the rest", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "I wrote demo.txt.") })
 	require.FileExists(t, filepath.Join(s.root, "demo.txt"))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
 	c.quit()
@@ -182,7 +182,7 @@ func TestACPLateText(t *testing.T) {
 	session := c.begin(s.root)
 	require.Equal(t, "end_turn", c.prompt(session, "go"))
 	const want = "It begins, goes on, and ends."
-	c.await("the late text", func() bool { return c.saidLocked("agent_message_chunk") == want })
+	c.until("the late text", func() bool { return c.saidLocked("agent_message_chunk") == want })
 	require.Empty(t, c.said("agent_thought_chunk"), "Duet says there that an agent has continued by itself")
 
 	other := s.editor(nil)
@@ -223,19 +223,19 @@ func TestACPCancels(t *testing.T) {
 		}
 	}
 	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
-	c.await("some of it", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 2") })
+	c.until("some of it", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 2") })
 	c.tell("$/cancel_request", object{"requestId": id})
 	require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"), "nothing is in the way of the next one")
 
 	stays := c.begin(s.root)
 	c.ask("session/prompt", promptOf(stays, "quiet stream:100000@50"))
-	c.await("more", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	c.until("more", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
 	c.quit()
 	ends := s.editor(nil, "--cancel-on-disconnect")
 	ended := ends.begin(s.root)
 	ends.ask("session/prompt", promptOf(ended, "quiet stream:100000@50"))
-	ends.await("some", func() bool { return strings.Contains(ends.saidLocked("agent_message_chunk"), "chunk 2") })
+	ends.until("some", func() bool { return strings.Contains(ends.saidLocked("agent_message_chunk"), "chunk 2") })
 	ends.quit()
 	hub := s.lines()
 	requireState := func(id, want string) {
@@ -392,7 +392,7 @@ func TestACPVersions(t *testing.T) {
 			require.Contains(t, string(c.result(id).Result), `"stopReason":"end_turn"`)
 		} else {
 			const usage = `"usage":{"totalTokens":22,"inputTokens":2,"outputTokens":20}`
-			c.await("the end", func() bool {
+			c.until("the end", func() bool {
 				n := len(c.updates)
 				return n > 0 && string(c.updates[n-1].raw) == `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn",`+usage+`,"background":[]}`
 			})

@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,11 +42,10 @@ func (u acpUpdate) text() string {
 // An acpClient is an editor that speaks the Agent Client Protocol with the program.
 type acpClient struct {
 	*process
+	*peer
+	t testing.TB
 
-	mu       sync.Mutex // guards the fields below
-	changed  *sync.Cond
-	serial   int
-	replies  map[int]reply
+	// Guarded by the peer's lock.
 	updates  []acpUpdate
 	asked    []acpMessage // requests of the program
 	reported []acpMessage // notifications but session/update
@@ -54,7 +53,6 @@ type acpClient struct {
 	// exchange is all messages of both sides, as a golden file has them.
 	exchange []string
 	answer   func(acpMessage) any
-	over     bool
 }
 
 // acp starts the program as an agent of a client. Where the answer is not nil the
@@ -63,9 +61,15 @@ func (s *site) acp(answer func(acpMessage) any, args ...string) *acpClient {
 	s.t.Helper()
 	l := s.launch()
 	l.args = append(append([]string{"acp"}, args...), l.args...)
-	c := &acpClient{process: l.start(s.t), replies: make(map[int]reply), answer: answer}
-	c.changed = sync.NewCond(&c.mu)
-	go c.read()
+	p := l.start(s.t)
+	c := &acpClient{process: p, t: s.t, answer: answer}
+	c.peer = newPeer(s.t, func(message string) error {
+		c.exchange = append(c.exchange, "editor: "+message)
+		_, err := io.WriteString(p.stdin, message+"\n")
+		return err
+	})
+	in := bufio.NewReaderSize(p.stdout, 64<<10)
+	go c.read(func() ([]byte, error) { return in.ReadBytes('\n') }, c.take)
 	return c
 }
 
@@ -85,29 +89,12 @@ func newACPSession(t *testing.T) (s *site, c *acpClient, session string) {
 	return s, c, c.begin(s.root)
 }
 
-func (c *acpClient) read() {
-	in := bufio.NewReaderSize(c.stdout, 64<<10)
-	for {
-		line, err := in.ReadBytes('\n')
-		c.mu.Lock()
-		if err != nil {
-			c.over = true
-			c.changed.Broadcast()
-			c.mu.Unlock()
-			return
-		}
-		c.take(line)
-		c.changed.Broadcast()
-		c.mu.Unlock()
-	}
-}
-
-// take sorts a message. The lock is held, but while it is answered.
-func (c *acpClient) take(line []byte) {
+// take sorts a message. The lock is held.
+func (c *acpClient) take(line []byte) error {
 	var m acpMessage
 	if err := json.Unmarshal(line, &m); err != nil {
 		c.t.Errorf("standard output has something else than messages: %.300q", line)
-		return
+		return nil
 	}
 	c.came = append(c.came, strings.TrimSuffix(string(line), "\n"))
 	c.exchange = append(c.exchange, c.came[len(c.came)-1])
@@ -128,27 +115,26 @@ func (c *acpClient) take(line []byte) {
 		c.asked = append(c.asked, m)
 		if c.answer != nil {
 			if result := c.answer(m); result != nil {
-				c.mu.Unlock()
-				c.write(object{"jsonrpc": "2.0", "id": m.ID, "result": result})
-				c.mu.Lock()
+				c.sendLocked(object{"id": m.ID, "result": result})
 			}
 		}
 	default:
-		var id int
-		if json.Unmarshal(m.ID, &id) != nil {
-			c.t.Errorf("a response to nothing: %.300q", line)
-		}
-		c.replies[id] = m.reply
+		c.replies[string(m.ID)] = m.reply
 	}
+	return nil
 }
 
-func (c *acpClient) write(message object) {
-	body, err := json.Marshal(message)
+func (c *acpClient) send(message object) {
 	c.mu.Lock()
-	c.exchange = append(c.exchange, "editor: "+string(body))
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.sendLocked(message)
+}
+
+func (c *acpClient) sendLocked(message object) {
+	message["jsonrpc"] = "2.0"
+	body, err := json.Marshal(message)
 	if err == nil {
-		_, err = c.stdin.Write(append(body, '\n'))
+		err = c.peer.write(string(body))
 	}
 	if err != nil {
 		c.t.Logf("not sent: %v", err)
@@ -158,43 +144,21 @@ func (c *acpClient) write(message object) {
 // ask sends a request.
 func (c *acpClient) ask(method string, params object) (id int) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.serial++
-	id = c.serial
-	c.mu.Unlock()
-	c.write(object{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-	return id
+	c.sendLocked(object{"id": c.serial, "method": method, "params": params})
+	return c.serial
 }
 
 func (c *acpClient) tell(method string, params object) {
-	c.write(object{"jsonrpc": "2.0", "method": method, "params": params})
-}
-
-// await waits until something holds. The lock is held while it is looked at.
-func (c *acpClient) await(what string, holds func() bool) {
-	c.t.Helper()
-	overdue := time.AfterFunc(watchdog/3, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.over = true
-		c.changed.Broadcast()
-	})
-	defer overdue.Stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !holds() {
-		if c.over {
-			require.Fail(c.t, "waited in vain", "for %s; what came:\n%s", what, strings.Join(c.came, "\n"))
-		}
-		c.changed.Wait()
-	}
+	c.send(object{"method": method, "params": params})
 }
 
 // result waits for the response to a request.
-func (c *acpClient) result(id int) reply {
+func (c *acpClient) result(id int) (r reply) {
 	c.t.Helper()
-	var r reply
-	c.await(fmt.Sprintf("the response to %d", id), func() (there bool) {
-		r, there = c.replies[id]
+	c.until(fmt.Sprintf("the response to %d", id), func() (there bool) {
+		r, there = c.replies[strconv.Itoa(id)]
 		return there
 	})
 	return r
@@ -277,7 +241,7 @@ func (c *acpClient) saidLocked(kind string) string {
 // awaitAsked waits for the n-th request of the program, from 1.
 func (c *acpClient) awaitAsked(n int) acpMessage {
 	c.t.Helper()
-	c.await(fmt.Sprintf("%d requests", n), func() bool { return len(c.asked) >= n })
+	c.until(fmt.Sprintf("%d requests", n), func() bool { return len(c.asked) >= n })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked[n-1]
@@ -285,7 +249,7 @@ func (c *acpClient) awaitAsked(n int) acpMessage {
 
 // choose answers a permission request.
 func (c *acpClient) choose(m acpMessage, option string) {
-	c.write(object{"jsonrpc": "2.0", "id": m.ID, "result": chosen(option)})
+	c.send(object{"id": m.ID, "result": chosen(option)})
 }
 
 func chosen(option string) object {

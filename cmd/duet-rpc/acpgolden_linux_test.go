@@ -72,7 +72,7 @@ func TestACPGoldenExchanges(t *testing.T) {
 // awaitUpdate waits for an update of a kind.
 func (c *acpClient) awaitUpdate(kind string) {
 	c.t.Helper()
-	c.await(kind, func() bool {
+	c.until(kind, func() bool {
 		return slices.ContainsFunc(c.updates, func(u acpUpdate) bool { return u.Kind == kind })
 	})
 }

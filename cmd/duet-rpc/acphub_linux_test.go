@@ -27,7 +27,7 @@ func TestACPHubIsKilledInATurn(t *testing.T) {
 	t.Parallel()
 	s, c, session := newACPSession(t)
 	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
-	c.await("text", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	c.until("text", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
 	s.crashHub()
 	orphaned(t, c.result(id))
 	requireChunksInOrder(t, c.said("agent_message_chunk"))
@@ -62,7 +62,7 @@ func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	again, seenAgain := c.awaitAsked(2), other.awaitAsked(2)
 	c.choose(again, "allow_once")
 	for _, e := range []*acpClient{c, other} {
-		e.await("the rest", func() bool { return strings.Contains(e.saidLocked("agent_message_chunk"), "That is all.") })
+		e.until("the rest", func() bool { return strings.Contains(e.saidLocked("agent_message_chunk"), "That is all.") })
 	}
 	c.requireTakenBack(question)
 	other.requireTakenBack(seen, seenAgain)
@@ -78,7 +78,7 @@ func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 // requireTakenBack requires that those questions, and no others, are taken back.
 func (c *acpClient) requireTakenBack(questions ...acpMessage) {
 	c.t.Helper()
-	c.await("questions to be taken back", func() bool { return len(c.reported) >= len(questions) })
+	c.until("questions to be taken back", func() bool { return len(c.reported) >= len(questions) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	require.Len(c.t, c.reported, len(questions))

@@ -84,7 +84,7 @@ func TestACPSignInVersion2(t *testing.T) {
 	session := c.begin(s.root)
 	ended := func(n int) string {
 		var ends []string
-		c.await("the end", func() bool {
+		c.until("the end", func() bool {
 			ends = nil
 			for _, u := range c.updates {
 				if u.Kind == "state_update" && member(t, u.raw, "stopReason") != nil {

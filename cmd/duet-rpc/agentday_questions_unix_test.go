@@ -26,12 +26,8 @@ func (s *agentSite) asksToRun(c *client, session string) event {
 // transcript is the whole conversation of a session.
 func (c *client) transcript(session string) string {
 	c.t.Helper()
-	var r struct {
-		Events []struct{ Content string }
-	}
-	c.call("getConversation", object{"session_id": session}, &r)
 	var all strings.Builder
-	for _, e := range r.Events {
+	for _, e := range c.items(session) {
 		all.WriteString(e.Content + "\n")
 	}
 	return all.String()
@@ -40,15 +36,7 @@ func (c *client) transcript(session string) string {
 // refusals are who did not let tool calls of a session run, and why.
 func (c *client) refusals(session string) (list []string) {
 	c.t.Helper()
-	var r struct {
-		Events []struct {
-			Type string `json:"event_type"`
-			By   string `json:"refused_by"`
-			Why  string `json:"refusal"`
-		}
-	}
-	c.call("getConversation", object{"session_id": session}, &r)
-	for _, e := range r.Events {
+	for _, e := range c.items(session) {
 		if e.Type == "tool_result" && e.By != "" {
 			list = append(list, e.By+": "+e.Why)
 		}
@@ -217,18 +205,9 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 		c.completes(l)
 		assert.True(t, s.exists("made"))
 		assert.Equal(t, 1, c.asked(l.SessionID), "one command, one question")
-		var said struct {
-			Events []struct {
-				Type   string `json:"event_type"`
-				Tool   string `json:"tool_name"`
-				ID     string `json:"tool_id"`
-				Parent string `json:"parent_tool_use_id"`
-			}
-		}
-		c.call("getConversation", object{"session_id": l.SessionID}, &said)
 		parents := make(map[string]string) // of tools, by their names
 		ids := make(map[string]string)
-		for _, e := range said.Events {
+		for _, e := range c.items(l.SessionID) {
 			if e.Type == "tool_call" {
 				parents[e.Tool], ids[e.Tool] = e.Parent, e.ID
 			}

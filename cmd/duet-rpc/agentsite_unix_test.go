@@ -385,18 +385,7 @@ func (c toolCall) withoutInput() toolCall {
 
 func (c *client) toolCalls(session string) (calls []toolCall) {
 	c.t.Helper()
-	var r struct {
-		Events []struct {
-			Type     string `json:"event_type"`
-			Tool     string `json:"tool_name"`
-			Input    string `json:"tool_input_json"`
-			Status   string `json:"status"`
-			Approval string `json:"approval_status"`
-			Result   string `json:"tool_result_content"`
-		} `json:"events"`
-	}
-	c.call("getConversation", object{"session_id": session}, &r)
-	for _, e := range r.Events {
+	for _, e := range c.items(session) {
 		switch e.Type {
 		case "tool_call":
 			calls = append(calls, toolCall{Tool: e.Tool, Input: e.Input, Status: e.Status, Approval: e.Approval})

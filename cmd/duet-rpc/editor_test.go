@@ -165,15 +165,7 @@ func (c *client) pending() map[string]shownApproval {
 // conversation is what the agent said in a session.
 func (c *client) conversation(session string) (said string) {
 	c.t.Helper()
-	var r struct {
-		Events []struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
-			Type    string `json:"event_type"`
-		} `json:"events"`
-	}
-	c.call("getConversation", object{"session_id": session}, &r)
-	for _, e := range r.Events {
+	for _, e := range c.items(session) {
 		if e.Type == "message" && e.Role == "assistant" {
 			said += e.Content
 		}

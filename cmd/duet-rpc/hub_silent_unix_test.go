@@ -280,27 +280,34 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// holdDatabase makes the database of the site and a transaction in it that nobody else gets past.
+func (s *site) holdDatabase() (release func()) {
+	s.t.Helper()
+	c := s.start()
+	c.subscribe()
+	c.leave()
+	db, err := sql.Open("sqlite", "file:"+s.database()+"?_txlock=immediate")
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { db.Close() })
+	tx, err := db.Begin()
+	require.NoError(s.t, err)
+	return func() { _ = tx.Rollback() }
+}
+
 // Where another process holds the database, such as a hub that was stopped in the
 // middle of a transaction and whose lock was removed, it is named, and how to end it.
 func TestDatabaseThatIsLockedByAnother(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	release := s.holdDatabase()
 	c := s.start()
-	c.subscribe()
-	c.leave()
-	db, err := sql.Open("sqlite", "file:"+s.database()+"?_txlock=immediate")
-	require.NoError(t, err)
-	defer db.Close()
-	tx, err := db.Begin()
-	require.NoError(t, err)
-	c = s.start()
 	e := c.refused("listSessions", object{})
 	assert.Equal(t, "subsystem_unavailable", e.kind())
 	assert.Contains(t, e.Message, "is in the hands of another process, which does not let go of it")
 	assert.Contains(t, e.Message, fmt.Sprintf("it is process %d, which `kill -9 %d` ends", os.Getpid(), os.Getpid()))
 	_, issues := c.issues()
 	assert.Contains(t, fmt.Sprint(issues), fmt.Sprintf("process %d", os.Getpid()))
-	require.NoError(t, tx.Rollback())
+	release()
 	require.Eventually(t, func() bool { return c.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond, "it is there again")
 	c.leave()
 }

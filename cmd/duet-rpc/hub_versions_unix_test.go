@@ -79,14 +79,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 // toolResults is what the tools of a session have returned.
 func (c *client) toolResults(session string) (all string) {
 	c.t.Helper()
-	var r struct {
-		Events []struct {
-			Type   string `json:"event_type"`
-			Result string `json:"tool_result_content"`
-		} `json:"events"`
-	}
-	c.call("getConversation", object{"session_id": session}, &r)
-	for _, e := range r.Events {
+	for _, e := range c.items(session) {
 		all += e.Result
 	}
 	return all

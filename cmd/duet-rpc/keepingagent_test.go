@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -55,7 +54,7 @@ func keptIn(dir string) (list []keptSession) {
 
 // keptText is an update with a text.
 func keptText(kind, text string) json.RawMessage {
-	raw, _ := json.Marshal(map[string]any{"sessionUpdate": kind, "content": map[string]any{"type": "text", "text": text}})
+	raw, _ := json.Marshal(members{"sessionUpdate": kind, "content": members{"type": "text", "text": text}})
 	return raw
 }
 
@@ -65,41 +64,23 @@ func keptText(kind, text string) json.RawMessage {
 func keepSessions(dir, abilities string) {
 	can := strings.Fields(abilities)
 	has := func(word string) bool { return slices.Contains(can, word) }
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	send := func(m map[string]any) {
-		m["jsonrpc"] = "2.0"
-		raw, _ := json.Marshal(m)
-		_, _ = os.Stdout.Write(append(raw, '\n'))
-	}
+	a := newTestAgent("")
 	var now keptSession
-	tell := func(session string, updates []json.RawMessage) {
+	tell := func(k keptSession, updates ...json.RawMessage) {
+		a.session = k.ID
 		for _, u := range updates {
-			send(map[string]any{"method": "session/update", "params": map[string]any{"sessionId": session, "update": u}})
+			a.update(u)
 		}
 	}
 	made := 0
 	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		var m struct {
-			ID     json.RawMessage `json:"id"`
-			Method string          `json:"method"`
-			Params struct {
-				Session string `json:"sessionId"`
-				Dir     string `json:"cwd"`
-				Cursor  string `json:"cursor"`
-				Prompt  []struct{ Text string }
-			} `json:"params"`
-		}
-		_ = json.Unmarshal(line, &m)
+		m := a.read()
 		log, _ := os.OpenFile(filepath.Join(dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		fmt.Fprintln(log, strings.TrimSpace(m.Method+" "+m.Params.Session))
 		log.Close()
-		answer := func(result any) { send(map[string]any{"id": m.ID, "result": result}) }
+		answer := func(result any) { a.reply(m.ID, result) }
 		fail := func(code int, text string) {
-			send(map[string]any{"id": m.ID, "error": map[string]any{"code": code, "message": text}})
+			a.send(members{"id": m.ID, "error": members{"code": code, "message": text}})
 		}
 		find := func() (keptSession, bool) {
 			for _, k := range keptIn(dir) {
@@ -120,26 +101,26 @@ func keepSessions(dir, abilities string) {
 		case !able:
 			fail(-32601, "Method not found")
 		case m.Method == "initialize":
-			session := map[string]any{}
+			session := members{}
 			for _, word := range []string{"list", "resume", "fork", "close", "delete"} {
 				if has(word) {
-					session[word] = map[string]any{}
+					session[word] = members{}
 				}
 			}
-			answer(map[string]any{"protocolVersion": 1, "agentCapabilities": map[string]any{"loadSession": has("load"), "sessionCapabilities": session}})
+			answer(members{"protocolVersion": 1, "agentCapabilities": members{"loadSession": has("load"), "sessionCapabilities": session}})
 		case m.Method == "session/new":
 			now = keptSession{ID: begin(), Dir: m.Params.Dir}
-			answer(map[string]any{"sessionId": now.ID})
+			answer(members{"sessionId": now.ID})
 		case m.Method == "session/list":
 			var fit []map[string]any
 			for _, k := range keptIn(dir) {
 				if m.Params.Dir == "" || m.Params.Dir == k.Dir {
-					fit = append(fit, map[string]any{"sessionId": k.ID, "cwd": k.Dir, "title": k.Title, "updatedAt": k.Updated})
+					fit = append(fit, members{"sessionId": k.ID, "cwd": k.Dir, "title": k.Title, "updatedAt": k.Updated})
 				}
 			}
 			from := 0
 			fmt.Sscan(m.Params.Cursor, &from)
-			page := map[string]any{"sessions": fit[min(from, len(fit)):min(from+keptPage, len(fit))], "nextCursor": nil}
+			page := members{"sessions": fit[min(from, len(fit)):min(from+keptPage, len(fit))], "nextCursor": nil}
 			if from+keptPage < len(fit) {
 				page["nextCursor"] = fmt.Sprint(from + keptPage)
 			}
@@ -147,34 +128,34 @@ func keepSessions(dir, abilities string) {
 		case m.Method == "session/load" && has("late"):
 			if k, ok := find(); ok {
 				now = k
-				answer(map[string]any{})
-				tell(k.ID, k.Told)
+				answer(members{})
+				tell(k, k.Told...)
 			}
 		case m.Method == "session/load":
 			if k, ok := find(); ok {
 				now = k
-				tell(k.ID, k.Told)
-				answer(map[string]any{})
+				tell(k, k.Told...)
+				answer(members{})
 			}
 		case m.Method == "session/resume":
 			if k, ok := find(); ok {
 				now = k
-				answer(map[string]any{})
+				answer(members{})
 			}
 		case m.Method == "session/fork":
 			if k, ok := find(); ok {
 				now = k
 				now.ID = begin()
 				now.save(dir)
-				tell(now.ID, now.Told) // as opencode does
-				answer(map[string]any{"sessionId": now.ID})
+				tell(now, now.Told...) // as opencode does
+				answer(members{"sessionId": now.ID})
 			}
 		case m.Method == "session/close":
-			answer(map[string]any{})
+			answer(members{})
 		case m.Method == "session/delete":
 			if k, ok := find(); ok {
 				_ = os.Remove(filepath.Join(dir, k.ID+".json"))
-				answer(map[string]any{})
+				answer(members{})
 			}
 		case m.Method == "session/prompt":
 			var texts []string
@@ -192,8 +173,8 @@ func keepSessions(dir, abilities string) {
 			now.Told = append(now.Told, keptText("user_message_chunk", strings.Join(texts, "|")), said)
 			now.Updated = time.Now().UTC().Format(time.RFC3339)
 			now.save(dir)
-			tell(now.ID, []json.RawMessage{said})
-			answer(map[string]any{"stopReason": "end_turn"})
+			tell(now, said)
+			answer(members{"stopReason": "end_turn"})
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"database/sql"
 	"os"
 	"strings"
 	"syscall"
@@ -240,17 +239,10 @@ func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			c := s.start()
-			c.subscribe()
-			c.leave()
-			db, err := sql.Open("sqlite", "file:"+s.database()+"?_txlock=immediate")
-			require.NoError(t, err)
-			defer db.Close()
-			tx, err := db.Begin()
-			require.NoError(t, err)
-			defer tx.Rollback()
+			defer s.holdDatabase()()
 			s.args = []string{"--test-methods"}
 			l := s.launch()
+			var err error
 			l.binary, err = fastProgram() // the time is the program's alone
 			require.NoError(t, err)
 			l.stderr = deafLog(t)

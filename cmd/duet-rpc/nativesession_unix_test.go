@@ -77,18 +77,7 @@ type nativeAdopted struct {
 // reported are the kinds and the texts of what a session's conversation holds.
 func (c *client) reported(session string) (list []string) {
 	c.t.Helper()
-	var r struct {
-		Events []struct {
-			Type    string `json:"event_type"`
-			Role    string `json:"role"`
-			Content string `json:"content"`
-			Tool    string `json:"tool_name"`
-			Result  string `json:"tool_result_content"`
-			Done    bool   `json:"is_completed"`
-		} `json:"events"`
-	}
-	c.call("getConversation", object{"session_id": session}, &r)
-	for _, e := range r.Events {
+	for _, e := range c.items(session) {
 		list = append(list, strings.TrimSpace(strings.Join([]string{e.Type, e.Role, e.Content, e.Tool}, " ")))
 	}
 	return list

@@ -355,6 +355,30 @@ func tailOf(events []event) string {
 	return b.String()
 }
 
+// An item is one of a conversation, as getConversation says it.
+type item struct {
+	Type     string `json:"event_type"`
+	Role     string `json:"role"`
+	Content  string `json:"content"`
+	ID       string `json:"tool_id"`
+	Tool     string `json:"tool_name"`
+	Parent   string `json:"parent_tool_use_id"`
+	Input    string `json:"tool_input_json"`
+	Status   string `json:"status"`
+	Approval string `json:"approval_status"`
+	By       string `json:"refused_by"`
+	Why      string `json:"refusal"`
+	Result   string `json:"tool_result_content"`
+}
+
+// items is the whole conversation of a session.
+func (p *peer) items(session string) []item {
+	p.t.Helper()
+	var r struct{ Events []item }
+	p.call("getConversation", object{"session_id": session}, &r)
+	return r.Events
+}
+
 // next continues a session.
 func (c *client) next(from launched, query string) (l launched) {
 	c.t.Helper()

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +11,76 @@ import (
 // playedVariable makes an agent of the test binary: one that plays the file
 // which it names.
 const playedVariable = "DUET_TEST_PLAY"
+
+// A testAgent is a program that speaks the Agent Client Protocol by hand: what it says need not
+// be what a library would let pass.
+type testAgent struct {
+	in      *bufio.Reader
+	session string // its only one, or the latest
+}
+
+func newTestAgent(session string) *testAgent {
+	return &testAgent{in: bufio.NewReaderSize(os.Stdin, 1<<20), session: session}
+}
+
+type members = map[string]any
+
+type agentMessage struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Session string                  `json:"sessionId"`
+		Dir     string                  `json:"cwd"`
+		Cursor  string                  `json:"cursor"`
+		Prompt  []struct{ Text string } `json:"prompt"`
+	} `json:"params"`
+	Result json.RawMessage `json:"result"`
+}
+
+// chosen is the option that an answer chooses.
+func (m agentMessage) chosen() string {
+	var r struct{ Outcome struct{ OptionID string } }
+	_ = json.Unmarshal(m.Result, &r)
+	return r.Outcome.OptionID
+}
+
+// read ends the process with its input.
+func (a *testAgent) read() (m agentMessage) {
+	line, err := a.in.ReadBytes('\n')
+	if err != nil {
+		os.Exit(0)
+	}
+	_ = json.Unmarshal(line, &m)
+	return m
+}
+
+func (a *testAgent) send(message members) {
+	message["jsonrpc"] = "2.0"
+	e := json.NewEncoder(os.Stdout)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(message)
+}
+
+func (a *testAgent) reply(id json.RawMessage, result any) {
+	a.send(members{"id": id, "result": result})
+}
+
+func (a *testAgent) update(update any) {
+	a.send(members{"method": "session/update", "params": members{"sessionId": a.session, "update": update}})
+}
+
+func (a *testAgent) say(text string) {
+	a.update(members{"sessionUpdate": "agent_message_chunk", "content": members{"type": "text", "text": text}})
+}
+
+// askLeave asks whether a tool call may run.
+func (a *testAgent) askLeave(id int, call members) {
+	a.send(members{"id": id, "method": "session/request_permission", "params": members{
+		"sessionId": a.session, "toolCall": call, "options": []members{
+			{"optionId": "yes", "name": "Allow", "kind": "allow_once"}, {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+		},
+	}})
+}
 
 // A playedStep is a thing that the agent does in every turn.
 type playedStep struct {
@@ -45,8 +114,7 @@ func writeCall(title, path, before, after string, input any) playedStep {
 	}}
 }
 
-// playAgent is the agent, as a process. It speaks the protocol by hand: what it
-// says need not be what a library would let pass.
+// playAgent is the agent, as a process.
 func playAgent(file string) {
 	var steps []playedStep
 	raw, err := os.ReadFile(file)
@@ -57,95 +125,59 @@ func playAgent(file string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	type message struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-		Result json.RawMessage `json:"result"`
-	}
-	read := func() (m message) {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			os.Exit(0)
-		}
-		_ = json.Unmarshal(line, &m)
-		return m
-	}
-	send := func(m map[string]any) {
-		m["jsonrpc"] = "2.0"
-		var line bytes.Buffer
-		e := json.NewEncoder(&line)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(m)
-		_, _ = os.Stdout.Write(line.Bytes())
-	}
-	update := func(u map[string]any) {
-		send(map[string]any{"method": "session/update", "params": map[string]any{"sessionId": "played", "update": u}})
-	}
-	say := func(text string) {
-		update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": text}})
-	}
+	a := newTestAgent("played")
 	for calls := 0; ; {
-		switch m := read(); m.Method {
+		switch m := a.read(); m.Method {
 		case "initialize":
-			send(map[string]any{"id": m.ID, "result": map[string]any{"protocolVersion": 1}})
+			a.reply(m.ID, members{"protocolVersion": 1})
 		case "session/new":
-			result := map[string]any{"sessionId": "played"}
+			result := members{"sessionId": a.session}
 			for _, step := range steps {
 				maps.Copy(result, step.Opened)
 			}
-			send(map[string]any{"id": m.ID, "result": result})
+			a.reply(m.ID, result)
 		case "session/prompt":
 			for _, step := range steps {
 				if step.Update != nil {
-					update(step.Update)
+					a.update(step.Update)
 					continue
 				}
 				if step.Late != nil {
 					continue
 				}
 				if step.Ask == nil {
-					say(step.Say)
+					a.say(step.Say)
 					continue
 				}
 				calls++
-				call := map[string]any{"toolCallId": fmt.Sprint("call-", calls), "status": "pending"}
-				for name, value := range step.Ask {
-					call[name] = value
-				}
-				send(map[string]any{"id": 1000 + calls, "method": "session/request_permission", "params": map[string]any{
-					"sessionId": "played", "toolCall": call, "options": []any{
-						map[string]any{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-						map[string]any{"optionId": "no", "name": "Reject", "kind": "reject_once"},
-					},
-				}})
+				call := members{"toolCallId": fmt.Sprint("call-", calls), "status": "pending"}
+				maps.Copy(call, step.Ask)
+				a.askLeave(1000+calls, call)
 				if step.Go != "" {
 					_, _ = os.ReadFile(step.Go)
 				}
 				for _, more := range step.Beside {
 					if more.Update != nil {
-						update(more.Update)
+						a.update(more.Update)
 					} else {
-						say(more.Say)
+						a.say(more.Say)
 					}
 				}
-				answer := read()
+				answer := a.read()
 				for answer.Result == nil {
-					answer = read()
+					answer = a.read()
 				}
-				var outcome struct{ Outcome struct{ OptionID string } }
-				_ = json.Unmarshal(answer.Result, &outcome)
-				say(fmt.Sprintf("[%d: %s]\n", calls, outcome.Outcome.OptionID))
+				a.say(fmt.Sprintf("[%d: %s]\n", calls, answer.chosen()))
 			}
-			send(map[string]any{"id": m.ID, "result": map[string]any{"stopReason": "end_turn"}})
+			a.reply(m.ID, members{"stopReason": "end_turn"})
 			for _, step := range steps {
 				if step.Late != nil {
-					update(step.Late)
+					a.update(step.Late)
 				}
 			}
 		default:
 			if m.ID != nil && m.Method != "" {
-				send(map[string]any{"id": m.ID, "result": map[string]any{}})
+				a.reply(m.ID, members{})
 			}
 		}
 	}

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,12 +24,9 @@ func playRecordingAgent() bool {
 	if dir == "" {
 		return false
 	}
-	a := &recordingPlayer{dir: dir, in: bufio.NewReader(os.Stdin)}
+	a := &recordingPlayer{testAgent: newTestAgent("recorded"), dir: dir}
 	for {
-		m, err := a.read()
-		if err != nil {
-			return true
-		}
+		m := a.read()
 		switch m.Method {
 		case "initialize":
 			a.reply(m.ID, members{"protocolVersion": 1, "agentCapabilities": members{"loadSession": true}})
@@ -45,52 +40,15 @@ func playRecordingAgent() bool {
 	}
 }
 
-type members = map[string]any
-
 type recordingPlayer struct {
+	*testAgent
 	dir   string
-	in    *bufio.Reader
 	calls int
-}
-
-type recordingMessage struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		Prompt []struct{ Text string } `json:"prompt"`
-	} `json:"params"`
-	Result struct {
-		Outcome struct {
-			OptionID string `json:"optionId"`
-		} `json:"outcome"`
-	} `json:"result"`
-}
-
-func (a *recordingPlayer) read() (m recordingMessage, err error) {
-	line, err := a.in.ReadBytes('\n')
-	if err != nil {
-		return m, err
-	}
-	return m, json.Unmarshal(line, &m)
-}
-
-func (a *recordingPlayer) send(message members) {
-	message["jsonrpc"] = "2.0"
-	line, _ := json.Marshal(message)
-	os.Stdout.Write(append(line, '\n'))
-}
-
-func (a *recordingPlayer) reply(id json.RawMessage, result any) {
-	a.send(members{"id": id, "result": result})
-}
-
-func (a *recordingPlayer) update(update members) {
-	a.send(members{"method": "session/update", "params": members{"sessionId": "recorded", "update": update}})
 }
 
 // prompt takes a turn. Words before the thing to do change it: "slowly" lets a
 // moment pass between the answer and the deed, "silently" tells of no tool call.
-func (a *recordingPlayer) prompt(m recordingMessage) {
+func (a *recordingPlayer) prompt(m agentMessage) {
 	text := m.Params.Prompt[len(m.Params.Prompt)-1].Text
 	if _, err := os.Stat(filepath.Join(a.dir, leaveFile)); err == nil && strings.HasPrefix(text, "Continue") {
 		os.Exit(7)
@@ -99,7 +57,7 @@ func (a *recordingPlayer) prompt(m recordingMessage) {
 	words := strings.Fields(lines[len(lines)-1])
 	thing := words[len(words)-1]
 	if thing == "nothing" {
-		a.update(members{"sessionUpdate": "agent_message_chunk", "content": members{"type": "text", "text": "done nothing"}})
+		a.say("done nothing")
 		a.reply(m.ID, members{"stopReason": "end_turn"})
 		return
 	}
@@ -110,17 +68,11 @@ func (a *recordingPlayer) prompt(m recordingMessage) {
 		a.update(call)
 		delete(call, "sessionUpdate")
 	}
-	a.send(members{"id": a.calls, "method": "session/request_permission", "params": members{
-		"sessionId": "recorded", "toolCall": call,
-		"options": []members{{"optionId": "yes", "name": "Yes", "kind": "allow_once"}, {"optionId": "no", "name": "No", "kind": "reject_once"}},
-	}})
+	a.askLeave(a.calls, call)
 	stop := "end_turn"
 	status := "failed"
 	for {
-		answer, err := a.read()
-		if err != nil {
-			os.Exit(0)
-		}
+		answer := a.read()
 		if answer.Method == "session/cancel" {
 			stop = "cancelled"
 			continue
@@ -128,7 +80,7 @@ func (a *recordingPlayer) prompt(m recordingMessage) {
 		if answer.Method != "" {
 			continue
 		}
-		if answer.Result.Outcome.OptionID == "yes" {
+		if answer.chosen() == "yes" {
 			if words[0] == "slowly" {
 				time.Sleep(5 * time.Millisecond) // machine: a program of its own is slow on purpose
 			}

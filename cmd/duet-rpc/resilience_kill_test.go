@@ -292,8 +292,7 @@ func (k *kills) work(c *client) {
 		if errors.Is(err, errGone) {
 			return
 		}
-		var refused *wireError
-		if errors.As(err, &refused) { // a question may have been closed meanwhile
+		if refused, ok := errors.AsType[*wireError](err); ok { // a question may have been closed meanwhile
 			require.NotEqual(k.t, -32603, refused.Code, "%v", refused)
 		}
 	}

@@ -51,7 +51,6 @@ type Error struct {
 	Data    any    `json:"data,omitempty"`
 }
 
-// Error implements error.
 func (e *Error) Error() string {
 	if text, err := json.Marshal(e); err == nil {
 		return string(text)

@@ -4,11 +4,9 @@ package architecture
 
 import (
 	"cmp"
-	"fmt"
 	"go/ast"
 	"go/build/constraint"
 	"go/token"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -74,566 +72,260 @@ const (
 	noExcuse = "// machine: excuses nothing here; remove it"
 )
 
-// A node is code whose calls decide where it runs: a function, a method, a function
-// literal in a variable, or the initialisation of package variables.
-type node struct {
-	refs []ref
-	uses []use
-	// real says that the code runs outside of a synctest bubble, too.
-	real bool
-}
-
-// A ref is a name that a node mentions.
-type ref struct {
-	name   string
-	method bool  // behind a dot
-	local  *node // the variable's literal, if it is one
-	bubble bool  // within a bubble that the node makes
-}
-
-// A use is something that may depend on the machine.
-type use struct {
-	at     token.Pos
-	in     source
-	what   string
-	bubble bool
+// A mention is a use of something that depends on the machine, or of a name. Functions with the
+// same name in one directory count as one.
+type mention struct {
+	what   string // a name, or one of the texts above
+	at     string
+	by     string // the innermost function with a name
+	bubble bool   // it is an argument of synctest.Test, or of a function that calls that
 }
 
 // checker finds what the test files of one directory depend on.
 type checker struct {
-	functions map[string]*node   // by name
-	methods   map[string][]*node // by name
-	ofType    map[string][]*node // methods by the name of their receiver's type
-	names     map[*node]string   // of methods
-	roots     []*node
-	all       []*node
-	bubblers  map[bubbler]bool
-	fields    []field
-}
-
-// A bubbler is a parameter that a function calls in a bubble alone.
-type bubbler struct {
-	function  string
-	parameter int
-}
-
-// A field is a function literal in a table.
-type field struct {
-	name    string
-	literal *node
-	table   ref // to the literal, where the table stands
-	in      *node
+	source
+	imports  map[string]string // by the name in the file
+	bubblers map[string]bool   // functions that call synctest.Test
+	wrappers map[string]bool   // those of them that get a function
+	methods  map[string]bool   // those that are called by name
+	names    []mention
+	uses     []mention
 }
 
 // machineDependencies lists what the files of one directory depend on.
 func machineDependencies(files []source) (list []string) {
-	c := &checker{bubblers: make(map[bubbler]bool)}
-	for known := -1; known < len(c.bubblers); { // until no wrapper of synctest.Test is new
-		known = len(c.bubblers)
-		c.read(files)
-	}
-	for _, f := range c.fields { // the tests call it by the field's name, or others do where the table stands
-		if c.isCalled(f.name) {
-			c.methods[f.name] = append(c.methods[f.name], f.literal)
-		} else {
-			f.in.refs = append(f.in.refs, f.table)
-		}
-	}
-	for queue := c.roots; len(queue) > 0; queue = queue[1:] {
-		n := queue[0]
-		if n.real {
-			continue
-		}
-		n.real = true
-		for _, r := range n.refs {
-			if !r.bubble {
-				queue = append(queue, c.targets(r)...)
+	c := &checker{bubblers: make(map[string]bool), wrappers: make(map[string]bool), methods: make(map[string]bool)}
+	for known := -1; known < len(c.bubblers)+len(c.methods); { // until nothing is new
+		known = len(c.bubblers) + len(c.methods)
+		c.names, c.uses = nil, nil
+		for _, s := range files {
+			c.source, c.imports = s, importNames(s)
+			for _, d := range s.file.Decls {
+				c.declaration(d)
 			}
 		}
 	}
-
-	type line struct {
-		file string
-		line int
+	real := map[string]bool{"": true} // functions that run outside of a bubble, too
+	for known := -1; known < len(real); {
+		known = len(real)
+		for _, n := range c.names {
+			if !n.bubble && real[n.by] {
+				real[n.what] = true
+			}
+		}
 	}
-	excused := make(map[line]bool)
+	excused := make(map[string]bool) // by position
 	for _, s := range files {
-		for at, reason := range excuses(s) {
-			excused[line{s.path, at}] = false
-			if reason == "" {
-				list = append(list, fmt.Sprintf("%s:%d: %s", s.path, at, noReason))
+		for _, group := range s.file.Comments {
+			for _, comment := range group.List {
+				if reason, ok := strings.CutPrefix(comment.Text, "// machine:"); ok {
+					excused[s.at(comment.Pos())] = false
+					if strings.TrimSpace(reason) == "" {
+						list = append(list, s.at(comment.Pos())+": "+noReason)
+					}
+				}
 			}
 		}
 	}
-	for _, n := range c.all {
-		for _, u := range n.uses {
-			if inTime := u.what == sleeps || u.what == compares; inTime && (u.bubble || !n.real) {
-				continue
-			}
-			at := line{u.in.path, u.in.set.Position(u.at).Line}
-			if _, ok := excused[at]; ok {
-				excused[at] = true
-				continue
-			}
-			list = append(list, u.in.at(u.at)+": "+u.what)
+	for _, u := range c.uses {
+		inTime := u.what == sleeps || u.what == compares
+		if _, ok := excused[u.at]; ok && (!inTime || !u.bubble && real[u.by]) {
+			excused[u.at] = true
+		} else if !inTime || !u.bubble && real[u.by] {
+			list = append(list, u.at+": "+u.what)
 		}
 	}
 	for at, used := range excused {
 		if !used {
-			list = append(list, fmt.Sprintf("%s:%d: %s", at.file, at.line, noExcuse))
+			list = append(list, at+": "+noExcuse)
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// excuses returns the reasons of the comments "// machine: REASON" by line.
-func excuses(s source) map[int]string {
-	found := make(map[int]string)
-	for _, group := range s.file.Comments {
-		for _, c := range group.List {
-			if reason, ok := strings.CutPrefix(c.Text, "// machine:"); ok {
-				found[s.set.Position(c.Pos()).Line] = strings.TrimSpace(reason)
+var isEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)|^init$`)
+
+// declaration reads a declaration. A test, an exported function of a helper package and a package
+// variable run for real; a method does where its type is used for real, since others may call it
+// through an interface, unless the tests call it by name.
+func (c *checker) declaration(d ast.Decl) {
+	f, ok := d.(*ast.FuncDecl)
+	if !ok {
+		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.VAR {
+			c.walk(d, "", false)
+		}
+		return
+	}
+	name := f.Name.Name
+	switch {
+	case f.Recv != nil:
+		ast.Inspect(f.Recv.List[0].Type, func(n ast.Node) bool {
+			if on, ok := n.(*ast.Ident); ok {
+				c.names = append(c.names, mention{what: "method " + name, by: on.Name})
+			}
+			return true
+		})
+		if !c.methods[name] {
+			c.names = append(c.names, mention{what: name, by: "method " + name})
+		}
+	case isEntry.MatchString(name), !c.isTest && f.Name.IsExported():
+		c.names = append(c.names, mention{what: name})
+	}
+	if f.Body != nil {
+		c.function(name, f.Type, f.Body, false)
+	}
+}
+
+// function reads a function with a name.
+func (c *checker) function(name string, signature *ast.FuncType, body ast.Node, bubble bool) {
+	c.walk(body, name, bubble)
+	if !slices.ContainsFunc(c.names, func(n mention) bool { return n.by == name && c.isBubble(n.what) }) {
+		return
+	}
+	c.bubblers[name] = true
+	if slices.ContainsFunc(signature.Params.List, func(f *ast.Field) bool { _, ok := f.Type.(*ast.FuncType); return ok }) {
+		c.wrappers[name] = true
+	}
+}
+
+func (c *checker) isBubble(name string) bool { return name == "synctest.Test" || c.wrappers[name] }
+
+// walk reads code of a function. bubble says that it runs in a bubble that the function makes.
+func (c *checker) walk(part ast.Node, by string, bubble bool) {
+	note := func(list *[]mention, at token.Pos, what string) {
+		*list = append(*list, mention{what, c.at(at), by, bubble})
+	}
+	ast.Inspect(part, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.AssignStmt: // a literal in a variable or field is a function with that name
+			for i, value := range x.Rhs {
+				literal, ok := value.(*ast.FuncLit)
+				to, named := x.Lhs[min(i, len(x.Lhs)-1)].(*ast.Ident)
+				if ok && named {
+					c.function(to.Name, literal.Type, literal.Body, false)
+				} else {
+					c.walk(value, by, bubble)
+				}
+			}
+			return false
+		case *ast.CompositeLit: // a function that makes a bubble calls the functions of its tables there
+			if x.Type != nil {
+				c.walk(x.Type, by, bubble)
+			}
+			for _, element := range x.Elts {
+				c.walk(element, by, bubble || c.bubblers[by])
+			}
+			return false
+		case *ast.CallExpr:
+			c.judgeCall(x, func(what string) { note(&c.uses, x.Pos(), what) })
+			c.walk(x.Fun, by, bubble)
+			inside := c.isBubble(c.nameOf(x.Fun))
+			for _, arg := range x.Args {
+				c.walk(arg, by, bubble || inside)
+			}
+			return false
+		case *ast.CommClause: // a case of a select may be a deadline
+			if wait, ok := x.Comm.(*ast.ExprStmt); ok {
+				c.walk(wait.X, by, bubble)
+			} else if x.Comm != nil {
+				c.walk(x.Comm, by, bubble)
+			}
+			for _, statement := range x.Body {
+				c.walk(statement, by, bubble)
+			}
+			return false
+		case *ast.ExprStmt:
+			if wait, ok := x.X.(*ast.UnaryExpr); ok && wait.Op == token.ARROW {
+				if call, ok := wait.X.(*ast.CallExpr); ok && c.nameOf(call.Fun) == "time.After" {
+					note(&c.uses, x.Pos(), sleeps)
+				}
+			}
+		case *ast.KeyValueExpr:
+			if key, ok := x.Key.(*ast.Ident); ok && key.Name == "Path" {
+				if path, ok := constantText(x.Value); ok && strings.HasPrefix(path, "/bin/") && !slices.Contains(mayStart, path) {
+					note(&c.uses, x.Pos(), foreign)
+				}
+			}
+		case *ast.SelectorExpr:
+			name := c.nameOf(x)
+			switch name {
+			case "time.Sleep", "assert.Never", "assert.Neverf", "require.Never", "require.Neverf":
+				note(&c.uses, x.Pos(), sleeps)
+			case "time.Since", "time.Until":
+				note(&c.uses, x.Pos(), compares)
+			case "runtime.ReadMemStats", "debug.ReadGCStats", "metrics.Read":
+				note(&c.uses, x.Pos(), memory)
+			case "testkit.NeedTool":
+				note(&c.uses, x.Pos(), foreign)
+			}
+			if call, ok := x.X.(*ast.CallExpr); ok && x.Sel.Name == "Sub" && c.nameOf(call.Fun) == "time.Now" {
+				note(&c.uses, x.Pos(), compares)
+			}
+			if name == x.Sel.Name {
+				c.methods[name] = true
+			}
+			note(&c.names, x.Pos(), name)
+			c.walk(x.X, by, bubble)
+			return false
+		case *ast.Ident:
+			note(&c.names, x.Pos(), x.Name)
+		case *ast.BasicLit:
+			switch text, _ := constantText(x); text {
+			case "/proc/self/status", "/proc/self/statm", "/proc/self/smaps", "/proc/self/smaps_rollup", "/proc/meminfo":
+				note(&c.uses, x.Pos(), memory)
+			case "/proc/loadavg", "/proc/stat", "/proc/cpuinfo":
+				note(&c.uses, x.Pos(), load)
 			}
 		}
-	}
-	return found
-}
-
-// targets returns the nodes that a name may mean. A type means those of its methods that
-// no code of the tests calls by name: others call them through an interface.
-func (c *checker) targets(r ref) (list []*node) {
-	if r.local != nil {
-		return []*node{r.local}
-	}
-	if r.method {
-		return c.methods[r.name]
-	}
-	if f := c.functions[r.name]; f != nil {
-		list = append(list, f)
-	}
-	for _, m := range c.ofType[r.name] {
-		if !c.isCalled(c.names[m]) {
-			list = append(list, m)
-		}
-	}
-	return list
-}
-
-// isCalled reports whether the tests mention a method by its name.
-func (c *checker) isCalled(method string) bool {
-	return slices.ContainsFunc(c.all, func(n *node) bool {
-		return slices.ContainsFunc(n.refs, func(r ref) bool { return r.method && r.name == method })
+		return true
 	})
 }
 
-// read makes the nodes of the files.
-func (c *checker) read(files []source) {
-	*c = checker{
-		functions: make(map[string]*node), methods: make(map[string][]*node), ofType: make(map[string][]*node),
-		names: make(map[*node]string), bubblers: c.bubblers,
+// judgeCall notes the start of a program, and the search for one.
+func (c *checker) judgeCall(call *ast.CallExpr, note func(what string)) {
+	name, at := c.nameOf(call.Fun), 0
+	switch name {
+	case "exec.CommandContext":
+		at = 1
+	case "exec.Command", "exec.LookPath":
+	default:
+		return
 	}
-	for _, s := range files {
-		w := &walker{checker: c, source: s, imports: importNames(s)}
-		for _, d := range s.file.Decls {
-			n := &node{}
-			c.all = append(c.all, n)
-			w.locals = make(map[string]*node)
-			w.params = make(map[string]*parameter)
-			w.declaration = ""
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				name := d.Name.Name
-				w.declaration = name
-				if d.Recv != nil {
-					on := receiver(d.Recv.List[0].Type)
-					w.declaration = on + "." + name
-					c.methods[name] = append(c.methods[name], n)
-					c.ofType[on] = append(c.ofType[on], n)
-					c.names[n] = name
-				} else {
-					c.functions[name] = n
-				}
-				if d.Recv == nil && isEntry.MatchString(name) || !s.isTest && d.Name.IsExported() {
-					c.roots = append(c.roots, n)
-				}
-				if d.Body == nil {
-					break
-				}
-				w.declareLocals(d.Body)
-				w.function(w.declaration, n, d.Type, d.Body, false)
-			case *ast.GenDecl:
-				if d.Tok == token.VAR {
-					c.roots = append(c.roots, n)
-					w.walk(n, d, false)
-				}
-			}
-		}
+	program, isConstant := constantText(call.Args[at])
+	if isConstant && !slices.Contains(mayStart, program) || name == "exec.LookPath" && !isConstant {
+		note(foreign)
 	}
 }
 
-var isEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)|^init$`)
-
-// receiver returns the name of the type of a receiver.
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
+// nameOf returns what an expression names: a function, a method without its receiver, or the last
+// part of an import path with the package's member.
+func (c *checker) nameOf(e ast.Expr) string {
+	switch x := e.(type) {
 	case *ast.Ident:
-		return e.Name
+		return x.Name
+	case *ast.SelectorExpr:
+		if from, ok := x.X.(*ast.Ident); ok && c.imports[from.Name] != "" {
+			return c.imports[from.Name] + "." + x.Sel.Name
+		}
+		return x.Sel.Name
 	}
 	return ""
 }
 
-// importNames returns the import paths of a file by the names that it uses for them.
+// importNames returns the last parts of the import paths of a file by the names that it uses.
 func importNames(s source) map[string]string {
 	names := make(map[string]string)
 	for _, spec := range s.file.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
-		name := path[strings.LastIndex(path, "/")+1:]
+		last := path[strings.LastIndex(path, "/")+1:]
+		name := last
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
-		names[name] = path
+		names[name] = last
 	}
 	return names
-}
-
-// A walker reads one declaration at a time.
-type walker struct {
-	*checker
-	source      source
-	imports     map[string]string
-	declaration string           // the name of the function, with its receiver's type
-	locals      map[string]*node // literals in variables of the function
-	params      map[string]*parameter
-}
-
-// A parameter is a function that the code gets that is read.
-type parameter struct {
-	index  int
-	inside int // mentions in a bubble
-	real   int // mentions elsewhere
-}
-
-// function walks a function, and notes which of its parameters it calls in a bubble alone.
-func (w *walker) function(name string, n *node, signature *ast.FuncType, body ast.Node, bubble bool) {
-	outer := w.params
-	w.params = maps.Clone(outer)
-	defer func() { w.params = outer }()
-	var own []*parameter
-	index := 0
-	for _, field := range signature.Params.List {
-		for _, param := range field.Names {
-			delete(w.params, param.Name)
-			if _, ok := field.Type.(*ast.FuncType); ok {
-				p := &parameter{index: index}
-				w.params[param.Name] = p
-				own = append(own, p)
-			}
-			index++
-		}
-	}
-	w.walk(n, body, bubble)
-	for _, p := range own {
-		if p.inside > 0 && p.real == 0 {
-			w.bubblers[bubbler{name, p.index}] = true
-		}
-	}
-}
-
-// localName is the name of a literal in a variable among all functions.
-func (w *walker) localName(variable string) string { return w.declaration + ": " + variable }
-
-// declareLocals makes a node of each literal that a variable of the function holds.
-func (w *walker) declareLocals(body ast.Node) {
-	declare := func(name, value ast.Node) {
-		ident, _ := name.(*ast.Ident)
-		if _, ok := value.(*ast.FuncLit); ok && ident != nil && w.locals[ident.Name] == nil {
-			n := &node{}
-			w.locals[ident.Name] = n
-			w.all = append(w.all, n)
-		}
-	}
-	ast.Inspect(body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for i := range n.Lhs {
-				if len(n.Lhs) == len(n.Rhs) {
-					declare(n.Lhs[i], n.Rhs[i])
-				}
-			}
-		case *ast.ValueSpec:
-			for i := range n.Names {
-				if len(n.Names) == len(n.Values) {
-					declare(n.Names[i], n.Values[i])
-				}
-			}
-		}
-		return true
-	})
-}
-
-// walk notes the names and uses in a part of a node. bubble says that it runs in a
-// bubble that the node makes.
-func (w *walker) walk(n *node, part ast.Node, bubble bool) {
-	ast.Inspect(part, func(x ast.Node) bool {
-		switch x := x.(type) {
-		case *ast.AssignStmt:
-			for i, value := range x.Rhs {
-				var name ast.Expr
-				if len(x.Lhs) == len(x.Rhs) {
-					name = x.Lhs[i]
-				}
-				w.value(n, name, value, bubble)
-			}
-			for _, target := range x.Lhs {
-				if ident, ok := target.(*ast.Ident); !ok || w.locals[ident.Name] == nil { // an assignment calls nothing
-					w.walk(n, target, bubble)
-				}
-			}
-			return false
-		case *ast.ValueSpec:
-			for i, value := range x.Values {
-				var name ast.Expr
-				if len(x.Names) == len(x.Values) {
-					name = x.Names[i]
-				}
-				w.value(n, name, value, bubble)
-			}
-			if x.Type != nil {
-				w.walk(n, x.Type, bubble)
-			}
-			return false
-		case *ast.CompositeLit:
-			if names := tableFields(x.Type); names != nil {
-				w.table(n, x, names, bubble)
-				return false
-			}
-			w.judgeCommand(n, x, bubble)
-		case *ast.CallExpr:
-			w.judgeCall(n, x, bubble)
-			w.walk(n, x.Fun, bubble)
-			for i, arg := range x.Args {
-				w.walk(n, arg, bubble || w.isBubble(x.Fun, i))
-			}
-			return false
-		case *ast.CommClause: // a case of a select may be a deadline
-			if comm, ok := x.Comm.(*ast.ExprStmt); ok {
-				w.walk(n, comm.X, bubble)
-			} else if x.Comm != nil {
-				w.walk(n, x.Comm, bubble)
-			}
-			for _, statement := range x.Body {
-				w.walk(n, statement, bubble)
-			}
-			return false
-		case *ast.ExprStmt:
-			if isAfter(w, x.X) {
-				w.use(n, x, sleeps, bubble)
-			}
-		case *ast.KeyValueExpr:
-			if _, ok := x.Key.(*ast.Ident); !ok {
-				w.walk(n, x.Key, bubble)
-			}
-			w.walk(n, x.Value, bubble)
-			return false
-		case *ast.SelectorExpr:
-			w.judgeName(n, x, bubble)
-			if from, ok := x.X.(*ast.Ident); !ok || w.imports[from.Name] == "" {
-				n.refs = append(n.refs, ref{name: x.Sel.Name, method: true, bubble: bubble})
-				w.walk(n, x.X, bubble)
-			}
-			return false
-		case *ast.Ident:
-			if p := w.params[x.Name]; p != nil {
-				if bubble {
-					p.inside++
-				} else {
-					p.real++
-				}
-			}
-			n.refs = append(n.refs, ref{name: x.Name, local: w.locals[x.Name], bubble: bubble})
-		case *ast.BasicLit:
-			if x.Kind == token.STRING {
-				w.judgeText(n, x, bubble)
-			}
-		}
-		return true
-	})
-}
-
-// tableFields returns the names of the fields in the rows of a table: a slice or a map of
-// structs without a name.
-func tableFields(e ast.Expr) (names []string) {
-	switch x := e.(type) {
-	case *ast.ArrayType:
-		e = x.Elt
-	case *ast.MapType:
-		e = x.Value
-	}
-	row, ok := e.(*ast.StructType)
-	if !ok {
-		return nil
-	}
-	for _, field := range row.Fields.List {
-		for _, name := range field.Names {
-			names = append(names, name.Name)
-		}
-	}
-	return names
-}
-
-// table walks a table. A function in one of its rows is a node of its own.
-func (w *walker) table(n *node, table *ast.CompositeLit, names []string, bubble bool) {
-	for _, row := range table.Elts {
-		if pair, ok := row.(*ast.KeyValueExpr); ok {
-			w.walk(n, pair.Key, bubble)
-			row = pair.Value
-		}
-		fields, ok := row.(*ast.CompositeLit)
-		if !ok {
-			w.walk(n, row, bubble)
-			continue
-		}
-		for i, value := range fields.Elts {
-			name := ""
-			if pair, ok := value.(*ast.KeyValueExpr); ok {
-				value = pair.Value
-				if key, ok := pair.Key.(*ast.Ident); ok {
-					name = key.Name
-				}
-			} else if i < len(names) {
-				name = names[i]
-			}
-			literal, ok := value.(*ast.FuncLit)
-			if !ok || name == "" {
-				w.walk(n, value, bubble)
-				continue
-			}
-			f := &node{}
-			w.all = append(w.all, f)
-			w.fields = append(w.fields, field{name, f, ref{local: f, bubble: bubble}, n})
-			w.function("", f, literal.Type, literal.Body, false)
-		}
-	}
-}
-
-// value walks a value that a variable gets: a literal is a node of its own.
-func (w *walker) value(n *node, name, value ast.Expr, bubble bool) {
-	ident, _ := name.(*ast.Ident)
-	if literal, ok := value.(*ast.FuncLit); ok && ident != nil && w.locals[ident.Name] != nil {
-		w.function(w.localName(ident.Name), w.locals[ident.Name], literal.Type, literal.Body, bubble)
-		return
-	}
-	w.walk(n, value, bubble)
-}
-
-// isBubble reports whether a function calls its argument in a bubble.
-func (w *walker) isBubble(function ast.Expr, argument int) bool {
-	switch f := function.(type) {
-	case *ast.SelectorExpr:
-		return w.is(f, "testing/synctest", "Test")
-	case *ast.Ident:
-		name := f.Name
-		if w.locals[name] != nil {
-			name = w.localName(name)
-		}
-		return w.bubblers[bubbler{name, argument}]
-	}
-	return false
-}
-
-// is reports whether an expression is one of the names of a package.
-func (w *walker) is(e ast.Expr, path string, names ...string) bool {
-	sel, ok := e.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	from, ok := sel.X.(*ast.Ident)
-	return ok && w.imports[from.Name] == path && slices.Contains(names, sel.Sel.Name)
-}
-
-func (w *walker) use(n *node, at ast.Node, what string, bubble bool) {
-	n.uses = append(n.uses, use{at: at.Pos(), in: w.source, what: what, bubble: bubble})
-}
-
-// isAfter reports whether an expression waits on time.After alone.
-func isAfter(w *walker, e ast.Expr) bool {
-	receive, ok := e.(*ast.UnaryExpr)
-	if !ok || receive.Op != token.ARROW {
-		return false
-	}
-	call, ok := receive.X.(*ast.CallExpr)
-	return ok && w.is(call.Fun, "time", "After")
-}
-
-// judgeName notes a function of the standard library that depends on the machine,
-// whether it is called or passed on.
-func (w *walker) judgeName(n *node, x *ast.SelectorExpr, bubble bool) {
-	switch {
-	case w.is(x, "time", "Sleep"), w.is(x, "github.com/stretchr/testify/assert", "Never", "Neverf"), w.is(x, "github.com/stretchr/testify/require", "Never", "Neverf"):
-		w.use(n, x, sleeps, bubble)
-	case w.is(x, "time", "Since", "Until"):
-		w.use(n, x, compares, bubble)
-	case w.is(x, "runtime", "ReadMemStats"), w.is(x, "runtime/debug", "ReadGCStats"), w.is(x, "runtime/metrics", "Read"):
-		w.use(n, x, memory, bubble)
-	case w.is(x, module+"/internal/testkit", "NeedTool"):
-		w.use(n, x, foreign, bubble)
-	}
-	if call, ok := x.X.(*ast.CallExpr); ok && x.Sel.Name == "Sub" && w.is(call.Fun, "time", "Now") {
-		w.use(n, x, compares, bubble)
-	}
-}
-
-// judgeCall notes the start of a program, and the search for one.
-func (w *walker) judgeCall(n *node, call *ast.CallExpr, bubble bool) {
-	at := 0
-	switch {
-	case w.is(call.Fun, "os/exec", "CommandContext"):
-		at = 1
-	case w.is(call.Fun, "os/exec", "Command"), w.is(call.Fun, "os/exec", "LookPath"):
-	default:
-		return
-	}
-	if len(call.Args) <= at {
-		return
-	}
-	name, isConstant := constantText(call.Args[at])
-	looks := w.is(call.Fun, "os/exec", "LookPath")
-	if isConstant && !slices.Contains(mayStart, name) || looks && !isConstant {
-		w.use(n, call, foreign, bubble)
-	}
-}
-
-// judgeCommand notes an exec.Cmd with the path of a program.
-func (w *walker) judgeCommand(n *node, x *ast.CompositeLit, bubble bool) {
-	if !w.is(x.Type, "os/exec", "Cmd") {
-		return
-	}
-	for _, field := range x.Elts {
-		pair, ok := field.(*ast.KeyValueExpr)
-		if !ok {
-			continue
-		}
-		key, _ := pair.Key.(*ast.Ident)
-		if path, isConstant := constantText(pair.Value); key != nil && key.Name == "Path" && isConstant && !slices.Contains(mayStart, path) {
-			w.use(n, x, foreign, bubble)
-		}
-	}
-}
-
-// judgeText notes a path at which the system reports memory or load.
-func (w *walker) judgeText(n *node, literal *ast.BasicLit, bubble bool) {
-	text, _ := constantText(literal)
-	switch text {
-	case "/proc/self/status", "/proc/self/statm", "/proc/self/smaps", "/proc/self/smaps_rollup", "/proc/meminfo":
-		w.use(n, literal, memory, bubble)
-	case "/proc/loadavg", "/proc/stat", "/proc/cpuinfo":
-		w.use(n, literal, load, bubble)
-	}
 }
 
 func constantText(e ast.Expr) (string, bool) {
@@ -678,10 +370,8 @@ func TestMachineDependenciesAreFound(t *testing.T) {
 		{"a wrapper of a bubble", `func TestX(t *testing.T) { bubble(t, func() { time.Sleep(1) }) }; func bubble(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }`, ""},
 		{"a wrapper that passes it on", `func TestX(t *testing.T) { bubble(t, func(*testing.T) { time.Sleep(1) }) }; func bubble(t *testing.T, f func(*testing.T)) { synctest.Test(t, f) }`, ""},
 		{"a wrapper of a wrapper", `func TestX(t *testing.T) { b(t, func(*testing.T) { time.Sleep(1) }) }; func a(t *testing.T, f func(*testing.T)) { synctest.Test(t, f) }; func b(t *testing.T, f func(*testing.T)) { a(t, f) }`, ""},
-		{"a wrapper that also calls it", `func TestX(t *testing.T) { bubble(t, func(*testing.T) { time.Sleep(1) }) }; func bubble(t *testing.T, f func(*testing.T)) { f(t); synctest.Test(t, f) }`, sleeps},
 		{"a local wrapper", `func TestX(t *testing.T) { run := func(f func()) { synctest.Test(t, func(*testing.T) { f() }) }; run(func() { time.Sleep(1) }) }`, ""},
 		{"a local function that calls it outside", `func TestX(t *testing.T) { run := func(f func()) { f() }; run(func() { time.Sleep(1) }) }`, sleeps},
-		{"wrappers of the same name", `func TestX(t *testing.T) { run := func(f func()) { synctest.Test(t, f) }; run(func() {}) }; func TestY(t *testing.T) { run := func(f func()) { f() }; run(func() { time.Sleep(1) }) }`, sleeps},
 		{"a table in a bubble", `func TestX(t *testing.T) { for _, c := range []struct{ f func() }{{func() { time.Sleep(1) }}} { synctest.Test(t, func(*testing.T) { c.f() }) } }`, ""},
 		{"a table", `func TestX(t *testing.T) { for _, c := range []struct{ f func() }{{f: func() { time.Sleep(1) }}} { c.f() } }`, sleeps},
 		{"a table that others call", `func TestX(t *testing.T) { call([]struct{ f func() }{{func() { time.Sleep(1) }}}) }`, sleeps},

@@ -28,7 +28,7 @@ type server struct {
 	// useless for the workload that sends them.
 	echoesNotifications bool
 
-	// agent is the program that duet-rpc's runs use.
+	// agent is the program that duet-rpc's runs use, with the argument agent.
 	agent string
 
 	// directory is the server's working directory and home, so that what it

@@ -41,7 +41,7 @@
 //   - Every reply is compared byte for byte with the expected one, so a server
 //     that is fast and wrong, or answers out of order, fails its cell.
 //
-// Some workloads are about what only duet-rpc has: runs of an agent (agent/,
+// Some workloads are about what only duet-rpc has: runs of an agent (peers/agent.go,
 // which stamps the time into what it sends), the log of their events, and lists
 // of a great many conversations. Their figures are absolute and have a table of
 // their own, with the least and the most of the rounds: they hold for the

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +12,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	wire "github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -44,7 +43,7 @@ func setUp(home, agent string) (place, error) {
 	if err := errors.Join(os.MkdirAll(p.root, 0o700), os.MkdirAll(p.state, 0o700), os.MkdirAll(settings, 0o700)); err != nil {
 		return place{}, err
 	}
-	text := fmt.Sprintf("default_agent = \"bench\"\n[agents.bench]\ndriver = \"acp\"\ncommand = [%q]\n", agent)
+	text := fmt.Sprintf("default_agent = \"bench\"\n[agents.bench]\ndriver = \"acp\"\ncommand = [%q, \"agent\"]\n", agent)
 	return p, os.WriteFile(filepath.Join(settings, "config.toml"), []byte(text), 0o600)
 }
 
@@ -114,62 +113,33 @@ func open(command []string, p place, event func(time.Time, []byte)) (*editor, er
 // read takes what the child writes, until it ends.
 func (e *editor) read(stdout io.Reader) {
 	defer close(e.ended)
-	in := bufio.NewReaderSize(stdout, 256<<10)
+	in := wire.NewReader(stdout, wire.LSP, wire.Limits{MaxFrame: 1 << 30, Timeout: -1})
 	for {
-		body, err := readFrame(in)
-		if err != nil {
+		var m wire.Message
+		if err := in.Next(&m); err != nil {
 			e.failure = fmt.Errorf("duet-rpc is gone: %w", err)
 			return
 		}
 		now := time.Now()
-		// Notifications are ours to look into by hand: there are many.
-		if strings.HasPrefix(string(body[:min(len(body), 30)]), `{"jsonrpc":"2.0","method":`) {
+		if m.Method != nil {
 			if e.event != nil {
-				e.event(now, body)
+				e.event(now, m.Body)
 			}
 			continue
 		}
-		var reply struct {
-			ID *int `json:"id"`
-			answer
-		}
-		if json.Unmarshal(body, &reply) != nil || reply.ID == nil {
+		id, err := strconv.Atoi(string(m.ID))
+		a := answer{at: now}
+		if err != nil || json.Unmarshal(m.Body, &a) != nil {
 			continue
 		}
 		e.mu.Lock()
-		waiting := e.waiting[*reply.ID]
-		delete(e.waiting, *reply.ID)
+		waiting := e.waiting[id]
+		delete(e.waiting, id)
 		e.mu.Unlock()
 		if waiting != nil {
-			reply.at = now
-			waiting <- reply.answer
+			waiting <- a
 		}
 	}
-}
-
-func readFrame(in *bufio.Reader) ([]byte, error) {
-	length := -1
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		line = strings.TrimSpace(line)
-		if line == "" {
-			break
-		}
-		if value, ok := strings.CutPrefix(line, "Content-Length: "); ok {
-			if length, err = strconv.Atoi(value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if length < 0 {
-		return nil, errors.New("a frame without a length")
-	}
-	body := make([]byte, length)
-	_, err := io.ReadFull(in, body)
-	return body, err
 }
 
 // patience is how long an answer may take.

@@ -112,12 +112,13 @@ func prepare(ctx context.Context, directory string, o options) ([]*server, error
 		return nil, fmt.Errorf("duet-rpc has to be built first, or named with -duet: %w", err)
 	}
 
-	build := exec.CommandContext(ctx, "go", "build", "-o", directory+string(filepath.Separator), "./peers/...", "./agent")
+	program := filepath.Join(directory, "peers")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./peers")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("build the peers (this has to run in the folder of its module): %w", err)
 	}
-	servers := []*server{{name: duet, command: command, agent: filepath.Join(directory, "agent")}}
+	servers := []*server{{name: duet, command: command, agent: program}}
 	if o.before != "" {
 		earlier, err := programOf(o.before)
 		if err != nil {
@@ -128,7 +129,7 @@ func prepare(ctx context.Context, directory string, o options) ([]*server, error
 	for _, peer := range peers {
 		servers = append(servers, &server{
 			name:                peer,
-			command:             []string{filepath.Join(directory, peer)},
+			command:             []string{program, peer},
 			verbatim:            peer == byteecho || peer == frameecho,
 			echoesNotifications: peer == byteecho,
 		})

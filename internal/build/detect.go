@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
@@ -72,10 +73,8 @@ func (s suggestion) applies(root string) bool {
 	}
 	for _, pattern := range s.files {
 		found, _ := filepath.Glob(filepath.Join(escape(root), pattern))
-		for _, file := range found {
-			if isFile(file) {
-				return true
-			}
+		if slices.ContainsFunc(found, isFile) {
+			return true
 		}
 	}
 	return false

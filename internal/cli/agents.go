@@ -24,53 +24,31 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// agentsOptions connects the agents commands with the command line.
-func agentsOptions(s *settings) agentsCommandOptions {
-	return agentsCommandOptions{
-		Config: s.Config, Version: s.Version, JSON: func() bool { return s.JSON }, NoArguments: noArguments,
-		Working: func(cmd *cobra.Command, agent string) (tasks []string) {
-			_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub there are no running tasks
-				list, _, err := hubclient.Call[[]protocol.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
-				for _, t := range list {
-					tasks = append(tasks, t.ID)
-				}
-				return err
-			})
-			return tasks
-		},
-		AskYes: func(cmd *cobra.Command, question, no, again string) error {
-			return askYes(cmd, s, question, no, again)
-		},
-	}
-}
-
-func newAgentsCommand(s *settings) *cobra.Command { return newAgents(agentsOptions(s)) }
-
 // duet-rpc agents: list and check agents, sign in and out, add, update and remove agents.
 
-// agentsCommandOptions is what the agents commands need from the command line.
-type agentsCommandOptions struct {
-	Config      func() (*config.Config, error)
-	Version     string      // of this program
-	JSON        func() bool // print JSON
-	NoArguments cobra.PositionalArgs
-	// AskYes asks on the terminal. The error means no, and says which command to run instead.
-	AskYes func(cmd *cobra.Command, question, no, again string) error
-	// Working returns the agent's running tasks in this project; none if no hub runs.
-	Working func(cmd *cobra.Command, agent string) []string
-}
-
-// config returns the configuration, or an error to show to the user.
-func (o agentsCommandOptions) config() (*config.Config, error) {
-	c, err := o.Config()
+// explainedConfig returns the configuration, or an error to show to the user.
+func (s *settings) explainedConfig() (*config.Config, error) {
+	c, err := s.Config()
 	if err != nil {
 		return nil, config.Explain(err)
 	}
 	return c, nil
 }
 
-// newAgents returns the agents command.
-func newAgents(o agentsCommandOptions) *cobra.Command {
+// workingTasks returns the agent's running tasks in this project; none if no hub runs.
+func workingTasks(cmd *cobra.Command, s *settings, agent string) (tasks []string) {
+	_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error {
+		list, _, err := hubclient.Call[[]protocol.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
+		for _, t := range list {
+			tasks = append(tasks, t.ID)
+		}
+		return err
+	})
+	return tasks
+}
+
+// newAgentsCommand returns the agents command.
+func newAgentsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents you can use, and how to get others",
@@ -80,20 +58,20 @@ age. "likely" means that the agent has not reported yet, but has a key or a logi
 ` + "`duet-rpc agents check`" + ` starts agents and asks them.
 
 Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
-		Args: o.NoArguments,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.config()
+			c, err := s.explainedConfig()
 			if err != nil {
 				return err
 			}
-			list := describe(cmd.Context(), c, o)
-			if o.JSON() {
+			list := describe(cmd.Context(), c, s)
+			if s.JSON {
 				return term.JSON(cmd.OutOrStdout(), list)
 			}
 			return printAgents(cmd.OutOrStdout(), list)
 		},
 	}
-	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o), newAdd(o), newUpdate(o), newRemove(o))
+	cmd.AddCommand(newCheck(s), newLogin(s), newLogout(s), newAdd(s), newUpdate(s), newRemove(s))
 	return cmd
 }
 
@@ -107,14 +85,14 @@ signed in: some agents check only when they get a prompt.
 
 Exit status: 0 if each could be asked; 1 if one could not.`
 
-func newCheck(o agentsCommandOptions) *cobra.Command {
+func newCheck(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "check [NAME...]",
 		Short:             "Start agents, and say their versions and who is signed in",
 		Long:              checkHelp,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: s.completeAgents,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			c, err := o.config()
+			c, err := s.explainedConfig()
 			if err != nil {
 				return err
 			}
@@ -123,7 +101,7 @@ func newCheck(o agentsCommandOptions) *cobra.Command {
 				return err
 			}
 			checked := checkAll(cmd.Context(), c, agents)
-			if o.JSON() {
+			if s.JSON {
 				err = term.JSON(cmd.OutOrStdout(), checked)
 			} else {
 				err = printChecked(cmd.OutOrStdout(), checked)
@@ -142,10 +120,10 @@ func newCheck(o agentsCommandOptions) *cobra.Command {
 	}
 }
 
-// complete offers the names of the agents that may be started.
-func (o agentsCommandOptions) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeAgents offers the names of the agents that may be started.
+func (s *settings) completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	if c, err := o.Config(); err == nil {
+	if c, err := s.Config(); err == nil {
 		for _, a := range c.List() {
 			if a.Available && a.Trusted {
 				names = append(names, a.Name)
@@ -155,9 +133,9 @@ func (o agentsCommandOptions) complete(*cobra.Command, []string, string) ([]stri
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// launch returns how to start the named agent.
-func (o agentsCommandOptions) launch(ctx context.Context, name string) (agentlink.Launch, error) {
-	c, err := o.config()
+// launchOf returns how to start the named agent.
+func (s *settings) launchOf(ctx context.Context, name string) (agentlink.Launch, error) {
+	c, err := s.explainedConfig()
 	if err != nil {
 		return agentlink.Launch{}, err
 	}
@@ -169,10 +147,11 @@ func (o agentsCommandOptions) launch(ctx context.Context, name string) (agentlin
 	return launch, nil
 }
 
-// Login signs in to the named agent in this terminal with the method of the given id, until
-// ctx ends. Output goes to out.
-func (o agentsCommandOptions) Login(ctx context.Context, out *os.File, name, method string) error {
-	launch, err := o.launch(ctx, name)
+// login signs in to the named agent in this terminal with the method of the given id, until
+// ctx ends. Output goes to out. If the agent has several methods and none is named, it lists them
+// on out and returns a [agentlink.UnknownMethodError].
+func (s *settings) login(ctx context.Context, out *os.File, name, method string) error {
+	launch, err := s.launchOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -186,16 +165,16 @@ your config.toml. The agent keeps the login in its own files, and perhaps the ke
 
 Exit status: 0 if you are signed in; 1 if not.`
 
-func newLogin(o agentsCommandOptions) *cobra.Command {
+func newLogin(s *settings) *cobra.Command {
 	var method string
 	cmd := &cobra.Command{
 		Use:               "login NAME",
 		Short:             "Sign in to an agent",
 		Long:              loginHelp,
 		Args:              oneAgent,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: s.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			launch, err := o.launch(cmd.Context(), args[0])
+			launch, err := s.launchOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -206,7 +185,7 @@ func newLogin(o agentsCommandOptions) *cobra.Command {
 	return cmd
 }
 
-func newLogout(o agentsCommandOptions) *cobra.Command {
+func newLogout(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout NAME",
 		Short: "Sign out of an agent",
@@ -215,9 +194,9 @@ end.
 
 Exit status: 0 if it has signed you out; 1 if not.`,
 		Args:              oneAgent,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: s.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			launch, err := o.launch(cmd.Context(), args[0])
+			launch, err := s.launchOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -252,10 +231,10 @@ type origin struct {
 }
 
 // describe describes the agents, including the origin of the added ones.
-func describe(ctx context.Context, c *config.Config, o agentsCommandOptions) []listed {
+func describe(ctx context.Context, c *config.Config, s *settings) []listed {
 	records, err := readRecords()
 	list := []listed{}
-	for _, d := range agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: notes(), Version: o.Version, Getenv: os.Getenv, Run: true}) {
+	for _, d := range agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: notes(), Version: s.Version, Getenv: os.Getenv, Run: true}) {
 		l := listed{Agent: d}
 		if err == nil && d.Source == config.SourceUser {
 			if r, found := records.Find(d.Name); found {
@@ -566,8 +545,7 @@ func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch,
 	// The first C-c goes to the program, which shares the terminal, so it is not killed.
 	program.Cancel = func() error { return nil }
 	err = program.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("you are not signed in to %s: its program ended with %s", launch.Name, exit.ProcessState)
 	}
 	return err

@@ -132,7 +132,7 @@ type addOptions struct {
 	yes                   bool
 }
 
-func newAdd(o agentsCommandOptions) *cobra.Command {
+func newAdd(s *settings) *cobra.Command {
 	var a addOptions
 	cmd := &cobra.Command{
 		Use:   "add [NAME] --from FILE|URL",
@@ -147,7 +147,7 @@ func newAdd(o agentsCommandOptions) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return add(cmd, o, a, strings.Join(args, "")) },
+		RunE: func(cmd *cobra.Command, args []string) error { return add(cmd, s, a, strings.Join(args, "")) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.from, "from", "", "the registry: a file, or an https URL")
@@ -160,7 +160,7 @@ func newAdd(o agentsCommandOptions) *cobra.Command {
 	return cmd
 }
 
-func add(cmd *cobra.Command, o agentsCommandOptions, a addOptions, id string) error {
+func add(cmd *cobra.Command, s *settings, a addOptions, id string) error {
 	text, source, err := registry.Read(cmd.Context(), a.from, nil)
 	if err != nil {
 		return fmt.Errorf("reading the registry: %w", err)
@@ -178,11 +178,11 @@ func add(cmd *cobra.Command, o agentsCommandOptions, a addOptions, id string) er
 	if err != nil {
 		return err
 	}
-	if !o.JSON() {
+	if !s.JSON {
 		printPlan(cmd.OutOrStdout(), a.from, plan, edit)
 	}
 	if !a.yes {
-		if err := o.AskYes(cmd, "Add it?", "not added", "duet-rpc agents add"); err != nil {
+		if err := askYes(cmd, s, "Add it?", "not added", "duet-rpc agents add"); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func add(cmd *cobra.Command, o agentsCommandOptions, a addOptions, id string) er
 	if err := carryOut(cmd.Context(), change{source, plan, edit, records, was, AddedOf(agent.Name, absolute(a.from), plan, edit.Text, was)}); err != nil {
 		return err
 	}
-	if o.JSON() {
+	if s.JSON {
 		return term.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": edit.File})
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", term.Line(agent.Name), term.Line(agent.Name))
@@ -238,7 +238,7 @@ An agent that works in this project cannot be removed.
 
 Exit status: 0 if it was removed; 1 if not.`
 
-func newRemove(o agentsCommandOptions) *cobra.Command {
+func newRemove(s *settings) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:               "remove NAME",
@@ -246,13 +246,13 @@ func newRemove(o agentsCommandOptions) *cobra.Command {
 		Long:              removeHelp,
 		Args:              oneAgent,
 		ValidArgsFunction: completeAdded,
-		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd, o, args[0], yes) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd, s, args[0], yes) },
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "remove it without asking")
 	return cmd
 }
 
-func remove(cmd *cobra.Command, o agentsCommandOptions, name string, yes bool) error {
+func remove(cmd *cobra.Command, s *settings, name string, yes bool) error {
 	records, list, err := recorded([]string{name})
 	if err != nil {
 		return err
@@ -262,15 +262,15 @@ func remove(cmd *cobra.Command, o agentsCommandOptions, name string, yes bool) e
 	if err != nil {
 		return err
 	}
-	if working := o.Working(cmd, name); len(working) > 0 {
+	if working := workingTasks(cmd, s, name); len(working) > 0 {
 		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc task cancel %s`", name, term.Line(working[0]), term.Line(working[0]))
 	}
 	directories := records.Mine(r, r.Directories)
-	if !o.JSON() {
+	if !s.JSON {
 		printRemoval(out, r, edit, directories)
 	}
 	if !yes {
-		if err := o.AskYes(cmd, "Remove it?", "not removed", "duet-rpc agents remove"); err != nil {
+		if err := askYes(cmd, s, "Remove it?", "not removed", "duet-rpc agents remove"); err != nil {
 			return err
 		}
 	}
@@ -285,7 +285,7 @@ func remove(cmd *cobra.Command, o agentsCommandOptions, name string, yes bool) e
 	if err := records.Forget(name); err != nil {
 		return err
 	}
-	if o.JSON() {
+	if s.JSON {
 		return term.JSON(out, map[string]any{"name": name, "removed": true, "directories": directories})
 	}
 	_, err = fmt.Fprintf(out, "%s is removed.\n", term.Line(name))
@@ -322,7 +322,7 @@ type updateOptions struct {
 	all, check, yes bool
 }
 
-func newUpdate(o agentsCommandOptions) *cobra.Command {
+func newUpdate(s *settings) *cobra.Command {
 	var u updateOptions
 	cmd := &cobra.Command{
 		Use:               "update [NAME...]",
@@ -346,14 +346,14 @@ func newUpdate(o agentsCommandOptions) *cobra.Command {
 				return err
 			}
 			if u.check {
-				return checkUpdates(cmd, o, u, list)
+				return checkUpdates(cmd, s, u, list)
 			}
 			failed := 0
 			for i, r := range list {
-				if i > 0 && !o.JSON() {
+				if i > 0 && !s.JSON {
 					fmt.Fprintln(cmd.OutOrStdout())
 				}
-				if err := update(cmd, o, u, records, r); err != nil {
+				if err := update(cmd, s, u, records, r); err != nil {
 					if len(list) == 1 {
 						return fmt.Errorf("%s was not changed: %w", r.Name, err)
 					}
@@ -433,7 +433,7 @@ type offer struct {
 	Error string `json:"error,omitempty"`
 }
 
-func checkUpdates(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, list []Record) error {
+func checkUpdates(cmd *cobra.Command, s *settings, u updateOptions, list []Record) error {
 	offers, failed := make([]offer, len(list)), 0
 	for i, r := range list {
 		plan, _, from, err := planOf(cmd, u, r)
@@ -443,7 +443,7 @@ func checkUpdates(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, l
 			failed++
 		}
 	}
-	if err := printOffers(cmd.OutOrStdout(), o, offers); err != nil {
+	if err := printOffers(cmd.OutOrStdout(), s, offers); err != nil {
 		return err
 	}
 	if failed > 0 {
@@ -452,8 +452,8 @@ func checkUpdates(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, l
 	return nil
 }
 
-func printOffers(out io.Writer, o agentsCommandOptions, offers []offer) error {
-	if o.JSON() {
+func printOffers(out io.Writer, s *settings, offers []offer) error {
+	if s.JSON {
 		return term.JSON(out, offers)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -472,7 +472,7 @@ func printOffers(out io.Writer, o agentsCommandOptions, offers []offer) error {
 }
 
 // update brings an agent up to date if the user agrees.
-func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records *records, r Record) error {
+func update(cmd *cobra.Command, s *settings, u updateOptions, records *records, r Record) error {
 	plan, source, from, err := planOf(cmd, u, r)
 	if err != nil {
 		return err
@@ -484,17 +484,17 @@ func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records
 	out := cmd.OutOrStdout()
 	is := AddedOf(r.Name, from, plan, edit.Text, r)
 	if is.Text == r.Text && is.SHA256 == r.SHA256 && is.Version == r.Version && is.From == r.From {
-		if o.JSON() {
+		if s.JSON {
 			return term.JSON(out, map[string]any{"name": r.Name, "version": r.Version, "updated": false})
 		}
 		_, err = fmt.Fprintf(out, "%s is up to date: %s\n", term.Line(r.Name), term.Line(r.Version))
 		return err
 	}
-	if !o.JSON() {
+	if !s.JSON {
 		printUpdate(out, from, plan, edit, r)
 	}
 	if !u.yes {
-		if err := o.AskYes(cmd, "Update it?", "not updated", "duet-rpc agents update"); err != nil {
+		if err := askYes(cmd, s, "Update it?", "not updated", "duet-rpc agents update"); err != nil {
 			return err
 		}
 	}
@@ -510,7 +510,7 @@ func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records
 	if err := RemoveDirectories(old); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "an old version could not be removed: %s\n", term.Exact(err.Error()))
 	}
-	if o.JSON() {
+	if s.JSON {
 		return term.JSON(out, map[string]any{"name": r.Name, "version": is.Version, "updated": true, "command": plan.Command, "file": edit.File})
 	}
 	_, err = fmt.Fprintf(out, "%s is %s now: `duet-rpc agents check %s` starts it.\n", term.Line(r.Name), term.Line(is.Version), term.Line(r.Name))

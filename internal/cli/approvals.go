@@ -85,7 +85,7 @@ func reviewApprovals(cmd *cobra.Command, s *settings, o turn.InboxOptions) error
 	signals, stop := term.Interrupts()
 	defer stop()
 	o.Signals = signals
-	return withClient(cmd.Context(), reachOptions{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
+	return withClient(cmd.Context(), &s.Settings, false, func(ctx context.Context, c *client.Client) error {
 		_, err := turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
 		return err
 	})

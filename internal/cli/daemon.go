@@ -23,14 +23,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-func newDaemonCommand(s *settings) *cobra.Command {
-	return newDaemon(daemonOptions{
-		Settings: &s.Settings, JSON: func() bool { return s.JSON }, NoArguments: noArguments,
-		Group:    commandGroup,
-		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
-	})
-}
-
 // duet-rpc daemon: start, inspect and stop the daemon.
 
 // statusOfHub asks the running hub for its status. It does not start a hub.
@@ -43,17 +35,6 @@ func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project)
 	return hubclient.Status(ctx, c)
 }
 
-// daemonOptions is what the daemon commands need from the command line.
-type daemonOptions struct {
-	Settings    *hubprocess.Settings
-	JSON        func() bool // print JSON
-	NoArguments cobra.PositionalArgs
-	// Group returns a command that only has subcommands.
-	Group func(use, title, help string, commands ...*cobra.Command) *cobra.Command
-	// Progress prints a progress message, apart from the result.
-	Progress func(cmd *cobra.Command, what string)
-}
-
 const daemonHelp = `Each project has one daemon: the hub that runs the agents. Editors and commands that
 need it start it and connect to it. Its agents keep running when they end.
 
@@ -62,10 +43,10 @@ A daemon ends by itself when it has had no client and nothing to do for 15 minut
 
 Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 
-// newDaemon returns the daemon command.
-func newDaemon(o daemonOptions) *cobra.Command {
-	return o.Group("daemon", "Start, inspect and stop the project's daemon", daemonHelp,
-		newStart(o), newStop(o), newStatus(o), newLogs(o))
+// newDaemonCommand returns the daemon command.
+func newDaemonCommand(s *settings) *cobra.Command {
+	return commandGroup("daemon", "Start, inspect and stop the project's daemon", daemonHelp,
+		newStart(s), newStop(s), newStatus(s), newLogs(s))
 }
 
 const daemonLogsHelp = `Print the log of the project's daemons; with --json as one object a line. If the
@@ -73,15 +54,15 @@ log is longer than 8 MiB when a daemon starts, it is first renamed to daemon.log
 
 Exit status: 0 if it was printed, 1 if there is none.`
 
-func newLogs(o daemonOptions) *cobra.Command {
+func newLogs(s *settings) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "logs",
 		Short: "Print the daemon's log",
 		Long:  daemonLogsHelp,
-		Args:  o.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := o.Settings.Project()
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
@@ -100,7 +81,7 @@ func newLogs(o daemonOptions) *cobra.Command {
 				defer watch.Close()
 				written = watch.C
 			}
-			lines := &term.LogLines{Out: cmd.OutOrStdout(), JSON: o.JSON()}
+			lines := &term.LogLines{Out: cmd.OutOrStdout(), JSON: s.JSON}
 			defer lines.Close()
 			for {
 				if _, err := io.Copy(lines, file); err != nil || !follow {
@@ -160,40 +141,40 @@ if not; 130 if you interrupted it: a daemon that does not answer yet is ended th
 With --foreground 0 once it has been stopped.`
 
 // afterInterrupt returns which daemon exists after daemon start was interrupted.
-func afterInterrupt(ctx context.Context, o daemonOptions, p project.Project) string {
+func afterInterrupt(ctx context.Context, s *settings, p project.Project) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if p.Unlocked() {
 		return "interrupted; no daemon runs here"
 	}
-	status, err := statusOfHub(ctx, o.Settings.ForAnyBuild(), p)
+	status, err := statusOfHub(ctx, s.ForAnyBuild(), p)
 	if err != nil {
 		return "interrupted; no daemon was started, but another process is the hub here, and does not answer: `duet-rpc daemon status` shows more"
 	}
 	return fmt.Sprintf("interrupted; a hub runs here (process %d), `duet-rpc daemon stop` ends it", status.PID)
 }
 
-func newStart(o daemonOptions) *cobra.Command {
+func newStart(s *settings) *cobra.Command {
 	var foreground bool
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Start a hub for this project, and return when it answers",
 		Long:  daemonStartHelp,
-		Args:  o.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if foreground {
-				return host.Daemon(cmd.Context(), o.Settings)
+				return host.Daemon(cmd.Context(), &s.Settings)
 			}
-			p, err := o.Settings.Project()
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
 			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()
-			status, started, err := startDaemon(ctx, o.Settings, p)
+			status, started, err := startDaemon(ctx, &s.Settings, p)
 			if err != nil && ctx.Err() != nil {
 				side := cmd.ErrOrStderr()
-				fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+afterInterrupt(context.WithoutCancel(ctx), o, p)))
+				fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+afterInterrupt(context.WithoutCancel(ctx), s, p)))
 				return term.ErrInterrupted
 			}
 			if err != nil {
@@ -203,7 +184,7 @@ func newStart(o daemonOptions) *cobra.Command {
 			if started {
 				what = "started"
 			}
-			return printHub(cmd.OutOrStdout(), o, status, what)
+			return printHub(cmd.OutOrStdout(), s, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub in this process, instead of in the background")
@@ -215,23 +196,23 @@ the project are, as duet-rpc paths prints them.
 
 Exit status: 0 if a hub runs here, 1 if not.`
 
-func newStatus(o daemonOptions) *cobra.Command {
+func newStatus(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say whether a hub runs here, and what it does",
 		Long:  daemonStatusHelp,
-		Args:  o.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := o.Settings.Project()
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
-			status, err := statusOfHub(cmd.Context(), o.Settings.ForAnyBuild(), p)
+			status, err := statusOfHub(cmd.Context(), s.ForAnyBuild(), p)
 			if err != nil {
 				return err
 			}
-			if o.JSON() {
-				return printJSON(cmd.OutOrStdout(), o, status)
+			if s.JSON {
+				return printJSON(cmd.OutOrStdout(), s, status)
 			}
 			return printStatus(cmd.OutOrStdout(), status)
 		},
@@ -240,8 +221,8 @@ func newStatus(o daemonOptions) *cobra.Command {
 
 // printJSON prints a status with the paths of the project. The hub does not send the paths to
 // clients.
-func printJSON(out io.Writer, o daemonOptions, hub hubclient.HubStatus) error {
-	paths, err := o.Settings.Paths()
+func printJSON(out io.Writer, s *settings, hub hubclient.HubStatus) error {
+	paths, err := s.Paths()
 	if err != nil {
 		return err
 	}
@@ -277,8 +258,8 @@ func printStatus(out io.Writer, hub hubclient.HubStatus) error {
 }
 
 // printHub prints what was done to a hub, or its status as JSON.
-func printHub(out io.Writer, o daemonOptions, hub hubclient.HubStatus, what string) error {
-	if o.JSON() {
+func printHub(out io.Writer, s *settings, hub hubclient.HubStatus, what string) error {
+	if s.JSON {
 		return term.Raw(out, hub.Raw)
 	}
 	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)
@@ -417,21 +398,21 @@ it needs one. --force does not wait, and kills a hub that does not answer.
 
 Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 
-func newStop(o daemonOptions) *cobra.Command {
+func newStop(s *settings) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the project's hub when its agents have finished (at most 15 s)",
 		Long:  daemonStopHelp,
-		Args:  o.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := o.Settings.Project()
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
 			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()
-			status, killed, err := stopDaemon(ctx, o.Settings, p, force, func(what string) { o.Progress(cmd, what) })
+			status, killed, err := stopDaemon(ctx, &s.Settings, p, force, func(what string) { progress(cmd, s, "%s", what) })
 			if ctx.Err() != nil && err != nil {
 				return term.ErrInterrupted
 			}
@@ -445,7 +426,7 @@ func newStop(o daemonOptions) *cobra.Command {
 			if killed {
 				what = "killed, since it did not answer"
 			}
-			return printHub(cmd.OutOrStdout(), o, status, what)
+			return printHub(cmd.OutOrStdout(), s, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a hub that does not answer")

@@ -22,7 +22,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/host"
-	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -178,15 +177,11 @@ func newMCP(s *settings) *cobra.Command {
 			if session != "" {
 				return serveEditorTools(cmd.Context(), os.Stdin, os.Stdout, &s.Settings, session)
 			}
-			own := s.Settings
-			if !s.LevelGiven(cmd) { // agents show their users a server's standard error
-				own.LogLevel = logging.Level(slog.LevelWarn)
-			}
 			directory, err := os.Getwd()
 			if err != nil {
 				directory = "" // use the project's root
 			}
-			return host.ServeThrough(cmd.Context(), &s.Settings, own.OpenLog(), func(ctx context.Context, agent server.Transport, hub *client.Client, log *logging.Log) error {
+			return host.ServeThrough(cmd.Context(), &s.Settings, s.quietLog(cmd), func(ctx context.Context, agent server.Transport, hub *client.Client, log *logging.Log) error {
 				return serveTools(ctx, agent, hub, toolsOptions{Version: s.Version, Logger: log.Logger, CWD: directory})
 			})
 		},
@@ -209,8 +204,8 @@ continue and questions stay open, for another editor or for duet-rpc itself.
 
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 
-// newACP returns the acp command.
-func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string), login acpLogin) *cobra.Command {
+// newACPCommand returns the acp command.
+func newACPCommand(s *settings) *cobra.Command {
 	var o acpagent.Options
 	var signsIn bool
 	cmd := &cobra.Command{
@@ -221,9 +216,9 @@ func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, ag
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if signsIn {
-				return signIn(cmd, s, o.Agent, login)
+				return signIn(cmd, s, o.Agent)
 			}
-			return host.ServeThrough(cmd.Context(), s, openLog(s, levelGiven(cmd)), func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
+			return host.ServeThrough(cmd.Context(), &s.Settings, s.quietLog(cmd), func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
 				if !cmd.Flags().Changed("saved-files") {
 					if c, err := s.Config(); err == nil { // the hub reports what is wrong with the configuration
 						o.SavedFiles = c.ACP.SavedFiles
@@ -239,7 +234,7 @@ func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, ag
 			})
 		},
 	}
-	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
+	agentFlag(cmd, s, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the editor's turns when it disconnects")
 	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "let the agent read files from the disk, even if the editor has unsaved changes; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
 	cmd.Flags().BoolVar(&signsIn, strings.TrimPrefix(acpagent.LoginFlag, "--"), false, "sign in to the agent in this terminal, as duet-rpc agents login does, and end: for editors that open one")
@@ -250,23 +245,19 @@ func newACP(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, ag
 // base64.
 const longestPrompt = 32 << 20
 
-// openLog opens the log. Editors show their users an agent's standard error, so the level is
-// warnings or above unless the user sets one. A daemon that is started logs as the settings
-// say.
-func openLog(s *hubprocess.Settings, levelGiven bool) *logging.Log {
-	own := *s
-	if !levelGiven {
+// quietLog opens the log. Editors and agents show their users a program's standard error, so the
+// level is warnings or above unless the user sets one. A daemon that is started logs as the
+// settings say.
+func (s *settings) quietLog(cmd *cobra.Command) *logging.Log {
+	own := s.Settings
+	if !s.LevelGiven(cmd) {
 		own.LogLevel = logging.Level(slog.LevelWarn)
 	}
 	return own.OpenLog()
 }
 
-// acpLogin signs in to an agent in this terminal. If the agent has several methods and none is
-// named, it lists them on out and returns a [agentlink.UnknownMethodError].
-type acpLogin func(ctx context.Context, out *os.File, agent, method string) error
-
 // signIn signs in to the agent that runs the sessions.
-func signIn(cmd *cobra.Command, s *hubprocess.Settings, agent string, login acpLogin) error {
+func signIn(cmd *cobra.Command, s *settings, agent string) error {
 	if agent == "" {
 		c, err := s.Config()
 		if err != nil {
@@ -274,7 +265,7 @@ func signIn(cmd *cobra.Command, s *hubprocess.Settings, agent string, login acpL
 		}
 		agent = c.Default()
 	}
-	err := login(cmd.Context(), os.Stdout, agent, "")
+	err := s.login(cmd.Context(), os.Stdout, agent, "")
 	var several *agentlink.UnknownMethodError
 	if !errors.As(err, &several) || several.ID != "" || len(several.Known) == 0 {
 		return err
@@ -288,5 +279,5 @@ func signIn(cmd *cobra.Command, s *hubprocess.Settings, agent string, login acpL
 	if method == "" {
 		method = several.Known[0]
 	}
-	return login(cmd.Context(), os.Stdout, agent, method)
+	return s.login(cmd.Context(), os.Stdout, agent, method)
 }

@@ -164,7 +164,7 @@ func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, p
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
-	err := withClient(ctx, reachOptions{Settings: &s.Settings, Client: opts, Begins: cmd.Annotations[commandBegins] != ""}, do)
+	err := withClient(ctx, &s.Settings, cmd.Annotations[commandBegins] != "", do, opts...)
 	var status exitStatus
 	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
 		return term.ErrInterrupted
@@ -371,13 +371,10 @@ var (
 // levelValue is a flag whose value is the name of a log level.
 type levelValue logging.Level
 
-// String implements pflag.Value.
 func (l *levelValue) String() string { return logging.Level(*l).String() }
 
-// Type implements pflag.Value.
 func (l *levelValue) Type() string { return "level" }
 
-// Set implements pflag.Value.
 func (l *levelValue) Set(text string) error {
 	return (*logging.Level)(l).UnmarshalText([]byte(text))
 }
@@ -393,10 +390,8 @@ func (d *durationValue) String() string {
 	return time.Duration(*d).String()
 }
 
-// Type implements pflag.Value.
 func (d *durationValue) Type() string { return "duration" }
 
-// Set implements pflag.Value.
 func (d *durationValue) Set(text string) error {
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		text += "s"
@@ -412,13 +407,10 @@ func (d *durationValue) Set(text string) error {
 // bytesValue is a flag for a positive number of bytes.
 type bytesValue int
 
-// String implements pflag.Value.
 func (b *bytesValue) String() string { return strconv.Itoa(int(*b)) }
 
-// Type implements pflag.Value.
 func (b *bytesValue) Type() string { return "bytes" }
 
-// Set implements pflag.Value.
 func (b *bytesValue) Set(text string) error {
 	const most = 1 << 30
 	v, err := strconv.Atoi(text)

@@ -337,8 +337,7 @@ func (t *tools) view(ctx context.Context, method string, arguments json.RawMessa
 	}
 	var result json.RawMessage
 	err := t.hub.Call(ctx, method, params, &result)
-	var refused *client.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return failed(refused.Message), nil
 	}
 	if err != nil {

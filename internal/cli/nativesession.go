@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,32 +11,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
-
-// nativeSessions connects the commands about agents' own sessions with the command line.
-func nativeSessions(s *settings) nativesessionOptions {
-	return nativesessionOptions{
-		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			return turn.InWords(connected(cmd, s, do))
-		},
-		JSON:     func() bool { return s.JSON },
-		Progress: func(cmd *cobra.Command, format string, args ...any) { progress(cmd, s, format, args...) },
-		AskYes: func(cmd *cobra.Command, question, no, again string) error {
-			return askYes(cmd, s, question, no, again)
-		},
-		Agent: func(cmd *cobra.Command, name *string, usage string) { agentFlag(cmd, s, name, usage) },
-		Complete: func(list func(context.Context, *client.Client) []string) cobra.CompletionFunc {
-			return completeFirst(s, list)
-		},
-		Root: func() (string, error) {
-			p, err := s.Project()
-			return p.Root, err
-		},
-		FullPath: fullPath, Help: hubStatusHelp, Starts: begins(),
-	}
-}
 
 // Agents' own sessions: list, adopt and delete them.
 
@@ -53,27 +29,27 @@ session with the latest activity.
 `
 
 // newAdopt returns the command that adopts a session.
-func newAdopt(o nativesessionOptions) *cobra.Command {
+func newAdopt(s *settings) *cobra.Command {
 	var w which
 	var title string
 	cmd := &cobra.Command{
-		Use: "adopt ID|last", Short: "Take over a session that was begun in an agent's own program", Args: exactlyID, Annotations: o.Starts,
-		Long:    adoptHelp + o.Help,
+		Use: "adopt ID|last", Short: "Take over a session that was begun in an agent's own program", Args: exactlyID, Annotations: begins(),
+		Long:    adoptHelp + hubStatusHelp,
 		Example: "  duet-rpc session adopt last\n  duet-rpc session adopt 5c6a836b --agent claude",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				id, err := w.idOf(ctx, c, o, args[0])
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				id, err := w.idOf(ctx, c, s, args[0])
 				if err != nil {
 					return err
 				}
 				params := map[string]any{"agent": w.agent, "native_session_id": id, "title": title}
 				if w.dir != "" {
-					if params["working_dir"], err = o.FullPath(w.dir); err != nil {
+					if params["working_dir"], err = fullPath(w.dir); err != nil {
 						return err
 					}
 				}
 				late := time.AfterFunc(adoptPatience, func() {
-					o.Progress(cmd, "the agent is asked for the session, which may take a minute")
+					progress(cmd, s, "the agent is asked for the session, which may take a minute")
 				})
 				defer late.Stop()
 				r, raw, err := hubclient.Call[struct {
@@ -85,54 +61,54 @@ func newAdopt(o nativesessionOptions) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if done, err := o.raw(cmd, raw); done {
-					return err
+				if s.JSON {
+					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), term.Line(r.Session))
 				if r.Note != "" {
-					o.Progress(cmd, "%s", r.Note)
+					progress(cmd, s, "%s", r.Note)
 				}
 				if r.Adopted {
-					o.Progress(cmd, "it is %s now: `duet-rpc session continue %s TEXT` continues it", r.Task, r.Task)
+					progress(cmd, s, "it is %s now: `duet-rpc session continue %s TEXT` continues it", r.Task, r.Task)
 				}
 				return nil
 			})
 		},
 	}
-	w.addFlags(cmd, o)
+	w.addFlags(cmd, s)
 	cmd.Flags().Lookup("dir").Usage = "its directory (default: the one that the agent reports)"
 	cmd.Flags().StringVar(&title, "title", "", "a title for it (default: the agent's)")
-	cmd.ValidArgsFunction = w.words(o, "last\tthe session with the latest activity")
+	cmd.ValidArgsFunction = w.words(s, "last\tthe session with the latest activity")
 	return cmd
 }
 
 // idOf returns the session id that a word names. If the agent cannot list sessions, the word
 // is taken as the id.
-func (w which) idOf(ctx context.Context, c *client.Client, o nativesessionOptions, word string) (string, error) {
+func (w which) idOf(ctx context.Context, c *client.Client, s *settings, word string) (string, error) {
 	look := w
 	look.dir = "" // dir is where the session continues, not a filter
 	if word != "last" {
 		look.everywhere = true
 	}
-	s, err := look.find(ctx, c, o, word)
+	x, err := look.find(ctx, c, s, word)
 	if word != "last" && client.KindOf(err) == "not_offered" {
 		return word, nil
 	}
-	return s.ID, err
+	return x.ID, err
 }
 
 // addNativeDelete adds --native to `session delete`, which asks the agent to delete one of its
 // own sessions. The command already has the flag yes.
-func addNativeDelete(cmd *cobra.Command, o nativesessionOptions) {
+func addNativeDelete(cmd *cobra.Command, s *settings) {
 	var w which
 	var native bool
-	w.addFlags(cmd, o)
+	w.addFlags(cmd, s)
 	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a conversation of Duet that uses it\nstays, and its history is sent again when it continues")
 	cmd.Example += "\n  duet-rpc session delete --native 5c6a836b --agent claude"
 	own, words := cmd.RunE, cmd.ValidArgsFunction
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if native {
-			return o.delete(cmd, w, args[0])
+			return w.delete(cmd, s, args[0])
 		}
 		for _, name := range []string{"agent", "dir", "everywhere"} {
 			if cmd.Flags().Changed(name) {
@@ -143,38 +119,38 @@ func addNativeDelete(cmd *cobra.Command, o nativesessionOptions) {
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if native {
-			return w.words(o)(cmd, args, word)
+			return w.words(s)(cmd, args, word)
 		}
 		return words(cmd, args, word)
 	}
 }
 
 // delete asks the agent to delete the session that a word names.
-func (o nativesessionOptions) delete(cmd *cobra.Command, w which, word string) error {
-	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+func (w which) delete(cmd *cobra.Command, s *settings, word string) error {
+	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		if word == "last" {
 			return fmt.Errorf("name the session to delete by its id, or the beginning of it")
 		}
 		look := w
 		look.everywhere = w.dir == ""
-		s, err := look.find(ctx, c, o, word)
+		x, err := look.find(ctx, c, s, word)
 		if err != nil {
 			return err
 		}
 		if yes, _ := cmd.Flags().GetBool("yes"); !yes {
-			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", term.Short(s.Title), s.ID, term.Line(s.Dir))
-			if err := o.AskYes(cmd, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+s.ID+w.again())); err != nil {
+			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", term.Short(x.Title), x.ID, term.Line(x.Dir))
+			if err := askYes(cmd, s, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+x.ID+w.again())); err != nil {
 				return err
 			}
 		}
-		_, raw, err := hubclient.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": s.ID})
+		_, raw, err := hubclient.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": x.ID})
 		if err != nil {
 			return err
 		}
-		if done, err := o.raw(cmd, raw); done {
-			return err
+		if s.JSON {
+			return term.Raw(cmd.OutOrStdout(), raw)
 		}
-		o.Progress(cmd, "%s is deleted", s.ID)
+		progress(cmd, s, "%s is deleted", x.ID)
 		return nil
 	})
 }
@@ -185,24 +161,6 @@ func (w which) again() string {
 		return ""
 	}
 	return " --agent " + w.agent
-}
-
-// nativesessionOptions is what the commands need from the command line.
-type nativesessionOptions struct {
-	Hub      func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
-	JSON     func() bool
-	Progress func(cmd *cobra.Command, format string, args ...any)
-	AskYes   func(cmd *cobra.Command, question, no, again string) error
-	// Agent adds --agent with its completion.
-	Agent func(cmd *cobra.Command, name *string, usage string)
-	// Complete returns a completion function from a function that lists words.
-	Complete func(list func(context.Context, *client.Client) []string) cobra.CompletionFunc
-	// Root returns the project's directory.
-	Root func() (string, error)
-	// FullPath makes a path absolute for the hub.
-	FullPath func(path string) (string, error)
-	Help     string // shared by all commands
-	Starts   map[string]string
 }
 
 // native is one of the agent's own sessions, as agent.sessions lists it.
@@ -226,8 +184,8 @@ type which struct {
 	everywhere bool
 }
 
-func (w *which) addFlags(cmd *cobra.Command, o nativesessionOptions) {
-	o.Agent(cmd, &w.agent, "the agent whose sessions they are (default: the configured one)")
+func (w *which) addFlags(cmd *cobra.Command, s *settings) {
+	agentFlag(cmd, s, &w.agent, "the agent whose sessions they are (default: the configured one)")
 	w.addPlaces(cmd)
 }
 
@@ -238,7 +196,7 @@ func (w *which) addPlaces(cmd *cobra.Command) {
 }
 
 // params returns the parameters of agent.sessions.
-func (w which) params(o nativesessionOptions, limit int) (map[string]any, error) {
+func (w which) params(s *settings, limit int) (map[string]any, error) {
 	p := map[string]any{"agent": w.agent, "limit": limit}
 	if w.everywhere {
 		if w.dir != "" {
@@ -248,17 +206,19 @@ func (w which) params(o nativesessionOptions, limit int) (map[string]any, error)
 	}
 	var err error
 	if w.dir != "" {
-		p["working_dir"], err = o.FullPath(w.dir)
+		p["working_dir"], err = fullPath(w.dir)
 	} else {
-		p["working_dir"], err = o.Root()
+		var here project.Project
+		here, err = s.Project()
+		p["working_dir"] = here.Root
 	}
 	return p, err
 }
 
 // pages calls take with each page until take returns true.
-func (w which) pages(ctx context.Context, c *client.Client, o nativesessionOptions, take func(page) (enough bool)) error {
+func (w which) pages(ctx context.Context, c *client.Client, s *settings, take func(page) (enough bool)) error {
 	const most = 200 // pages
-	p, err := w.params(o, 500)
+	p, err := w.params(s, 500)
 	for range most {
 		if err != nil {
 			return err
@@ -276,10 +236,10 @@ func (w which) pages(ctx context.Context, c *client.Client, o nativesessionOptio
 }
 
 // find returns the session that a word names: an id, the beginning of an id, or last.
-func (w which) find(ctx context.Context, c *client.Client, o nativesessionOptions, word string) (native, error) {
+func (w which) find(ctx context.Context, c *client.Client, s *settings, word string) (native, error) {
 	var fit []native
 	agent := ""
-	err := w.pages(ctx, c, o, func(p page) bool {
+	err := w.pages(ctx, c, s, func(p page) bool {
 		agent = p.Agent
 		for _, s := range p.Sessions {
 			switch {
@@ -324,9 +284,9 @@ func (s native) updated() time.Time {
 }
 
 // words returns a completion function for session ids.
-func (w *which) words(o nativesessionOptions, more ...string) cobra.CompletionFunc {
-	return o.Complete(func(ctx context.Context, c *client.Client) []string {
-		p, err := w.params(o, 50)
+func (w *which) words(s *settings, more ...string) cobra.CompletionFunc {
+	return completeFirst(s, func(ctx context.Context, c *client.Client) []string {
+		p, err := w.params(s, 50)
 		if err != nil {
 			return nil
 		}
@@ -347,17 +307,9 @@ func exactlyID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// raw prints the hub's result unchanged if --json is given, and reports whether it did.
-func (o nativesessionOptions) raw(cmd *cobra.Command, raw json.RawMessage) (bool, error) {
-	if !o.JSON() {
-		return false, nil
-	}
-	return true, term.Raw(cmd.OutOrStdout(), raw)
-}
-
 // addNativeList adds --native to `session list`, which lists the agent's own sessions. agent
 // and limit are existing flags of the command.
-func addNativeList(cmd *cobra.Command, o nativesessionOptions, agent *string, limit *int) {
+func addNativeList(cmd *cobra.Command, s *settings, agent *string, limit *int) {
 	var w which
 	var native bool
 	cmd.Flags().BoolVar(&native, "native", false, "sessions that the agent keeps itself, however they were begun; adopt one with\n`duet-rpc session adopt`")
@@ -378,26 +330,19 @@ func addNativeList(cmd *cobra.Command, o nativesessionOptions, agent *string, li
 			}
 		}
 		w.agent = *agent
-		return o.list(cmd, w, *limit)
+		return w.list(cmd, s, *limit)
 	}
 }
 
 // list prints a page of an agent's sessions, one line each.
-func (o nativesessionOptions) list(cmd *cobra.Command, w which, limit int) error {
-	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-		p, err := w.params(o, limit)
-		if err != nil {
-			return err
-		}
-		got, raw, err := hubclient.Call[page](ctx, c, "agent.sessions", p)
-		if err != nil {
-			return err
-		}
-		if done, err := o.raw(cmd, raw); done {
-			return err
-		}
+func (w which) list(cmd *cobra.Command, s *settings, limit int) error {
+	p, err := w.params(s, limit)
+	if err != nil {
+		return err
+	}
+	return askHub(cmd, s, "agent.sessions", p, func(got page) error {
 		if len(got.Sessions) == 0 {
-			o.Progress(cmd, "%s has no session %s", got.Agent, w.place("; --everywhere lists those in all directories"))
+			progress(cmd, s, "%s has no session %s", got.Agent, w.place("; --everywhere lists those in all directories"))
 			return nil
 		}
 		t := term.NewTable(cmd.OutOrStdout(), "ID", "ADOPTED", "AGE", "TITLE", "DIRECTORY")
@@ -413,7 +358,7 @@ func (o nativesessionOptions) list(cmd *cobra.Command, w which, limit int) error
 			return err
 		}
 		if got.Next != "" {
-			o.Progress(cmd, "there are more: --limit %d", limit*4)
+			progress(cmd, s, "there are more: --limit %d", limit*4)
 		}
 		return nil
 	})

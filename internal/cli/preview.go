@@ -172,8 +172,7 @@ func (p *serving) fetch(ctx context.Context, path string) (web.Page, error) {
 // fetchOf asks a hub for the page at a path.
 func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (web.Page, error) {
 	page, _, err := hubclient.Call[web.Page](ctx, c, "fetch", map[string]string{"url": path})
-	var refused *client.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
 		status := map[client.Kind]int{"preview_load_failed": http.StatusServiceUnavailable, "navigation_failed": http.StatusBadRequest}[refused.Kind()]
 		if status != 0 {
 			return web.Page{}, &web.RefusedError{Status: status, Text: refused.Message}

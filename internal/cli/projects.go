@@ -231,8 +231,7 @@ func endIdleHub(ctx context.Context, s *settings, root string) {
 // explainBusyHub adds to the error how to end the hub that prevents moving or forgetting a
 // project.
 func explainBusyHub(err error, root string) error {
-	var held *project.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*project.HeldError](err); ok {
 		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, term.ShellWord(root))
 	}
 	return err
@@ -411,18 +410,10 @@ func rows(all []listedProject) (list []row) {
 	return list
 }
 
-// allprojectsOptions is what the list needs from the command line.
-type allprojectsOptions struct {
-	Settings *hubprocess.Settings
-	JSON     func() bool
-	// Progress prints a progress message, apart from the result.
-	Progress func(cmd *cobra.Command, what string)
-}
-
 // addAllProjects adds --all-projects to `session list`, which lists the sessions of all
 // projects. params are the parameters of listSessions, and limit is the flag for the number of
 // sessions.
-func addAllProjects(cmd *cobra.Command, o allprojectsOptions, params any, limit *int) {
+func addAllProjects(cmd *cobra.Command, s *settings, params any, limit *int) {
 	var everywhere bool
 	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects on this machine")
 	own := cmd.RunE
@@ -430,23 +421,23 @@ func addAllProjects(cmd *cobra.Command, o allprojectsOptions, params any, limit 
 		if !everywhere {
 			return own(cmd, args)
 		}
-		return o.list(cmd, params, *limit)
+		return listEverywhere(cmd, s, params, *limit)
 	}
 }
 
-func (o allprojectsOptions) list(cmd *cobra.Command, params any, limit int) error {
-	found, err := roots(o.Settings)
+func listEverywhere(cmd *cobra.Command, s *settings, params any, limit int) error {
+	found, err := roots(&s.Settings)
 	if err != nil {
 		return err
 	}
 	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
-	all := ask(ctx, o.Settings, found, params)
+	all := ask(ctx, &s.Settings, found, params)
 	if ctx.Err() != nil {
 		return term.ErrInterrupted
 	}
 	newest(all, limit)
-	if o.JSON() {
+	if s.JSON {
 		raw, err := json.Marshal(listing{all})
 		if err != nil {
 			return err
@@ -455,14 +446,14 @@ func (o allprojectsOptions) list(cmd *cobra.Command, params any, limit int) erro
 	}
 	for _, p := range all {
 		if p.Error != "" {
-			o.Progress(cmd, term.HomePath(p.Root)+": "+p.Error)
+			progress(cmd, s, "%s: %s", term.HomePath(p.Root), p.Error)
 		}
 	}
 	t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("AGENT")
 	t.Empty("no project on this machine has sessions: `duet-rpc prompt \"…\"` begins one here")
-	for _, s := range rows(all) {
-		t.Row(term.HomePath(s.root), s.TaskID, sessionStatus(s.Session), s.Agent, term.Age(s.LastActivityAt), term.Short(s.Called()))
+	for _, x := range rows(all) {
+		t.Row(term.HomePath(x.root), x.TaskID, sessionStatus(x.Session), x.Agent, term.Age(x.LastActivityAt), term.Short(x.Called()))
 	}
 	return t.Flush()
 }

@@ -265,87 +265,79 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 				turn.ShowLeftOpen(ctx, c, o.from, p.view)
 			}
 		}
-		started, err := startPrompt(ctx, c, o, text)
+		started, err := startSession(ctx, c, o, text)
 		if err != nil {
-			return false, err
+			return false, err // the session that has ended may be continued once more
 		}
-		if p.session, _, err = hubclient.SessionState(ctx, c, started.SessionID); err != nil {
-			return false, err
-		}
+		p.session = started
 	}
 	options := attending(ctx, p.settings, p.interrupts)
 	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
 	if !p.settings.JSON && term.IsTerminal(os.Stdin) && term.IsTerminal(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
-			return agentsOptions(p.settings).Login(ctx, os.Stderr, agent, method)
+			return p.settings.login(ctx, os.Stderr, agent, method)
 		}
 		options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
-			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)
-			if err != nil {
-				return protocol.Session{}, err
-			}
-			session, _, err := hubclient.SessionState(ctx, c, started.SessionID)
-			return session, err
+			return startSession(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)
 		}
 	}
 	p.session, interrupted, err = turn.Attend(ctx, c, p.view, p.session, options)
 	return interrupted, err
 }
 
+// startSession launches or continues a session, and returns it.
+func startSession(ctx context.Context, c *client.Client, o promptOptions, text string) (protocol.Session, error) {
+	started, err := startPrompt(ctx, c, o, text)
+	if err != nil {
+		return protocol.Session{}, err
+	}
+	session, _, err := hubclient.SessionState(ctx, c, started.SessionID)
+	return session, err
+}
+
 // startPrompt launches or continues a session.
 func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started hubclient.Started, err error) {
-	if o.from == "" {
-		if o.agent == "" {
-			o.agent = os.Getenv("DUET_AGENT") // the hub may not have this variable
+	params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
+	o.with.Into(params)
+	if err := errors.Join(o.budget.Into(params), o.gates.Into(params)); err != nil {
+		return started, err
+	}
+	method := "launchSession"
+	switch {
+	case o.from != "":
+		method, params["session_id"] = "continueSession", o.from
+		if o.steer {
+			params["deliver"] = "steer"
 		}
+		switch {
+		case o.fork:
+			params["fork"] = true
+			if err := o.set.addTo(params, map[string]string{"agent": o.agent, "permission_mode": o.set.mode, "model": o.set.model}); err != nil {
+				return started, err
+			}
+		case !o.set.isEmpty():
+			settings := map[string]any{"session_id": o.from}
+			if err := o.set.params(settings); err != nil {
+				return started, err
+			}
+			if err := c.Call(ctx, "session.set", settings, nil); err != nil {
+				return started, err
+			}
+		}
+	default:
 		if o.cwd, err = fullPath(o.cwd); err != nil {
-			return started, err
-		}
-		params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
-		o.with.Into(params)
-		if err := o.budget.Into(params); err != nil {
-			return started, err
-		}
-		if err := o.gates.Into(params); err != nil {
 			return started, err
 		}
 		if len(o.dirs) > 0 {
 			params["additional_directories"] = o.dirs
 		}
-		members := map[string]string{"title": o.title, "agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
+		agent := cmp.Or(o.agent, os.Getenv("DUET_AGENT")) // the hub may not have this variable
+		members := map[string]string{"title": o.title, "agent": agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
 		if err := o.set.addTo(params, members); err != nil {
 			return started, err
 		}
-		started, _, err = hubclient.Call[hubclient.Started](ctx, c, "launchSession", params)
-		return started, err
 	}
-	if !o.set.isEmpty() && !o.fork {
-		params := map[string]any{"session_id": o.from}
-		if err := o.set.params(params); err != nil {
-			return started, err
-		}
-		if err := c.Call(ctx, "session.set", params, nil); err != nil {
-			return started, err
-		}
-	}
-	params := map[string]any{"session_id": o.from, "query": text, "timeout_ms": o.timeout.Milliseconds()}
-	o.with.Into(params)
-	if err := o.budget.Into(params); err != nil {
-		return started, err
-	}
-	if err := o.gates.Into(params); err != nil {
-		return started, err
-	}
-	if o.steer {
-		params["deliver"] = "steer"
-	}
-	if o.fork {
-		params["fork"] = true
-		if err := o.set.addTo(params, map[string]string{"agent": o.agent, "permission_mode": o.set.mode, "model": o.set.model}); err != nil {
-			return started, err
-		}
-	}
-	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
+	started, _, err = hubclient.Call[hubclient.Started](ctx, c, method, params)
 	return started, err
 }
 

@@ -27,29 +27,19 @@ import (
 
 // Connecting commands to the project's hub. If none is running, a daemon is started.
 
-// reachOptions say how to connect to a hub.
-type reachOptions struct {
-	Settings *hubprocess.Settings
-	Client   []client.Option
-	// Begins says that the command can be the first in a project. Other commands are refused
-	// if the project has no state, because they would have nothing to work on.
-	Begins bool
-}
-
 // logGrace is how long a command waits at its end for its log to be written.
 const logGrace = 400 * time.Millisecond
 
-// withClient runs do with a connection to the project's hub. do handles signals.
-func withClient(ctx context.Context, o reachOptions, do func(context.Context, *client.Client) error) error {
-	s := o.Settings
-	opts := o.Client
+// withClient runs do with a connection to the project's hub. do handles signals. begins says
+// that the command can be the first in a project.
+func withClient(ctx context.Context, s *hubprocess.Settings, begins bool, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	if logging.LogsMessages(os.Getenv) {
 		log := s.OpenLog()
 		defer log.Close(logGrace)
 		messages := log.Messages()
 		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
 	}
-	c, err := dialHub(ctx, s, o.Begins, opts...)
+	c, err := dialHub(ctx, s, begins, opts...)
 	if err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"projects":   newProjectsCommand,
 		"prompt":     newPromptCommand,
 		"rewind":     newRewind,
-		"search":     func(s *settings) *cobra.Command { return newSearch(findingOptions(s)) },
+		"search":     newSearch,
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
 		"subreaper":  newSubreaperCommand,
@@ -186,10 +186,6 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"trust":      newTrustCommand,
 		"version":    newVersionCommand,
 	}
-}
-
-func newACPCommand(s *settings) *cobra.Command {
-	return newACP(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, agentsOptions(s).Login)
 }
 
 // completeWithin limits the time for completion in a shell: a second, or
@@ -223,7 +219,7 @@ func completeAll(s *settings, list completer) cobra.CompletionFunc {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
 		var fit []string
-		_ = withClient(ctx, reachOptions{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
+		_ = withClient(ctx, &s.Settings, false, func(ctx context.Context, c *client.Client) error {
 			for _, candidate := range list(ctx, c) {
 				if strings.HasPrefix(candidate, word) {
 					fit = append(fit, candidate)

@@ -24,138 +24,102 @@ import (
 
 // Commands that find, show and archive sessions.
 
-// sessionsOptions is what the commands need from the command line.
-type sessionsOptions struct {
-	JSON      func() bool // print JSON
-	NoColor   func() bool
-	Exactly   func(names ...string) cobra.PositionalArgs
-	AtLeast   func(names ...string) cobra.PositionalArgs
-	Completes cobra.CompletionFunc // an id
-	// Hub runs do with a connection to the project's hub.
-	Hub func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
-	// Find finds a session by any of its ids, even if no hub is running.
-	Find func(cmd *cobra.Command, id string) (protocol.Session, error)
-	Help string // shared by the commands over a hub
-	// AskYes asks on the terminal. The error means no, and says which command to run instead.
-	AskYes func(cmd *cobra.Command, question, no, again string) error
-	// Progress prints a progress message, apart from the result.
-	Progress func(cmd *cobra.Command, what string)
-}
-
-// newSessions returns the subcommands of session.
-func newSessions(o sessionsOptions) []*cobra.Command {
-	return []*cobra.Command{newShow(o), newPick(o), newQueue(o), newArchive(o), newUnarchive(o), newRename(o), newDelete(o)}
-}
-
-// change calls a method for the session that id names, and prints its new state.
-func (o sessionsOptions) change(cmd *cobra.Command, id, method string, params map[string]any, now string) error {
-	s, err := o.Find(cmd, id)
+// changeSession calls a method for the session that id names, and prints its new state.
+func changeSession(cmd *cobra.Command, s *settings, id, method string, params map[string]any, now string) error {
+	x, err := findSession(cmd, s, id)
 	if err != nil {
 		return err
 	}
-	params["session_id"] = s.ID // by then, an id such as last may name another session
-	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-		_, raw, err := hubclient.Call[json.RawMessage](ctx, c, method, params)
-		if err != nil {
-			return err
-		}
-		if o.JSON() {
-			return term.Raw(cmd.OutOrStdout(), raw)
-		}
-		o.Progress(cmd, s.TaskID+" "+now)
+	params["session_id"] = x.ID // by then, an id such as last may name another session
+	return askHub(cmd, s, method, params, func(json.RawMessage) error {
+		progress(cmd, s, "%s %s", x.TaskID, now)
 		return nil
 	})
 }
 
-func newArchive(o sessionsOptions) *cobra.Command {
+func newArchive(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "archive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short: "Archive a session's conversation",
-		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued.\n" + o.Help,
+		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": true}, "is archived; session unarchive restores it")
+			return changeSession(cmd, s, args[0], "archiveSession", map[string]any{"archived": true}, "is archived; session unarchive restores it")
 		},
 	}
 }
 
-func newUnarchive(o sessionsOptions) *cobra.Command {
+func newUnarchive(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "unarchive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "unarchive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short: "Restore a session's conversation from the archive",
-		Long:  "Restore a session's conversation from the archive.\n" + o.Help,
+		Long:  "Restore a session's conversation from the archive.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": false}, "is listed again")
+			return changeSession(cmd, s, args[0], "archiveSession", map[string]any{"archived": false}, "is listed again")
 		},
 	}
 }
 
-func newRename(o sessionsOptions) *cobra.Command {
+func newRename(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "rename ID TITLE...", Args: o.AtLeast("ID", "TITLE"), ValidArgsFunction: o.Completes,
+		Use: "rename ID TITLE...", Args: atLeast("ID", "TITLE"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short: "Give a session's conversation a title",
-		Long:  "Give a session's conversation a title.\n" + o.Help, Example: "  duet-rpc session rename last The parser",
+		Long:  "Give a session's conversation a title.\n" + hubStatusHelp, Example: "  duet-rpc session rename last The parser",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.change(cmd, args[0], "updateSessionTitle", map[string]any{"title": joined(args[1:])}, "is called "+joined(args[1:]))
+			return changeSession(cmd, s, args[0], "updateSessionTitle", map[string]any{"title": joined(args[1:])}, "is called "+joined(args[1:]))
 		},
 	}
 }
 
-func newDelete(o sessionsOptions) *cobra.Command {
+func newDelete(s *settings) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "delete ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short: "Delete a session's conversation for good",
 		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first. Sessions with\n" +
-			"forks stay in the archive.\n" + o.Help,
+			"forks stay in the archive.\n" + hubStatusHelp,
 		Example: "  duet-rpc session delete task-0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.Find(cmd, args[0])
+			x, err := findSession(cmd, s, args[0])
 			if err != nil {
 				return err
 			}
 			if !yes {
-				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", s.TaskID, term.Short(s.Called()))
-				if err := o.AskYes(cmd, question, s.TaskID+" was not deleted", "duet-rpc session delete "+s.TaskID); err != nil {
+				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", x.TaskID, term.Short(x.Called()))
+				if err := askYes(cmd, s, question, x.TaskID+" was not deleted", "duet-rpc session delete "+x.TaskID); err != nil {
 					return err
 				}
 			}
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := hubclient.Call[struct{ Deleted, Kept int }](ctx, c, "session.delete", map[string]string{"session_id": s.ID})
-				if err != nil {
-					return err
-				}
-				if o.JSON() {
-					return term.Raw(cmd.OutOrStdout(), raw)
-				}
+			return askHub(cmd, s, "session.delete", map[string]string{"session_id": x.ID}, func(r struct{ Deleted, Kept int }) error {
 				text := term.Count(r.Deleted, "session") + " deleted"
 				if r.Kept > 0 {
 					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, because other conversations were forked from there"
 				}
-				o.Progress(cmd, text)
+				progress(cmd, s, "%s", text)
 				return nil
 			})
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	addNativeDelete(cmd, s)
 	return cmd
 }
 
 // offered is how many sessions pick offers.
 const offered = 500
 
-func newPick(o sessionsOptions) *cobra.Command {
+func newPick(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "pick", Args: o.Exactly(),
+		Use: "pick", Args: exactly(),
 		Short: "Choose a conversation with a few typed letters, and print its last session's id",
 		Long: "Choose a conversation on the terminal, and print the id of its last task. Letters that you type\n" +
-			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ncancels.\n" + o.Help,
+			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ncancels.\n" + hubStatusHelp,
 		Example: "  duet-rpc prompt --continue \"$(duet-rpc session pick)\" \"And now fix it\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !term.IsTerminal(os.Stdin) || !term.IsTerminal(os.Stderr) {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				session, err := pickConversation(ctx, c)
 				switch {
 				case err != nil:
@@ -199,27 +163,27 @@ func offeredLines(list []protocol.Session) (lines []string) {
 	return lines
 }
 
-func newQueue(o sessionsOptions) *cobra.Command {
+func newQueue(s *settings) *cobra.Command {
 	var edit, before string
 	var last bool
 	cmd := &cobra.Command{
-		Use: "queue ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "queue ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short: "Show the prompts that wait in a session's conversation, edit or move one",
 		Long: "Show the prompts that wait for their turn in a session's conversation, the next one\n" +
-			"first. With a flag, change the one that ID names. task cancel takes one back.\n" + o.Help,
+			"first. With a flag, change the one that ID names. task cancel takes one back.\n" + hubStatusHelp,
 		Example: "  duet-rpc session queue last\n  duet-rpc session queue task-0003 --edit \"Use the other file\"\n  duet-rpc session queue task-0003 --before task-0002",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.Find(cmd, args[0])
+			x, err := findSession(cmd, s, args[0])
 			if err != nil {
 				return err
 			}
-			method, params := "session.queue", map[string]string{"session_id": s.ID}
+			method, params := "session.queue", map[string]string{"session_id": x.ID}
 			flags := cmd.Flags()
 			switch {
 			case flags.Changed("edit"):
 				method, params["query"] = "session.editQueued", edit
 			case flags.Changed("before"):
-				next, err := o.Find(cmd, before)
+				next, err := findSession(cmd, s, before)
 				if err != nil {
 					return err
 				}
@@ -227,26 +191,16 @@ func newQueue(o sessionsOptions) *cobra.Command {
 			case last:
 				method = "session.moveQueued"
 			}
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				_, raw, err := hubclient.Call[json.RawMessage](ctx, c, method, params)
-				if err != nil {
-					return err
+			type queued struct {
+				Queued []struct {
+					TaskID    string `json:"task_id"`
+					CreatedAt string `json:"created_at"`
+					Query     string
 				}
-				if o.JSON() {
-					return term.Raw(cmd.OutOrStdout(), raw)
-				}
-				var r struct {
-					Queued []struct {
-						TaskID    string `json:"task_id"`
-						CreatedAt string `json:"created_at"`
-						Query     string
-					}
-				}
-				if err := json.Unmarshal(raw, &r); err != nil {
-					return err
-				}
+			}
+			return askHub(cmd, s, method, params, func(r queued) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
-				t.Empty("no prompt waits in the conversation of " + s.TaskID)
+				t.Empty("no prompt waits in the conversation of " + x.TaskID)
 				for _, p := range r.Queued {
 					t.Row(p.TaskID, term.AgeOf(p.CreatedAt), term.Short(p.Query))
 				}
@@ -257,7 +211,7 @@ func newQueue(o sessionsOptions) *cobra.Command {
 	cmd.Flags().StringVar(&edit, "edit", "", "change the prompt to `TEXT`")
 	cmd.Flags().StringVar(&before, "before", "", "have the prompt run before that of `ID`")
 	cmd.Flags().BoolVar(&last, "last", false, "have the prompt run after all others")
-	_ = cmd.RegisterFlagCompletionFunc("before", o.Completes)
+	_ = cmd.RegisterFlagCompletionFunc("before", completeFirst(s, taskCandidates))
 	cmd.MarkFlagsMutuallyExclusive("edit", "before", "last")
 	return cmd
 }
@@ -277,20 +231,20 @@ type hit struct {
 func (h hit) by() string { return cmp.Or(h.ToolName, h.Role, h.EventType) }
 
 // newSearch returns the search command.
-func newSearch(o sessionsOptions) *cobra.Command {
+func newSearch(s *settings) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "search WORDS...", Args: o.AtLeast("WORDS"),
+		Use: "search WORDS...", Args: atLeast("WORDS"),
 		Short:   "Search the messages and tool calls of all conversations",
-		Long:    "Search the messages and tool calls of all conversations of the project. A hit has all\nwords; the last may be the beginning of one. The best hits come first.\n" + o.Help,
+		Long:    "Search the messages and tool calls of all conversations of the project. A hit has all\nwords; the last may be the beginning of one. The best hits come first.\n" + hubStatusHelp,
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				r, raw, err := hubclient.Call[struct{ Hits []hit }](ctx, c, "searchConversations", map[string]any{"query": joined(args), "limit": limit})
 				if err != nil {
 					return err
 				}
-				if o.JSON() {
+				if s.JSON {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(r.Hits) == 0 {
@@ -347,19 +301,19 @@ the session's directory. --export prints the conversation for other tools: md as
 Markdown with tool calls and diffs, json as docs/export.md describes it.
 `
 
-func newShow(o sessionsOptions) *cobra.Command {
+func newShow(s *settings) *cobra.Command {
 	var whole, changes bool
 	var export string
 	cmd := &cobra.Command{
-		Use: "show ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "show ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short:   "Show a session: its state, its transcript, its changes; export it",
-		Long:    showHelp + o.Help,
+		Long:    showHelp + hubStatusHelp,
 		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show task-0001 --diff | git apply\n  duet-rpc session show task-0001 --export md > session.md",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("export") && export != "md" && export != "json" {
 				return fmt.Errorf("--export takes md or json, got %q", export)
 			}
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				out := cmd.OutOrStdout()
 				switch {
 				case export != "":
@@ -371,16 +325,16 @@ func newShow(o sessionsOptions) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return term.Page(out, t.Text(o.look(out)))
+					return term.Page(out, t.Text(s.look(out)))
 				}
-				s, raw, err := hubclient.SessionState(ctx, c, args[0])
+				x, raw, err := hubclient.SessionState(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
-				if o.JSON() {
+				if s.JSON {
 					return term.Raw(out, raw)
 				}
-				return printSessionList(out, s, !o.NoColor())
+				return printSessionList(out, x, !s.NoColor)
 			})
 		},
 	}
@@ -393,9 +347,9 @@ func newShow(o sessionsOptions) *cobra.Command {
 }
 
 // look returns the format of a conversation on out.
-func (o sessionsOptions) look(out io.Writer) turn.Look {
+func (s *settings) look(out io.Writer) turn.Look {
 	columns, _, _ := term.Size(out)
-	return turn.Look{Columns: columns, Color: !o.NoColor() && term.Draws(out) && term.ShowsColors()}
+	return turn.Look{Columns: columns, Color: !s.NoColor && term.Draws(out) && term.ShowsColors()}
 }
 
 // printExport prints a conversation for other tools. On a terminal it escapes third-party
@@ -624,17 +578,11 @@ started last.
 `
 
 func newSessionCommand(s *settings) *cobra.Command {
-	cmd := commandGroup("session", "List, show, start, continue and archive sessions", sessionHelp+hubStatusHelp,
+	return commandGroup("session", "List, show, start, continue and archive sessions", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
-		newSessionAttachmentCommand(s), newAdopt(nativeSessions(s)))
-	for _, one := range newSessions(findingOptions(s)) {
-		if one.Name() == "delete" {
-			addNativeDelete(one, nativeSessions(s))
-		}
-		cmd.AddCommand(one)
-	}
-	return cmd
+		newSessionAttachmentCommand(s), newAdopt(s), newShow(s), newPick(s), newQueue(s), newArchive(s), newUnarchive(s),
+		newRename(s), newDelete(s))
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -669,35 +617,19 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&turns, "turns", false, "list every session, not only the last of each conversation")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
-	addAllProjects(cmd, allprojectsOptions{
-		Settings: &s.Settings, JSON: func() bool { return s.JSON },
-		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
-	}, &p, &p.Limit)
-	addNativeList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
+	addAllProjects(cmd, s, &p, &p.Limit)
+	addNativeList(cmd, s, &p.Agent, &p.Limit)
 	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
 	return cmd
 }
 
-// findingOptions connects the commands that find and show sessions with the command line.
-func findingOptions(s *settings) sessionsOptions {
-	return sessionsOptions{
-		JSON: func() bool { return s.JSON }, NoColor: func() bool { return s.NoColor }, Exactly: exactly, AtLeast: atLeast, Completes: completeFirst(s, taskCandidates),
-		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			return withHub(cmd, s, do)
-		},
-		Find: func(cmd *cobra.Command, id string) (found protocol.Session, err error) {
-			err = connected(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
-				found, _, err = hubclient.SessionState(ctx, c, id)
-				return err
-			})
-			return found, turn.InWords(err)
-		},
-		Help: hubStatusHelp,
-		AskYes: func(cmd *cobra.Command, question, no, again string) error {
-			return askYes(cmd, s, question, no, again)
-		},
-		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
-	}
+// findSession finds a session by any of its ids.
+func findSession(cmd *cobra.Command, s *settings, id string) (found protocol.Session, err error) {
+	err = withHub(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
+		found, _, err = hubclient.SessionState(ctx, c, id)
+		return err
+	})
+	return found, err
 }
 
 func newSessionLaunchCommand(s *settings) *cobra.Command {

@@ -76,15 +76,10 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
 	options.SignIn = func(ctx context.Context, agent, method string) error {
-		return agentsOptions(s).Login(ctx, os.Stderr, agent, method)
+		return s.login(ctx, os.Stderr, agent, method)
 	}
 	options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
-		started, err := startPrompt(ctx, h.Client, promptOptions{from: after.ID}, after.Query)
-		if err != nil {
-			return protocol.Session{}, err
-		}
-		next, _, err := hubclient.SessionState(ctx, h.Client, started.SessionID)
-		return next, err
+		return startSession(ctx, h.Client, promptOptions{from: after.ID}, after.Query)
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
 		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
@@ -120,8 +115,13 @@ func (t *talking) greet(session protocol.Session) {
 	}
 	t.view.Note(term.Line(where + " · /help lists the commands"))
 	if session.ID != "" {
-		t.view.Note(term.Line("your next prompt continues \"" + term.Short(session.ConversationTitle) + "\" after " + session.TaskID))
+		t.continues(session)
 	}
+}
+
+// continues says which conversation the next prompt continues.
+func (t *talking) continues(s protocol.Session) {
+	t.view.Note(term.Line("your next prompt continues \"" + term.Short(s.ConversationTitle) + "\" after " + s.TaskID))
 }
 
 // goodbye says how to return to the conversation.
@@ -166,10 +166,7 @@ func (t *talking) footer() string {
 func (t *talking) describe(ctx context.Context, c *client.Client) {
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
-	agent := t.set.agent
-	if agent == "" {
-		agent = os.Getenv("DUET_AGENT")
-	}
+	agent := cmp.Or(t.set.agent, os.Getenv("DUET_AGENT"))
 	if known, err := hubclient.DescribeAgent(ctx, c, agent, t.talk.Session.ID); err == nil {
 		t.agent = known
 	}
@@ -318,7 +315,7 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 	t.fork = ""
 	t.talk.Show(session)
 	t.describe(ctx, c)
-	t.view.Note(term.Line("your next prompt continues \"" + term.Short(session.ConversationTitle) + "\" after " + session.TaskID))
+	t.continues(session)
 	return nil
 }
 

@@ -82,7 +82,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 				t.Spare("AGENT")
 				t.Empty(noTask(p.State, p.Agent))
 				for _, task := range tasks {
-					t.Row(task.ID, task.StateInWords(), orEmpty(task.Agent), term.AgeOf(task.CreatedAt), term.Short(task.Summary))
+					t.Row(task.ID, task.StateInWords(), protocol.Value(task.Agent), term.AgeOf(task.CreatedAt), term.Short(task.Summary))
 				}
 				return t.Flush()
 			})
@@ -104,9 +104,9 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t protocol.Task) error {
 				out := cmd.OutOrStdout()
-				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", orEmpty(t.Agent)}, term.Field{"prompt", t.Prompt},
-					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.TimeOf(t.CreatedAt)}, term.Field{"started", term.TimeOf(orEmpty(t.StartedAt))},
-					term.Field{"ended", term.TimeOf(orEmpty(t.CompletedAt))}, term.Field{"error", orEmpty(t.Error)}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
+				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", protocol.Value(t.Agent)}, term.Field{"prompt", t.Prompt},
+					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.TimeOf(t.CreatedAt)}, term.Field{"started", term.TimeOf(protocol.Value(t.StartedAt))},
+					term.Field{"ended", term.TimeOf(protocol.Value(t.CompletedAt))}, term.Field{"error", protocol.Value(t.Error)}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
 				term.Body(out, t.Output, !s.NoColor)
 				return err
 			})
@@ -165,12 +165,4 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 	}
 	report.Add(cmd)
 	return cmd
-}
-
-// orEmpty returns a text that may be null.
-func orEmpty(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

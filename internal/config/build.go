@@ -30,17 +30,19 @@ func (l *layer) runBounds() runBounds {
 
 // limits returns the limits below, overridden by the layer.
 func (l *layer) limits(below Limits) Limits {
-	if l.maxRuns != nil {
-		below.MaxRuns = *l.maxRuns
-	}
-	if l.queueCap != nil {
-		below.QueueCap = *l.queueCap
-	}
-	if l.runTimeout != nil {
-		below.RunTimeout = *l.runTimeout
-	}
+	below.MaxRuns = override(below.MaxRuns, l.maxRuns)
+	below.QueueCap = override(below.QueueCap, l.queueCap)
+	below.RunTimeout = override(below.RunTimeout, l.runTimeout)
 	if l.idleAgents != nil {
 		below.IdleAgents = l.idleAgents
+	}
+	return below
+}
+
+// override returns the value of a layer, or that below if the layer has none.
+func override[T any](below T, value *T) T {
+	if value != nil {
+		return *value
 	}
 	return below
 }

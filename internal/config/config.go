@@ -175,8 +175,7 @@ func (e *Error) Error() string {
 // Explain begins the list of problems on its own line, where editors and terminals find the
 // places in it. It returns other errors unchanged.
 func Explain(err error) error {
-	var wrong *Error
-	if errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*Error](err); ok {
 		return fmt.Errorf("the configuration is wrong\n%w", err)
 	}
 	return err

@@ -47,8 +47,7 @@ func ParseDocument(path, name string, content []byte, most Bounds) *Document {
 	var root map[string]any
 	if err := toml.Unmarshal(content, &root); err != nil {
 		at := documentPlace{}
-		var syntax *toml.DecodeError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*toml.DecodeError](err); ok {
 			at.Line, at.Column = syntax.Position()
 		}
 		d.Wrong(at, "this is not TOML: %s", cutShort(strings.TrimPrefix(err.Error(), "toml: "), 200))

@@ -153,8 +153,7 @@ func (c *Configuration) AgentFor(restricted bool, name string) (Agent, error) {
 		return Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
 	agent, err := AgentIn(its, name)
-	var untrusted *NotTrustedError
-	if errors.As(err, &untrusted) {
+	if untrusted, ok := errors.AsType[*NotTrustedError](err); ok {
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
 			"the agent %q is defined by this project's %s, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor, or take another agent",
 			untrusted.Agent, filepath.Base(untrusted.File))}

@@ -298,6 +298,11 @@ func (a agentTable) fields(withValues bool) []field {
 			out = append(out, field{name, *s})
 		}
 	}
+	duration := func(name string, d *time.Duration) {
+		if d != nil {
+			out = append(out, field{name, shortDuration(*d)})
+		}
+	}
 	text("title", a.title)
 	text("driver", a.driver)
 	if a.command != nil {
@@ -306,18 +311,10 @@ func (a agentTable) fields(withValues bool) []field {
 	text("prompt", a.prompt)
 	text("history", a.history)
 	text("files", a.files)
-	if a.startTimeout != nil {
-		out = append(out, field{"start_timeout", shortDuration(*a.startTimeout)})
-	}
-	if a.silentAfter != nil {
-		out = append(out, field{"silent_after", shortDuration(*a.silentAfter)})
-	}
-	if a.silentToolAfter != nil {
-		out = append(out, field{"silent_tool_after", shortDuration(*a.silentToolAfter)})
-	}
-	if a.quiet != nil {
-		out = append(out, field{"quiet", shortDuration(*a.quiet)})
-	}
+	duration("start_timeout", a.startTimeout)
+	duration("silent_after", a.silentAfter)
+	duration("silent_tool_after", a.silentToolAfter)
+	duration("quiet", a.quiet)
 	if a.protocol != nil {
 		out = append(out, field{"protocol", *a.protocol})
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
@@ -77,17 +78,13 @@ func (a Agent) fields() []field {
 	}
 	if a.Driver == DriverACP {
 		out = append(out, field{"files", a.Files})
-		if a.StartTimeout > 0 {
-			out = append(out, field{"start_timeout", shortDuration(a.StartTimeout)})
-		}
-		if a.SilentAfter > 0 {
-			out = append(out, field{"silent_after", shortDuration(a.SilentAfter)})
-		}
-		if a.SilentToolAfter > 0 {
-			out = append(out, field{"silent_tool_after", shortDuration(a.SilentToolAfter)})
-		}
-		if a.Quiet > 0 {
-			out = append(out, field{"quiet", shortDuration(a.Quiet)})
+		for _, d := range []struct {
+			name  string
+			value time.Duration
+		}{{"start_timeout", a.StartTimeout}, {"silent_after", a.SilentAfter}, {"silent_tool_after", a.SilentToolAfter}, {"quiet", a.Quiet}} {
+			if d.value > 0 {
+				out = append(out, field{d.name, shortDuration(d.value)})
+			}
 		}
 		if a.Protocol > 0 {
 			out = append(out, field{"protocol", a.Protocol})

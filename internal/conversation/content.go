@@ -40,7 +40,6 @@ type contentError struct {
 	Received string
 }
 
-// Error implements error.
 func (e *contentError) Error() string {
 	return fmt.Sprintf("%s of a content block: expected %s, got %s", e.Member, e.Expected, e.Received)
 }

@@ -275,8 +275,7 @@ func (t *turn) asks(ctx context.Context) (goesOn func()) {
 }
 
 func wireError(err error) error {
-	var wire *acp.Error
-	if errors.As(err, &wire) {
+	if wire, ok := errors.AsType[*acp.Error](err); ok {
 		return wire
 	}
 	return acp.InternalError(err.Error())

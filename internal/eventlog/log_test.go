@@ -197,7 +197,7 @@ func TestTheFirstDeltaOfAMessageIsToldAtOnceAndLaterOnesAtThePace(t *testing.T) 
 			defer w.close(t)
 			h := w.subscribe(t, Subscribing{Since: -1, Pace: pace})
 			synctest.Wait()
-			for _, text := range strings.Split("abcdef", "") {
+			for text := range strings.SplitSeq("abcdef", "") {
 				w.commit(delta(1, "m1", text))
 				synctest.Wait()
 				time.Sleep(9 * time.Millisecond)

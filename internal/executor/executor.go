@@ -176,39 +176,32 @@ func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalo
 	return catalog.StopTaskResult{Stopped: true}, nil
 }
 
-// PauseNotifications implements catalog.Executor.
 func (x *Executor) PauseNotifications(context.Context) error {
 	x.processes.Flow.Pause()
 	return nil
 }
 
-// ResumeNotifications implements catalog.Executor.
 func (x *Executor) ResumeNotifications(context.Context) error {
 	x.processes.Flow.Resume()
 	return nil
 }
 
-// SetSession implements catalog.Executor.
 func (x *Executor) SetSession(ctx context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
 	return x.agents.SetSession(ctx, p), nil
 }
 
-// Steer implements catalog.Executor.
 func (x *Executor) Steer(ctx context.Context, p catalog.SteerParams) (catalog.SteerResult, error) {
 	return x.agents.Steer(ctx, p), nil
 }
 
-// YieldTurn implements catalog.Executor.
 func (x *Executor) YieldTurn(_ context.Context, p catalog.YieldTurnParams) (catalog.YieldTurnResult, error) {
 	return x.agents.YieldTurn(p), nil
 }
 
-// ReleaseSession implements catalog.Executor.
 func (x *Executor) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
 	return x.agents.ReleaseSession(p), nil
 }
 
-// SpawnTerminal implements catalog.Executor.
 func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
 	x.mu.Lock()
 	closing := x.closing
@@ -228,7 +221,6 @@ func (x *Executor) TerminalWrite(_ context.Context, p catalog.TerminalWriteParam
 	return x.terminals.Write(p)
 }
 
-// TerminalResize implements catalog.Executor.
 func (x *Executor) TerminalResize(_ context.Context, p catalog.TerminalResizeParams) error {
 	return x.terminals.Resize(p)
 }
@@ -239,17 +231,14 @@ func (x *Executor) TerminalClose(_ context.Context, p catalog.TerminalCloseParam
 	return x.terminals.Hangup(p)
 }
 
-// TerminalDescriptor implements catalog.Executor.
 func (x *Executor) TerminalDescriptor(ctx context.Context, p catalog.TerminalDescriptorParams) (*os.File, error) {
 	return x.terminals.Descriptor(ctx, p)
 }
 
-// TerminalReturn implements catalog.Executor.
 func (x *Executor) TerminalReturn(_ context.Context, p catalog.TerminalReturnParams) error {
 	return x.terminals.Return(p)
 }
 
-// RunCommand implements catalog.Executor.
 func (x *Executor) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 	result, err := x.commands.Run(ctx, p)
 	if errors.Is(err, errCommandsClosed) {
@@ -258,7 +247,6 @@ func (x *Executor) RunCommand(ctx context.Context, p catalog.RunCommandParams) (
 	return result, err
 }
 
-// StopCommand implements catalog.Executor.
 func (x *Executor) StopCommand(_ context.Context, p catalog.StopCommandParams) (catalog.StopCommandResult, error) {
 	return catalog.StopCommandResult{Stopped: x.commands.Stop(p.CommandID)}, nil
 }

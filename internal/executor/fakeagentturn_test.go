@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -397,9 +398,7 @@ func (a *acpAgent) edit() {
 func (a *acpAgent) files() {
 	read := func(path string, more map[string]any) string {
 		params := map[string]any{"sessionId": a.session, "path": path}
-		for k, v := range more {
-			params[k] = v
-		}
+		maps.Copy(params, more)
 		m := a.call("fs/read_text_file", params)
 		return string(m.Result) + string(m.Error)
 	}

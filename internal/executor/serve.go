@@ -94,7 +94,6 @@ type gatedSender struct {
 	files socket.Sender
 }
 
-// WriteFile implements passfd.Sender.
 func (c gatedSender) WriteFile(p []byte, f *os.File) (int, error) { return c.files.WriteFile(p, f) }
 
 // gatedConn blocks reads until ready is closed.

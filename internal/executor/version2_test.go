@@ -74,9 +74,7 @@ func (a *version2Agent) refuse(m wire) {
 
 func (a *version2Agent) state(name string, more object) {
 	u := object{"sessionUpdate": "state_update", "state": name}
-	for k, v := range more {
-		u[k] = v
-	}
+	maps.Copy(u, more)
 	a.update(u)
 }
 
@@ -86,17 +84,13 @@ func (a *version2Agent) say(text string) {
 
 func (a *version2Agent) tool(id string, more object) {
 	u := object{"sessionUpdate": "tool_call_update", "toolCallId": id}
-	for k, v := range more {
-		u[k] = v
-	}
+	maps.Copy(u, more)
 	a.update(u)
 }
 
 func (a *version2Agent) terminal(id string, more object) {
 	u := object{"sessionUpdate": "terminal_update", "terminalId": id}
-	for k, v := range more {
-		u[k] = v
-	}
+	maps.Copy(u, more)
 	a.update(u)
 }
 

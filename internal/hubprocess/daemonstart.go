@@ -70,8 +70,7 @@ func answers(ctx context.Context, s *Settings, p project.Project) (someone bool,
 	if err == nil {
 		return true, conn.Close()
 	}
-	var unserved *socket.NoListenerError
-	if errors.As(err, &unserved) {
+	if _, ok := errors.AsType[*socket.NoListenerError](err); ok {
 		err = nil
 	}
 	return false, err

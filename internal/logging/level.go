@@ -14,7 +14,6 @@ type Level slog.Level
 // Accepted lists the names; it makes Level an enum of package server.
 func (Level) Accepted() []string { return []string{"debug", "info", "warn", "error"} }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
 func (l *Level) UnmarshalText(text []byte) error {
 	name := strings.ToLower(string(text))
 	if !slices.Contains(l.Accepted(), name) {
@@ -23,7 +22,6 @@ func (l *Level) UnmarshalText(text []byte) error {
 	return (*slog.Level)(l).UnmarshalText(text)
 }
 
-// MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Slog converts the level to package slog's type.

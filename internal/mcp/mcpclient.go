@@ -247,8 +247,7 @@ func (c *Clients) with(ctx context.Context, server Server, do func(context.Conte
 // explain converts an error for clients.
 func (s Server) explain(err error) *CallError {
 	e := &CallError{Server: s.Name, Message: err.Error()}
-	var answered *jsonrpc.Error
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		e.Message = answered.Message
 		e.Answer, _ = json.Marshal(answered)
 		if !json.Valid(e.Answer) {

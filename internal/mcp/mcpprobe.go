@@ -79,8 +79,7 @@ func unanswered(ctx context.Context, err error, took time.Duration, todo string)
 	if ctx.Err() != nil {
 		return &ServerProblem{Cause: fmt.Sprintf("it does not answer within %v", took.Round(time.Second)), Todo: todo}
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	cause := "it does not answer: "

@@ -32,7 +32,7 @@ func TestSecretsOfADefinitionAreTakenOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			said := withoutSecrets(c.said, c.server, map[string]string{"LANG": "word", "USER": "cache.test"})
 			assert.NotContains(t, said, "guarded")
-			for _, word := range strings.Fields(c.said) {
+			for word := range strings.FieldsSeq(c.said) {
 				if !strings.Contains(word, "guarded") {
 					assert.Contains(t, said, word)
 				}

@@ -37,8 +37,7 @@ func showing(root, dir string) *Preview {
 }
 
 func kindOf(err error) string {
-	var e *domain.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*domain.Error](err); ok {
 		return e.Kind
 	}
 	return ""

@@ -397,20 +397,26 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 	})
 }
 
+// restoring starts a relay whose hub has gone after a subscription. It returns the next hub and
+// the id of the request that restores the subscription there.
+func restoring(t *testing.T) (s *setting, hub *wire, id string) {
+	s = start(t)
+	hub = s.hub()
+	s.send(request(1, "Subscribe", `{"since":3}`))
+	hub.next()
+	go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
+	s.next()
+	hub.end.Close()
+	s.await("lost")
+	hub = s.hub()
+	return s, hub, string(testkit.JSONMember(t, hub.next(), "id"))
+}
+
 // A subscription that is renewed because the next hub has another log is ended if the editor
 // has ended it.
 func TestUnsubscribeBeforeRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t)
-		hub := s.hub()
-		s.send(request(1, "Subscribe", `{"since":3}`))
-		hub.next()
-		go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
-		s.next()
-		hub.end.Close()
-		s.await("lost")
-		hub = s.hub()
-		id := string(testkit.JSONMember(t, hub.next(), "id"))
+		s, hub, id := restoring(t)
 		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`))
 		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
 		go hub.send(`{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32602,"message":"m","data":{"param":"since"}}}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"m"}}`)
@@ -428,16 +434,7 @@ func TestUnsubscribeBeforeRenewal(t *testing.T) {
 // A hub that is about to end refuses to restore subscriptions: the relay asks the next one.
 func TestEndingHubRefusesSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t)
-		hub := s.hub()
-		s.send(request(1, "Subscribe", `{"since":3}`))
-		hub.next()
-		go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
-		s.next()
-		hub.end.Close()
-		s.await("lost")
-		hub = s.hub()
-		id := string(testkit.JSONMember(t, hub.next(), "id"))
+		s, hub, id := restoring(t)
 		go hub.send(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32010,"message":"Subsystem unavailable: it is ending","data":{"kind":"subsystem_unavailable"}}}`)
 		synctest.Wait()
 		hub.end.Close()

@@ -60,8 +60,7 @@ const ourSocketsOnly = "find out who put it there, remove it and start the hub a
 // systemError removes the address from a net error, because it differs from the one that the
 // caller gave.
 func systemError(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
 	}
 	return err

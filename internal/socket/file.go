@@ -29,7 +29,6 @@ func Senders(l net.Listener) net.Listener { return senders{l} }
 
 type senders struct{ net.Listener }
 
-// Accept implements net.Listener.
 func (l senders) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if c, ok := conn.(*net.UnixConn); ok {

@@ -62,7 +62,9 @@ func TestErrorResponseIsNoCrash(t *testing.T) {
 	again.Release()
 }
 
-func TestTerminalsOfOtherTasksAreRefused(t *testing.T) {
+// reportedBeside returns what the hub gets from an executor with a prompt, while another one has a
+// task, too.
+func reportedBeside(t *testing.T, p catalog.ExecutePromptParams) []string {
 	daemon := &asked{}
 	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
 	l := acquire(t, s, acp("a"))
@@ -71,29 +73,23 @@ func TestTerminalsOfOtherTasksAreRefused(t *testing.T) {
 	defer other.Release()
 	_, err := other.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "pid", TaskID: "another's"})
 	require.NoError(t, err)
-	_, err = l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "terminal", TaskID: "own"})
+	_, err = l.ExecutePrompt(context.Background(), p)
 	require.NoError(t, err)
 	daemon.mu.Lock()
 	defer daemon.mu.Unlock()
-	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, daemon.reported)
+	return daemon.reported
+}
+
+func TestTerminalsOfOtherTasksAreRefused(t *testing.T) {
+	reported := reportedBeside(t, catalog.ExecutePromptParams{Prompt: "terminal", TaskID: "own"})
+	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, reported)
 }
 
 // An executor may report about the sessions of its own conversations, also between two of its
 // own tasks. A report about others does not affect its runs.
 func TestSessionsOfOtherConversationsAreRefused(t *testing.T) {
-	daemon := &asked{}
-	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
-	l := acquire(t, s, acp("a"))
-	defer l.Release()
-	other := acquire(t, s, acp("b"))
-	defer other.Release()
-	_, err := other.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "pid", TaskID: "another's"})
-	require.NoError(t, err)
-	_, err = l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "session", SessionID: "a", TaskID: "own"})
-	require.NoError(t, err)
-	daemon.mu.Lock()
-	defer daemon.mu.Unlock()
-	assert.Equal(t, []string{"session a after own"}, daemon.reported)
+	reported := reportedBeside(t, catalog.ExecutePromptParams{Prompt: "session", SessionID: "a", TaskID: "own"})
+	assert.Equal(t, []string{"session a after own"}, reported)
 }
 
 // Agents of this version and of earlier ones are found by their marks, and no other process is.

@@ -175,8 +175,8 @@ func Fill(v reflect.Value, n *int) {
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{"k": fmt.Sprint(*n)}))
 	case reflect.Struct:
-		for i := range v.NumField() {
-			Fill(v.Field(i), n)
+		for _, field := range v.Fields() {
+			Fill(field, n)
 		}
 	case reflect.Interface:
 	default:

@@ -71,7 +71,6 @@ type Text struct {
 	buf     bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (t *Text) Write(p []byte) (n int, err error) {
 	t.written.Note(func() { n, err = t.buf.Write(p) })
 	return n, err

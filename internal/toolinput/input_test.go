@@ -78,7 +78,7 @@ func TestAnInputThatProgramsReadDifferently(t *testing.T) {
 	}
 	long := toolinput.Read([]byte(`{"` + strings.Repeat("é", 1000) + `":1,"` + strings.Repeat("é", 1000) + `":1}`))
 	assert.Less(t, len(long.Ambiguity), 200, "a human reads it")
-	assert.True(t, json.Valid([]byte(fmt.Sprintf("%q", long.Ambiguity))))
+	assert.True(t, json.Valid(fmt.Appendf(nil, "%q", long.Ambiguity)))
 }
 
 // Names that encoding/json treats as equal are equal here, too.
@@ -87,7 +87,7 @@ func TestNamesThatDifferInCase(t *testing.T) {
 		for next := unicode.SimpleFold(r); next > r; next = unicode.SimpleFold(next) {
 			a, _ := json.Marshal("x" + string(r))
 			b, _ := json.Marshal("x" + string(next))
-			if in := toolinput.Read([]byte(fmt.Sprintf(`{%s:1,%s:2}`, a, b))); in.Ambiguity == "" {
+			if in := toolinput.Read(fmt.Appendf(nil, `{%s:1,%s:2}`, a, b)); in.Ambiguity == "" {
 				t.Errorf("%c and %c", r, next)
 			}
 		}

@@ -66,7 +66,6 @@ func Next(c *server.Conn) (*os.File, error) {
 // An attachment is an open file to send.
 type attachment struct{ *os.File }
 
-// WriteWith implements server.Attachment.
 func (a attachment) WriteWith(t server.Transport, p []byte) (int, error) {
 	return t.(Sender).WriteFile(p, a.File)
 }

@@ -54,7 +54,6 @@ func (p *pumped) pump() {
 	}
 }
 
-// Read implements server.Transport.
 func (p *pumped) Read(b []byte) (int, error) {
 	if len(p.rest.b) == 0 && p.rest.err == nil {
 		var expired <-chan time.Time
@@ -77,7 +76,6 @@ func (p *pumped) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements server.Transport.
 func (p *pumped) Write(b []byte) (int, error) {
 	if _, has := p.write.left(); has {
 		return 0, os.ErrDeadlineExceeded
@@ -85,10 +83,8 @@ func (p *pumped) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// SetReadDeadline implements server.Transport.
 func (p *pumped) SetReadDeadline(t time.Time) error { p.read.set(t); return nil }
 
-// SetWriteDeadline implements server.Transport.
 func (p *pumped) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
 
 // Close leaves both files to the end of the process.

@@ -82,7 +82,6 @@ func newFDPair(in, out int) (*fdPair, error) {
 	return p, nil
 }
 
-// Read implements server.Transport.
 func (p *fdPair) Read(b []byte) (int, error) {
 	if left, has := p.read.left(); has {
 		if err := p.wait(p.in, unix.POLLIN, max(left, 0)); err != nil {
@@ -116,7 +115,6 @@ func (p *fdPair) waitIn() error {
 	return p.wait(p.in, unix.POLLIN, left)
 }
 
-// Write implements server.Transport.
 func (p *fdPair) Write(b []byte) (int, error) {
 	left, has := p.write.left()
 	left = max(left, 0)
@@ -222,10 +220,8 @@ func newClosing() (closing, error) {
 	return closing{fds[0], fds[1]}, nil
 }
 
-// SetReadDeadline implements server.Transport.
 func (p *fdPair) SetReadDeadline(t time.Time) error { p.read.set(t); return nil }
 
-// SetWriteDeadline implements server.Transport.
 func (p *fdPair) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
 
 // Close ends writes that wait, and releases both ends, so that the peer sees it even if the

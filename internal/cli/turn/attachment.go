@@ -160,8 +160,7 @@ func read(path string, left int64) ([]byte, error) {
 		return nil, irregular(path, info)
 	}
 	f, err := os.Open(path)
-	var why *fs.PathError
-	if errors.As(err, &why) {
+	if why, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("%s cannot be attached: %w", path, why.Err)
 	}
 	if err != nil {

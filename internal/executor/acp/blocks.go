@@ -123,7 +123,6 @@ type promptBlocks struct {
 	Meta    json.RawMessage // an object; nil: none
 }
 
-// MarshalJSON implements json.Marshaler.
 func (p promptBlocks) MarshalJSON() ([]byte, error) {
 	prompt := make([]any, 0, len(p.Texts)+len(p.With))
 	for _, b := range p.Texts {

@@ -154,7 +154,6 @@ func (r promptResult) usage() *catalog.TokenUsage {
 // A figure is a whole number from an agent. Any other value counts as 0.
 type figure int64
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (f *figure) UnmarshalJSON(raw []byte) error {
 	*f = 0
 	var n float64

@@ -488,7 +488,7 @@ const devNull = "/dev/null"
 // without texts for a file without text in the patch.
 func contentOfDiff(changes []fileChange, patch string) (content []toolContent) {
 	hunks := make(map[string][]diff.Hunk)
-	for _, section := range strings.Split("\n"+patch, "\ndiff --git ") {
+	for section := range strings.SplitSeq("\n"+patch, "\ndiff --git ") {
 		if path := patchedPath(section); path != "" {
 			hunks[path] = diff.Hunks(section + "\n")
 		}

@@ -297,13 +297,11 @@ func (r *Replay) endSaid() {
 // replayHub is a hub that passes the reports of a Replay to its take function.
 type replayHub Replay
 
-// ReportMessage implements [task.Hub].
 func (h *replayHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
 	h.take(catalog.ReplayedPart{EventType: p.EventType, EventData: bytes.Clone(p.EventData)})
 	return nil
 }
 
-// ReportError implements [task.Hub].
 func (h *replayHub) ReportError(_ context.Context, p catalog.ReportErrorParams) error {
 	data, err := task.JSON(p.Error)
 	if err == nil {
@@ -312,7 +310,6 @@ func (h *replayHub) ReportError(_ context.Context, p catalog.ReportErrorParams) 
 	return err
 }
 
-// GetAPIKey implements [task.Hub].
 func (h *replayHub) GetAPIKey(context.Context, catalog.GetAPIKeyParams) (r catalog.GetAPIKeyResult, err error) {
 	return r, context.Canceled
 }

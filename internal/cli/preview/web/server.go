@@ -88,7 +88,6 @@ func (s *Server) Origin() string { return s.originAt(s.host) }
 
 func (s *Server) originAt(host string) string { return "http://" + net.JoinHostPort(host, s.port()) }
 
-// ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 	w.Header().Set("Referrer-Policy", "same-origin")

@@ -1,6 +1,5 @@
-// Command sourcegraph serves echo and ping with github.com/sourcegraph/jsonrpc2
-// as its documentation shows it: a buffered stream with VSCodeObjectCodec, and
-// a handler that runs on the read loop (no AsyncHandler).
+//go:build linux
+
 package main
 
 import (
@@ -12,7 +11,10 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-func main() {
+// serveSourcegraph serves echo and ping with github.com/sourcegraph/jsonrpc2
+// as its documentation shows it: a buffered stream with VSCodeObjectCodec, and
+// a handler that runs on the read loop (no AsyncHandler).
+func serveSourcegraph() {
 	stdio := struct {
 		io.Reader
 		io.WriteCloser

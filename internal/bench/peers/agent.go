@@ -1,10 +1,5 @@
 //go:build linux
 
-// Command agent is an agent that speaks the Agent Client Protocol and sends
-// updates at a pace, each with the time at which it was sent. The prompt says
-// what: "calls N@R" are N updates of tool calls, each call begun and then
-// completed, R a second; "chunks N@R" are pieces of one message; "messages N@R" are
-// messages of one piece each, behind a tool call each. R 0 is as fast as it is read.
 package main
 
 import (
@@ -18,14 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func main() {
-	if err := serve(); err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		os.Exit(1)
-	}
-}
-
-func serve() error {
+// serveAgent is an agent that speaks the Agent Client Protocol and sends
+// updates at a pace, each with the time at which it was sent. The prompt says
+// what: "calls N@R" are N updates of tool calls, each call begun and then
+// completed, R a second; "chunks N@R" are pieces of one message; "messages N@R" are
+// messages of one piece each, behind a tool call each. R 0 is as fast as it is read.
+func serveAgent() error {
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {

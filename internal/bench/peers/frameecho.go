@@ -1,17 +1,11 @@
-// Command frameecho reads LSP frames, sends requests back unchanged and drops
-// notifications, without looking at the JSON any further than it takes to tell
-// one from the other. No server that parses can be faster with the same
-// buffers: it is the limit that the other figures are held against.
-//
-// It understands the load generator's frames only: one Content-Length header,
-// spelled so, and "id" right behind "jsonrpc".
+//go:build linux
+
 package main
 
 import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 )
 
@@ -25,19 +19,19 @@ const (
 
 var (
 	idMember     = []byte(`"id":`)
-	errBadHeader = errors.New("frameecho: not a frame of the load generator")
+	errBadHeader = errors.New("not a frame of the load generator")
 )
 
-func main() {
-	if err := serve(os.Stdin, os.Stdout); err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
-		os.Exit(1)
-	}
-}
-
-// serve keeps what it read in one buffer. Requests that stand side by side
-// there are written as one piece, so nothing is copied.
-func serve(in io.Reader, out io.Writer) error {
+// echoFrames reads LSP frames, sends requests back unchanged and drops
+// notifications, without looking at the JSON any further than it takes to tell
+// one from the other. No server that parses can be faster with the same
+// buffers: it is the limit that the other figures are held against.
+//
+// It understands the load generator's frames only: one Content-Length header,
+// spelled so, and "id" right behind "jsonrpc". It keeps what it read in one
+// buffer. Requests that stand side by side there are written as one piece, so
+// nothing is copied.
+func echoFrames(in io.Reader, out io.Writer) error {
 	buffer := make([]byte, 64<<10)
 	filled := 0
 	for {

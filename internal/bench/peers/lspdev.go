@@ -1,6 +1,5 @@
-// Command lspdev serves echo and ping with go.lsp.dev/jsonrpc2: its LSP
-// framing, its default codec, and a handler that runs on its read loop. It is
-// the peer that duet-rpc has to beat.
+//go:build linux
+
 package main
 
 import (
@@ -11,7 +10,10 @@ import (
 	"go.lsp.dev/jsonrpc2"
 )
 
-func main() {
+// serveLSPDev serves echo and ping with go.lsp.dev/jsonrpc2: its LSP framing,
+// its default codec, and a handler that runs on its read loop. It is the peer
+// that duet-rpc has to beat.
+func serveLSPDev() {
 	stream := jsonrpc2.NewHeaderStream(struct {
 		io.Reader
 		io.WriteCloser
