@@ -1,0 +1,326 @@
+//go:build clients
+
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/changereview"
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// Two conversations and a user edit the files of a directory, and the user accepts, reverts, reopens,
+// rewinds and undoes at random. The files and the decisions are always as a simple model has them.
+func TestRandomEditsAndRewinds(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newRewindWorld(t, seed)
+			for step := range 60 {
+				what := w.step()
+				require.Equal(t, w.model, w.files(), "after step %d: %s", step, what)
+				w.requireDecisions(what)
+			}
+		})
+	}
+}
+
+// A disk has the texts of files, each of one line. A missing file has no entry.
+type disk map[string]string
+
+type modelRun struct {
+	domain.Session
+	conversation int
+	at           disk               // before the run
+	after        map[string]*string // of the files that it has changed; nil: deleted
+	states       map[string]string
+}
+
+func (r *modelRun) expected(file string) *string {
+	if r.states[file] == domain.ChangeReverted {
+		return r.at.text(file)
+	}
+	return r.after[file]
+}
+
+func (d disk) text(file string) *string {
+	if text, found := d[file]; found {
+		return &text
+	}
+	return nil
+}
+
+func (d disk) set(file string, text *string) {
+	if delete(d, file); text != nil {
+		d[file] = *text
+	}
+}
+
+type modelRewind struct {
+	from  disk // before it
+	files []string
+}
+
+type rewindWorld struct {
+	t       *testing.T
+	h       *Hub
+	random  *rand.Rand
+	dir     string
+	model   disk
+	texts   int
+	runs    []*modelRun
+	last    [2]string // run of each conversation
+	rewinds map[*modelRun]modelRewind
+	work    func(x *turn) // of the next run
+}
+
+func newRewindWorld(t *testing.T, seed uint64) *rewindWorld {
+	w := &rewindWorld{t: t, random: rand.New(rand.NewPCG(seed, 33)), dir: t.TempDir(), model: disk{}, rewinds: make(map[*modelRun]modelRewind)}
+	w.h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		w.work(x)
+		return completed
+	}, func(o *Options) {
+		o.Root = w.dir
+		state := t.TempDir()
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+	})
+	return w
+}
+
+func (w *rewindWorld) files() disk {
+	all := disk{}
+	list, err := os.ReadDir(w.dir)
+	require.NoError(w.t, err)
+	for _, e := range list {
+		data, err := os.ReadFile(filepath.Join(w.dir, e.Name()))
+		require.NoError(w.t, err)
+		all[e.Name()] = string(data)
+	}
+	return all
+}
+
+// edit changes a file, on the disk and in the model. nil is no file.
+func (w *rewindWorld) edit(file string) *string {
+	var text *string
+	if _, exists := w.model[file]; !exists || w.random.IntN(4) > 0 {
+		w.texts++
+		new := fmt.Sprintf("text %d\n", w.texts)
+		text = &new
+	}
+	w.put(file, text)
+	w.model.set(file, text)
+	return text
+}
+
+func (w *rewindWorld) put(file string, text *string) {
+	path := filepath.Join(w.dir, file)
+	if text == nil {
+		err := os.Remove(path)
+		require.True(w.t, err == nil || errors.Is(err, fs.ErrNotExist), err)
+		return
+	}
+	require.NoError(w.t, os.WriteFile(path, []byte(*text), 0o600))
+}
+
+func (w *rewindWorld) file() string { return fmt.Sprintf("file%d", w.random.IntN(4)) }
+
+func (w *rewindWorld) step() string {
+	if len(w.runs) == 0 {
+		return w.agent()
+	}
+	run := w.runs[w.random.IntN(len(w.runs))]
+	switch w.random.IntN(10) {
+	case 0, 1, 2:
+		return w.agent()
+	case 3, 4:
+		file := w.file()
+		w.edit(file)
+		return "the user edits " + file
+	case 5, 6:
+		return w.decide(run)
+	case 7, 8:
+		return w.rewind(run)
+	}
+	return w.undo(run)
+}
+
+// agent runs a turn that changes one or two files, with an editing tool or a command.
+func (w *rewindWorld) agent() string {
+	run := &modelRun{conversation: w.random.IntN(2), at: maps.Clone(w.model), after: make(map[string]*string), states: make(map[string]string)}
+	byCommand := w.random.IntN(2) == 0
+	w.work = func(x *turn) {
+		if byCommand {
+			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
+			defer x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
+		}
+		for range 1 + w.random.IntN(2) {
+			file := w.file()
+			if _, again := run.after[file]; again {
+				continue
+			}
+			run.after[file], run.states[file] = w.edit(file), domain.ChangeOpen
+			if !byCommand {
+				x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(w.dir, file), Before: run.at.text(file), After: run.after[file]})
+			}
+		}
+	}
+	var err error
+	if from := w.last[run.conversation]; from == "" {
+		run.Session = launch(w.t, w.h, "p")
+	} else {
+		run.Session, err = w.h.Continue(context.Background(), ContinueSpec{From: from, Prompt: "p"})
+		require.NoError(w.t, err)
+	}
+	run.Session = await(w.t, w.h, run.Session)
+	w.last[run.conversation] = run.UUID
+	w.runs = append(w.runs, run)
+	return fmt.Sprintf("conversation %d changes %v, by a command: %t", run.conversation, slices.Sorted(maps.Keys(run.after)), byCommand)
+}
+
+func (w *rewindWorld) decide(run *modelRun) string {
+	file := slices.Sorted(maps.Keys(run.after))[w.random.IntN(len(run.after))]
+	decision := []string{changereview.Accept, changereview.Revert, changereview.Reopen}[w.random.IntN(3)]
+	what := fmt.Sprintf("%s %s of %s", decision, file, domain.TaskName(run.Task))
+	is, to := run.states[file], map[string]string{changereview.Accept: domain.ChangeAccepted, changereview.Revert: domain.ChangeReverted, changereview.Reopen: domain.ChangeOpen}[decision]
+	if is == domain.ChangeReverted && decision == changereview.Accept {
+		to = is
+	}
+	refused := false
+	if (is == domain.ChangeReverted) != (to == domain.ChangeReverted) {
+		from, result := run.expected(file), run.at.text(file)
+		if is == domain.ChangeReverted {
+			result = run.after[file]
+		}
+		now := w.model.text(file)
+		if refused = !same(now, from) && !same(now, result); !refused {
+			w.model.set(file, result)
+		}
+	}
+	_, err := w.h.Review().Decide(context.Background(), run.Session, changereview.Decision{Path: filepath.Join(w.dir, file), Decision: decision})
+	if refused {
+		require.Equal(w.t, domain.KindChangedSince, kindOf(w.t, err), what)
+		return what + ", refused"
+	}
+	require.NoError(w.t, err, what)
+	run.states[file] = to
+	return what
+}
+
+func same(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// later returns the runs of a run's conversation from it on.
+func (w *rewindWorld) later(run *modelRun) (list []*modelRun) {
+	for _, other := range w.runs[slices.Index(w.runs, run):] {
+		if other.conversation == run.conversation {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+func (w *rewindWorld) all() []string { return []string{"file0", "file1", "file2", "file3"} }
+
+func (w *rewindWorld) rewind(run *modelRun) string {
+	all := w.random.IntN(4) == 0
+	rewind := modelRewind{from: maps.Clone(w.model)}
+	left := make(map[string]string)
+	for _, file := range w.all() {
+		if same(w.model.text(file), run.at.text(file)) {
+			continue
+		}
+		var last *modelRun
+		for _, other := range w.later(run) {
+			if _, changed := other.after[file]; changed {
+				last = other
+			}
+		}
+		switch {
+		case all:
+		case last == nil:
+			left[file] = LeftOther
+			continue
+		case !same(last.expected(file), w.model.text(file)):
+			left[file] = LeftEdited
+			continue
+		}
+		left[file] = ""
+		rewind.files = append(rewind.files, file)
+		w.model.set(file, run.at.text(file))
+		w.decided(run, file, domain.ChangeReverted)
+	}
+	if len(rewind.files) > 0 {
+		w.rewinds[run] = rewind
+	}
+	what := fmt.Sprintf("rewind to before %s, all files: %t", domain.TaskName(run.Task), all)
+	r, err := w.h.Rewind(context.Background(), RewindSpec{Run: run.UUID, All: all})
+	require.NoError(w.t, err, what)
+	assert.Equal(w.t, left, leftOf(r), what)
+	return what
+}
+
+func (w *rewindWorld) undo(run *modelRun) string {
+	what := "undo the rewind to before " + domain.TaskName(run.Task)
+	r, err := w.h.UndoRewind(context.Background(), run.UUID)
+	rewind, found := w.rewinds[run]
+	if !found {
+		require.Equal(w.t, domain.KindBadState, kindOf(w.t, err), what)
+		return what + ", refused"
+	}
+	require.NoError(w.t, err, what)
+	left := make(map[string]string)
+	for _, file := range rewind.files {
+		to := rewind.from.text(file)
+		if now := w.model.text(file); !same(now, to) && !same(now, run.at.text(file)) {
+			left[file] = LeftEdited
+			continue
+		}
+		left[file] = ""
+		w.model.set(file, to)
+		w.decided(run, file, domain.ChangeOpen)
+	}
+	assert.Equal(w.t, left, leftOf(r), what)
+	return what
+}
+
+// decided sets the state of the changes of a file by a run and the later ones of its conversation.
+func (w *rewindWorld) decided(from *modelRun, file, state string) {
+	for _, run := range w.later(from) {
+		if _, changed := run.after[file]; changed {
+			run.states[file] = state
+		}
+	}
+}
+
+func leftOf(r Rewound) map[string]string {
+	left := make(map[string]string)
+	for _, f := range r.Files {
+		left[filepath.Base(f.Path)] = f.Left
+	}
+	return left
+}
+
+func (w *rewindWorld) requireDecisions(what string) {
+	for _, run := range w.runs {
+		files, err := w.h.Review().Files(context.Background(), run.Session)
+		require.NoError(w.t, err)
+		states := make(map[string]string)
+		for _, file := range files {
+			states[filepath.Base(file.Path)] = file.State
+		}
+		require.Equal(w.t, run.states, states, "%s after: %s", domain.TaskName(run.Task), what)
+	}
+}
