@@ -417,6 +417,9 @@ prompt only set the agent."
          (origin (and (buffer-live-p buffer)
                       (buffer-local-value 'duet-compose--origin buffer))))
     (duet-compose--close buffer)
+    (when-let ((beside (and result (duet-get-strings result :beside))))
+      (message "%s work%s in this directory, too: the same files may be changed"
+               (string-join beside ", ") (if (cdr beside) "" "s")))
     (when result
       (duet-events-sent model id new (duet-get-string result :agent)))
     (let ((session (and result (duet-model-session model new))))

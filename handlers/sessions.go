@@ -421,7 +421,23 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParam
 		s.files.offer(ctx, session)
 	}
 	s.editors.prompted(ctx, session.Thread.UUID)
-	return launched(session), err
+	result := launched(session)
+	if err == nil {
+		result.Beside = beside(ctx, h, session)
+	}
+	return result, err
+}
+
+// beside returns the tasks that may change the files of a session that has started.
+func beside(ctx context.Context, h *hub.Hub, s domain.Session) (tasks []string) {
+	if s.State.Ended() || s.State == domain.Draft {
+		return nil
+	}
+	working, _ := h.Beside(ctx, s) // the session has started, whether or not this is known
+	for _, other := range working {
+		tasks = append(tasks, domain.TaskName(other.Task))
+	}
+	return tasks
 }
 
 func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
@@ -522,7 +538,11 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	if session.State == domain.Queued {
 		delivered = deliveredQueued
 	}
-	return continued(session, delivered), err
+	result := continued(session, delivered)
+	if err == nil {
+		result.Beside = beside(ctx, h, session)
+	}
+	return result, err
 }
 
 // mayBeSteered reports whether a prompt is for an agent that works, too: it changes nothing

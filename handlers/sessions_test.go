@@ -435,3 +435,23 @@ func TestLongConversationsFitIntoALine(t *testing.T) {
 	assert.Contains(t, task["output"], "bytes left out]")
 	assert.Less(t, old.longest, 1<<20)
 }
+
+// The answer to a prompt names the sessions that work in the same directory.
+func TestSessionsThatWorkInTheSameDirectory(t *testing.T) {
+	w := newWorld(t, until)
+	c := w.connect(frame.LSP)
+	elsewhere := t.TempDir()
+	launch := func(more string) []any {
+		t.Helper()
+		tasks, _ := object(t, c.ask("launchSession", `{"query":"p"`+more+`}`))["beside"].([]any)
+		return tasks
+	}
+	assert.Empty(t, launch(""))
+	w.until(func() bool {
+		s, err := w.hub.Query().Session(t.Context(), "task-0001")
+		return err == nil && s.State == domain.Running
+	}, "the first session works")
+	assert.Empty(t, launch(fmt.Sprintf(`,"working_dir":%q`, elsewhere)))
+	assert.Equal(t, []any{"task-0001"}, launch(""))
+	assert.Empty(t, launch(`,"draft":true`))
+}

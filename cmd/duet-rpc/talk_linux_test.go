@@ -107,6 +107,19 @@ func TestAConversationOnATerminal(t *testing.T) {
 	p.leaves()
 }
 
+func TestSessionsInOneDirectoryAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.talk(t, "prompt", "quiet tools:1 hang")
+	p.sees("✓ Bash")
+	beside := s.talk(t, "prompt", "quiet beside")
+	beside.sees("task-0001 works in this directory, too: both may change the same files")
+	<-beside.ended
+	assert.Zero(t, beside.status())
+	p.signal(os.Interrupt)
+	<-p.ended
+}
+
 func TestCommandsOfAConversation(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -265,7 +265,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 				turn.ShowLeftOpen(ctx, c, o.from, p.view)
 			}
 		}
-		started, err := startSession(ctx, c, o, text)
+		started, err := startSession(ctx, c, p.view, o, text)
 		if err != nil {
 			return false, err // the session that has ended may be continued once more
 		}
@@ -278,7 +278,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			return p.settings.login(ctx, os.Stderr, agent, method)
 		}
 		options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
-			return startSession(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)
+			return startSession(ctx, c, p.view, promptOptions{from: after.ID, with: p.options.with}, p.text)
 		}
 	}
 	p.session, interrupted, err = turn.Attend(ctx, c, p.view, p.session, options)
@@ -286,13 +286,20 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 }
 
 // startSession launches or continues a session, and returns it.
-func startSession(ctx context.Context, c *client.Client, o promptOptions, text string) (protocol.Session, error) {
+func startSession(ctx context.Context, c *client.Client, view *turn.View, o promptOptions, text string) (protocol.Session, error) {
 	started, err := startPrompt(ctx, c, o, text)
 	if err != nil {
 		return protocol.Session{}, err
 	}
+	noteBeside(view, started)
 	session, _, err := hubclient.SessionState(ctx, c, started.SessionID)
 	return session, err
+}
+
+func noteBeside(view *turn.View, started hubclient.Started) {
+	if words := started.BesideWords(); words != "" {
+		view.Note(term.Line(words))
+	}
 }
 
 // startPrompt launches or continues a session.

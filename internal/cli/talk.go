@@ -79,7 +79,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 		return s.login(ctx, os.Stderr, agent, method)
 	}
 	options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
-		return startSession(ctx, h.Client, promptOptions{from: after.ID}, after.Query)
+		return startSession(ctx, h.Client, view, promptOptions{from: after.ID}, after.Query)
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
 		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
@@ -189,6 +189,7 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	started, err := startPrompt(ctx, c, o, text)
 	if err == nil { // later prompts have what was set since
 		t.set.with, t.set.set, t.fork = turn.AttachFlags{}, agentSettings{}, ""
+		noteBeside(t.view, started)
 	}
 	return started, err
 }

@@ -105,6 +105,15 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 	return s, stored(err)
 }
 
+// Beside returns the sessions of other conversations that work in the directory of a session: they
+// may change the same files.
+func (h *Hub) Beside(ctx context.Context, s domain.Session) ([]domain.Session, error) {
+	working, err := h.query.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}})
+	return slices.DeleteFunc(working, func(other domain.Session) bool {
+		return other.Thread.ID == s.Thread.ID || other.Thread.CWD != s.Thread.CWD
+	}), err
+}
+
 // Settings returns the settings of conversations and the options of their agents.
 func (h *Hub) Settings() *threadsettings.Settings { return h.settings }
 

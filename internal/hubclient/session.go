@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -46,14 +47,26 @@ func SessionState(ctx context.Context, c *client.Client, id string) (protocol.Se
 
 // Started is the result of the methods that start a session or a task.
 type Started struct {
-	TaskID    string `json:"taskId"`  // of task.submit
-	Task      string `json:"task_id"` // of others
-	SessionID string `json:"session_id"`
-	ThreadID  string `json:"thread_id"`
-	Agent     string `json:"agent"`
-	State     string `json:"state"`
-	Status    string `json:"status"`
-	Delivered string `json:"delivered"` // of continueSession
+	TaskID    string   `json:"taskId"`  // of task.submit
+	Task      string   `json:"task_id"` // of others
+	SessionID string   `json:"session_id"`
+	ThreadID  string   `json:"thread_id"`
+	Agent     string   `json:"agent"`
+	State     string   `json:"state"`
+	Status    string   `json:"status"`
+	Delivered string   `json:"delivered"` // of continueSession
+	Beside    []string `json:"beside"`    // tasks that work in the same directory
+}
+
+// BesideWords warns of the sessions that may change the same files, or is "".
+func (s Started) BesideWords() string {
+	switch len(s.Beside) {
+	case 0:
+		return ""
+	case 1:
+		return s.Beside[0] + " works in this directory, too: both may change the same files"
+	}
+	return strings.Join(s.Beside, ", ") + " work in this directory, too: they may change the same files"
 }
 
 // Values of Started.Delivered: the working agent has the prompt, or it is queued. Else it started.

@@ -278,12 +278,13 @@ type LaunchParams struct {
 }
 
 type LaunchResult struct {
-	SessionID string `json:"session_id"`
-	RunID     string `json:"run_id"`
-	TaskID    string `json:"task_id" doc:"The task id of the same run."`
-	ThreadID  string `json:"thread_id" doc:"The conversation's id."`
-	Agent     string `json:"agent" doc:"The agent that runs the prompt."`
-	Status    string `json:"status"`
+	SessionID string   `json:"session_id"`
+	RunID     string   `json:"run_id"`
+	TaskID    string   `json:"task_id" doc:"The task id of the same run."`
+	ThreadID  string   `json:"thread_id" doc:"The conversation's id."`
+	Agent     string   `json:"agent" doc:"The agent that runs the prompt."`
+	Status    string   `json:"status"`
+	Beside    []string `json:"beside,omitempty" doc:"Task ids of the sessions of other conversations that work in the same directory and may change the same files."`
 }
 
 type ContinueParams struct {

@@ -21,6 +21,8 @@ export type AdoptResult = {
   /** The agent that runs the prompt. */
   agent: string;
   status: string;
+  /** Task ids of the sessions of other conversations that work in the same directory and may change the same files. */
+  beside?: Array<string>;
   native_session_id: string;
   /** false: a conversation for this session already existed and was not changed. */
   adopted: boolean;
@@ -680,6 +682,8 @@ export type ContinueResult = {
   /** The agent that runs the prompt. */
   agent: string;
   status: string;
+  /** Task ids of the sessions of other conversations that work in the same directory and may change the same files. */
+  beside?: Array<string>;
   /** The agent's id of its session. Empty before its first turn. */
   claude_session_id: string;
   parent_session_id: string;
@@ -1244,6 +1248,8 @@ export type LaunchResult = {
   /** The agent that runs the prompt. */
   agent: string;
   status: string;
+  /** Task ids of the sessions of other conversations that work in the same directory and may change the same files. */
+  beside?: Array<string>;
 };
 
 export type LeafFilter = "" | "normal" | "archived" | "draft";

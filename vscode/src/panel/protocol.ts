@@ -104,8 +104,8 @@ export interface PanelMethods {
   "panel.start": { params: Record<string, never>; result: PanelStart };
   /** Stores choices for a new session. Other choices of it may change with them. */
   "panel.choose": { params: Partial<Choices>; result: NewSession };
-  /** Starts the conversation of a panel without one. Then the page begins again with panel.start. */
-  "panel.launch": { params: { query: string; content?: PromptContent[] }; result: null };
+  /** Starts the conversation of a panel without one. Then the page begins again with panel.start. beside: task ids of sessions that work in the same directory. */
+  "panel.launch": { params: { query: string; content?: PromptContent[] }; result: { beside: string[] } };
   /** Stores the draft. The side bar may get the last one of a page whose conversation it no longer shows: thread says whose it is. */
   "panel.keepDraft": { params: Draft & { thread: string }; result: null };
   /** The files whose paths match the text after @, the best match first, at most 50. */

@@ -79,15 +79,16 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (content !== undefined && !Array.isArray(content)) throw wrong("content", "an array of content blocks");
       await connection.start(); // the agent is known once duet-rpc is ready
       const { chosen } = (await newSession())!;
+      let beside: string[] | undefined;
       try {
-        await launch(beginning, chosen, project, { query: text(query, "query"), ...(content && { content }) });
+        ({ beside } = await launch(beginning, chosen, project, { query: text(query, "query"), ...(content && { content }) }));
       } catch (error) {
         void showUntrusted(project, error).catch(onError);
         // The hub may have started the session and died before it answered.
         if (await panel.isNew().catch(() => true)) throw error;
       }
       beginnings.forget(thread);
-      return null;
+      return { beside: beside ?? [] };
     },
     "panel.keepDraft": (given) => {
       if (given.thread === thread) drafts.keep(thread, draftOf(given));

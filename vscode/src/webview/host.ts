@@ -208,20 +208,25 @@ export type Delivered = "injected" | "queued" | "started";
  * in the middle of its turn, if the agent supports that. Rejects if the hub does not have the prompt, and
  * with an UnknownOutcome if that cannot be determined.
  */
-export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, thread: string, { text, content }: Draft, now = false): Promise<Delivered | undefined> {
+export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, thread: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
   const runs = new Set(conversation.runs.ids);
   const messages = new Set(conversation.entries.map(({ key }) => key));
   try {
-    const { session_id: id, delivered } = await host.request("continueSession", { session_id: thread, query: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
+    const { session_id: id, delivered, beside } = await host.request("continueSession", { session_id: thread, query: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
     if (delivered !== "injected") conversation.loadSession({ id, state: conversation.runs.state(id) ?? "queued" });
-    return delivered as Delivered;
+    return { delivered: delivered as Delivered, ...(beside && { beside }) };
   } catch (error) {
     // A hub stores a prompt before it runs it, so the next hub knows it.
     if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
     // A prompt that was injected into a turn is a new message in a known run.
     if (!(await arrived(pages, text, (run, key) => runs.has(run) && (!now || messages.has(key))))) throw error;
-    return undefined;
+    return {};
   }
+}
+
+/** A note about sessions that work in the same directory, from their task ids. Empty: none. */
+export function besideWords(tasks: readonly string[] = []): string {
+  return tasks.length === 0 ? "" : `${tasks.join(", ")} ${tasks.length === 1 ? "works" : "work"} in this directory, too, and may change the same files.`;
 }
 
 /** The note for the user after a prompt was sent. Empty: none. */

@@ -7,7 +7,7 @@ import { Composer } from "./composer";
 import { Conversation } from "./conversation";
 import { button, make, setText } from "./dom";
 import type { Entry } from "./entries";
-import { deliveredWords, Pages, sendPrompt } from "./host";
+import { besideWords, deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
 import { InterruptionRow } from "./interruption";
 import { objectOf, stringOf } from "./json";
@@ -269,15 +269,15 @@ export class Panel implements Actions {
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
     if (this.start.newSession) {
       const { text: query, content } = draft;
-      await this.host.request("panel.launch", { query, ...(content.length > 0 && { content }) });
+      const { beside } = await this.host.request("panel.launch", { query, ...(content.length > 0 && { content }) });
       await this.open();
-      return "";
+      return besideWords(beside);
     }
     const { active } = this.conversation.runs;
-    const delivered = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
+    const { delivered, beside } = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
     this.transcript.toEnd();
     this.changed();
-    return deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
+    return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
   }
 
   /** Continues an interrupted run. */

@@ -70,6 +70,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await page.locator(".prompt", { hasText: "the reader" }).waitFor();
   assert.deepEqual(await callsOf(page, "panel.launch"), [{ query: "Greet\nthe reader", content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] }]);
   await page.getByRole("heading", { name: "Greet the reader" }).waitFor();
+  await page.getByText("task-0007 works in this directory, too, and may change the same files.").waitFor();
   await page.getByRole("button", { name: "Fork the conversation" }).waitFor();
   assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
   // From here on it is the panel of that conversation.

@@ -125,7 +125,7 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
     const { session_id, thread_id } = await connection.request("launchSession", { query, agent, working_dir: project.folder });
     await until("its work", () => followed.runs.state(session_id) === (agent === "demo" ? "waiting_input" : "running"));
     const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
-    assert.equal(await sendPrompt(host, followed, pages, thread_id, { text: "Use the other file", content: [] }, true), delivered);
+    assert.equal((await sendPrompt(host, followed, pages, thread_id, { text: "Use the other file", content: [] }, true)).delivered, delivered);
     if (agent === "writer") writeFileSync(join(project.folder, "go"), "");
     else await connection.request("sendDecision", { approval_id: followed.questions[0]!.id, decision: "approve" });
     await until("the answer", () => followed.runs.active === undefined && said(followed, agent === "writer" ? "I was sent" : "You said meanwhile: Use the other file"));

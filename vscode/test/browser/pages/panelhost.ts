@@ -123,7 +123,7 @@ export class FakeHost {
         delete this.start.newSession;
         this.items.push({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, event_type: "message", sequence: 1, seq: 1, key: "p1", role: "user", content: params["query"] });
         this.session = { ...this.session, status: "running", state: "running" };
-        return null;
+        return { beside: ["task-0007"] };
       case "panel.answer":
         return { answered: true };
       case "panel.findFiles":
