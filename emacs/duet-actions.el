@@ -162,7 +162,7 @@ argument, UNDO: the files become as they were before the last time."
          (answer
           (cond
            ((not (eq (duet-get preview :checkpoint) t))
-            (message "The files are not recorded: [checkpoints] is off, or was then")
+            (message "The files of then are not recorded; that needs git")
             'keep)
            ((null files) 'keep)
            (t (save-window-excursion

@@ -73,12 +73,17 @@ func (s *site) agents(more string) {
 	s.t.Helper()
 	agent, err := fastProgram() // what is tested is who runs it
 	require.NoError(s.t, err)
+	checkpoints := "checkpoints = { enabled = false }" // they start git for each prompt
+	if strings.Contains(more, "[checkpoints]") {
+		checkpoints = ""
+	}
 	text := fmt.Sprintf(`default_agent = "scripted"
+%s
 [agents.scripted]
 driver = "acp"
 command = [%q, "demo-agent"]
 env = { DUET_DEMO_DELAY = "0", DUET_DEMO_STATE = %q }
-%s`, agent, filepath.Join(s.home, "demo"), more)
+%s`, checkpoints, agent, filepath.Join(s.home, "demo"), more)
 	path := filepath.Join(s.home, "config", "duet", "config.toml")
 	require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))

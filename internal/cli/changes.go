@@ -26,8 +26,8 @@ const changesHelp = `List the files that a session has changed, the last session
 git add --patch does. --accept and --revert decide about whole files. A file that was
 changed since is left alone.
 
-The files that an agent's editing tools change are known. With [checkpoints] enabled
-in your configuration, those that its commands change are, too.
+Those that an agent's editing tools change are known, and those that its commands
+change as well, unless [checkpoints] is disabled in your configuration.
 `
 
 // changes are the changed files of a session, as getSessionSnapshots returns them.

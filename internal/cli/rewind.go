@@ -22,8 +22,8 @@ to their state before that session. It lists the files and asks first.
 A file that was edited since, or that the conversation has not changed, stays as it
 is, unless you give --all. --undo takes the last rewind to before the session back.
 
-The files are recorded before each session if [checkpoints] is enabled in your
-configuration. The conversation stays as it is: session fork continues it from an
+The files are recorded before each session, unless [checkpoints] is disabled in your
+configuration or git is missing. The conversation stays as it is: session fork continues it from an
 earlier session.
 `
 
@@ -95,7 +95,7 @@ func newRewind(s *settings) *cobra.Command {
 }
 
 func notRecorded(session protocol.Session) string {
-	return "the files before " + session.TaskID + " are not recorded, or no longer: enable [checkpoints] in your configuration"
+	return "the files before " + session.TaskID + " are not recorded, or no longer (checkpoints need git, and can be disabled in your configuration)"
 }
 
 func restoredBy(r protocol.RewindResult) (n int) {

@@ -54,6 +54,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 
 		ProbeServers: true,
 		EditorTools:  true,
+		Checkpoints:  true,
 		DaemonIdle:   DefaultDaemonIdle,
 		WhenAlone:    AloneContinue,
 		Automation:   DefaultAutomation(),

@@ -3,9 +3,12 @@ package hub
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -40,6 +43,7 @@ type checkpoints struct {
 	hub    *Hub
 	mu     sync.Mutex // guards stores
 	stores map[string]*checkpoint.Store
+	noGit  atomic.Bool // git is not installed, and the log says so
 }
 
 // A checkpointed turn has the checkpoint before it.
@@ -72,7 +76,7 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
 		}
-		if t.err != nil && ctx.Err() != context.Canceled {
+		if t.err != nil && ctx.Err() != context.Canceled && !(errors.Is(t.err, exec.ErrNotFound) && c.noGit.Swap(true)) {
 			c.hub.log.Warn("no checkpoint of the files before a turn", "dir", dir, "err", t.err)
 		}
 	})

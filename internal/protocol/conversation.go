@@ -176,7 +176,7 @@ func (p RewindParams) Check() error {
 }
 
 type RewindResult struct {
-	Checkpoint bool         `json:"checkpoint" doc:"false: the files before the session are not recorded, or no longer, so no file is restored. [checkpoints] in the configuration has them recorded."`
+	Checkpoint bool         `json:"checkpoint" doc:"false: the files before the session are not recorded, or no longer, so no file is restored. Checkpoints need git, and can be disabled in the configuration."`
 	Files      []RewindFile `json:"files" doc:"The files that differ from those before the session, by path."`
 	More       int          `json:"more" doc:"How many more files there are, which do not fit into the result."`
 	ForkFrom   string       `json:"fork_from,omitempty" doc:"The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session."`

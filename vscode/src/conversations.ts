@@ -85,7 +85,7 @@ function files(n: number): string {
 
 /** rewindDetail lists the files that a rewind restores and leaves. */
 function rewindDetail({ checkpoint, files, more }: Rewound, folder: string): string {
-  if (!checkpoint) return "The files before it are not recorded, or no longer, so they stay as they are. [checkpoints] in your configuration has them recorded.";
+  if (!checkpoint) return "The files before it are not recorded, or no longer, so they stay as they are. Checkpoints need git, and can be disabled in your configuration.";
   const lines = files.slice(0, mostFiles).map(({ path, change, left, added, removed }) => {
     const what = left === "edited" ? "stays, edited since" : left ? "stays, others changed it" : change === "deleted" ? "is deleted" : "is restored";
     return `${relative(folder, path)}: ${what}${left ? "" : ` (+${added} -${removed})`}`;

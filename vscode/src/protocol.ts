@@ -1650,7 +1650,7 @@ export type RewindParams = {
 };
 
 export type RewindResult = {
-  /** false: the files before the session are not recorded, or no longer, so no file is restored. [checkpoints] in the configuration has them recorded. */
+  /** false: the files before the session are not recorded, or no longer, so no file is restored. Checkpoints need git, and can be disabled in the configuration. */
   checkpoint: boolean;
   /** The files that differ from those before the session, by path. */
   files: Array<RewindFile>;
