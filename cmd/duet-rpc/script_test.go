@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", programDir+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("PROGRAMS", programDir)
 			env.Setenv("GORACE", noRaceDelay)
 			env.Setenv("HOME", env.WorkDir+"/home")
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/home/config")

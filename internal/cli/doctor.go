@@ -428,6 +428,14 @@ func environmentOf(a config.Agent) process.Environment {
 	return process.NewEnvironment(env, a.Env)
 }
 
+// checkGit checks whether git, which records the files of a project, is installed.
+func checkGit(c *config.Config) []finding {
+	if _, err := exec.LookPath("git"); err == nil || !c.Checkpoints {
+		return nil
+	}
+	return []finding{{Check: "git", State: findingNote, Found: "git is not installed: what the commands of agents change is not known, and no file can go back to before a turn", Todo: "install git 2.39 or newer, or set checkpoints.enabled = false"}}
+}
+
 // checkPreview checks that the configured directory of [preview] exists.
 func checkPreview(c *config.Config, root string) []finding {
 	if c.Preview.Directory == nil {
@@ -470,6 +478,7 @@ func examineSessions(s *hubprocess.Settings) []finding {
 	list = append(list, checkTrust(c), checkAgents(c))
 	list = append(list, checkNode(c)...)
 	list = append(list, checkKeys(c)...)
+	list = append(list, checkGit(c)...)
 	list = append(list, checkPreview(c, p.Root)...)
 	list = append(list, checkServers(c, p.Root)...)
 	return append(list, checkSession(s))
