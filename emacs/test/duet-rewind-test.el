@@ -39,13 +39,13 @@
                        (setq shown (list prompt
                                          (with-current-buffer "*duet rewind*" (buffer-string))))
                        (assq ?n choices))))
-            (duet-rewind session)
+            (call-interactively #'duet-rewind)
             (duet-test-wait-for shown))
           (should (equal (car shown) "Restore 1 file?"))
           (should (string-match-p "^is deleted +demo.txt  \\+0 -1$" (cadr shown)))
           (should (file-exists-p demo))
           (cl-letf (((symbol-function 'read-multiple-choice) (duet-rewind-test-answer ?y)))
-            (duet-rewind session)
+            (call-interactively #'duet-rewind)
             (duet-test-wait-for (cl-find-if (lambda (buffer)
                                                 (with-current-buffer buffer
                                                   (derived-mode-p 'duet-compose-mode)))
@@ -57,7 +57,7 @@
                                          (buffer-list))
           (should (equal (buffer-string) "first")))
         (with-current-buffer buffer
-          (duet-rewind session t)
+          (let ((current-prefix-arg t)) (call-interactively #'duet-rewind))
           (duet-test-wait-for (file-exists-p demo)))))))
 
 (provide 'duet-rewind-test)
