@@ -117,17 +117,116 @@ It knows what was said up to the turn at point, or in the list of
 sessions up to the last turn."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
-  (let* ((message (and (fboundp 'duet-transcript-message-at-point)
-                       (null duet-actions-session-at-point-function)
-                       (duet-transcript-message-at-point)))
-         (leaf (duet-session-leaf session))
-         (run (if message (duet-message-run message)
-                (and leaf (duet-run-id leaf)))))
+  (let ((leaf (duet-session-leaf session))
+        (run (duet-actions--run-at-point session)))
     (unless run
       (user-error "There is nothing to fork yet"))
     (when (and leaf (equal run (duet-run-id leaf)) (duet-session-active-run session))
       (user-error "This turn is not over; fork an earlier one, or wait"))
     (duet-compose (duet-connection-here) session run)))
+
+(defun duet-rewind (session &optional undo)
+  "Go back in SESSION to before the turn at point, or before the last one.
+The files that the conversation has changed since become as they were;
+you are shown them and asked first.  Your next prompt starts another
+session, which knows what was said before that turn.  With a prefix
+argument, UNDO: the files become as they were before the last time."
+  (interactive (list (duet-actions-session) current-prefix-arg)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
+  (let ((connection (duet-connection-here))
+        (run (or (duet-actions--run-at-point session)
+                 (user-error "There is no turn yet"))))
+    (if undo
+        (duet-actions--rewind connection run '(:undo t) "as before the rewind")
+      (duet-connection-request
+       connection 'session.rewind (list :session_id run :preview t)
+       :success-fn
+       (lambda (result)
+         ;; The minibuffer must not be entered in a process filter.
+         (run-at-time 0 nil #'duet-actions--ask-rewind connection session run result))))))
+
+(defun duet-actions--run-at-point (session)
+  "Return the id of the run of SESSION at point, or of its last one, or nil."
+  (let ((message (and (fboundp 'duet-transcript-message-at-point)
+                      (null duet-actions-session-at-point-function)
+                      (duet-transcript-message-at-point)))
+        (leaf (duet-session-leaf session)))
+    (if message (duet-message-run message)
+      (and leaf (duet-run-id leaf)))))
+
+(defun duet-actions--ask-rewind (connection session run preview)
+  "Show PREVIEW of a rewind to before RUN of SESSION at CONNECTION, and ask."
+  (let* ((files (append (duet-get preview :files) nil))
+         (left (cl-count-if (lambda (file) (duet-get file :left)) files))
+         (restored (- (length files) left))
+         (answer
+          (cond
+           ((not (eq (duet-get preview :checkpoint) t))
+            (message "The files are not recorded: [checkpoints] is off, or was then")
+            'keep)
+           ((null files) 'keep)
+           (t (save-window-excursion
+                (duet-actions--show-rewind connection files)
+                (nth 2 (read-multiple-choice
+                        (format "Restore %d file%s?" restored (if (= restored 1) "" "s"))
+                        (append (and (> restored 0) '((?y "yes" restore)))
+                                (and (> left 0) '((?a "all of them" all)))
+                                '((?k "keep the files, go back in the conversation" keep)
+                                  (?n "no" nil))))))))))
+    (pcase answer
+      ('keep (duet-actions--compose-rewound connection session preview))
+      ((or 'restore 'all)
+       (duet-actions--rewind
+        connection run (and (eq answer 'all) '(:all t))
+        "as before this turn"
+        (lambda () (duet-actions--compose-rewound connection session preview)))))))
+
+(defun duet-actions--show-rewind (connection files)
+  "Show in another window what a rewind at CONNECTION does to FILES."
+  (let ((root (duet-connection-root connection)))
+    (with-current-buffer (get-buffer-create "*duet rewind*")
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (dolist (file files)
+          (let ((left (duet-get file :left))
+                (change (duet-get-string file :change)))
+            (insert (format "%-24s %s%s\n"
+                            (cond ((equal left "edited") "stays, edited since")
+                                  ((equal left "other") "stays, others changed it")
+                                  (left "cannot be restored")
+                                  ((equal change "deleted") "is deleted")
+                                  (t "is restored"))
+                            (duet-visible-line
+                             (file-relative-name (duet-get-string file :path) root))
+                            (if left ""
+                              (format "  +%d -%d" (duet-get file :added)
+                                      (duet-get file :removed))))))))
+      (special-mode)
+      (goto-char (point-min))
+      (display-buffer (current-buffer)))))
+
+(defun duet-actions--rewind (connection run more words &optional done)
+  "Restore files at CONNECTION to before RUN, with the parameters MORE.
+WORDS say what the files are then; DONE, if non-nil, is called afterwards."
+  (duet-connection-request
+   connection 'session.rewind (append (list :session_id run) more)
+   :success-fn
+   (lambda (result)
+     (let* ((files (append (duet-get result :files) nil))
+            (left (cl-count-if (lambda (file) (duet-get file :left)) files))
+            (restored (- (length files) left)))
+       (message "%d file%s %s%s" restored (if (= restored 1) " is" "s are") words
+                (if (= left 0) "" (format "; %d left as %s" left (if (= left 1) "it is" "they are")))))
+     (when done (funcall done)))))
+
+(defun duet-actions--compose-rewound (connection session rewound)
+  "Write the prompt of REWOUND again, for a fork of SESSION at CONNECTION."
+  (let ((from (duet-get-string rewound :fork_from)))
+    (if (string-empty-p from)
+        (duet-compose connection)
+      (duet-compose connection session from))
+    (when (= (buffer-size) 0)
+      (insert (duet-get-string rewound :prompt)))))
 
 (defun duet-archive (session)
   "Put SESSION away, or take it back."

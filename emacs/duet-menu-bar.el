@@ -49,6 +49,7 @@
 (defconst duet-menu-bar--session
   '(["Continue" duet-continue :enable (duet-menu-bar--session-p)
      :help "Write the next prompt of this session"]
+    ["Rewind" duet-rewind :enable (duet-menu-bar--session-p)]
     ["Fork" duet-fork :enable (duet-menu-bar--session-p)
      :help "Write a prompt for a session that begins as this one did"]
     ["Interrupt" duet-interrupt :enable (duet-menu-bar--busy-p)

@@ -215,6 +215,7 @@ The header line names its key; a narrow menu has no room for it."
     ("." "Region" duet-send-region)
     ("!" "Mistake" duet-ask-about-error)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
+    ("G" "Rewind" duet-rewind :inapt-if-not duet-menu--session)
     ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("C-c C-n" "Send now" duet-reply-send-now :if duet-menu--send-now-p)]
    ["Project"

@@ -47,6 +47,7 @@
     (define-key map "i" #'duet-interrupt)
     (define-key map "r" #'duet-continue)
     (define-key map "f" #'duet-fork)
+    (define-key map "G" #'duet-rewind)
     (define-key map "/" #'duet-search-or-say)
     (define-key map "z" #'duet-archive)
     (define-key map "T" #'duet-rename)

@@ -56,6 +56,7 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
     (define-key map "i" #'duet-interrupt)
     (define-key map "r" #'duet-continue)
     (define-key map "f" #'duet-fork)
+    (define-key map "G" #'duet-rewind)
     (define-key map "/" #'duet-search-or-say)
     (define-key map "z" #'duet-archive)
     (define-key map "Z" #'duet-sessions-toggle-archived)

@@ -79,6 +79,7 @@
     (define-key map "i" #'duet-interrupt)
     (define-key map "I" #'duet-login)
     (define-key map "f" #'duet-fork)
+    (define-key map "G" #'duet-rewind)
     (define-key map "+" #'duet-transcript-earlier)
     (define-key map "g" #'duet-transcript-refresh)
     (define-key map "T" #'duet-rename)

@@ -58,6 +58,7 @@
      duet-preview-ask)
     ("C" "Begin a new session" duet-new)
     ("f" "Fork the session" duet-fork)
+    ("G" "Go back to before the turn: files and conversation (asks)" duet-rewind)
     ("i" "Interrupt the turn" duet-interrupt)
     ("H" "Take over a session of the agent's own" duet-adopt-session)
     ("k" "Take it away: a prompt that waits, a rule, a terminal, a change on the disk (asks)"
