@@ -57,7 +57,7 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkp
 	defer os.Remove(work)
 	defer os.Remove(work + ".lock")
 	if index != "" {
-		if err := linkOrCopy(index, work); err != nil {
+		if err := git.CopyIndex(index, work); err != nil {
 			return Checkpoint{}, err
 		}
 	}
@@ -106,24 +106,6 @@ func (s *Store) keep(ctx context.Context, c *Checkpoint) error {
 	ref := fmt.Sprintf("%s%d", s.prefix, c.Number)
 	_, err = s.git(ctx, git.Command{Args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}})
 	return err
-}
-
-// linkOrCopy copies an index file with its modification time. git reads the files that are not
-// older than the index again, because a change within the same clock tick leaves no trace. git
-// replaces an index and never writes into it, so a hard link is enough.
-func linkOrCopy(from, to string) error {
-	if os.Link(from, to) == nil {
-		return nil
-	}
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(to, text, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
 // A pick says which entries of the index are to change.

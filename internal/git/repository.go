@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -160,4 +161,22 @@ func RealPath(path string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(path)
+}
+
+// CopyIndex copies an index file with its modification time. git reads the files that are not
+// older than the index again, because a change within the same clock tick leaves no trace. git
+// replaces an index and never writes into it, so a hard link is enough.
+func CopyIndex(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(to, text, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }

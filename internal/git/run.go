@@ -31,6 +31,9 @@ type Command struct {
 	// The bytes are valid during the call. An error ends the process.
 	Record func([]byte) error
 	Stderr *Capped // nil if only the error needs it
+	// Keep, if set, stays open in the process. It keeps a lock that is held on the file if this
+	// process dies and git does not. Windows does not support it.
+	Keep *os.File
 }
 
 // Isolation returns the part of git's environment that does not depend on the repository. No file
@@ -75,6 +78,9 @@ func Run(ctx context.Context, program, dir string, env []string, c Command) ([]b
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, out, stderr
 	cmd.WaitDelay = 5 * time.Second
 	inOwnGroup(cmd)
+	if c.Keep != nil {
+		cmd.ExtraFiles = []*os.File{c.Keep}
+	}
 	err := cmd.Run()
 	switch {
 	case out.err != nil:
