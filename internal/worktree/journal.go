@@ -99,7 +99,8 @@ func (h *held) recover(ctx context.Context) error {
 		err = h.remove(ctx, *j.Created, j.Created.Base)
 	}
 	if j.Moved != nil {
-		err = errors.Join(err, h.settle(ctx, *j.Moved))
+		_, settled := h.settle(ctx, *j.Moved)
+		err = errors.Join(err, settled)
 	}
 	if err != nil {
 		return err
@@ -114,17 +115,18 @@ func (m move) lock() string   { return filepath.Join(m.Dir, lockFile) }
 func (m move) token() string  { return filepath.Join(m.Dir, "duet-lock") }
 
 // settle ends a move that has failed or was killed: HEAD says whether it is finished or taken back.
-// Without a commit the index that git writes after the files does.
-func (h *held) settle(ctx context.Context, m move) error {
+// Without a commit the index that git writes after the files does. lost are files that git can
+// not write again, because their filter fails.
+func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 	t := h.tree(m.Dir, m.Top)
 	moved := false
 	if m.Commit {
 		if text, _ := os.ReadFile(m.lock()); string(text) != m.Token {
-			return m.clean() // not begun, or finished
+			return nil, m.clean() // not begun, or finished
 		}
 		head, err := t.resolve(ctx, "HEAD^{commit}")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		moved = head == m.New
 	} else {
@@ -133,16 +135,16 @@ func (h *held) settle(ctx context.Context, m move) error {
 		moved = err == nil && now == m.New
 	}
 	if !moved {
-		if err := h.takeBack(ctx, m); err != nil {
-			return err
+		if lost, err = h.takeBack(ctx, m); err != nil {
+			return lost, err
 		}
 	} else if m.Commit {
 		// The index may be there already.
 		if err := os.Rename(m.work(), filepath.Join(m.Dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return nil, err
 		}
 	}
-	return m.clean()
+	return lost, m.clean()
 }
 
 func (m move) clean() error {
@@ -157,35 +159,35 @@ func (m move) clean() error {
 
 // takeBack restores the files that a move has changed or begun to. A file with other content
 // than the move writes is left as it is.
-func (h *held) takeBack(ctx context.Context, m move) error {
+func (h *held) takeBack(ctx context.Context, m move) (lost []string, err error) {
 	t := h.tree(m.Dir, m.Top)
 	if _, err := os.Stat(m.before()); err != nil {
-		return nil // not begun
+		return nil, nil // not begun
 	}
 	t.index = m.before()
 	changes, err := t.diff(ctx, m.Old, m.New)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	known, err := t.indexed(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	root, err := os.OpenRoot(m.Top)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
-	var restore bytes.Buffer
+	var restore []string
 	for _, c := range changes {
 		ours, err := t.isPartOf(ctx, root, c, m.New)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case !ours:
 		case known[t.fold(c.path)]:
-			restore.WriteString(c.path + "\x00")
+			restore = append(restore, c.path)
 		case c.old == "":
 			name := filepath.FromSlash(c.path)
 			if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -195,8 +197,23 @@ func (h *held) takeBack(ctx context.Context, m move) error {
 			}
 		}
 	}
-	_, err = t.do(ctx, git.Command{Args: []string{"checkout-index", "--force", "-z", "--stdin"}, Stdin: &restore})
-	return err
+	write := func(paths ...string) error {
+		_, err := t.do(ctx, git.Command{
+			Args: []string{"checkout-index", "--force", "-z", "--stdin"}, Stdin: strings.NewReader(strings.Join(append(paths, ""), "\x00")),
+		})
+		return err
+	}
+	if write(restore...) == nil {
+		return nil, nil
+	}
+	for _, path := range restore {
+		if err := write(path); ctx.Err() != nil {
+			return nil, ctx.Err()
+		} else if err != nil {
+			lost = append(lost, path)
+		}
+	}
+	return lost, nil
 }
 
 // isPartOf reports whether the file on the disk is missing or is a beginning of the new side of a

@@ -545,7 +545,10 @@ func (h *held) follow(ctx context.Context, m move) (err error) {
 		return err
 	}
 	defer func() {
-		err2 := h.settle(context.WithoutCancel(ctx), m)
+		lost, err2 := h.settle(context.WithoutCancel(ctx), m)
+		if len(lost) > 0 {
+			err = fmt.Errorf("%w; git cannot write these files again: run git checkout -- %q", err, lost)
+		}
 		if err2 == nil {
 			err2 = h.done()
 		}
