@@ -355,8 +355,12 @@ func (t tree) isAncestor(ctx context.Context, old, young string) (bool, error) {
 // operation returns the unfinished operation in a working tree, or "".
 func (t tree) operation() string {
 	for _, o := range [][2]string{
-		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},
-		{"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"sequencer", "cherry-pick"},
+		{"rebase-merge", "rebase"},
+		{"rebase-apply", "rebase"},
+		{"MERGE_HEAD", "merge"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"REVERT_HEAD", "revert"},
+		{"sequencer", "cherry-pick"},
 	} {
 		if _, err := os.Lstat(filepath.Join(t.dir, o[0])); err == nil {
 			return o[1]
