@@ -203,7 +203,7 @@ func (h *held) keep(ctx context.Context, g registration, head, branch string) (s
 		if err != nil {
 			return "", err
 		}
-		index := move{Dir: g.dir}.work()
+		index := h.move(g.dir, g.top).work()
 		defer os.Remove(index)
 		files, err := t.snapshot(ctx, index, d.paths())
 		if err != nil {

@@ -3,6 +3,7 @@ package worktree
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,7 @@ type move struct {
 	New    string `json:"new"`
 	Commit bool   `json:"commit"` // Old and New are commits, and HEAD and the index follow
 	Token  string `json:"token"`  // the text of our lock of the index
+	Mark   string `json:"mark"`   // in the names of our files in Dir
 	Branch string `json:"branch"` // that has to be checked out, if set
 
 	Changes []change `json:"-"`
@@ -86,7 +88,7 @@ func (h *held) done() error {
 func (h *held) recover(ctx context.Context) error {
 	text, err := os.ReadFile(h.journal())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return h.tidy()
 	}
 	var j journal
 	if err == nil {
@@ -105,14 +107,32 @@ func (h *held) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.done()
+	return errors.Join(h.tidy(), h.done())
 }
 
-// The index files of a move, in the git directory, where a split index has its shared part.
-func (m move) work() string   { return filepath.Join(m.Dir, "duet-index") }
-func (m move) before() string { return filepath.Join(m.Dir, "duet-index-before") }
+// tidy removes index files that a killed process has left.
+func (h *held) tidy() error {
+	all, _, err := h.registrations()
+	dirs := []string{h.repo.Dir, h.repo.Common}
+	for _, g := range all {
+		dirs = append(dirs, g.dir)
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, h.move(dir, "").clean())
+	}
+	return err
+}
+
+// The files of a move are in the git directory, where git replaces the index by a renamed file.
+func (m move) work() string   { return filepath.Join(m.Dir, "duet-index-"+m.Mark) }
+func (m move) before() string { return filepath.Join(m.Dir, "duet-before-"+m.Mark) }
+func (m move) token() string  { return filepath.Join(m.Dir, "duet-lock-"+m.Mark) }
 func (m move) lock() string   { return filepath.Join(m.Dir, lockFile) }
-func (m move) token() string  { return filepath.Join(m.Dir, "duet-lock") }
+
+// move returns an empty move of a working tree.
+func (h *held) move(dir, top string) move {
+	return move{Dir: dir, Top: top, Mark: strings.TrimPrefix(filepath.Base(h.state), ".duet-"), Token: rand.Text()}
+}
 
 // settle ends a move that has failed or was killed: HEAD says whether it is finished or taken back.
 // Without a commit the index that git writes after the files does. lost are files that git can
@@ -148,7 +168,7 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 }
 
 func (m move) clean() error {
-	for _, name := range []string{m.work(), m.work() + ".lock", m.before(), m.before() + ".lock", m.token()} {
+	for _, name := range []string{m.work(), m.work() + ".lock", m.before(), m.token()} {
 		_ = os.Remove(name)
 	}
 	if text, _ := os.ReadFile(m.lock()); m.Token != "" && string(text) == m.Token {

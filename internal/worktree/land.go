@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -122,7 +121,7 @@ func (h *held) land(ctx context.Context, w Worktree, opts LandOptions) (l Landed
 	if err != nil {
 		return l, err
 	}
-	head, own := committed, move{Dir: g.dir, Top: g.top, Commit: true, Token: rand.Text()}
+	head, own := committed, h.move(g.dir, g.top)
 	if !g.gone {
 		defer own.clean()
 		if head, err = h.commitFiles(ctx, g, own, opts, committed, &l); err != nil {
@@ -139,7 +138,7 @@ func (h *held) land(ctx context.Context, w Worktree, opts LandOptions) (l Landed
 	}
 	// The worktree follows last, so that a refused landing changes nothing. If another git process
 	// is in the way, its files stay uncommitted, and are not landed again.
-	own.Old, own.New = committed, head
+	own.Old, own.New, own.Commit = committed, head, true
 	if err := h.follow(ctx, own); err != nil {
 		var busy *BusyError
 		if !errors.As(err, &busy) && !errors.Is(err, errMoved) {
@@ -229,7 +228,9 @@ func (h *held) toBranch(ctx context.Context, g registration, head string, opts L
 		_, err := users.run(ctx, "update-ref", "--create-reflog", "-m", "duet: land "+g.Branch, "refs/heads/"+l.Into, l.New, l.Old)
 		return whenMoved(ctx, err)
 	}
-	return h.follow(ctx, move{Dir: at.dir, Top: at.top, Old: l.Old, New: l.New, Commit: true, Token: rand.Text(), Changes: changes, Branch: l.Into})
+	m := h.move(at.dir, at.top)
+	m.Old, m.New, m.Commit, m.Changes, m.Branch = l.Old, l.New, true, changes, l.Into
+	return h.follow(ctx, m)
 }
 
 // whenMoved makes errMoved of the error of git update-ref, which refuses to replace another
@@ -494,7 +495,7 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 			paths = append(paths, c.path)
 		}
 	}
-	m := move{Dir: users.dir, Top: users.top}
+	m := h.move(users.dir, users.top)
 	if err := m.clean(); err != nil {
 		return err
 	}

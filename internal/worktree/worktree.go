@@ -196,7 +196,7 @@ func isWithin(path, dir string) bool {
 // prepare makes the common git directory that replaces the user's. git follows its links when it
 // reads and writes objects, refs and reflogs. It has no hooks, and a configuration of its own.
 func (r *Repository) prepare() error {
-	name := sha256.Sum256([]byte(r.repo.Common))
+	name := sha256.Sum256([]byte(r.repo.Common + "\x00" + r.parent))
 	r.state = filepath.Join(r.parent, ".duet-"+hex.EncodeToString(name[:6]))
 	kind := "common"
 	if r.trusted {

@@ -55,7 +55,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-const usersConfig = "[user]\n\tname = User\n\temail = user@localhost\n[protocol \"file\"]\n\tallow = always\n[init]\n\tdefaultBranch = main\n"
+const usersConfig = "[user]\n\tname = User\n\temail = user@localhost\n[protocol \"file\"]\n\tallow = always\n[init]\n\tdefaultBranch = main\n" +
+	"[filter \"users\"]\n\tsmudge = sed s/plain/users/\n\tclean = sed s/users/plain/\n"
 
 func (task helperTask) run() error {
 	ctx := context.Background()
