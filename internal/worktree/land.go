@@ -488,6 +488,15 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 	if err != nil {
 		return err
 	}
+	for _, last := range g.Landings {
+		if last.Tree != "" {
+			earlier, err := users.diff(ctx, g.Base, last.Head)
+			if ctx.Err() != nil {
+				return err
+			}
+			touched = append(touched, earlier...) // none if git gc has dropped it
+		}
+	}
 	paths := d.changed
 	for _, c := range touched { // an untracked file may be what an earlier patch has made
 		if info, err := os.Lstat(filepath.Join(users.top, filepath.FromSlash(c.path))); err == nil && !c.isSubmodule &&
