@@ -130,7 +130,7 @@ func (r *Repository) registrations() (list []registration, broken []string, err 
 	for _, e := range entries {
 		g := registration{dir: filepath.Join(parent, e.Name())}
 		if text, err := git.ReadSmall(filepath.Join(g.dir, recordFile)); err == nil {
-			if json.Unmarshal([]byte(text), &g.record) != nil {
+			if json.Unmarshal([]byte(text), &g.record) != nil || !g.isOurs() {
 				g.record = record{}
 			}
 		}
@@ -157,6 +157,9 @@ func (r *Repository) registrations() (list []registration, broken []string, err 
 		// A directory whose link names another registration is not this worktree.
 		back, found := git.Find(g.top)
 		g.gone = !found || back.Top != g.top || !sameFile(back.Dir, g.dir)
+		if g.gone && g.Top != "" {
+			g.top = g.Top
+		}
 		list = append(list, g)
 	}
 	return list, broken, nil
@@ -194,7 +197,7 @@ func (g registration) current(r *Repository) Worktree {
 // find returns the registration of a worktree. One without a directory and a registration has
 // only the values of w.
 func (r *Repository) find(w Worktree) (registration, error) {
-	if !validName().MatchString(w.Name) || w.Branch != branchPrefix+w.Name {
+	if !w.isOurs() {
 		return registration{}, fmt.Errorf("%.200q is no worktree of %s", w.Name, r.parent)
 	}
 	all, _, err := r.registrations()
@@ -313,6 +316,11 @@ func (h *held) freeName(ctx context.Context, name string) (string, error) {
 		free = fmt.Sprintf("%s-%d", name, n)
 	}
 	return free, err
+}
+
+// isOurs reports whether the names of a worktree are as Create makes them.
+func (w Worktree) isOurs() bool {
+	return validName().MatchString(w.Name) && w.Branch == branchPrefix+w.Name
 }
 
 const longestName = 40

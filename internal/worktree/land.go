@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/git"
@@ -42,28 +40,6 @@ type Landed struct {
 	Commits  []string // that Into has now, the oldest first
 	Files    []string // that differ between Old and New
 	Nested   []string // repositories in the worktree that are not landed
-}
-
-// A landing is a squash, rebase or patch that was made. It counts while Into has its result.
-type landing struct {
-	Head   string `json:"head"` // of the worktree
-	Result string `json:"result,omitempty"`
-	Tree   string `json:"tree,omitempty"` // of a patch: the user's files
-}
-
-// Conflict is a file that differs on both sides. Kind is what git calls it, for example
-// "contents" or "modify/delete".
-type Conflict struct{ Path, Kind string }
-
-// A ConflictError reports that nothing was landed because of conflicts.
-type ConflictError struct {
-	Into      string
-	Conflicts []Conflict
-}
-
-func (e *ConflictError) Error() string {
-	c := e.Conflicts[0]
-	return fmt.Sprintf("nothing is landed: %q conflicts with %s (%s; %d files in all): merge %s in the worktree first", c.Path, e.Into, c.Kind, len(e.Conflicts), e.Into)
 }
 
 // An OverlapError reports that nothing was landed, because uncommitted or untracked files of the
@@ -198,9 +174,9 @@ func (h *held) toBranch(ctx context.Context, g registration, head string, opts L
 	if l.Old, err = users.resolve(ctx, "refs/heads/"+l.Into+"^{commit}"); err != nil || l.Old == "" {
 		return errors.Join(fmt.Errorf("nothing is landed: there is no branch %q", l.Into), err)
 	}
-	at, busy, err := h.checkedOut(ctx, l.Into)
-	if err != nil || busy != nil {
-		return errors.Join(err, busy)
+	at, err := h.checkedOut(l.Into)
+	if err != nil {
+		return err
 	}
 	if l.New, err = users.result(ctx, g, head, opts, *l); err != nil || l.New == l.Old {
 		l.New = l.Old
@@ -242,12 +218,12 @@ func whenMoved(ctx context.Context, err error) error {
 	return err
 }
 
-// checkedOut returns the working tree that has a branch checked out, or nil. busy reports an
-// unfinished operation there, or a rebase of the branch.
-func (h *held) checkedOut(ctx context.Context, branch string) (at *tree, busy error, err error) {
+// checkedOut returns the working tree that has a branch checked out, or nil. An unfinished
+// operation there, or a rebase of the branch, is a [BusyError].
+func (h *held) checkedOut(branch string) (at *tree, err error) {
 	all, _, err := h.registrations()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	trees := []tree{h.users()}
 	if h.repo.Dir != h.repo.Common && !isTrue(h.repo.Config["core.bare"]) {
@@ -268,7 +244,7 @@ func (h *held) checkedOut(ctx context.Context, branch string) (at *tree, busy er
 	for _, t := range trees {
 		for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name"} {
 			if text, _ := git.ReadSmall(filepath.Join(t.dir, name)); strings.TrimSpace(text) == "refs/heads/"+branch {
-				return nil, &BusyError{Dir: t.top, Operation: "rebase"}, nil
+				return nil, &BusyError{Dir: t.top, Operation: "rebase"}
 			}
 		}
 		head, _ := git.ReadSmall(filepath.Join(t.dir, "HEAD"))
@@ -276,191 +252,16 @@ func (h *held) checkedOut(ctx context.Context, branch string) (at *tree, busy er
 			continue
 		}
 		if t.top == "" {
-			return nil, nil, fmt.Errorf("nothing is landed: the working tree of %s, which has %s checked out, is not known", t.dir, branch)
+			return nil, fmt.Errorf("nothing is landed: the working tree of %s, which has %s checked out, is not known", t.dir, branch)
 		}
 		if operation := t.operation(); operation != "" {
-			busy = &BusyError{Dir: t.top, Operation: operation}
+			return nil, &BusyError{Dir: t.top, Operation: operation}
 		}
-		at = &t
-	}
-	return at, busy, nil
-}
-
-// result computes the new commit of a branch.
-func (t tree) result(ctx context.Context, g registration, head string, opts LandOptions, l Landed) (string, error) {
-	if is, err := t.isAncestor(ctx, head, l.Old); is || err != nil {
-		return l.Old, err
-	}
-	last, err := t.landed(ctx, g, head, l.Old, l.Old)
-	if err != nil || last == head {
-		return l.Old, err
-	}
-	if last == "" && opts.Method != Squash {
-		if is, err := t.isAncestor(ctx, l.Old, head); err != nil || is {
-			merges, err2 := t.commits(ctx, "--merges", "--max-count=1", head, "^"+l.Old)
-			if err := errors.Join(err, err2); err != nil || opts.Method == Merge || merges.Count == 0 {
-				return head, err
-			}
+		if at == nil {
+			at = &t
 		}
 	}
-	// The merge starts at what was landed last: that is what the branch and the worktree have in
-	// common, but their commits do not say so.
-	side := l.Old
-	if last != "" {
-		if side, err = t.commit(ctx, l.Old+"^{tree}", "", ours, last, l.Old); err != nil {
-			return "", err
-		}
-	}
-	merged, conflicts, err := t.merge(ctx, side, head)
-	if err != nil {
-		return "", err
-	}
-	if len(conflicts) > 0 {
-		return "", &ConflictError{Into: l.Into, Conflicts: conflicts}
-	}
-	if now, err := t.resolve(ctx, l.Old+"^{tree}"); err != nil || now == merged {
-		return l.Old, err
-	}
-	switch opts.Method {
-	case Squash:
-		return t.commit(ctx, merged, opts.message("Changes of "+g.Branch), nil, l.Old)
-	case Rebase:
-		return t.rebase(ctx, head, last, merged, l)
-	}
-	return t.commit(ctx, merged, opts.message("Merge "+g.Branch), nil, l.Old, head)
-}
-
-// rebase makes each commit again. The last one has to have the files that a merge has.
-func (t tree) rebase(ctx context.Context, head, last, merged string, l Landed) (string, error) {
-	selected := []string{"rev-list", "--reverse", "--topo-order", "--no-merges", "--parents", head, "^" + l.Old}
-	if last != "" {
-		selected = append(selected, "^"+last)
-	}
-	out, err := t.run(ctx, selected...)
-	if err != nil {
-		return "", err
-	}
-	at := l.Old
-	for line := range strings.Lines(out) {
-		fields := strings.Fields(line)
-		if len(fields) != 2 {
-			return "", fmt.Errorf("nothing is landed: %s has no parent: use merge or squash", fields[0])
-		}
-		commit, parent := fields[0], fields[1]
-		if parent == at {
-			at = commit
-			continue
-		}
-		side, err := t.commit(ctx, at+"^{tree}", "", ours, parent)
-		if err != nil {
-			return "", err
-		}
-		picked, conflicts, err := t.merge(ctx, side, commit)
-		if err != nil {
-			return "", err
-		}
-		if len(conflicts) > 0 {
-			return "", &ConflictError{Into: l.Into, Conflicts: conflicts}
-		}
-		if now, err := t.resolve(ctx, at+"^{tree}"); err != nil {
-			return "", err
-		} else if now == picked {
-			continue // the branch has it
-		}
-		text, err := t.do(ctx, git.Command{Args: []string{"log", "-1", "--no-show-signature", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%B", commit}})
-		if err != nil {
-			return "", err
-		}
-		author := strings.SplitN(string(text), "\x00", 4)
-		if len(author) != 4 {
-			return "", fmt.Errorf("git log: unexpected answer %.100q", text)
-		}
-		at, err = t.commit(ctx, picked, strings.TrimRight(author[3], "\n"),
-			[]string{"GIT_AUTHOR_NAME=" + author[0], "GIT_AUTHOR_EMAIL=" + author[1], "GIT_AUTHOR_DATE=" + author[2]}, at)
-		if err != nil {
-			return "", err
-		}
-	}
-	if files, err := t.resolve(ctx, at+"^{tree}"); err != nil || files == merged {
-		return at, err
-	}
-	return "", errors.New("nothing is landed: a merge in the worktree has changes of its own, which a rebase loses: use merge or squash")
-}
-
-// landed returns the last commit of the worktree whose changes a branch has by an earlier
-// squash, rebase or patch, or "". files is the tree of the branch, or of the user's files.
-func (t tree) landed(ctx context.Context, g registration, head, into, files string) (string, error) {
-	for _, last := range slices.Backward(g.Landings) {
-		if is, err := t.isAncestor(ctx, last.Head, head); !is {
-			if err != nil && ctx.Err() != nil {
-				return "", err
-			}
-			continue // rewritten, or dropped by git gc
-		}
-		if last.Result != "" {
-			if is, err := t.isAncestor(ctx, last.Result, into); is {
-				return last.Head, nil
-			} else if ctx.Err() != nil {
-				return "", err
-			}
-			continue
-		}
-		changed, err1 := t.diff(ctx, g.Base, last.Head)
-		since, err2 := t.diff(ctx, last.Tree, files)
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		if err1 == nil && err2 == nil && !slices.ContainsFunc(changed, func(c change) bool {
-			return slices.ContainsFunc(since, func(s change) bool { return s.path == c.path })
-		}) {
-			return last.Head, nil
-		}
-	}
-	return "", nil
-}
-
-// merge merges two commits and returns the tree of the result.
-func (t tree) merge(ctx context.Context, one, other string) (string, []Conflict, error) {
-	records, err := t.records(ctx, "merge-tree", "--write-tree", "-z", "--messages", one, other)
-	if err == nil && len(records) > 0 {
-		return records[0], nil, nil
-	}
-	if !exited(err, 1) || len(records) == 0 {
-		return "", nil, err
-	}
-	kinds, paths := map[string]string{}, []string{}
-	note := func(path, kind string) {
-		if _, found := kinds[path]; !found {
-			paths = append(paths, path)
-		}
-		if kinds[path] == "" {
-			kinds[path] = kind
-		}
-	}
-	i := 1
-	for ; i < len(records) && records[i] != ""; i++ {
-		_, path, _ := strings.Cut(records[i], "\t")
-		note(path, "")
-	}
-	// A message is the number of its paths, the paths, its type and a text.
-	for i++; i < len(records); {
-		n, err := strconv.Atoi(records[i])
-		if err != nil || n < 0 || i+n+2 >= len(records) {
-			break
-		}
-		if kind, is := strings.CutPrefix(records[i+n+1], "CONFLICT ("); is {
-			for _, path := range records[i+1 : i+1+n] {
-				note(path, strings.TrimSuffix(kind, ")"))
-			}
-		}
-		i += n + 3
-	}
-	slices.Sort(paths)
-	conflicts := []Conflict{}
-	for _, path := range paths {
-		conflicts = append(conflicts, Conflict{Path: path, Kind: kinds[path]})
-	}
-	return records[0], conflicts, nil
+	return at, nil
 }
 
 // patch merges a commit into the user's files.
@@ -546,143 +347,4 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 	}
 	g.Landings = append(g.Landings, landing{Head: head, Tree: l.New})
 	return g.save()
-}
-
-// follow does a move: it changes the files, HEAD and the index of a working tree. If it fails, it
-// has changed nothing. Without m.Changes the files are as in m.New already, and m.work is the index.
-func (h *held) follow(ctx context.Context, m move) (err error) {
-	if err := h.note(journal{Moved: &m}); err != nil {
-		return err
-	}
-	defer func() {
-		lost, err2 := h.settle(context.WithoutCancel(ctx), m)
-		if len(lost) > 0 {
-			err = fmt.Errorf("%w; git cannot write these files again: run git checkout -- %q", err, lost)
-		}
-		if err2 == nil {
-			err2 = h.done()
-		}
-		err = errors.Join(err, err2)
-	}()
-	t := h.tree(m.Dir, m.Top)
-	if m.Commit {
-		// A link of a finished file is a lock that always has its text.
-		if err := os.WriteFile(m.token(), []byte(m.Token), 0o600); err != nil {
-			return err
-		}
-		if err := os.Link(m.token(), m.lock()); errors.Is(err, fs.ErrExist) {
-			return &BusyError{Dir: m.Top, Operation: lockFile}
-		} else if err != nil {
-			return err
-		}
-		head, err := t.resolve(ctx, "HEAD^{commit}")
-		if err != nil {
-			return err
-		}
-		branch, err := t.branch(ctx)
-		if err != nil {
-			return err
-		}
-		if head != m.Old || m.Branch != "" && m.Branch != branch {
-			return errMoved
-		}
-	}
-	if m.Changes != nil {
-		if err := h.moveFiles(ctx, t, m); err != nil {
-			return err
-		}
-	}
-	if !m.Commit {
-		return nil
-	}
-	_, err = t.run(ctx, "update-ref", "-m", "duet: land", "HEAD", m.New, m.Old)
-	return whenMoved(ctx, err)
-}
-
-func (h *held) moveFiles(ctx context.Context, t tree, m move) error {
-	var overlap []string
-	if m.Commit {
-		d, err := t.files(ctx, nil)
-		if err != nil {
-			return err
-		}
-		for _, path := range d.changed {
-			if slices.ContainsFunc(m.Changes, func(c change) bool { return c.path == path }) {
-				overlap = append(overlap, path)
-			}
-		}
-		if err := replaceIndex(filepath.Join(m.Dir, "index"), m.work()); err != nil {
-			return err
-		}
-	}
-	t.index = m.work()
-	inTheWay, err := t.inTheWay(ctx, m.Changes)
-	if err != nil {
-		return err
-	}
-	if overlap = append(overlap, inTheWay...); len(overlap) > 0 {
-		slices.Sort(overlap)
-		return &OverlapError{Dir: m.Top, Paths: slices.Compact(overlap)}
-	}
-	readTree := []string{"read-tree", "-m", "-u", "--no-recurse-submodules", m.Old, m.New}
-	if _, err := t.run(ctx, slices.Insert(slices.Clone(readTree), 1, "--dry-run")...); err != nil {
-		return fmt.Errorf("nothing is landed: %w", err)
-	}
-	if err := replaceIndex(m.work(), m.before()); err != nil { // from here on files are taken back
-		return err
-	}
-	if _, err := t.run(ctx, readTree...); err != nil {
-		return fmt.Errorf("nothing is landed: %w", err)
-	}
-	return nil
-}
-
-// replaceIndex copies an index. The copy may be a link, so an older one is never written into.
-func replaceIndex(from, to string) error {
-	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return git.CopyIndex(from, to)
-}
-
-// inTheWay returns the files without an entry in the index that are where a change adds a file.
-// git would overwrite those that are ignored.
-func (t tree) inTheWay(ctx context.Context, changes []change) (list []string, err error) {
-	known, err := t.indexed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	look := func(file string) {
-		if !known[t.fold(file)] {
-			list = append(list, file)
-		}
-	}
-	for _, c := range changes {
-		if c.old != "" {
-			continue
-		}
-		at := ""
-		for name := range strings.SplitSeq(c.path, "/") {
-			at = path.Join(at, name)
-			full := filepath.Join(t.top, filepath.FromSlash(at))
-			info, err := os.Lstat(full)
-			if err != nil {
-				break
-			}
-			if !info.IsDir() {
-				look(at)
-				break
-			}
-			if at != c.path || c.isSubmodule {
-				continue
-			}
-			_ = filepath.WalkDir(full, func(file string, d fs.DirEntry, err error) error {
-				if below, err := filepath.Rel(t.top, file); err == nil && !d.IsDir() {
-					look(filepath.ToSlash(below))
-				}
-				return nil
-			})
-		}
-	}
-	return list, nil
 }

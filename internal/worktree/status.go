@@ -196,6 +196,13 @@ func (t tree) isLanded(ctx context.Context, g registration, head, into string) (
 	if err != nil || last == head {
 		return err == nil, err
 	}
+	base, err := t.run(ctx, "merge-base", into, head)
+	if exited(err, 1) {
+		return false, nil // their histories are unrelated
+	}
+	if err != nil {
+		return false, err
+	}
 	// The merge changes nothing: this is so after a squash.
 	merged, conflicts, err := t.merge(ctx, into, head)
 	if err != nil {
@@ -205,10 +212,6 @@ func (t tree) isLanded(ctx context.Context, g registration, head, into string) (
 		return err == nil, err
 	}
 	// Commits of the branch have the same patches, one by one or as a whole.
-	base, err := t.run(ctx, "merge-base", into, head)
-	if err != nil {
-		return false, err
-	}
 	whole, err := t.commit(ctx, head+"^{tree}", "", ours, base)
 	if err != nil {
 		return false, err
