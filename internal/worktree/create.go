@@ -18,6 +18,8 @@ import (
 // recordFile is in the git directory of each of our worktrees, and goes with it.
 const recordFile = "duet.json"
 
+const mostLandings = 50 // that are remembered
+
 // A record is what this package knows of a worktree.
 type record struct {
 	Worktree
@@ -108,6 +110,16 @@ func (g registration) save() error {
 		return err
 	}
 	return git.ReplaceFile(filepath.Join(g.dir, recordFile), string(text))
+}
+
+// note adds a landing. Only the latest ones matter, since they have the changes of those before.
+func (g registration) note(l landing) error {
+	if g.dir == "" {
+		return nil
+	}
+	g.Landings = append(slices.DeleteFunc(g.Landings, func(has landing) bool { return has == l }), l)
+	g.Landings = g.Landings[max(0, len(g.Landings)-mostLandings):]
+	return g.save()
 }
 
 // branch returns the branch that is checked out, "" if HEAD is detached.

@@ -178,9 +178,11 @@ func (h *held) toBranch(ctx context.Context, g registration, head string, opts L
 	if err != nil {
 		return err
 	}
-	if l.New, err = users.result(ctx, g, head, opts, *l); err != nil || l.New == l.Old {
-		l.New = l.Old
+	if l.New, err = users.result(ctx, g, head, opts, *l); err != nil {
 		return err
+	}
+	if l.New == l.Old {
+		return g.note(landing{Head: head, Result: l.New})
 	}
 	changes, err := users.diff(ctx, l.Old, l.New)
 	if err != nil {
@@ -194,11 +196,8 @@ func (h *held) toBranch(ctx context.Context, g registration, head string, opts L
 		return err
 	}
 	l.Commits = strings.Fields(out)
-	if g.dir != "" {
-		g.Landings = append(g.Landings, landing{Head: head, Result: l.New})
-		if err := g.save(); err != nil {
-			return err
-		}
+	if err := g.note(landing{Head: head, Result: l.New}); err != nil {
+		return err
 	}
 	if at == nil {
 		_, err := users.run(ctx, "update-ref", "--create-reflog", "-m", "duet: land "+g.Branch, "refs/heads/"+l.Into, l.New, l.Old)
@@ -333,7 +332,7 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 		return &ConflictError{Into: "the files in " + users.top, Conflicts: conflicts}
 	}
 	if l.New = merged; l.New == l.Old {
-		return nil
+		return g.note(landing{Head: head, Tree: l.New})
 	}
 	if m.Changes, err = users.diff(ctx, l.Old, l.New); err != nil {
 		return err
@@ -342,9 +341,8 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 		l.Files = append(l.Files, c.path)
 	}
 	m.Old, m.New = l.Old, l.New
-	if err := h.follow(ctx, m); err != nil || g.dir == "" {
+	if err := h.follow(ctx, m); err != nil {
 		return err
 	}
-	g.Landings = append(g.Landings, landing{Head: head, Tree: l.New})
-	return g.save()
+	return g.note(landing{Head: head, Tree: l.New})
 }

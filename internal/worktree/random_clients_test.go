@@ -49,8 +49,7 @@ var names = []string{"a", "b", "c/d", "c/e", "f"}
 // each file, or it is refused and changes nothing.
 func TestRandomLandings(t *testing.T) {
 	t.Parallel()
-	for range 5 {
-		seed := rand.Uint64()
+	for _, seed := range []uint64{11544894463796143488, 16106682688266096215, rand.Uint64(), rand.Uint64(), rand.Uint64()} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))
@@ -69,7 +68,7 @@ func TestRandomLandings(t *testing.T) {
 				case 1:
 					text = "x " + text
 				case 2:
-					text = "same\n"
+					text = "same in " + name + "\n" // in no other file, since the model knows no renames
 				}
 				write(t, dir, map[string]string{name: text})
 			}
