@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -204,4 +205,28 @@ func TestProcessIsKilled(t *testing.T) {
 		assert.Equal(t, files(t, wt.Top), files(t, w.dir))
 		assert.Empty(t, w.git("status", "--porcelain"))
 	}
+}
+
+// A git process that outlives the process that lands keeps the lock until it has ended.
+func TestGitOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", map[string]string{"a": "2\n"})
+	release := filepath.Join(w.home, "release")
+	w.opts.Git = killedGit(w, "read-tree", 2, "kill -9 $PPID; until [ -e "+release+" ]; do sleep 0.01; done; exec $git \"$@\"")
+	_ = w.helper(helperTask{Do: "land", Worktree: wt, Method: worktree.Squash}).Run()
+	locks, err := filepath.Glob(filepath.Join(w.opts.Parent, ".duet-*", "lock"))
+	require.NoError(t, err)
+	require.Len(t, locks, 1)
+	lock, err := os.Open(locks[0])
+	require.NoError(t, err)
+	defer lock.Close()
+	assert.ErrorIs(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	require.NoError(t, os.WriteFile(release, nil, 0o600))
+	w.opts.Git = ""
+	w.open() // waits for git
+	w.healthy()
+	assert.Equal(t, "1\n", files(t, w.dir)["a"], "HEAD has not moved, so the files are taken back")
+	w.land(wt, worktree.Squash)
+	assert.Equal(t, "2\n", files(t, w.dir)["a"])
 }
