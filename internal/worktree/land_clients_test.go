@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -289,6 +290,20 @@ func TestStagedFilesStayStaged(t *testing.T) {
 		w.land(wt, method)
 		assert.Subset(t, strings.Split(w.git("status", "--porcelain"), "\n"), []string{"MM b", "A  c"})
 		assert.Equal(t, "staged", w.git("show", ":b"))
+	}
+}
+
+// Files with a new time and the same content are no change of the user.
+func TestTouchedFiles(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		w := newRepository(t, map[string]string{"a": "1", "b": "1"})
+		wt := w.create("x", map[string]string{"a": "2"})
+		for _, name := range []string{"a", "b"} {
+			require.NoError(t, os.Chtimes(filepath.Join(w.dir, name), time.Unix(1, 0), time.Unix(1, 0)))
+		}
+		w.land(wt, method)
+		assert.Equal(t, map[string]string{"a": "2", "b": "1"}, files(t, w.dir))
 	}
 }
 

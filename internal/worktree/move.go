@@ -239,6 +239,10 @@ func (h *held) moveFiles(ctx context.Context, t tree, m move) error {
 		}
 	}
 	t.index = m.work()
+	// A file with a new time and the same content is no change. Status 1 reports changed files.
+	if _, err := t.run(ctx, "update-index", "-q", "--ignore-submodules", "--refresh"); err != nil && !exited(err, 1) {
+		return err
+	}
 	inTheWay, err := t.inTheWay(ctx, m.Changes)
 	if err != nil {
 		return err
