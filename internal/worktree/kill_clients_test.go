@@ -221,7 +221,7 @@ func TestGitOutlivesTheProcess(t *testing.T) {
 	lock, err := os.Open(locks[0])
 	require.NoError(t, err)
 	defer lock.Close()
-	assert.ErrorIs(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	require.ErrorIs(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 	require.NoError(t, os.WriteFile(release, nil, 0o600))
 	w.opts.Git = ""
 	w.open() // waits for git
