@@ -107,7 +107,7 @@ func newDelete(o sessionsOptions) *cobra.Command {
 		Short: "Delete a session's conversation for good",
 		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first. Sessions with\n" +
-			"forks stay in the archive.\n" + o.Help,
+			"forks stay in the archive. The worktree of the conversation is deleted, too; if it has\nwork that is not landed, nothing is.\n" + o.Help,
 		Example: "  duet-rpc session delete task-0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.Find(cmd, args[0])
@@ -121,7 +121,7 @@ func newDelete(o sessionsOptions) *cobra.Command {
 				}
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := hubclient.Call[struct{ Deleted, Kept int }](ctx, c, "session.delete", map[string]string{"session_id": s.ID})
+				r, raw, err := hubclient.Call[protocol.DeleteSessionResult](ctx, c, "session.delete", map[string]string{"session_id": s.ID})
 				if err != nil {
 					return err
 				}
@@ -131,6 +131,9 @@ func newDelete(o sessionsOptions) *cobra.Command {
 				text := term.Count(r.Deleted, "session") + " deleted"
 				if r.Kept > 0 {
 					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, because other conversations were forked from there"
+				}
+				if r.Worktree != "" {
+					text += "; its worktree stays: " + r.Worktree
 				}
 				o.Progress(cmd, text)
 				return nil
@@ -705,7 +708,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var dirs []string
 	var a agentSettings
 	var with turn.AttachFlags
-	var wait bool
+	var wait, worktree bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
 		Annotations: begins(),
@@ -730,6 +733,9 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if len(dirs) > 0 {
 				params["additional_directories"] = dirs
 			}
+			if worktree {
+				params["worktree"] = true
+			}
 			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
 			if err := a.addTo(params, members); err != nil {
 				return err
@@ -740,6 +746,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &agent, "the agent to run (default: the configured one)")
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	cmd.Flags().StringVar(&title, "title", "", "a title for it")
+	cmd.Flags().BoolVar(&worktree, "worktree", false, worktreeUsage)
 	a.addFlags(cmd, s, knownByFlag)
 	with.Add(cmd)
 	directories(cmd, "cwd", "add-dir")

@@ -44,6 +44,7 @@ type checkpoints struct {
 
 // A checkpointed turn has the checkpoint before it.
 type checkpointed struct {
+	dir    string // the working directory
 	store  *checkpoint.Store
 	before checkpoint.Checkpoint
 	done   chan struct{} // closed when before is taken or err is set
@@ -60,7 +61,7 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 	if !on {
 		return nil
 	}
-	t := &checkpointed{done: make(chan struct{})}
+	t := &checkpointed{dir: dir, done: make(chan struct{})}
 	c.hub.active.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
@@ -191,11 +192,12 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	for _, change := range reported {
 		known[change.Path] = true
 	}
+	root := h.rootOf(t.dir)
 	var list []conversation.FileChange
 	kept := 0
 	add := func(path, oldBlob, newBlob string, binary bool, size int64) error {
 		full := filepath.Join(t.store.Top(), filepath.FromSlash(path))
-		rel, err := filepath.Rel(h.opts.Root, full)
+		rel, err := filepath.Rel(root, full)
 		if err != nil || !filepath.IsLocal(rel) || known[full] || !commands.include(full) || len(list) == maxCommandChanges {
 			return nil
 		}
@@ -211,7 +213,7 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 			if change.Before == nil && oldBlob != "" || change.After == nil && newBlob != "" {
 				change.Before, change.After, change.Binary = nil, nil, true
 			} else {
-				change.Diff = diff.Unified(h.opts.Root, full, change.Before, change.After)
+				change.Diff = diff.Unified(root, full, change.Before, change.After)
 				change.Added, change.Removed = diff.Count(change.Diff)
 			}
 		}

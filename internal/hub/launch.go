@@ -37,6 +37,7 @@ type LaunchSpec struct {
 	Timeout  time.Duration // 0: as configured
 	Tools    []string      // allowed; empty: all
 	Quiet    bool          // no deltas
+	Worktree bool          // the new conversation works in a git worktree of its own
 	Draft    bool          // store only, do not queue
 	Metadata json.RawMessage
 	Gates    gate.Spec
@@ -49,7 +50,7 @@ type LaunchSpec struct {
 }
 
 // Launch creates a run and starts it as soon as a slot is free. It returns the run as committed.
-func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
+func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (launched domain.Session, err error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
@@ -62,6 +63,17 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	}
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return domain.Session{}, err
+	}
+	if spec.Worktree {
+		undo, err := h.createWorktree(ctx, &spec)
+		if err != nil {
+			return domain.Session{}, err
+		}
+		defer func() {
+			if launched.Run.ID == 0 {
+				undo()
+			}
+		}()
 	}
 	run := newRun(spec, agent.Name)
 	clientenv.Carry(ctx, &run)
@@ -77,6 +89,9 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		thread, err := h.threadFor(t, spec, agent.Name)
 		if err != nil {
 			return err
+		}
+		if spec.Worktree && thread.CWD != spec.CWD {
+			return domain.Invalid("worktree", "false for a conversation that exists", "true")
 		}
 		if spec.Agent != "" && spec.Agent != thread.Agent {
 			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
@@ -196,6 +211,9 @@ func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id, mode strin
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
+	if h.lostWorktree(from) { // a fork shares the worktree otherwise
+		fork.CWD = h.opts.Root
+	}
 	fork.Created, fork.Active = t.Now(), t.Now()
 	// Permissions of one conversation do not apply to another.
 	fork.Mode = cmp.Or(mode, asking(fork.Mode))

@@ -368,3 +368,17 @@ func (t tree) operation() string {
 	}
 	return ""
 }
+
+// Containing returns the top of the worktree below parent that a path is in. It looks at the names
+// alone: the worktree need not exist.
+func Containing(parent, path string) (top string, found bool) {
+	below, err := filepath.Rel(parent, path)
+	if err != nil || parent == "" || !filepath.IsLocal(below) {
+		return "", false
+	}
+	name, _, _ := strings.Cut(filepath.ToSlash(below), "/")
+	return filepath.Join(parent, name), validName().MatchString(name)
+}
+
+// BranchOf returns the name that the branch of a worktree has when it is created, by its top.
+func BranchOf(top string) string { return branchPrefix + filepath.Base(top) }
