@@ -84,5 +84,5 @@ func withData(err error, data protocol.WorktreeError) error {
 		return err
 	}
 	data.Kind = e.Kind
-	return answer{server.NewError(jsonrpc2.CodeInternalError, "Internal error: "+e.Message, data), err}
+	return answer{server.NewError(jsonrpc2.CodeInternalError, "Internal error: "+e.Message, data), e.Err}
 }

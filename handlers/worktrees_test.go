@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,8 +82,9 @@ func TestWorktreeOfAConversation(t *testing.T) {
 	w.ended(id)
 	dir := filepath.Join(f.parent, "fix")
 	assert.Equal(t, []string{dir}, at)
-	worktreeOf := func(id string) protocol.WorktreeState {
-		return testkit.JSONAs[protocol.WorktreeState](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session.worktree")
+	worktreeOf := func(id string) (state protocol.WorktreeState) {
+		require.NoError(t, json.Unmarshal(testkit.JSONMember(t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session.worktree"), &state))
+		return state
 	}
 	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir}, worktreeOf(id))
 	named := `{"session_id":"` + id + `"`

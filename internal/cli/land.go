@@ -183,8 +183,11 @@ func showLosses(view *turn.View, l protocol.Losses) {
 		list *protocol.Listing
 		what string
 	}{
-		{l.Commits, "commit that is not landed"}, {l.Uncommitted, "changed file that is not committed"}, {l.Untracked, "new file that is not committed"},
-		{l.Nested, "repository of its own, which is not kept"}, {l.Ignored, "ignored file or directory, which is not kept"},
+		{l.Commits, "commit that is not landed"},
+		{l.Uncommitted, "changed file that is not committed"},
+		{l.Untracked, "new file that is not committed"},
+		{l.Nested, "repository of its own, which is not kept"},
+		{l.Ignored, "ignored file or directory, which is not kept"},
 	} {
 		if kind.list == nil {
 			continue
