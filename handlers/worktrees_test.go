@@ -1,11 +1,15 @@
 package handlers_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,6 +26,7 @@ import (
 // fakeWorktrees are directories without git.
 type fakeWorktrees struct {
 	parent  string
+	has     string // a file in each
 	list    []worktree.Worktree
 	refused error // what Land and Discard without Force return
 	landed  worktree.LandOptions
@@ -30,7 +35,7 @@ type fakeWorktrees struct {
 func (f *fakeWorktrees) Create(_ context.Context, name, _ string) (worktree.Worktree, error) {
 	w := worktree.Worktree{Name: name, Top: filepath.Join(f.parent, name), Dir: filepath.Join(f.parent, name), Branch: "duet/" + name, Into: "main"}
 	f.list = append(f.list, w)
-	return w, os.MkdirAll(w.Dir, 0o700)
+	return w, errors.Join(os.MkdirAll(w.Dir, 0o700), os.WriteFile(filepath.Join(w.Dir, cmp.Or(f.has, "f")), nil, 0o600))
 }
 
 func (f *fakeWorktrees) List(context.Context) ([]worktree.Worktree, error) { return f.list, nil }
@@ -118,6 +123,31 @@ func TestWorktreeOfAConversation(t *testing.T) {
 	w.ended(fork)
 	assert.Equal(t, root, at[1])
 	assert.Equal(t, "no_worktree", c.fail("session.discard", `{"session_id":"`+fork+`"}`).Data["kind"])
+}
+
+// A file of the project that a prompt mentions is the one in the worktree for the agent.
+func TestMentionedFilesAreThoseOfTheWorktree(t *testing.T) {
+	f, worktrees := withWorktrees(t)
+	var sent []string
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for _, block := range x.Content {
+			sent = append(sent, block.URI)
+		}
+		return quick(ctx, x)
+	}, worktrees)
+	root, err := filepath.EvalSymlinks(w.dir)
+	require.NoError(t, err)
+	uri := func(path string) string { return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String() }
+	dir := filepath.Join(f.parent, "fix")
+	f.has = "a b.txt"
+	links := []string{uri(filepath.Join(root, "a b.txt")), uri(filepath.Join(root, "untracked.txt")), uri("/elsewhere/a b.txt"), "https://localhost/a"}
+	var content []string
+	for _, link := range links {
+		content = append(content, `{"type":"resource_link","name":"n","uri":"`+link+`"}`)
+	}
+	c := w.connect(frame.LSP)
+	w.ended(testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"fix","worktree":true,"content":[`+strings.Join(content, ",")+`]}`), "session_id"))
+	assert.Equal(t, append([]string{uri(filepath.Join(dir, "a b.txt"))}, links[1:]...), sent)
 }
 
 // A fork works in the same worktree, which then outlives either conversation. The last one takes it

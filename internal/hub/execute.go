@@ -141,6 +141,7 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	if err != nil {
 		return result, err
 	}
+	h.linkIntoWorktree(thread.CWD, blocks)
 	live.files.await(live.ctx)
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{

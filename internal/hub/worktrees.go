@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/git"
@@ -66,6 +68,44 @@ func (h *Hub) projectIn(dir string) string {
 		}
 	}
 	return top
+}
+
+// linkIntoWorktree makes links to files of the project links to the same files in the worktree that a
+// directory is in. Without it an agent edits the user's files that a prompt mentions.
+func (h *Hub) linkIntoWorktree(dir string, blocks []catalog.ContentBlock) {
+	project := h.projectIn(dir)
+	if project == "" {
+		return
+	}
+	follow := func(link *string) {
+		uri, err := url.Parse(*link)
+		if err != nil || uri.Scheme != "file" {
+			return
+		}
+		path := uri.Path
+		if filepath.Separator == '\\' {
+			path = strings.TrimPrefix(path, "/") // of /C:/
+		}
+		below, err := filepath.Rel(h.opts.Root, filepath.FromSlash(path))
+		if err != nil || !filepath.IsLocal(below) {
+			return
+		}
+		there := filepath.Join(project, below)
+		if _, err := os.Lstat(there); err != nil {
+			return // git does not track it
+		}
+		uri.Path, uri.RawPath = filepath.ToSlash(there), ""
+		if !strings.HasPrefix(uri.Path, "/") {
+			uri.Path = "/" + uri.Path
+		}
+		*link = uri.String()
+	}
+	for i := range blocks {
+		follow(&blocks[i].URI)
+		if blocks[i].Resource != nil {
+			follow(&blocks[i].Resource.URI)
+		}
+	}
 }
 
 // checkWorktree returns an error if the conversation had a worktree that is gone.
@@ -214,7 +254,7 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 	if len(landed.Files)+len(landed.Commits) == 0 {
 		return landed, nil
 	}
-	text := fmt.Sprintf("Landed %s on %s: %s.", w.Branch, landed.Into, counted(len(landed.Commits), "commit")+", "+counted(len(landed.Files), "file"))
+	text := fmt.Sprintf("Landed %s on %s: %s, %s.", w.Branch, landed.Into, counted(len(landed.Commits), "commit"), counted(len(landed.Files), "file"))
 	if spec.Method == worktree.Patch {
 		text = fmt.Sprintf("Landed %s without a commit: %s changed in %s.", w.Branch, counted(len(landed.Files), "file"), h.opts.Root)
 	}

@@ -125,12 +125,17 @@ func TestChangesInAWorktree(t *testing.T) {
 			assert.Contains(t, changed.Diff, "+++ b/"+filepath.ToSlash(rel)+"\n", "names are relative to the top of the worktree")
 		}
 	}
-	_, err = w.hub.review.Decide(t.Context(), run, changereview.Decision{Path: filepath.Join(dir, "a.txt"), Decision: changereview.Revert})
-	require.NoError(t, err)
+	above := filepath.Join(filepath.Dir(dir), "above.txt")
+	for _, d := range []changereview.Decision{
+		{Path: above, Decision: changereview.Revert}, {Path: above, Decision: changereview.Reopen}, {Path: filepath.Join(dir, "a.txt"), Decision: changereview.Revert},
+	} {
+		_, err = w.hub.review.Decide(t.Context(), run, d)
+		require.NoError(t, err)
+	}
 	assert.Equal(t, "one\n", w.read(filepath.Join(dir, "a.txt")))
 	shown, err := w.hub.SessionFile(run, "../above.txt")
 	require.NoError(t, err)
-	assert.Equal(t, filepath.Join(filepath.Dir(dir), "above.txt"), shown)
+	assert.Equal(t, above, shown)
 	_, err = w.hub.SessionFile(run, filepath.Join(w.root, "a.txt"))
 	assert.Error(t, err, "the user's files are not those of the session")
 
