@@ -17,6 +17,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
@@ -201,4 +202,26 @@ func TestRefusedLaunchLeavesNoWorktree(t *testing.T) {
 	}
 	w = newWorld(t, quick) // a hub without worktrees
 	assert.Equal(t, "worktree_failed", w.connect(frame.LSP).fail("launchSession", `{"query":"fix","worktree":true}`).Data["kind"])
+}
+
+// Rules for files of the project count for those of the worktree.
+func TestRulesCountInAWorktree(t *testing.T) {
+	_, worktrees := withWorktrees(t)
+	var asked catalog.RequestPermissionResult
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		input, err := json.Marshal(map[string]string{"file_path": filepath.Join(x.CWD, "secret", "a")})
+		assert.NoError(t, err)
+		asked, err = x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.SessionToken, TaskID: x.TaskID, ToolName: "Edit", ToolUseID: "1", ToolKind: "edit",
+			ToolInput: input,
+		})
+		assert.NoError(t, err)
+		return quick(ctx, x)
+	}, worktrees, func(o *hub.Options) {
+		o.Rules = func() []config.Rule {
+			return []config.Rule{{Effect: config.EffectDeny, Tool: "Edit", Path: "secret/**", Source: "user"}}
+		}
+	})
+	w.ended(testkit.JSONAs[string](t, w.connect(frame.LSP).ask("launchSession", `{"query":"fix","worktree":true}`), "session_id"))
+	assert.Equal(t, "rule=user", asked.Reason)
 }
