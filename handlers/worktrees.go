@@ -21,12 +21,12 @@ func worktreeOf(h *hub.Hub, of domain.Thread) *protocol.WorktreeState {
 	if !found {
 		return nil
 	}
-	_, err := os.Lstat(of.CWD)
+	_, err := os.Lstat(top)
 	return &protocol.WorktreeState{Branch: worktree.BranchOf(top), Dir: top, Gone: errors.Is(err, os.ErrNotExist)}
 }
 
 func land(ctx context.Context, h *hub.Hub, p protocol.LandParams) (protocol.LandResult, error) {
-	landed, err := h.Land(ctx, hub.LandSpec{Run: p.SessionID, Method: worktree.Method(cmp.Or(p.Method, "merge")), Message: p.Message})
+	landed, err := h.Land(ctx, hub.LandSpec{Run: p.SessionID, Method: worktree.Method(cmp.Or(p.Method, "merge")), Into: p.Into, Message: p.Message})
 	r := protocol.LandResult{Branch: landed.Into, Commits: append([]string{}, landed.Commits...), Files: append([]string{}, landed.Files...), Nested: landed.Nested}
 	for encodedSize(r.Files) > room(ctx)/2 {
 		r.Files = r.Files[:len(r.Files)/2]

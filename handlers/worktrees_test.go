@@ -95,10 +95,14 @@ func TestWorktreeOfAConversation(t *testing.T) {
 	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir}, worktreeOf(id))
 	named := `{"session_id":"` + id + `"`
 
-	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"]}`, string(c.ask("session.land", named+`,"method":"squash","message":"Fix it"}`)))
-	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Message: "Fix it"}, f.landed)
+	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"]}`, string(c.ask("session.land", named+`,"method":"squash","into":"next","message":"Fix it"}`)))
+	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Into: "next", Message: "Fix it"}, f.landed)
 	assert.Contains(t, string(c.ask("getConversation", named+`}`)), "Landed duet/fix on main: 1 commit, 1 file.")
 	assert.Equal(t, -32602, c.fail("session.land", named+`,"method":"other"}`).Code)
+	f.list[0].Into = "" // HEAD was detached
+	assert.Equal(t, "into", c.fail("session.land", named+`}`).Data["param"])
+	c.ask("session.land", named+`,"method":"patch"}`)
+	f.list[0].Into = "main"
 
 	f.refused = &worktree.ConflictError{Into: "main", Conflicts: []worktree.Conflict{{Path: "a.txt", Kind: "contents"}}}
 	assert.Equal(t, map[string]any{"kind": "conflict", "paths": []any{"a.txt"}}, c.fail("session.land", named+`}`).Data)

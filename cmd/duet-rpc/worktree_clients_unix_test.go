@@ -19,6 +19,7 @@ import (
 func TestWorktreesInTheShell(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.agents("\n[checkpoints]\nenabled = true\n")
 	git := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-C", s.root}, args...)...)
@@ -82,5 +83,9 @@ func TestWorktreesInTheShell(t *testing.T) {
 	assert.Contains(t, git("show", ref[1]+":demo.txt"), "again")
 	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
 	refused("`duet-rpc session fork task-0002 TEXT` continues it in the project's directory", "prompt", "--yes", "-c", "more")
+	run("prompt", "--yes", "--worktree", "--title", "Forgotten", "hello")
+	run("land")
 	run("projects", "forget", "--yes", s.root)
+	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
+	assert.Equal(t, ref[1], strings.TrimSpace(git("for-each-ref", "--format=%(refname)", "refs/duet")), "the work is still kept, and nothing else")
 }

@@ -65,6 +65,7 @@ func newLand(s *settings) *cobra.Command {
 	f.BoolVar(&squash, "squash", false, "make one commit of all changes")
 	f.BoolVar(&rebase, "rebase", false, "repeat each commit on your branch, without a merge commit")
 	f.BoolVar(&patch, "patch", false, "change your files, without a commit")
+	f.StringVar(&params.Into, "into", "", "land on `BRANCH` (default: the one that was checked out when it began)")
 	f.StringVarP(&params.Message, "message", "m", "", "the message of the new commit (default: a plain one)")
 	cmd.MarkFlagsMutuallyExclusive("squash", "rebase", "patch")
 	return cmd

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -148,14 +147,14 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 			}
 			endIdleHub(cmd.Context(), s, args[0])
 			refs := func(stateDir string) error {
-				kept, err := host.RemoveWorktrees(cmd.Context(), stateDir)
+				kept, err := host.RemoveGitState(cmd.Context(), stateDir)
 				if err != nil {
 					return err
 				}
 				if kept != "" {
 					progress(cmd, s, "the worktrees in %s stay: their repository is gone", term.Line(kept))
 				}
-				return checkpoint.RemoveAll(cmd.Context(), host.CheckpointsDir(stateDir))
+				return nil
 			}
 			if err := project.Forget(cmd.Context(), os.Getenv, args[0], refs); err != nil {
 				return explainBusyHub(err, args[0])

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
@@ -39,26 +40,27 @@ func isTrusted(p project.Project) bool {
 	return trusted && err == nil
 }
 
-// RemoveWorktrees deletes the git worktrees of a project. If one has work that is not landed, it
-// deletes none and returns an error. kept is the directory of worktrees without a repository, which
-// stay.
-func RemoveWorktrees(ctx context.Context, stateDir string) (kept string, err error) {
+// RemoveGitState deletes the checkpoints and the git worktrees of a project. If a worktree has work
+// that is not landed, it deletes nothing and returns an error. kept is the directory of worktrees
+// without a repository, which stay.
+func RemoveGitState(ctx context.Context, stateDir string) (kept string, err error) {
+	checkpoints := func() error { return checkpoint.RemoveAll(ctx, CheckpointsDir(stateDir)) }
 	dir := WorktreesDir(stateDir)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return "", checkpoints()
 	}
 	if err == nil && !hasWorktree(entries) {
-		return "", os.RemoveAll(dir)
+		return "", errors.Join(checkpoints(), os.RemoveAll(dir))
 	}
 	record, err := project.Project{StateDir: stateDir}.Record()
 	if err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(string(record.Root)); errors.Is(err, fs.ErrNotExist) {
-		return dir, nil
+		return dir, checkpoints()
 	}
-	if err := removeWorktrees(ctx, worktree.Options{Dir: string(record.Root), Parent: dir}); err != nil {
+	if err := removeWorktrees(ctx, worktree.Options{Dir: string(record.Root), Parent: dir}, checkpoints); err != nil {
 		return "", err
 	}
 	if entries, err = os.ReadDir(dir); err == nil && hasWorktree(entries) { // of another repository
@@ -67,7 +69,8 @@ func RemoveWorktrees(ctx context.Context, stateDir string) (kept string, err err
 	return "", os.RemoveAll(dir)
 }
 
-func removeWorktrees(ctx context.Context, opts worktree.Options) error {
+// removeWorktrees calls before when no worktree has work that would be lost.
+func removeWorktrees(ctx context.Context, opts worktree.Options, before func() error) error {
 	of, err := worktree.Open(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("%s has git worktrees, and they cannot be checked: %w", opts.Parent, err)
@@ -84,6 +87,9 @@ func removeWorktrees(ctx context.Context, opts worktree.Options) error {
 		if losses.Any() {
 			return fmt.Errorf("the worktree %s (branch %s) has work that is not landed: use `duet-rpc land` or `duet-rpc discard` first", w.Top, w.Branch)
 		}
+	}
+	if err := before(); err != nil { // git finds the refs of checkpoints by the directory
+		return err
 	}
 	for _, w := range list {
 		if _, err := of.Discard(ctx, w, worktree.DiscardOptions{}); err != nil {

@@ -272,6 +272,31 @@ func (c *checkpoints) prune(ctx context.Context, of *checkpoint.Store) {
 	}
 }
 
+// forget deletes the checkpoints of a directory that is about to be deleted: without the directory,
+// git cannot find their refs.
+func (c *checkpoints) forget(ctx context.Context, dir string) {
+	if c.hub.opts.Checkpoints == nil {
+		return
+	}
+	opts, _ := c.hub.opts.Checkpoints(dir)
+	if _, err := os.Stat(opts.State); err != nil {
+		return
+	}
+	of, _, err := c.open(ctx, dir, opts)
+	if err == nil {
+		_, err = of.Prune(ctx, func(checkpoint.Checkpoint) bool { return false })
+	}
+	if err == nil {
+		err = os.RemoveAll(opts.State)
+	}
+	c.mu.Lock()
+	delete(c.stores, dir)
+	c.mu.Unlock()
+	if err != nil {
+		c.hub.log.Warn("the checkpoints of a deleted worktree stay", "dir", dir, "err", err)
+	}
+}
+
 // spans are the times during which the commands of a run ran.
 type spans []struct{ from, to time.Time }
 

@@ -352,7 +352,7 @@ func (h *Hub) Delete(ctx context.Context, id string) (r RemovedConversation, err
 		return r, err
 	}
 	err = h.write(ctx, removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r))
-	if err == nil && w.top != "" && (r.Kept > 0 || !w.remove(ctx)) {
+	if err == nil && w.top != "" && (r.Kept > 0 || !h.removeWorktree(ctx, w)) {
 		r.Worktree = w.top
 	}
 	return r, err

@@ -117,15 +117,16 @@ func (h *Hub) checkWorktree(t store.Tx, thread domain.Thread) error {
 	if err != nil {
 		return err
 	}
-	return domain.Errorf(domain.KindNoWorktree, "the worktree of this conversation is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory", thread.CWD, domain.TaskName(last.Task))
+	return domain.Errorf(domain.KindNoWorktree, "the worktree of this conversation is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory", h.rootOf(thread.CWD), domain.TaskName(last.Task))
 }
 
 // lostWorktree reports whether the conversation had a worktree that is gone.
 func (h *Hub) lostWorktree(thread domain.Thread) bool {
-	if _, found := h.Worktree(thread.CWD); !found {
+	top, found := h.Worktree(thread.CWD)
+	if !found {
 		return false
 	}
-	_, err := os.Stat(thread.CWD)
+	_, err := os.Lstat(top)
 	return errors.Is(err, os.ErrNotExist)
 }
 
@@ -232,12 +233,12 @@ func (h *Hub) checkIdle(ctx context.Context, top string) error {
 // LandSpec says how the worktree of a conversation is landed.
 type LandSpec struct {
 	Run     string // any id of the conversation
+	Into    string // the branch; "": the one that was checked out when the worktree was made
 	Method  worktree.Method
 	Message string // of the commit; "": a plain one
 }
 
-// Land brings the changes in the worktree of a conversation to the branch that was checked out when
-// it began. It changes nothing if it fails.
+// Land brings the changes in the worktree of a conversation to a branch. It changes nothing if it fails.
 //
 // The error is a *domain.Error: KindBadState while a conversation works in the worktree or another
 // git operation is in progress, KindNoWorktree, KindConflict and KindOverlap with the paths in
@@ -247,7 +248,10 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 	if err != nil {
 		return worktree.Landed{}, err
 	}
-	landed, err := w.of.Land(ctx, w.Worktree, worktree.LandOptions{Method: spec.Method, Message: spec.Message})
+	if cmp.Or(spec.Into, w.Into) == "" && spec.Method != worktree.Patch {
+		return worktree.Landed{}, domain.Invalid("into", "the branch to land on, since none was checked out when the worktree was made", "none")
+	}
+	landed, err := w.of.Land(ctx, w.Worktree, worktree.LandOptions{Method: spec.Method, Message: spec.Message, Into: spec.Into})
 	if err != nil {
 		return landed, worktreeError(err)
 	}
@@ -287,7 +291,7 @@ func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (workt
 	if err != nil {
 		return worktree.Discarded{}, err
 	}
-	done, err := w.of.Discard(ctx, w.Worktree, worktree.DiscardOptions{Force: force})
+	done, err := h.discard(ctx, w, force)
 	if err != nil {
 		return done, worktreeError(err)
 	}
@@ -296,6 +300,28 @@ func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (workt
 		text += fmt.Sprintf(" Its work is kept: git branch NAME %s brings it back.", done.Ref)
 	}
 	return done, h.noteWorktree(ctx, w.run.Thread.ID, text)
+}
+
+// discard deletes a worktree, with the checkpoints of its directories.
+func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (worktree.Discarded, error) {
+	if !force {
+		losses, err := w.of.Losses(ctx, w.Worktree)
+		if err != nil {
+			return worktree.Discarded{}, err
+		}
+		if losses.Any() {
+			return worktree.Discarded{}, &worktree.LossError{Losses: losses}
+		}
+	}
+	top, _ := h.Worktree(w.run.Thread.CWD)
+	threads, err := h.threadsIn(ctx, top)
+	if err != nil {
+		return worktree.Discarded{}, err
+	}
+	for _, thread := range append(threads, w.run.Thread) { // the conversation may be deleted already
+		h.checkpoints.forget(ctx, thread.CWD)
+	}
+	return w.of.Discard(ctx, w.Worktree, worktree.DiscardOptions{Force: force})
 }
 
 // A removedWorktree is the worktree of a conversation that is deleted.
@@ -321,7 +347,8 @@ func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktre
 		return r, nil
 	}
 	r.top = top
-	if shared, err := h.isShared(ctx, thread, top); shared || err != nil {
+	threads, err := h.threadsIn(ctx, top)
+	if err != nil || slices.ContainsFunc(threads, func(other domain.Thread) bool { return other.ID != thread.ID }) {
 		return r, err
 	}
 	var losses worktree.Losses
@@ -343,25 +370,29 @@ func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktre
 	return r, nil
 }
 
-// remove deletes the worktree unless work would be lost, and reports whether it is gone.
-func (r removedWorktree) remove(ctx context.Context) bool {
+// removeWorktree deletes the worktree of a deleted conversation unless work would be lost, and reports
+// whether it is gone.
+func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
 	if r.Name == "" {
 		return false
 	}
-	_, err := r.of.Discard(context.WithoutCancel(ctx), r.Worktree, worktree.DiscardOptions{})
+	_, err := h.discard(context.WithoutCancel(ctx), r.worktreeOf, false)
+	if err != nil {
+		h.log.Warn("the worktree of a deleted conversation stays", "dir", r.top, "err", err)
+	}
 	return err == nil
 }
 
-// isShared reports whether another conversation, such as a fork, works in the same worktree.
-func (h *Hub) isShared(ctx context.Context, of domain.Thread, top string) (bool, error) {
+// threadsIn returns the conversations that work in a worktree: a fork shares it.
+func (h *Hub) threadsIn(ctx context.Context, top string) (list []domain.Thread, err error) {
 	for f := (domain.RunFilter{Leaves: true}); ; {
 		sessions, err := h.store.Sessions(ctx, f)
 		if err != nil || len(sessions) == 0 {
-			return false, stored(err)
+			return list, stored(err)
 		}
 		for _, s := range sessions {
-			if other, _ := h.Worktree(s.Thread.CWD); other == top && s.Thread.ID != of.ID {
-				return true, nil
+			if other, _ := h.Worktree(s.Thread.CWD); other == top {
+				list = append(list, s.Thread)
 			}
 		}
 		f.Before = sessions[len(sessions)-1].Run.ID

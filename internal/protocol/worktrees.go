@@ -10,6 +10,7 @@ type WorktreeState struct {
 type LandParams struct {
 	SessionID string     `json:"session_id" doc:"A session of the conversation, by any id of the run."`
 	Method    LandMethod `json:"method,omitempty" doc:"merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed."`
+	Into      string     `json:"into,omitempty" doc:"The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch."`
 	Message   string     `json:"message,omitempty" doc:"The message of the new commit. Absent: a plain one."`
 }
 
@@ -22,7 +23,7 @@ type LandMethod string
 func (LandMethod) Accepted() []string { return []string{"", "merge", "squash", "rebase", "patch"} }
 
 type LandResult struct {
-	Branch  string   `json:"branch" doc:"The branch that has the changes now: the one that was checked out when the worktree was made. Empty with patch."`
+	Branch  string   `json:"branch" doc:"The branch that has the changes now. Empty with patch."`
 	Commits []string `json:"commits" doc:"The new commits of the branch, the oldest first. Empty if there was nothing new."`
 	Files   []string `json:"files" doc:"The changed files, relative to the top of the repository."`
 	More    int      `json:"more,omitempty" doc:"How many more files there are, which do not fit into the result."`

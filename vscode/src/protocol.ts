@@ -1192,12 +1192,14 @@ export type LandParams = {
   session_id: string;
   /** merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed. */
   method?: LandMethod;
+  /** The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch. */
+  into?: string;
   /** The message of the new commit. Absent: a plain one. */
   message?: string;
 };
 
 export type LandResult = {
-  /** The branch that has the changes now: the one that was checked out when the worktree was made. Empty with patch. */
+  /** The branch that has the changes now. Empty with patch. */
   branch: string;
   /** The new commits of the branch, the oldest first. Empty if there was nothing new. */
   commits: Array<string>;
@@ -2617,7 +2619,7 @@ export interface Methods {
   bulkArchiveSessions: { params: ArchiveManyParams; result: ArchiveManyResult };
   /** Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
   "session.delete": { params: SessionParams; result: DeleteSessionResult };
-  /** Brings the changes in the worktree of a session's conversation to the branch that was checked out when the worktree was made. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
+  /** Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
   "session.land": { params: LandParams; result: LandResult };
   /** Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`. */
   "session.discard": { params: DiscardParams; result: DiscardResult };
