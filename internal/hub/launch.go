@@ -50,7 +50,7 @@ type LaunchSpec struct {
 }
 
 // Launch creates a run and starts it as soon as a slot is free. It returns the run as committed.
-func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (launched domain.Session, err error) {
+func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
@@ -64,16 +64,11 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (launched domain.Sess
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return domain.Session{}, err
 	}
+	undo := func() {}
 	if spec.Worktree {
-		undo, err := h.createWorktree(ctx, &spec)
-		if err != nil {
+		if undo, err = h.createWorktree(ctx, &spec); err != nil {
 			return domain.Session{}, err
 		}
-		defer func() {
-			if launched.Run.ID == 0 {
-				undo()
-			}
-		}()
 	}
 	run := newRun(spec, agent.Name)
 	clientenv.Carry(ctx, &run)
@@ -114,6 +109,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (launched domain.Sess
 		return h.gates.Begin(t, run, spec.Gates)
 	})
 	if err != nil {
+		undo()
 		return domain.Session{}, err
 	}
 	return h.query.ByRun(ctx, run.ID)
