@@ -39,7 +39,11 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Continuing a session also restores it."))
 	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Archives the conversations of several sessions, or restores them."))
 	handle(reg, d, f, "session.delete", s.delete,
-		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The log keeps its numbers, without the deleted events."))
+		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
+	handle(reg, d, f, "session.land", land, server.LongRunning(),
+		server.Doc("Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
+	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
+		server.Doc("Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`."))
 	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists working directories of sessions, the last used first."))
 }
 
@@ -93,6 +97,7 @@ func (s sessions) session(h *hub.Hub, of domain.Session) *protocol.Session {
 		setSilence(r, silence)
 	}
 	r.Background = h.Intake().Background(of.Thread.ID)
+	r.Worktree = worktreeOf(h, of.Thread)
 	return r
 }
 
@@ -162,7 +167,7 @@ func (sessions) retitle(ctx context.Context, h *hub.Hub, p protocol.UpdateTitleP
 
 func (sessions) delete(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.DeleteSessionResult, error) {
 	r, err := h.Delete(ctx, p.SessionID)
-	return protocol.DeleteSessionResult{ThreadID: r.Thread, Deleted: r.Deleted, Kept: r.Kept}, err
+	return protocol.DeleteSessionResult{ThreadID: r.Thread, Deleted: r.Deleted, Kept: r.Kept, Worktree: r.Worktree}, withLosses(err)
 }
 
 func (sessions) archive(ctx context.Context, h *hub.Hub, p protocol.ArchiveParams) (protocol.Success, error) {
@@ -213,6 +218,9 @@ func sessionAtMost(s *protocol.Session) int {
 	total := 4096 + textAtMost(s.Texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
 	for _, text := range slices.Concat(s.AdditionalDirectories, s.UnansweredServers) {
 		total += textAtMost(&text)
+	}
+	if s.Worktree != nil {
+		total += textAtMost(&s.Worktree.Branch, &s.Worktree.Dir)
 	}
 	return total + authMethodsAtMost(s.AuthMethods) + gatesAtMost(s.Gates)
 }
@@ -444,7 +452,7 @@ func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
 	prompt, _ := promptWith(p.PromptContent, p.Query) // it was checked
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
-		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
+		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
 	spec.Gates = gateSpec(p.Gated)

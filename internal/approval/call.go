@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -374,30 +375,38 @@ func isInPath(pattern, name string) bool {
 }
 
 // file is a file that a call touches, by every name that rules may use: the called names, and the
-// targets of their links.
-type file struct{ called, target []string }
+// targets of their links. denied are further names, for deny rules alone.
+type file struct{ called, target, denied []string }
 
-// filesOf resolves the names of paths in a project with a root. Relative paths are in cwd.
-func filesOf(root, cwd string, paths []string) []file {
+// filesOf resolves the names of paths in a project with a root. Relative paths are in cwd. worktree
+// is the project's directory in the git worktree of the conversation, or "". Its files have the
+// names of the project's files then. The project's own files have them for deny rules alone.
+func filesOf(root, worktree, cwd string, paths []string) []file {
 	if len(paths) == 0 {
 		return nil
 	}
-	target := followLinks(root)
+	base := cmp.Or(worktree, root)
+	target := followLinks(base)
 	list := make([]file, 0, len(paths))
 	for _, p := range paths {
 		if !filepath.IsAbs(p) {
 			p = cwd + string(filepath.Separator) + p // not joined: link/.. may be another directory
 		}
-		list = append(list, file{
-			called: namesOf(root, root, filepath.Clean(p)), // src/../../etc is not below src
+		f := file{
+			called: namesOf(root, base, filepath.Clean(p)), // src/../../etc is not below src
 			target: namesOf(root, target, followLinks(p)),
-		})
+		}
+		if worktree != "" {
+			f.denied = append(namesOf(root, root, filepath.Clean(p)), namesOf(root, followLinks(root), followLinks(p))...)
+		}
+		list = append(list, f)
 	}
 	return list
 }
 
 // namesOf returns the names of a file: its path, and, if it is below base, the name relative to it,
-// also under the root's own spelling. base is the project's root or its link target.
+// also under the root's own spelling. base is the project's root, its directory in a worktree, or the
+// link target of one of them.
 func namesOf(root, base, p string) []string {
 	names := []string{filepath.ToSlash(p)}
 	if rel, err := filepath.Rel(base, p); err == nil && filepath.IsLocal(rel) {
@@ -436,7 +445,7 @@ func (c Call) touches(effect string, fits func(name string) bool) bool {
 	fit := func(f file) bool {
 		called, target := slices.ContainsFunc(f.called, fits), slices.ContainsFunc(f.target, fits)
 		if effect == config.EffectDeny {
-			return called || target
+			return called || target || slices.ContainsFunc(f.denied, fits)
 		}
 		return called && target
 	}

@@ -23,6 +23,10 @@ import (
 
 // Policy judges tool calls. Its methods may be called from any goroutine.
 type Policy struct {
+	// Worktree, if set, returns the project's directory in the git worktree that a directory is in,
+	// or "". Set it before the first call.
+	Worktree func(dir string) string
+
 	root  string
 	rules func() []config.Rule
 }
@@ -33,7 +37,7 @@ func NewPolicy(root string, rules func() []config.Rule) *Policy {
 	if rules == nil {
 		rules = func() []config.Rule { return nil }
 	}
-	return &Policy{root, rules}
+	return &Policy{root: root, rules: rules}
 }
 
 // Situation is the context in which a call is judged.
@@ -61,8 +65,7 @@ func (r Ruling) IsSettled() bool { return r.Reason != "" }
 // list > bypass, until it expires > the editor's tools, which change nothing > allow rules > mode >
 // ask.
 func (p *Policy) Judge(c Call, in Situation) Ruling {
-	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
-	c.inside = insideOf(p.root, in.Thread.CWD)
+	p.locate(&c, in.Thread.CWD)
 	if len(in.Run.Tools) > 0 && !c.isAmong(in.Run.Tools) {
 		return Ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Run.Tools, ", ")}
 	}
@@ -94,8 +97,7 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 
 // Holds reports whether rules of an effect decide a call.
 func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thread) bool {
-	c.files, c.alternatives.files = filesOf(p.root, in.CWD, c.paths), filesOf(p.root, in.CWD, c.alternatives.paths)
-	c.inside = insideOf(p.root, in.CWD)
+	p.locate(&c, in.CWD)
 	var conditions []condition
 	for _, r := range rules {
 		if of, ok := c.decided(r); ok {
@@ -103,6 +105,17 @@ func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thr
 		}
 	}
 	return c.firstMet(effect, conditions) != nil
+}
+
+// locate resolves the names of the files and directories of a call in a conversation that works in
+// cwd.
+func (p *Policy) locate(c *Call, cwd string) {
+	worktree := ""
+	if p.Worktree != nil {
+		worktree = p.Worktree(cwd)
+	}
+	c.files, c.alternatives.files = filesOf(p.root, worktree, cwd, c.paths), filesOf(p.root, worktree, cwd, c.alternatives.paths)
+	c.inside = insideOf(cmp.Or(worktree, p.root), cwd)
 }
 
 // couldBeDenied reports whether an unknown tool could be one that a rule denies. Then no rule for

@@ -54,7 +54,7 @@ func TestToolPatterns(t *testing.T) {
 		{"Write(/p/a.go)", write, true},
 		{"Write(/p/b.go)", write, false},
 	} {
-		c.call.files = filesOf("", "/", c.call.paths)
+		c.call.files = filesOf("", "", "/", c.call.paths)
 		assert.Equal(t, c.fits, fits(c.call, c.pattern), "%s for %+v", c.pattern, c.call)
 	}
 	for _, chain := range []string{
@@ -227,7 +227,7 @@ func TestUnknownInput(t *testing.T) {
 
 func TestAllFilesOfAQuestionMustFitAnAllowRule(t *testing.T) {
 	fits := func(effect, pattern, cwd string, paths ...string) bool {
-		return Call{files: filesOf("/p", cwd, paths)}.touches(effect, func(name string) bool { return matches(pattern, name) })
+		return Call{files: filesOf("/p", "", cwd, paths)}.touches(effect, func(name string) bool { return matches(pattern, name) })
 	}
 	assert.False(t, fits("allow", "src/*", "/p", "/p/src/a", "/p/b"))
 	assert.True(t, fits("deny", "src/*", "/p", "/p/src/a", "/p/b"))
@@ -314,4 +314,34 @@ func TestALongNameTakesLinearTime(t *testing.T) {
 	}
 	assert.True(t, isInPath("?/**", "a"), "the directory is .")
 	assert.True(t, isInPath("/?/**", "/a/b"))
+}
+
+// In a git worktree, rules for files of the project are rules for those of the worktree. The user's
+// own files stay protected by deny rules, and no allow rule is for them.
+func TestRulesForFilesInAWorktree(t *testing.T) {
+	dir := t.TempDir()
+	root, project := filepath.Join(dir, "project"), filepath.Join(dir, "worktrees", "fix", "project")
+	require.NoError(t, os.MkdirAll(root, 0o700))
+	require.NoError(t, os.MkdirAll(project, 0o700))
+	policy := NewPolicy(root, always([]config.Rule{
+		{Effect: config.EffectAllow, Tool: "Edit", Path: "src/**"},
+		{Effect: config.EffectDeny, Tool: "Edit", Path: "secret/**"},
+		{Effect: config.EffectDeny, Tool: "Edit", Path: filepath.ToSlash(root) + "/keys/**"},
+	}))
+	policy.Worktree = func(of string) string {
+		assert.Equal(t, project, of)
+		return project
+	}
+	for path, want := range map[string]string{
+		"src/a": "allow", filepath.Join(project, "src/a"): "allow", filepath.Join(root, "src/a"): "",
+		"secret/a": "deny", filepath.Join(root, "secret/a"): "deny", "keys/a": "deny", filepath.Join(root, "keys/a"): "deny",
+		"other": "",
+	} {
+		r := policy.Judge(Call{tool: "Edit", paths: []string{path}}, Situation{Thread: domain.Thread{CWD: project}, Now: time.Now()})
+		got := ""
+		if r.IsSettled() {
+			got = map[bool]string{true: "allow", false: "deny"}[r.Approved]
+		}
+		assert.Equal(t, want, got, path)
+	}
 }

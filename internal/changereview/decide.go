@@ -168,7 +168,7 @@ func (f File) writes(to File) bool {
 // write changes the file on disk. undo restores it, unless another program has changed it
 // meanwhile.
 func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err error) {
-	w := workspace.New(r.opts.Root, s.Thread.CWD, r.opts.StateDir)
+	w := workspace.New(r.opts.Root(s.Thread.CWD), s.Thread.CWD, r.opts.StateDir)
 	now, err := w.ReadExact(from.Path)
 	if err != nil {
 		return nil, refused(from.Path, err)

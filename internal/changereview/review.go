@@ -21,8 +21,8 @@ const (
 
 // Options configure a Review. All but StateDir are required.
 type Options struct {
-	Root     string // project root, absolute
-	StateDir string // the project's state directory, whose files are left alone; may be ""
+	Root     func(dir string) string // the absolute directory that limits a conversation in dir
+	StateDir string                  // the project's state directory, whose files are left alone; may be ""
 	Store    store.Reader
 	Write    func(context.Context, func(store.Tx) error) error
 }

@@ -32,6 +32,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
 // Options says what a [Store] records and where.
@@ -58,7 +60,7 @@ type Store struct {
 	maxFileSize    int64
 	maxFiles       int
 
-	repo           repository
+	repo           git.Repository
 	top            string // of what is recorded
 	dir            string // the git directory of the store
 	own            bool   // the objects and refs are in dir
@@ -142,16 +144,16 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := os.MkdirAll(opts.State, 0o700); err != nil {
 		return nil, err
 	}
-	if s.state, err = realPath(opts.State); err != nil {
+	if s.state, err = git.RealPath(opts.State); err != nil {
 		return nil, err
 	}
-	if s.top, err = realPath(opts.Dir); err != nil {
+	if s.top, err = git.RealPath(opts.Dir); err != nil {
 		return nil, err
 	}
-	if err := replaceFile(filepath.Join(s.state, directoryFile), s.top); err != nil {
+	if err := git.ReplaceFile(filepath.Join(s.state, directoryFile), s.top); err != nil {
 		return nil, err
 	}
-	if err := s.checkVersion(ctx); err != nil {
+	if err := git.CheckVersion(ctx, s.program, s.state, "checkpoints"); err != nil {
 		return nil, err
 	}
 	unlock, err := s.lock(ctx)
@@ -161,11 +163,11 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	defer unlock()
 
 	dir := s.top
-	repo, found := findRepository(dir)
+	repo, found := git.Find(dir)
 	if found {
-		s.repo, s.top = repo, repo.top
-		s.repo.config, err = s.readConfig(ctx, filepath.Join(repo.common, "config"))
-		found = err == nil && s.repo.unusable() == nil
+		s.repo, s.top = repo, repo.Top
+		s.repo.Config, err = git.ReadConfig(ctx, s.program, filepath.Join(repo.Common, "config"))
+		found = err == nil && s.repo.Unusable() == nil
 	}
 	s.excludes = s.userExcludes(ctx, s.repo)
 	for {
@@ -185,16 +187,8 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 			return s, err
 		}
 		// For example a project below a home directory that is a repository.
-		s.repo, s.top, found = repository{}, dir, false
+		s.repo, s.top, found = git.Repository{}, dir, false
 	}
-}
-
-func realPath(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
 }
 
 // Top returns the directory that is recorded. All paths are relative to it.
@@ -205,7 +199,7 @@ func (s *Store) isIgnored(ctx context.Context, dir string) (bool, error) {
 	if err := s.writeExcludes(); err != nil {
 		return false, err
 	}
-	_, err := s.git(ctx, command{args: []string{"check-ignore", "--quiet", dir}})
+	_, err := s.git(ctx, git.Command{Args: []string{"check-ignore", "--quiet", dir}})
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return false, nil
@@ -213,8 +207,8 @@ func (s *Store) isIgnored(ctx context.Context, dir string) (bool, error) {
 	return err == nil, err
 }
 
-func (s *Store) git(ctx context.Context, c command) ([]byte, error) {
-	return runGit(ctx, s.program, s.top, s.env, c)
+func (s *Store) git(ctx context.Context, c git.Command) ([]byte, error) {
+	return git.Run(ctx, s.program, s.top, s.env, c)
 }
 
 // lock waits until no other call, of this process or another, changes the store.
@@ -234,7 +228,7 @@ func (s *Store) List(ctx context.Context) ([]Checkpoint, error) {
 
 // list also returns the highest number of a ref. It leaves out a ref without its object.
 func (s *Store) list(ctx context.Context) (list []Checkpoint, last int, err error) {
-	refs, err := s.git(ctx, command{args: []string{"for-each-ref", "--format=%(objectname) %(refname)", s.prefix}})
+	refs, err := s.git(ctx, git.Command{Args: []string{"for-each-ref", "--format=%(objectname) %(refname)", s.prefix}})
 	if err != nil || len(refs) == 0 {
 		return nil, 0, err
 	}
@@ -250,7 +244,7 @@ func (s *Store) list(ctx context.Context) (list []Checkpoint, last int, err erro
 		numbers = append(numbers, n)
 		last = max(last, n)
 	}
-	tags, err := s.git(ctx, command{args: []string{"cat-file", "--batch"}, stdin: &ids})
+	tags, err := s.git(ctx, git.Command{Args: []string{"cat-file", "--batch"}, Stdin: &ids})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -356,7 +350,7 @@ func (s *Store) Prune(ctx context.Context, keep func(Checkpoint) bool) (int, err
 		}
 	}
 	if deleted > 0 {
-		if _, err := s.git(ctx, command{args: []string{"update-ref", "--stdin"}, stdin: &input}); err != nil {
+		if _, err := s.git(ctx, git.Command{Args: []string{"update-ref", "--stdin"}, Stdin: &input}); err != nil {
 			return 0, err
 		}
 	}
@@ -382,7 +376,7 @@ func (s *Store) collect(ctx context.Context, garbage bool) error {
 		{"repack", "-a", "-d", "-q", "--threads=1", "--window-memory=64m"},
 		{"prune", "--expire=now"},
 	} {
-		if _, err := s.git(ctx, command{args: args}); err != nil {
+		if _, err := s.git(ctx, git.Command{Args: args}); err != nil {
 			return err
 		}
 	}

@@ -1,13 +1,10 @@
 package checkpoint
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestTagIsReadBack(t *testing.T) {
@@ -41,36 +38,4 @@ func TestConfigurationTakesOverWords(t *testing.T) {
 		assert.Equal(t, plain, configuration(users, true), value)
 	}
 	assert.Contains(t, configuration(map[string]string{"core.ignorecase": "true"}, false), "ignorecase = true")
-}
-
-func TestFindRepository(t *testing.T) {
-	home := t.TempDir()
-	write := func(name, text string) {
-		name = filepath.Join(home, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
-	}
-	for _, dir := range []string{"main/.git/objects", "main/.git/refs", "main/deep/er", "broken/.git/refs", "link/sub", "main/bad/in"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(home, dir), 0o755))
-	}
-	write("main/.git/HEAD", "ref: refs/heads/main\n")
-	write("main/.git/worktrees/link/HEAD", "ref: refs/heads/x\n")
-	write("main/.git/worktrees/link/commondir", "../..\n")
-	write("link/.git", "gitdir: ../main/.git/worktrees/link\n")
-	write("main/bad/.git", "gitdir: nowhere\n")
-	write("large/.git", "gitdir: "+string(make([]byte, mostConfig)))
-
-	git := filepath.Join(home, "main", ".git")
-	for dir, want := range map[string]repository{
-		"main":         {top: filepath.Join(home, "main"), dir: git, common: git},
-		"main/deep/er": {top: filepath.Join(home, "main"), dir: git, common: git},
-		"main/bad/in":  {top: filepath.Join(home, "main"), dir: git, common: git},
-		"link/sub":     {top: filepath.Join(home, "link"), dir: filepath.Join(git, "worktrees", "link"), common: git},
-		"broken":       {},
-		"large":        {},
-	} {
-		got, found := findRepository(filepath.Join(home, filepath.FromSlash(dir)))
-		assert.Equal(t, want.top != "", found, dir)
-		assert.Equal(t, want, got, dir)
-	}
 }

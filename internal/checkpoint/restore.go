@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -121,7 +122,7 @@ func (s *Store) diff(ctx context.Context, from, to string, args ...string) (list
 		}
 		return nil
 	}
-	_, err = s.git(ctx, command{args: slices.Concat([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, args, []string{from, to}), record: record})
+	_, err = s.git(ctx, git.Command{Args: slices.Concat([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, args, []string{from, to}), Record: record})
 	for i := range list {
 		if c := &list[i]; c.Kind != Renamed && c.Kind != Added {
 			c.OldPath = c.Path
@@ -167,7 +168,7 @@ func (s *Store) sizes(ctx context.Context, blobs []string) (map[string]int64, er
 			input.WriteString(blob + "\n")
 		}
 	}
-	out, err := s.git(ctx, command{args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)"}, stdin: &input})
+	out, err := s.git(ctx, git.Command{Args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)"}, Stdin: &input})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +194,7 @@ func (s *Store) Read(ctx context.Context, blob string) ([]byte, error) {
 	if _, err := s.sizes(ctx, []string{blob}); err != nil {
 		return nil, err
 	}
-	return s.git(ctx, command{args: []string{"cat-file", "blob", blob}})
+	return s.git(ctx, git.Command{Args: []string{"cat-file", "blob", blob}})
 }
 
 // isName reports whether a text is the full name of an object.
@@ -328,7 +329,7 @@ func (s *Store) apply(ctx context.Context, r *restore, todo []Change, done *Rest
 		}
 		done.Removed = append(done.Removed, c.Path)
 	}
-	if err := replaceFile(s.journal(), journal.String()); err != nil {
+	if err := git.ReplaceFile(s.journal(), journal.String()); err != nil {
 		return err
 	}
 	defer s.removeTemporaries()
@@ -352,7 +353,7 @@ func (s *Store) writeFiles(ctx context.Context, r *restore, writes []Change, don
 	for _, c := range writes {
 		input.WriteString(c.NewBlob + "\n")
 	}
-	out, err := s.git(ctx, command{args: []string{"cat-file", "--batch=%(objectsize)"}, stdin: &input})
+	out, err := s.git(ctx, git.Command{Args: []string{"cat-file", "--batch=%(objectsize)"}, Stdin: &input})
 	if err != nil {
 		return err
 	}

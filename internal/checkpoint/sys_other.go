@@ -2,14 +2,7 @@
 
 package checkpoint
 
-import (
-	"errors"
-	"os/exec"
-)
-
-func inOwnGroup(*exec.Cmd) {}
-
-func writable(string) bool { return true }
+import "errors"
 
 func readable(string) bool { return true }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
@@ -35,7 +36,7 @@ func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
 		// A file may have vanished or changed its kind meanwhile. The last attempt starts with
 		// an empty index, in case the old one is damaged.
 		c, err = s.take(ctx, message, attempt < attempts-1)
-		var failed *gitError
+		var failed *git.Error
 		if !errors.As(err, &failed) {
 			return c, err
 		}
@@ -56,7 +57,7 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkp
 	defer os.Remove(work)
 	defer os.Remove(work + ".lock")
 	if index != "" {
-		if err := linkOrCopy(index, work); err != nil {
+		if err := git.CopyIndex(index, work); err != nil {
 			return Checkpoint{}, err
 		}
 	}
@@ -92,37 +93,19 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkp
 	if index != "" && index != kept {
 		_ = os.Remove(index)
 	}
-	return c, replaceFile(filepath.Join(s.dir, "seen"), string(c.ID)+seen)
+	return c, git.ReplaceFile(filepath.Join(s.dir, "seen"), string(c.ID)+seen)
 }
 
 // keep writes the tag and the ref of a checkpoint whose tree is written.
 func (s *Store) keep(ctx context.Context, c *Checkpoint) error {
-	out, err := s.git(ctx, command{args: []string{"mktag"}, stdin: strings.NewReader(c.tag())})
+	out, err := s.git(ctx, git.Command{Args: []string{"mktag"}, Stdin: strings.NewReader(c.tag())})
 	if err != nil {
 		return err
 	}
 	c.ID = ID(strings.TrimSpace(string(out)))
 	ref := fmt.Sprintf("%s%d", s.prefix, c.Number)
-	_, err = s.git(ctx, command{args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}})
+	_, err = s.git(ctx, git.Command{Args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}})
 	return err
-}
-
-// linkOrCopy copies an index file with its modification time. git reads the files that are not
-// older than the index again, because a change within the same clock tick leaves no trace. git
-// replaces an index and never writes into it, so a hard link is enough.
-func linkOrCopy(from, to string) error {
-	if os.Link(from, to) == nil {
-		return nil
-	}
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(to, text, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
 // A pick says which entries of the index are to change.
@@ -139,12 +122,12 @@ type pick struct {
 // changed picks the files that differ from the index or are not in it. It also brings the
 // cached times in the index up to date.
 func (p *pick) changed(ctx context.Context, index string) error {
-	stderr := &capped{left: 256 << 10}
-	_, err := runGit(ctx, p.store.program, p.store.top, p.store.lockedEnv, command{
-		args:   []string{"status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"},
-		env:    []string{"GIT_INDEX_FILE=" + index},
-		stderr: stderr,
-		record: func(record []byte) error {
+	stderr := &git.Capped{Left: 256 << 10}
+	_, err := git.Run(ctx, p.store.program, p.store.top, p.store.lockedEnv, git.Command{
+		Args:   []string{"status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"},
+		Env:    []string{"GIT_INDEX_FILE=" + index},
+		Stderr: stderr,
+		Record: func(record []byte) error {
 			if len(record) < 4 {
 				return fmt.Errorf("git status: unexpected answer %q", record)
 			}
@@ -223,8 +206,8 @@ func (p *pick) reason(path string) Reason {
 
 // usersIndex returns a text that differs when the user's index has changed.
 func (s *Store) usersIndex() string {
-	info, err := os.Stat(filepath.Join(s.repo.dir, "index"))
-	if s.repo.dir == "" || err != nil {
+	info, err := os.Stat(filepath.Join(s.repo.Dir, "index"))
+	if s.repo.Dir == "" || err != nil {
 		return " none"
 	}
 	return fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
@@ -244,14 +227,14 @@ func (p *pick) usersFiles(ctx context.Context) error {
 // usersPaths lists the paths in the user's index, which it only reads. It ignores an index that
 // this git cannot read.
 func (s *Store) usersPaths(ctx context.Context, record func(path []byte) error, args ...string) error {
-	index := filepath.Join(s.repo.dir, "index")
-	if _, err := os.Stat(index); s.repo.dir == "" || err != nil {
+	index := filepath.Join(s.repo.Dir, "index")
+	if _, err := os.Stat(index); s.repo.Dir == "" || err != nil {
 		return nil
 	}
-	_, err := s.git(ctx, command{
-		args:   slices.Concat([]string{"ls-files", "-z", "--cached"}, args),
-		env:    []string{"GIT_INDEX_FILE=" + index},
-		record: record,
+	_, err := s.git(ctx, git.Command{
+		Args:   slices.Concat([]string{"ls-files", "-z", "--cached"}, args),
+		Env:    []string{"GIT_INDEX_FILE=" + index},
+		Record: record,
 	})
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
@@ -268,9 +251,9 @@ func (s *Store) write(ctx context.Context, index string, p *pick, before string)
 			return
 		}
 		before = ""
-		_, err = s.git(ctx, command{
-			args: slices.Concat([]string{"update-index"}, args, []string{"-z", "--stdin"}),
-			env:  append(more, "GIT_INDEX_FILE="+index), stdin: bytes.NewReader(paths),
+		_, err = s.git(ctx, git.Command{
+			Args: slices.Concat([]string{"update-index"}, args, []string{"-z", "--stdin"}),
+			Env:  append(more, "GIT_INDEX_FILE="+index), Stdin: bytes.NewReader(paths),
 		})
 	}
 	few, many := p.update.Bytes(), []byte(nil)
@@ -287,7 +270,7 @@ func (s *Store) write(ctx context.Context, index string, p *pick, before string)
 	if err != nil || before != "" {
 		return before, err
 	}
-	out, err := s.git(ctx, command{args: []string{"write-tree"}, env: []string{"GIT_INDEX_FILE=" + index}})
+	out, err := s.git(ctx, git.Command{Args: []string{"write-tree"}, Env: []string{"GIT_INDEX_FILE=" + index}})
 	return strings.TrimSpace(string(out)), err
 }
 

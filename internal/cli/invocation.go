@@ -238,6 +238,12 @@ func otherName(under, word string) string {
 		return "events"
 	case "duet-rpc restore", "duet-rpc undo":
 		return "rewind"
+	case "duet-rpc merge":
+		return "land"
+	case "duet-rpc abandon", "duet-rpc drop":
+		return "discard"
+	case "duet-rpc worktree", "duet-rpc worktrees":
+		return "prompt --worktree"
 	case "duet-rpc diff", "duet-rpc review":
 		return "changes"
 	case "duet-rpc inbox", "duet-rpc questions":

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -137,7 +136,7 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
-		Long:  "Delete all conversations, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a hub runs there or the answer was no.",
+		Long:  "Delete all conversations, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist. Git worktrees of\nconversations are deleted; if one has work that is not landed, nothing is.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a hub runs there or the answer was no.",
 		Args:  exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
@@ -148,7 +147,14 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 			}
 			endIdleHub(cmd.Context(), s, args[0])
 			refs := func(stateDir string) error {
-				return checkpoint.RemoveAll(cmd.Context(), host.CheckpointsDir(stateDir))
+				kept, err := host.RemoveGitState(cmd.Context(), stateDir)
+				if err != nil {
+					return err
+				}
+				if kept != "" {
+					progress(cmd, s, "the worktrees in %s stay: their repository is gone", term.Line(kept))
+				}
+				return nil
 			}
 			if err := project.Forget(cmd.Context(), os.Getenv, args[0], refs); err != nil {
 				return explainBusyHub(err, args[0])

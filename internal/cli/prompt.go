@@ -75,6 +75,7 @@ type promptOptions struct {
 	dirs             []string
 	yes, deny, last  bool
 	steer            bool // a working agent gets the prompt at once, if it can
+	worktree         bool
 	fork             bool // start another conversation from the session from
 	answer           decisionFlags
 	timeout          time.Duration
@@ -102,6 +103,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
 	f.StringVar(&o.title, "title", "", "call the conversation `TITLE`")
+	f.BoolVar(&o.worktree, "worktree", false, worktreeUsage)
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
 	o.answer.Add(cmd)
 	o.budget.Add(cmd)
@@ -121,7 +123,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, taskCandidates))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "last")
-	for _, name := range []string{"agent", "cwd", "title", "add-dir"} { // flags of a new conversation
+	for _, name := range []string{"agent", "cwd", "title", "add-dir", "worktree"} { // flags of a new conversation
 		cmd.MarkFlagsMutuallyExclusive("continue", name)
 		cmd.MarkFlagsMutuallyExclusive("last", name)
 	}
@@ -334,6 +336,9 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	default:
 		if o.cwd, err = fullPath(o.cwd); err != nil {
 			return started, err
+		}
+		if o.worktree {
+			params["worktree"] = true
 		}
 		if len(o.dirs) > 0 {
 			params["additional_directories"] = o.dirs

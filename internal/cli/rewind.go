@@ -65,7 +65,7 @@ func newRewind(s *settings) *cobra.Command {
 				case undo || restored > 0:
 					if !undo && !yes {
 						again := "duet-rpc rewind " + args[0]
-						if err := askYes(cmd, s, rewindQuestion(restored)+" [y/N] ", "no file was restored", again); err != nil {
+						if err := askYes(cmd, s, rewindQuestion(restored), "no file was restored", again); err != nil {
 							return err
 						}
 					}

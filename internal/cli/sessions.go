@@ -77,7 +77,7 @@ func newDelete(s *settings) *cobra.Command {
 		Short: "Delete a session's conversation for good",
 		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first. Sessions with\n" +
-			"forks stay in the archive.\n" + hubStatusHelp,
+			"forks stay in the archive. The worktree of the conversation is deleted, too; if it has\nwork that is not landed, nothing is.\n" + hubStatusHelp,
 		Example: "  duet-rpc session delete task-0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x, err := findSession(cmd, s, args[0])
@@ -90,10 +90,13 @@ func newDelete(s *settings) *cobra.Command {
 					return err
 				}
 			}
-			return askHub(cmd, s, "session.delete", map[string]string{"session_id": x.ID}, func(r struct{ Deleted, Kept int }) error {
+			return askHub(cmd, s, "session.delete", map[string]string{"session_id": x.ID}, func(r protocol.DeleteSessionResult) error {
 				text := term.Count(r.Deleted, "session") + " deleted"
 				if r.Kept > 0 {
 					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, because other conversations were forked from there"
+				}
+				if r.Worktree != "" {
+					text += "; its worktree stays: " + r.Worktree
 				}
 				progress(cmd, s, "%s", text)
 				return nil
@@ -637,7 +640,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var dirs []string
 	var a agentSettings
 	var with turn.AttachFlags
-	var wait bool
+	var wait, worktree bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
 		Annotations: begins(),
@@ -662,6 +665,9 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if len(dirs) > 0 {
 				params["additional_directories"] = dirs
 			}
+			if worktree {
+				params["worktree"] = true
+			}
 			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
 			if err := a.addTo(params, members); err != nil {
 				return err
@@ -672,6 +678,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &agent, "the agent to run (default: the configured one)")
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	cmd.Flags().StringVar(&title, "title", "", "a title for it")
+	cmd.Flags().BoolVar(&worktree, "worktree", false, worktreeUsage)
 	a.addFlags(cmd, s, knownByFlag)
 	with.Add(cmd)
 	directories(cmd, "cwd", "add-dir")

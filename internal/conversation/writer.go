@@ -291,6 +291,11 @@ func (w *Writer) Rewound(t store.Tx, run domain.Run, text string) error {
 	return w.say(t, run, "rewound", text)
 }
 
+// Worktree notes after a run what was done with the worktree of its conversation.
+func (w *Writer) Worktree(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "worktree", text)
+}
+
 // ForkedLater notes that a run's agent forked its own session after that had already continued.
 func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "forked_later", "The conversation from which this was forked continued meanwhile: the agent may know more of it than is shown here.")

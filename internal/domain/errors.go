@@ -45,6 +45,12 @@ const (
 	KindOutside        = "outside_workspace"
 	KindNotWritable    = "not_writable" // a file, or its directory
 
+	KindNoWorktree = "no_worktree"     // the conversation has no git worktree of its own, or no longer
+	KindWorktree   = "worktree_failed" // git cannot do it
+	KindConflict   = "conflict"        // both sides have changed the same files
+	KindOverlap    = "overlap"         // uncommitted files of the user are in the way
+	KindLosses     = "would_lose_work" // work that is not landed
+
 	KindTooManySubscriptions = "too_many_subscriptions"
 	KindSubscriptionNotFound = "subscription_not_found"
 )

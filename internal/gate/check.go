@@ -147,8 +147,12 @@ func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed fun
 		directory = filepath.Join(cwd, directory)
 	}
 	r := domain.GateResult{Gate: c.Name}
+	root := e.opts.Root
+	if below, err := filepath.Rel(root, directory); err != nil || !filepath.IsLocal(below) {
+		root = cwd // the conversation works outside of the project's root, for example in a worktree
+	}
 	reader := &usercommand.Reader{
-		Parser: usercommand.NewParser(e.opts.Root, directory),
+		Parser: usercommand.NewParser(root, directory),
 		Text:   printed,
 		Found:  func(_ context.Context, d domain.Diagnostic) { count(&r, d) },
 	}

@@ -127,6 +127,9 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			now, err := live.Current(false)
 			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir)}, err == nil && now.Checkpoints && !holdsHome(dir)
 		},
+		Worktrees: &hub.WorktreeOptions{Parent: WorktreesDir(p.StateDir), Open: func(ctx context.Context, trusts bool) (hub.Worktrees, error) {
+			return openWorktrees(ctx, p, trusts)
+		}},
 		Triggers: func() (trigger.Definitions, error) {
 			now, err := live.Current(false)
 			if err != nil {

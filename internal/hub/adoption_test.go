@@ -36,7 +36,7 @@ func newAdoptionWorld(t *testing.T) *adoptionWorld {
 	w := &adoptionWorld{store: s, query: query.New(ctx, s)}
 	c := conversation.New(ctx, w.query.Known)
 	in := intake.New(ctx, intake.Options{
-		Store: s, Conversation: c, Keys: func(int64) *redact.Secrets { return nil }, Root: "/p", Logger: slog.New(slog.DiscardHandler),
+		Store: s, Conversation: c, Keys: func(int64) *redact.Secrets { return nil }, Root: func(string) string { return "/p" }, Logger: slog.New(slog.DiscardHandler),
 	})
 	w.Adopter = newAdopter(adoptOptions{
 		Store: s, Query: w.query, Conversation: c, Intake: in, Root: "/p", Write: s.Write, Note: func(err error) error { return err },

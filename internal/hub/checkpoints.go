@@ -48,6 +48,7 @@ type checkpoints struct {
 
 // A checkpointed turn has the checkpoint before it.
 type checkpointed struct {
+	dir    string // the working directory
 	store  *checkpoint.Store
 	before checkpoint.Checkpoint
 	done   chan struct{} // closed when before is taken or err is set
@@ -64,7 +65,7 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 	if !on {
 		return nil
 	}
-	t := &checkpointed{done: make(chan struct{})}
+	t := &checkpointed{dir: dir, done: make(chan struct{})}
 	c.hub.active.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
@@ -195,11 +196,12 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	for _, change := range reported {
 		known[change.Path] = true
 	}
+	root := h.rootOf(t.dir)
 	var list []conversation.FileChange
 	kept := 0
 	add := func(path, oldBlob, newBlob string, binary bool, size int64) error {
 		full := filepath.Join(t.store.Top(), filepath.FromSlash(path))
-		rel, err := filepath.Rel(h.opts.Root, full)
+		rel, err := filepath.Rel(root, full)
 		if err != nil || !filepath.IsLocal(rel) || known[full] || !commands.include(full) || len(list) == maxCommandChanges {
 			return nil
 		}
@@ -215,7 +217,7 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 			if change.Before == nil && oldBlob != "" || change.After == nil && newBlob != "" {
 				change.Before, change.After, change.Binary = nil, nil, true
 			} else {
-				change.Diff = diff.Unified(h.opts.Root, full, change.Before, change.After)
+				change.Diff = diff.Unified(root, full, change.Before, change.After)
 				change.Added, change.Removed = diff.Count(change.Diff)
 			}
 		}
@@ -271,6 +273,31 @@ func (c *checkpoints) prune(ctx context.Context, of *checkpoint.Store) {
 	})
 	if err != nil && ctx.Err() == nil {
 		c.hub.log.Warn("old checkpoints were not deleted", "err", err)
+	}
+}
+
+// forget deletes the checkpoints of a directory that is about to be deleted: without the directory,
+// git cannot find their refs.
+func (c *checkpoints) forget(ctx context.Context, dir string) {
+	if c.hub.opts.Checkpoints == nil {
+		return
+	}
+	opts, _ := c.hub.opts.Checkpoints(dir)
+	if _, err := os.Stat(opts.State); err != nil {
+		return
+	}
+	of, _, err := c.open(ctx, dir, opts)
+	if err == nil {
+		_, err = of.Prune(ctx, func(checkpoint.Checkpoint) bool { return false })
+	}
+	if err == nil {
+		err = os.RemoveAll(opts.State)
+	}
+	c.mu.Lock()
+	delete(c.stores, dir)
+	c.mu.Unlock()
+	if err != nil {
+		c.hub.log.Warn("the checkpoints of a deleted worktree stay", "dir", dir, "err", err)
 	}
 }
 

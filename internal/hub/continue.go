@@ -160,6 +160,9 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if _, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), thread.Agent); err != nil {
 		return err
 	}
+	if err := h.checkWorktree(t, thread); err != nil {
+		return err
+	}
 	if err := h.checkRoom(t); err != nil {
 		return err
 	}

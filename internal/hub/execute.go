@@ -141,11 +141,12 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	if err != nil {
 		return result, err
 	}
+	h.linkIntoWorktree(thread.CWD, blocks)
 	live.files.await(live.ctx)
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
-		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent, h.environments.of(run.ID)),
+		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent, h.rootOf(thread.CWD), h.environments.of(run.ID)),
 		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks, Meta: metaFor(run), Unprompted: run.Source == domain.SourceAgent,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
@@ -245,12 +246,12 @@ func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
 
 // launchOf returns how a Duet executor starts an agent for a client. A third-party executor starts
 // its agent itself.
-func (h *Hub) launchOf(a config.Agent, client clientenv.Environment) *catalog.AgentLaunch {
+func (h *Hub) launchOf(a config.Agent, root string, client clientenv.Environment) *catalog.AgentLaunch {
 	if a.Driver == config.DriverExecutor {
 		return nil
 	}
 	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Install: a.HowToInstall(), Prompt: a.Prompt, History: a.History, Files: a.Files, StartTimeoutMS: a.StartTimeout.Milliseconds(), SilentAfterMS: a.SilentAfter.Milliseconds(), SilentToolAfterMS: a.SilentToolAfter.Milliseconds(), QuietMS: a.Quiet.Milliseconds(), Protocol: a.Protocol, Env: a.Env, EnvFrom: a.EnvFrom, Keys: a.Keys, Root: h.opts.Root,
+		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Install: a.HowToInstall(), Prompt: a.Prompt, History: a.History, Files: a.Files, StartTimeoutMS: a.StartTimeout.Milliseconds(), SilentAfterMS: a.SilentAfter.Milliseconds(), SilentToolAfterMS: a.SilentToolAfter.Milliseconds(), QuietMS: a.Quiet.Milliseconds(), Protocol: a.Protocol, Env: a.Env, EnvFrom: a.EnvFrom, Keys: a.Keys, Root: root,
 		StateDir: filepath.Dir(h.opts.Database), Environment: client.For(a.EnvFrom, h.opts.Getenv), Program: programFor(a, client),
 	}
 }

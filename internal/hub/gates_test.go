@@ -114,6 +114,17 @@ func (c *collected) gates() (list []string) {
 
 var gateKinds = []domain.EventKind{domain.EventIteration, domain.EventGateStart, domain.EventGate, domain.EventLoopEnded}
 
+// Outside of the project's root, as in a worktree, names are relative to where the agent works.
+func TestAGateNamesFilesWhereTheAgentWorks(t *testing.T) {
+	g := passes(2)
+	h := openHub(t, database(t), works, g.option)
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", CWD: t.TempDir(), Gates: gate.Spec{Gates: []string{"make test"}}})
+	require.NoError(t, err)
+	last, err := h.Query().ByRun(t.Context(), awaitGates(t, h, s).Run)
+	require.NoError(t, err)
+	assert.Contains(t, last.Prompt, "- a.go:3:4: error: undefined: x\n")
+}
+
 func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
 	g := passes(2)
 	h := openHub(t, database(t), works, g.option)

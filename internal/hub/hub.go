@@ -80,6 +80,8 @@ type Options struct {
 	// Checkpoints, if set, returns how the files of a working directory are recorded before a turn;
 	// on is false if they are not.
 	Checkpoints func(dir string) (opts checkpoint.Options, on bool)
+	// Worktrees, if set, gives conversations git worktrees of their own.
+	Worktrees *WorktreeOptions
 	// Triggers, if set, returns the currently configured triggers, except untrusted ones.
 	Triggers func() (trigger.Definitions, error)
 	StateDir string // state directory of the project: triggers do not watch it, and changes in it are not reverted
@@ -216,7 +218,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	})
 	h.budget = newBudgetGuard(h.ctx, budgetOptions{Limits: h.budgets, Runs: forBudget{h}})
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: h.rootOf, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
 	h.mcp = h.newMCP(h.ctx)
@@ -230,7 +232,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.builds = h.newBuilds()
 	h.gates = h.newGates()
 	h.preview = h.newPreview()
-	h.review = changereview.New(changereview.Options{Root: opts.Root, StateDir: opts.StateDir, Store: h.store, Write: h.write})
+	h.review = changereview.New(changereview.Options{Root: h.rootOf, StateDir: opts.StateDir, Store: h.store, Write: h.write})
 	h.checkpoints = &checkpoints{hub: h, stores: make(map[string]*checkpoint.Store)}
 	h.executors = opts.Executors(daemon{ownTurns{h}, h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
@@ -347,8 +349,16 @@ func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
 }
 
 // Delete deletes the conversation that an id names; see [RemovedConversation].
+// If its worktree has work that is not landed, the error is of KindLosses.
 func (h *Hub) Delete(ctx context.Context, id string) (r RemovedConversation, err error) {
+	w, err := h.worktreeToRemove(ctx, id)
+	if err != nil {
+		return r, err
+	}
 	err = h.write(ctx, removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r))
+	if err == nil && w.top != "" && (r.Kept > 0 || !h.removeWorktree(ctx, w)) {
+		r.Worktree = w.top
+	}
 	return r, err
 }
 

@@ -37,6 +37,7 @@ type LaunchSpec struct {
 	Timeout  time.Duration // 0: as configured
 	Tools    []string      // allowed; empty: all
 	Quiet    bool          // no deltas
+	Worktree bool          // the new conversation works in a git worktree of its own
 	Draft    bool          // store only, do not queue
 	Metadata json.RawMessage
 	Gates    gate.Spec
@@ -63,6 +64,12 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return domain.Session{}, err
 	}
+	undo := func() {}
+	if spec.Worktree {
+		if undo, err = h.createWorktree(ctx, &spec); err != nil {
+			return domain.Session{}, err
+		}
+	}
 	run := newRun(spec, agent.Name)
 	clientenv.Carry(ctx, &run)
 	err = h.write(ctx, func(t store.Tx) error {
@@ -77,6 +84,9 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		thread, err := h.threadFor(t, spec, agent.Name)
 		if err != nil {
 			return err
+		}
+		if spec.Worktree && thread.CWD != spec.CWD {
+			return domain.Invalid("worktree", "false for a conversation that exists", "true")
 		}
 		if spec.Agent != "" && spec.Agent != thread.Agent {
 			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
@@ -99,6 +109,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		return h.gates.Begin(t, run, spec.Gates)
 	})
 	if err != nil {
+		undo()
 		return domain.Session{}, err
 	}
 	return h.query.ByRun(ctx, run.ID)
@@ -196,6 +207,9 @@ func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id, mode strin
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
+	if h.lostWorktree(from) { // a fork shares the worktree otherwise
+		fork.CWD = h.opts.Root
+	}
 	fork.Created, fork.Active = t.Now(), t.Now()
 	// Permissions of one conversation do not apply to another.
 	fork.Mode = cmp.Or(mode, asking(fork.Mode))

@@ -101,7 +101,7 @@ func tellServer(err error) error {
 // SessionFile returns the absolute path of a file that a session's agent names for the editor. It
 // must be a regular file in the directories of the session: editors open it.
 func (h *Hub) SessionFile(s domain.Session, path string) (string, error) {
-	w := workspace.New(h.opts.Root, s.Thread.CWD, h.opts.StateDir)
+	w := workspace.New(h.rootOf(s.Thread.CWD), s.Thread.CWD, h.opts.StateDir)
 	w.Add(s.Thread.Settings.AdditionalDirectories...)
 	path = w.Absolute(path)
 	if !w.Has(path) {

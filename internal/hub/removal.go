@@ -23,6 +23,8 @@ type RemovedConversation struct {
 	Thread  string // its id
 	Deleted int    // number of deleted runs
 	Kept    int    // number of runs kept for forks
+
+	Worktree string // the top of the conversation's worktree if it stays
 }
 
 // removalChange returns [removalConversation] as a store transaction; the result goes to r.

@@ -236,7 +236,7 @@ func unrenamed(changes []checkpoint.Change) (list []checkpoint.Change) {
 // add adds a file of the project to the result.
 func (w *rewinding) add(c checkpoint.Change, left string) {
 	path := w.path(c.Path)
-	if rel, err := filepath.Rel(w.hub.opts.Root, path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(w.hub.rootOf(w.Run.Thread.CWD), path); err == nil && filepath.IsLocal(rel) {
 		w.Files = append(w.Files, RewoundFile{Path: path, Kind: c.Kind, AddedLines: c.AddedLines, DeletedLines: c.DeletedLines, Left: left})
 	}
 }

@@ -77,6 +77,9 @@ func (h *Hub) hasRoom(s domain.Session) bool {
 // add stores a run in its thread and queues it unless it is a draft.
 func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
 	if run.Source != domain.SourceDecision { // an answer is never refused
+		if err := h.checkWorktree(t, thread); err != nil {
+			return err
+		}
 		if err := h.checkRoom(t); err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func newDesk(t *testing.T, secrets ...string) *desk {
 	t.Helper()
 	d := &desk{}
 	ctx, cancel := context.WithCancel(context.Background())
-	d.Intake = New(ctx, Options{Store: &d.disk, Runs: d, Health: d, Root: "/root"})
+	d.Intake = New(ctx, Options{Store: &d.disk, Runs: d, Health: d, Root: func(string) string { return "/root" }})
 	d.recorder.write = d.keep
 	t.Cleanup(func() { d.Close(); cancel() })
 	var known redact.Secrets

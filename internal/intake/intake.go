@@ -75,7 +75,7 @@ type Options struct {
 	Budget       Budget // nil: no limits
 	Health       Health
 	Keys         func(thread int64) *redact.Secrets // secrets of a thread's agents
-	Root         string                             // project root, to which file names in diffs are relative
+	Root         func(path string) string           // the directory to which the name of a file is relative in diffs
 	Logger       *slog.Logger
 }
 

@@ -65,7 +65,7 @@ func newRecords(t *testing.T) *records {
 	r.store = s
 	r.Intake = New(t.Context(), Options{
 		Store: s, Conversation: conversation.New(t.Context(), func(int64) (domain.Session, bool) { return domain.Session{}, false }),
-		Runs: r, Answers: r, Health: r, Root: "/root",
+		Runs: r, Answers: r, Health: r, Root: func(string) string { return "/root" },
 	})
 	t.Cleanup(r.Close)
 	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {

@@ -179,7 +179,7 @@ func (in *Intake) fileChange(data json.RawMessage) (*conversation.FileChange, er
 	case c.Binary:
 		return &c, nil
 	}
-	c.Diff = diff.Unified(in.opts.Root, c.Path, c.Before, c.After)
+	c.Diff = diff.Unified(in.opts.Root(c.Path), c.Path, c.Before, c.After)
 	c.Added, c.Removed = diff.Count(c.Diff)
 	return &c, nil
 }

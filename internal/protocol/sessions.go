@@ -86,6 +86,7 @@ type DeleteSessionResult struct {
 	ThreadID string `json:"thread_id"`
 	Deleted  int    `json:"deleted" doc:"Number of deleted sessions."`
 	Kept     int    `json:"kept" doc:"Number of sessions that stay because other conversations were forked from them."`
+	Worktree string `json:"worktree,omitempty" doc:"The conversation's worktree if it stays, because another conversation uses it or git cannot delete it."`
 }
 
 type ArchiveParams struct {
@@ -203,6 +204,8 @@ type Session struct {
 	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"The agent's MCP servers that Duet has tested and that have not answered yet. Only in getSessionState."`
 
 	Gates *Gates `json:"gates,omitempty" doc:"The state of the gates (\"Gates\"). Absent without gates."`
+
+	Worktree *WorktreeState `json:"worktree,omitempty" doc:"The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves."`
 }
 
 // A SessionResult is the last output of Claude Code, the form of a result that HumanLayer's clients
@@ -273,6 +276,7 @@ type LaunchParams struct {
 	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: as configured."`
 	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it."`
 	Gated
+	Worktree bool            `json:"worktree,omitempty" doc:"The agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it."`
 	Draft    bool            `json:"draft,omitempty" doc:"Only store the session. continueSession launches it."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
 }

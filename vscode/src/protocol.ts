@@ -902,6 +902,8 @@ export type DeleteSessionResult = {
   deleted: number;
   /** Number of sessions that stay because other conversations were forked from them. */
   kept: number;
+  /** The conversation's worktree if it stays, because another conversation uses it or git cannot delete it. */
+  worktree?: string;
 };
 
 export type DescribeAgentParams = {
@@ -926,6 +928,20 @@ export type Diagnostic = {
   message: string;
   /** The tool: go, gcc, typescript, rust, eslint, pytest, make, ... */
   source?: string;
+};
+
+export type DiscardParams = {
+  /** A session of the conversation, by any id of the run. */
+  session_id: string;
+  /** Also discard work that is not landed. It is kept in a git ref first. */
+  force?: boolean;
+};
+
+export type DiscardResult = {
+  /** The git ref that keeps the work that was not landed: git branch NAME REF brings it back. Absent: there was none. */
+  ref?: string;
+  /** The branch stays, because another working tree has it checked out. */
+  branch_kept?: boolean;
 };
 
 export type EditQueuedParams = {
@@ -1173,6 +1189,32 @@ export type InterruptResult = {
   status: string;
 };
 
+export type LandMethod = "" | "merge" | "squash" | "rebase" | "patch";
+
+export type LandParams = {
+  /** A session of the conversation, by any id of the run. */
+  session_id: string;
+  /** merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed. */
+  method?: LandMethod;
+  /** The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch. */
+  into?: string;
+  /** The message of the new commit. Absent: a plain one. */
+  message?: string;
+};
+
+export type LandResult = {
+  /** The branch that has the changes now. Empty with patch. */
+  branch: string;
+  /** The new commits of the branch, the oldest first. Empty if there was nothing new. */
+  commits: Array<string>;
+  /** The changed files, relative to the top of the repository. */
+  files: Array<string>;
+  /** How many more files there are, which do not fit into the result. */
+  more?: number;
+  /** Git repositories in the worktree, which are not landed. */
+  nested?: Array<string>;
+};
+
 export type LaunchParams = {
   /** The prompt. */
   query: string;
@@ -1232,6 +1274,8 @@ export type LaunchParams = {
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
+  /** The agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it. */
+  worktree?: boolean;
   /** Only store the session. continueSession launches it. */
   draft?: boolean;
   /** A JSON object that is stored with the session. */
@@ -1917,6 +1961,8 @@ export type Session = {
   unanswered_mcp_servers?: Array<string>;
   /** The state of the gates ("Gates"). Absent without gates. */
   gates?: Gates;
+  /** The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves. */
+  worktree?: WorktreeState;
 };
 
 export type SessionInfo = {
@@ -2479,6 +2525,15 @@ export type WatcherStatus = {
   problem?: string;
 };
 
+export type WorktreeState = {
+  /** The branch that it began with. */
+  branch: string;
+  /** The top of its files. */
+  dir: string;
+  /** It was discarded or deleted. The conversation can only be forked, which continues it in the project's directory. */
+  gone?: boolean;
+};
+
 export type WriteTerminalParams = {
   /** The terminal. */
   terminal_id: string;
@@ -2568,8 +2623,12 @@ export interface Methods {
   archiveSession: { params: ArchiveParams; result: Success };
   /** Archives the conversations of several sessions, or restores them. */
   bulkArchiveSessions: { params: ArchiveManyParams; result: ArchiveManyResult };
-  /** Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The log keeps its numbers, without the deleted events. */
+  /** Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
   "session.delete": { params: SessionParams; result: DeleteSessionResult };
+  /** Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
+  "session.land": { params: LandParams; result: LandResult };
+  /** Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`. */
+  "session.discard": { params: DiscardParams; result: DiscardResult };
   /** Lists working directories of sessions, the last used first. */
   getRecentPaths: { params: RecentPathsParams; result: RecentPathsResult };
   /** Lists the queued prompts of a session's conversation, the next one first. */
@@ -2700,6 +2759,8 @@ export type Result<M extends Method> = Methods[M]["result"];
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "editor.call",
+  "session.land",
+  "session.discard",
   "session.set",
   "agent.check",
   "agent.authenticate",

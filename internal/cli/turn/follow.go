@@ -195,7 +195,7 @@ func flagOf(param string) string {
 		return "--add-dir"
 	case "options":
 		return "--option"
-	case "agent", "model", "title", "limit", "status", "state", "since", "priority", "pattern", "scope":
+	case "agent", "model", "title", "worktree", "into", "limit", "status", "state", "since", "priority", "pattern", "scope":
 		return "--" + param
 	}
 	return ""

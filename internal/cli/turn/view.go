@@ -157,6 +157,9 @@ func (v *View) End(s protocol.Session) {
 	if titles := s.BackgroundTitles(); titles != "" {
 		v.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.TaskID + " ends it")
 	}
+	if w := s.Worktree; w != nil && !w.Gone {
+		v.Note("its worktree is on the branch " + term.Line(w.Branch) + "; bring its changes here with: duet-rpc land " + s.TaskID)
+	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
 	if whole := s.Outcome() + "; " + goOn; term.Fits(v.side, "— "+whole) {
 		v.Note(whole)

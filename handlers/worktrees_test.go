@@ -1,0 +1,231 @@
+package handlers_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// fakeWorktrees are directories without git.
+type fakeWorktrees struct {
+	parent  string
+	has     string // a file in each
+	list    []worktree.Worktree
+	refused error // what Land and Discard without Force return
+	landed  worktree.LandOptions
+}
+
+func (f *fakeWorktrees) Create(_ context.Context, name, _ string) (worktree.Worktree, error) {
+	w := worktree.Worktree{Name: name, Top: filepath.Join(f.parent, name), Dir: filepath.Join(f.parent, name), Branch: "duet/" + name, Into: "main"}
+	f.list = append(f.list, w)
+	return w, errors.Join(os.MkdirAll(w.Dir, 0o700), os.WriteFile(filepath.Join(w.Dir, cmp.Or(f.has, "f")), nil, 0o600))
+}
+
+func (f *fakeWorktrees) List(context.Context) ([]worktree.Worktree, error) { return f.list, nil }
+
+func (f *fakeWorktrees) Land(_ context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error) {
+	f.landed = opts
+	return worktree.Landed{Into: w.Into, Commits: []string{"c1"}, Files: []string{"a.txt"}}, f.refused
+}
+
+func (f *fakeWorktrees) Losses(context.Context, worktree.Worktree) (l worktree.Losses, err error) {
+	if loss, is := f.refused.(*worktree.LossError); is {
+		l = loss.Losses
+	}
+	return l, nil
+}
+
+func (f *fakeWorktrees) Discard(_ context.Context, w worktree.Worktree, opts worktree.DiscardOptions) (worktree.Discarded, error) {
+	if f.refused != nil && !opts.Force {
+		return worktree.Discarded{}, f.refused
+	}
+	f.list = slices.DeleteFunc(f.list, func(one worktree.Worktree) bool { return one == w })
+	return worktree.Discarded{Ref: "refs/duet/discarded/" + w.Name}, os.RemoveAll(w.Top)
+}
+
+func withWorktrees(t *testing.T) (*fakeWorktrees, func(*hub.Options)) {
+	parent, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	f := &fakeWorktrees{parent: parent}
+	return f, func(o *hub.Options) {
+		root, err := filepath.EvalSymlinks(o.Root)
+		require.NoError(t, err)
+		o.Root = root
+		o.Worktrees = &hub.WorktreeOptions{Parent: parent, Open: func(context.Context, bool) (hub.Worktrees, error) { return f, nil }}
+	}
+}
+
+func TestWorktreeOfAConversation(t *testing.T) {
+	f, worktrees := withWorktrees(t)
+	var at []string // of each prompt
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		at = append(at, x.CWD)
+		assert.Equal(t, x.CWD, x.Launch.Root, "the agent is limited to the worktree")
+		return quick(ctx, x)
+	}, worktrees)
+	root, err := filepath.EvalSymlinks(w.dir)
+	require.NoError(t, err)
+	c := w.connect(frame.LSP)
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one","title":"fix","worktree":true}`), "session_id")
+	w.ended(id)
+	dir := filepath.Join(f.parent, "fix")
+	assert.Equal(t, []string{dir}, at)
+	worktreeOf := func(id string) (state protocol.WorktreeState) {
+		require.NoError(t, json.Unmarshal(testkit.JSONMember(t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session.worktree"), &state))
+		return state
+	}
+	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir}, worktreeOf(id))
+	named := `{"session_id":"` + id + `"`
+
+	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"]}`, string(c.ask("session.land", named+`,"method":"squash","into":"next","message":"Fix it"}`)))
+	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Into: "next", Message: "Fix it"}, f.landed)
+	assert.Contains(t, string(c.ask("getConversation", named+`}`)), "Landed duet/fix on main: 1 commit, 1 file.")
+	assert.Equal(t, -32602, c.fail("session.land", named+`,"method":"other"}`).Code)
+	f.list[0].Into = "" // HEAD was detached
+	assert.Equal(t, "into", c.fail("session.land", named+`}`).Data["param"])
+	c.ask("session.land", named+`,"method":"patch"}`)
+	f.list[0].Into = "main"
+
+	f.refused = &worktree.ConflictError{Into: "main", Conflicts: []worktree.Conflict{{Path: "a.txt", Kind: "contents"}}}
+	assert.Equal(t, map[string]any{"kind": "conflict", "paths": []any{"a.txt"}}, c.fail("session.land", named+`}`).Data)
+	assert.Equal(t, worktree.Merge, f.landed.Method)
+	f.refused = &worktree.OverlapError{Dir: "d", Paths: []string{"b.txt"}}
+	assert.Equal(t, map[string]any{"kind": "overlap", "paths": []any{"b.txt"}}, c.fail("session.land", named+`}`).Data)
+	f.refused = &worktree.BusyError{Dir: "d", Operation: "merge"}
+	assert.Equal(t, "bad_state", c.fail("session.land", named+`}`).Data["kind"])
+
+	f.refused = &worktree.LossError{Losses: worktree.Losses{Untracked: worktree.Listing{Count: 2, First: []string{"b.txt"}}}}
+	lost := map[string]any{"kind": "would_lose_work", "losses": map[string]any{"untracked": map[string]any{"count": 2.0, "first": []any{"b.txt"}}}}
+	assert.Equal(t, lost, c.fail("session.discard", named+`}`).Data)
+	assert.Equal(t, lost, c.fail("session.delete", named+`}`).Data)
+	assert.DirExists(t, dir)
+	assert.JSONEq(t, `{"ref":"refs/duet/discarded/fix"}`, string(c.ask("session.discard", named+`,"force":true}`)))
+	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir, Gone: true}, worktreeOf(id))
+
+	e := c.fail("continueSession", named+`,"query":"two"}`)
+	assert.Equal(t, "no_worktree", e.Data["kind"])
+	assert.Contains(t, e.Message, "`duet-rpc session fork task-0001 TEXT` continues it in the project's directory")
+	assert.Equal(t, "no_worktree", c.fail("session.land", named+`}`).Data["kind"])
+	fork := testkit.JSONAs[string](t, c.ask("continueSession", named+`,"query":"two","fork":true}`), "session_id")
+	w.ended(fork)
+	assert.Equal(t, root, at[1])
+	assert.Equal(t, "no_worktree", c.fail("session.discard", `{"session_id":"`+fork+`"}`).Data["kind"])
+}
+
+// A file of the project that a prompt mentions is the one in the worktree for the agent.
+func TestMentionedFilesAreThoseOfTheWorktree(t *testing.T) {
+	f, worktrees := withWorktrees(t)
+	var sent []string
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for _, block := range x.Content {
+			sent = append(sent, block.URI)
+		}
+		return quick(ctx, x)
+	}, worktrees)
+	root, err := filepath.EvalSymlinks(w.dir)
+	require.NoError(t, err)
+	uri := func(path string) string { return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String() }
+	dir := filepath.Join(f.parent, "fix")
+	f.has = "a b.txt"
+	links := []string{uri(filepath.Join(root, "a b.txt")), uri(filepath.Join(root, "untracked.txt")), uri("/elsewhere/a b.txt"), "https://localhost/a"}
+	var content []string
+	for _, link := range links {
+		content = append(content, `{"type":"resource_link","name":"n","uri":"`+link+`"}`)
+	}
+	c := w.connect(frame.LSP)
+	w.ended(testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"fix","worktree":true,"content":[`+strings.Join(content, ",")+`]}`), "session_id"))
+	assert.Equal(t, append([]string{uri(filepath.Join(dir, "a b.txt"))}, links[1:]...), sent)
+}
+
+// A fork works in the same worktree, which then outlives either conversation. The last one takes it
+// along.
+func TestWorktreeIsDeletedWithItsLastConversation(t *testing.T) {
+	f, worktrees := withWorktrees(t)
+	w := newWorld(t, quick, worktrees)
+	c := w.connect(frame.LSP)
+	one := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"fix","worktree":true}`), "session_id")
+	w.ended(one)
+	two := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+one+`","query":"p","fork":true}`), "session_id")
+	w.ended(two)
+	dir := filepath.Join(f.parent, "fix")
+	assert.Equal(t, dir, testkit.JSONAs[string](t, c.ask("session.delete", `{"session_id":"`+two+`"}`), "worktree"))
+	assert.DirExists(t, dir)
+	c.ask("session.delete", `{"session_id":"`+one+`"}`)
+	assert.NoDirExists(t, dir)
+}
+
+func TestWorktreeIsInUse(t *testing.T) {
+	_, worktrees := withWorktrees(t)
+	running := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
+		close(running)
+		<-ctx.Done()
+		return done
+	}, worktrees)
+	c := w.connect(frame.LSP)
+	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"fix","worktree":true}`), "session_id")
+	<-running
+	for _, method := range []string{"session.land", "session.discard", "session.delete"} {
+		e := c.fail(method, `{"session_id":"`+id+`"}`)
+		assert.Equal(t, "bad_state", e.Data["kind"], method)
+	}
+}
+
+func TestRefusedLaunchLeavesNoWorktree(t *testing.T) {
+	f, worktrees := withWorktrees(t)
+	w := newWorld(t, quick, worktrees)
+	c := w.connect(frame.LSP)
+	known := "01890a5d-ac96-774b-bcce-b302099a8057"
+	w.ended(testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one","conversation_id":"`+known+`"}`), "session_id"))
+	for params, param := range map[string]string{
+		`{"query":"fix","worktree":true,"conversation_id":"` + known + `"}`: "worktree",
+		`{"query":"fix","worktree":true,"working_dir":"/"}`:                 "working_dir",
+		`{"query":"fix","worktree":true,"agent":"nope"}`:                    "agent",
+	} {
+		assert.Equal(t, param, c.fail("launchSession", params).Data["param"], params)
+		assert.Empty(t, f.list)
+		assert.NoDirExists(t, filepath.Join(f.parent, "fix"))
+	}
+	w = newWorld(t, quick) // a hub without worktrees
+	assert.Equal(t, "worktree_failed", w.connect(frame.LSP).fail("launchSession", `{"query":"fix","worktree":true}`).Data["kind"])
+}
+
+// Rules for files of the project count for those of the worktree.
+func TestRulesCountInAWorktree(t *testing.T) {
+	_, worktrees := withWorktrees(t)
+	var asked catalog.RequestPermissionResult
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		input, err := json.Marshal(map[string]string{"file_path": filepath.Join(x.CWD, "secret", "a")})
+		assert.NoError(t, err)
+		asked, err = x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.SessionToken, TaskID: x.TaskID, ToolName: "Edit", ToolUseID: "1", ToolKind: "edit",
+			ToolInput: input,
+		})
+		assert.NoError(t, err)
+		return quick(ctx, x)
+	}, worktrees, func(o *hub.Options) {
+		o.Rules = func() []config.Rule {
+			return []config.Rule{{Effect: config.EffectDeny, Tool: "Edit", Path: "secret/**", Source: "user"}}
+		}
+	})
+	w.ended(testkit.JSONAs[string](t, w.connect(frame.LSP).ask("launchSession", `{"query":"fix","worktree":true}`), "session_id"))
+	assert.Equal(t, "rule=user", asked.Reason)
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// worktreeUsage describes the flag of commands that begin a conversation.
+const worktreeUsage = "have the agent work in a git worktree of its own; duet-rpc land brings the result"
+
+const landHelp = `Bring the changes in the worktree of a session's conversation to the branch that was
+checked out when it began (duet-rpc prompt --worktree). Files that are not committed
+become a commit. Without SESSION it is the last one.
+
+If files conflict, or uncommitted files of yours are in the way, nothing is changed.
+Whatever was landed before is not landed again.
+`
+
+func newLand(s *settings) *cobra.Command {
+	var squash, rebase, patch bool
+	params := protocol.LandParams{}
+	cmd := &cobra.Command{
+		Use: "land [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Short:   "Bring the changes in a conversation's worktree to your branch",
+		Long:    landHelp + hubStatusHelp,
+		Example: "  duet-rpc land\n  duet-rpc land task-0003 --squash --message \"Fix the parser\"",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for method, given := range map[protocol.LandMethod]bool{"squash": squash, "rebase": rebase, "patch": patch} {
+				if given {
+					params.Method = method
+				}
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				session, err := worktreeSession(ctx, c, args)
+				if err != nil {
+					return err
+				}
+				params.SessionID = session.ID
+				r, raw, err := hubclient.Call[protocol.LandResult](ctx, c, "session.land", params)
+				if err != nil {
+					return landError(err, session)
+				}
+				if s.JSON {
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+				showLanded(view, r)
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&squash, "squash", false, "make one commit of all changes")
+	f.BoolVar(&rebase, "rebase", false, "repeat each commit on your branch, without a merge commit")
+	f.BoolVar(&patch, "patch", false, "change your files, without a commit")
+	f.StringVar(&params.Into, "into", "", "land on `BRANCH` (default: the one that was checked out when it began)")
+	f.StringVarP(&params.Message, "message", "m", "", "the message of the new commit (default: a plain one)")
+	cmd.MarkFlagsMutuallyExclusive("squash", "rebase", "patch")
+	return cmd
+}
+
+// worktreeSession returns the session that the arguments name, by default the last one.
+func worktreeSession(ctx context.Context, c *client.Client, args []string) (protocol.Session, error) {
+	session, _, err := hubclient.SessionState(ctx, c, slices.Concat(args, []string{"last"})[0])
+	return session, err
+}
+
+func showLanded(view *turn.View, r protocol.LandResult) {
+	for _, path := range r.Nested {
+		view.Note("not landed, a repository of its own: " + term.Line(path))
+	}
+	if len(r.Files)+len(r.Commits) == 0 {
+		view.Note("there is nothing new to land")
+		return
+	}
+	text := "landed on " + term.Line(r.Branch) + ": " + term.Count(len(r.Commits), "commit") + ", "
+	if r.Branch == "" {
+		text = "landed without a commit: "
+	}
+	view.Note(text + term.Count(len(r.Files)+r.More, "file"))
+}
+
+// landError adds to the error the files and what to do.
+func landError(err error, session protocol.Session) error {
+	data, is := worktreeProblem(err)
+	if !is {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString("nothing was landed: ")
+	switch data.Kind {
+	case "conflict":
+		b.WriteString("these files conflict with your branch")
+	case "overlap":
+		b.WriteString("these files of yours are not committed and would be overwritten")
+	default:
+		return err
+	}
+	for _, path := range data.Paths {
+		b.WriteString("\n  " + term.Line(path))
+	}
+	if data.More > 0 {
+		b.WriteString("\n  and " + term.Count(data.More, "more file"))
+	}
+	if data.Kind == "conflict" {
+		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + session.TaskID + " \"Merge my branch into yours and resolve the conflicts\"")
+	} else {
+		b.WriteString("\ncommit or stash them first")
+	}
+	return errors.New(b.String())
+}
+
+// worktreeProblem returns the data of an error about a worktree.
+func worktreeProblem(err error) (data protocol.WorktreeError, is bool) {
+	e, is := errors.AsType[*client.Error](err)
+	return data, is && json.Unmarshal(e.Data, &data) == nil
+}
+
+const discardHelp = `Delete the worktree of a session's conversation (duet-rpc prompt --worktree), and its
+branch. Without SESSION it is the last one. If work is not landed, this lists it and
+asks; it is then kept in a git ref first, from which git branch NAME REF brings it
+back.
+
+The conversation stays: session fork continues it in the project's directory.
+`
+
+func newDiscard(s *settings) *cobra.Command {
+	var yes, force bool
+	cmd := &cobra.Command{
+		Use: "discard [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Short:   "Delete a conversation's worktree",
+		Long:    discardHelp + hubStatusHelp,
+		Example: "  duet-rpc discard\n  duet-rpc discard task-0003 --force",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				session, err := worktreeSession(ctx, c, args)
+				if err != nil {
+					return err
+				}
+				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
+				params := protocol.DiscardParams{SessionID: session.ID, Force: force || yes}
+				r, raw, err := hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
+				if data, is := worktreeProblem(err); is && data.Losses != nil {
+					if !s.JSON {
+						showLosses(view, *data.Losses)
+					}
+					again := "duet-rpc discard " + session.TaskID
+					if err := askYes(cmd, s, "Discard the worktree with this work?", "nothing was discarded", again); err != nil {
+						return err
+					}
+					params.Force = true
+					r, raw, err = hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
+				}
+				if err != nil {
+					return err
+				}
+				if s.JSON {
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				showDiscarded(view, r)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "also discard work that is not landed, without asking")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, as --force")
+	return cmd
+}
+
+func showLosses(view *turn.View, l protocol.Losses) {
+	for _, kind := range []struct {
+		list *protocol.Listing
+		what string
+	}{
+		{l.Commits, "commit that is not landed"},
+		{l.Uncommitted, "changed file that is not committed"},
+		{l.Untracked, "new file that is not committed"},
+		{l.Nested, "repository of its own, which is not kept"},
+		{l.Ignored, "ignored file or directory, which is not kept"},
+	} {
+		if kind.list == nil {
+			continue
+		}
+		for _, name := range kind.list.First {
+			view.Note(kind.what + ": " + term.Line(name))
+		}
+		if more := kind.list.Count - len(kind.list.First); more > 0 {
+			view.Note(fmt.Sprintf("%s: and %d more", kind.what, more))
+		}
+	}
+}
+
+func showDiscarded(view *turn.View, r protocol.DiscardResult) {
+	view.Note("the worktree is discarded")
+	if r.Ref != "" {
+		view.Note("its work is kept; bring it back with: git branch NAME " + term.Line(r.Ref))
+	}
+	if r.BranchKept {
+		view.Note("its branch stays, because another working tree has it checked out")
+	}
+}

@@ -1,0 +1,182 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+const (
+	leastGit = 2<<16 | 39 // 2.39
+	// mostConfig is the size in bytes above which a file that configures git is not read.
+	mostConfig = 1 << 20
+)
+
+// A Repository is the user's repository around a directory. The zero value is no repository.
+type Repository struct {
+	Top    string // of the working tree
+	Dir    string // the git directory; that of a linked worktree is its own
+	Common string // the git directory that has the objects and refs
+	Config map[string]string
+}
+
+// Find looks for the repository of dir in dir and the directories above it, as git
+// does, but without git.
+func Find(dir string) (Repository, bool) {
+	for top := dir; ; top = filepath.Dir(top) {
+		if r, found := repositoryAt(top); found {
+			return r, true
+		}
+		if top == filepath.Dir(top) {
+			return Repository{}, false
+		}
+	}
+}
+
+func repositoryAt(top string) (Repository, bool) {
+	r := Repository{Top: top, Dir: filepath.Join(top, ".git")}
+	info, err := os.Stat(r.Dir)
+	if err != nil {
+		return r, false
+	}
+	if !info.IsDir() {
+		text, _ := ReadSmall(r.Dir)
+		to, found := strings.CutPrefix(text, "gitdir:")
+		if !found {
+			return r, false
+		}
+		r.Dir = absolute(top, strings.TrimSpace(to))
+	}
+	r.Common = r.Dir
+	if text, err := ReadSmall(filepath.Join(r.Dir, "commondir")); err == nil {
+		r.Common = absolute(r.Dir, strings.TrimSpace(text))
+	}
+	for _, path := range []string{filepath.Join(r.Dir, "HEAD"), filepath.Join(r.Common, "objects"), filepath.Join(r.Common, "refs")} {
+		if _, err := os.Stat(path); err != nil {
+			return r, false
+		}
+	}
+	return r, true
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// ReadSmall reads a regular file of at most mostConfig bytes. A missing file is an error.
+func ReadSmall(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > mostConfig {
+		return "", fmt.Errorf("%s is not a file of at most %d bytes", path, mostConfig)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// Unusable returns why no objects and refs may be written into the repository, or nil.
+func (r Repository) Unusable() error {
+	for _, path := range []string{r.Dir, r.Common, filepath.Join(r.Common, "objects"), filepath.Join(r.Common, "refs")} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if project.IsForeign(info) {
+			return fmt.Errorf("%s belongs to another user", path)
+		}
+		if !writable(path) {
+			return fmt.Errorf("%s is read-only", path)
+		}
+	}
+	for key, value := range r.Config {
+		extension, found := strings.CutPrefix(key, "extensions.")
+		if !found {
+			continue
+		}
+		known := slices.Contains([]string{"objectformat", "partialclone", "worktreeconfig", "noop", "relativeworktrees", "preciousobjects"}, extension) ||
+			extension == "refstorage" && value == "files"
+		if !known {
+			return fmt.Errorf("the repository has the unknown extension %s = %s", extension, value)
+		}
+	}
+	return nil
+}
+
+// ReadConfig reads a repository's configuration file and no other file. git config runs no
+// program.
+func ReadConfig(ctx context.Context, program, path string) (map[string]string, error) {
+	if _, err := ReadSmall(path); err != nil {
+		return nil, err
+	}
+	config := make(map[string]string)
+	_, err := Run(ctx, program, filepath.Dir(path), outside(), Command{Record: func(record []byte) error {
+		key, value, found := strings.Cut(string(record), "\n")
+		if !found {
+			value = "true"
+		}
+		config[key] = value
+		return nil
+	}, Args: []string{"config", "--file", path, "--no-includes", "--null", "--list"}})
+	return config, err
+}
+
+// IsWord reports whether a value of a configuration file is one short word of ASCII letters and
+// digits. Such a value cannot add a setting to another file.
+func IsWord(value string) bool {
+	for _, c := range value {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9') {
+			return false
+		}
+	}
+	return value != "" && len(value) < 20
+}
+
+// ReplaceFile writes a file as a whole, unless it has the text already.
+func ReplaceFile(path, text string) error {
+	if old, err := os.ReadFile(path); err == nil && string(old) == text {
+		return nil
+	}
+	next := path + ".new"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// RealPath returns the absolute path of a file, without symbolic links.
+func RealPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// CopyIndex copies an index file with its modification time. git reads the files that are not
+// older than the index again, because a change within the same clock tick leaves no trace. git
+// replaces an index and never writes into it, so a hard link is enough.
+func CopyIndex(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(to, text, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
+}

@@ -1,0 +1,213 @@
+//go:build clients
+
+package hub
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/changereview"
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// These tests run git.
+
+// A worktreeWorld is a hub of the project in the directory sub of a git repository.
+type worktreeWorld struct {
+	*testing.T
+	hub               *Hub
+	top, root, parent string
+	trusts            []bool // of each opened repository
+	git               func(args ...string) string
+	write             func(path, text string)
+	read              func(path string) string
+}
+
+func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *worktreeWorld {
+	for name, value := range map[string]string{"GIT_CONFIG_SYSTEM": os.DevNull} {
+		t.Setenv(name, value)
+	}
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	t.Setenv("HOME", home)
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[user]\n\tname = User\n\temail = user@localhost\n"), 0o600))
+	w := &worktreeWorld{T: t, top: filepath.Join(home, "repository"), parent: filepath.Join(home, "worktrees")}
+	w.root = filepath.Join(w.top, "sub")
+	w.git = func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", w.top, "-c", "user.name=U", "-c", "user.email=u@localhost"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	w.write = func(path, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	w.read = func(path string) string {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(data)
+	}
+	w.write(filepath.Join(w.root, "a.txt"), "one\n")
+	w.write(filepath.Join(w.top, "above.txt"), "one\n")
+	w.git("init", "-q", "-b", "main")
+	w.git("add", ".")
+	w.git("commit", "-q", "-m", "first")
+	w.hub = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		play(w, x)
+		return completed
+	}, func(o *Options) {
+		o.Root = w.root
+		state := t.TempDir()
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: filepath.Join(state, filepath.Base(filepath.Dir(of)))}, true
+		}
+		o.Worktrees = &WorktreeOptions{Parent: w.parent, Open: func(ctx context.Context, trusts bool) (Worktrees, error) {
+			w.trusts = append(w.trusts, trusts)
+			return worktree.Open(ctx, worktree.Options{Dir: w.root, Parent: w.parent})
+		}}
+	})
+	return w
+}
+
+func (w *worktreeWorld) launch(prompt string) domain.Session {
+	w.Helper()
+	s, err := w.hub.Launch(w.Context(), LaunchSpec{Prompt: prompt, Worktree: true})
+	require.NoError(w, err)
+	return await(w.T, w.hub, s)
+}
+
+// The changes that an agent makes in a worktree are reviewed and rewound there, and the user's files
+// stay as they are until they are landed.
+func TestChangesInAWorktree(t *testing.T) {
+	w := newWorktreeWorld(t, func(w *worktreeWorld, x *turn) {
+		assert.Equal(t, filepath.Dir(x.p.CWD), x.p.Launch.Root, "the top of the worktree limits the agent")
+		edited, before, after := filepath.Join(x.p.CWD, "a.txt"), "one\n", "two\n"
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
+		w.write(edited, after)
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: edited, Before: &before, After: &after})
+		w.write(filepath.Join(x.p.CWD, "new.txt"), "new\n")
+		w.write(filepath.Join(x.p.Launch.Root, "above.txt"), "two\n")
+		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
+	})
+	run := w.launch("Fix the parser now, please: it fails")
+	dir := run.Thread.CWD
+	assert.Equal(t, filepath.Join(w.parent, "fix-the-parser-now-please", "sub"), dir)
+	files := func() map[string]string {
+		list, err := w.hub.review.Files(t.Context(), run)
+		require.NoError(t, err)
+		all := make(map[string]string)
+		for _, f := range list {
+			rel, err := filepath.Rel(filepath.Dir(dir), f.Path)
+			require.NoError(t, err)
+			all[filepath.ToSlash(rel)] = f.State
+		}
+		return all
+	}
+	assert.Equal(t, map[string]string{"sub/a.txt": "open", "sub/new.txt": "open", "above.txt": "open"}, files())
+	events, err := w.hub.store.Events(t.Context(), 0, 1000)
+	require.NoError(t, err)
+	for _, e := range events {
+		if changed, is := e.Payload.(domain.FileChanged); is {
+			rel, err := filepath.Rel(filepath.Dir(dir), changed.Path)
+			require.NoError(t, err)
+			assert.Contains(t, changed.Diff, "+++ b/"+filepath.ToSlash(rel)+"\n", "names are relative to the top of the worktree")
+		}
+	}
+	above := filepath.Join(filepath.Dir(dir), "above.txt")
+	for _, d := range []changereview.Decision{
+		{Path: above, Decision: changereview.Revert}, {Path: above, Decision: changereview.Reopen}, {Path: filepath.Join(dir, "a.txt"), Decision: changereview.Revert},
+	} {
+		_, err = w.hub.review.Decide(t.Context(), run, d)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, "one\n", w.read(filepath.Join(dir, "a.txt")))
+	shown, err := w.hub.SessionFile(run, "../above.txt")
+	require.NoError(t, err)
+	assert.Equal(t, above, shown)
+	_, err = w.hub.SessionFile(run, filepath.Join(w.root, "a.txt"))
+	assert.Error(t, err, "the user's files are not those of the session")
+
+	r, err := w.hub.Rewind(t.Context(), RewindSpec{Run: run.UUID})
+	require.NoError(t, err)
+	assert.Len(t, r.Files, 2)
+	assert.NoFileExists(t, filepath.Join(dir, "new.txt"))
+	_, err = w.hub.UndoRewind(t.Context(), run.UUID)
+	require.NoError(t, err)
+	assert.Empty(t, w.git("status", "--porcelain"))
+
+	landed, err := w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: worktree.Merge})
+	require.NoError(t, err)
+	assert.Equal(t, "main", landed.Into)
+	assert.ElementsMatch(t, []string{"above.txt", "sub/new.txt"}, landed.Files)
+	assert.Equal(t, "new\n", w.read(filepath.Join(w.root, "new.txt")))
+	assert.Empty(t, w.git("status", "--porcelain"))
+	deleted, err := w.hub.Delete(t.Context(), run.UUID)
+	require.NoError(t, err)
+	assert.Empty(t, deleted.Worktree)
+	assert.NoDirExists(t, filepath.Dir(dir))
+	assert.Equal(t, "main", strings.TrimSpace(w.git("branch", "--format=%(refname:short)")))
+	assert.NotContains(t, w.trusts, false)
+}
+
+// A conflict changes nothing; work that is discarded with force is found again.
+func TestConflictAndDiscardedWorkInAWorktree(t *testing.T) {
+	w := newWorktreeWorld(t, func(w *worktreeWorld, x *turn) { w.write(filepath.Join(x.p.CWD, "a.txt"), "agent\n") })
+	run := w.launch("fix")
+	mine := filepath.Join(w.root, "a.txt")
+	w.write(mine, "mine\n")
+	_, err := w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: worktree.Merge})
+	assert.Equal(t, domain.KindOverlap, kindOf(t, err))
+	w.git("commit", "-qam", "mine")
+	head := w.git("rev-parse", "HEAD")
+	for _, method := range []worktree.Method{worktree.Merge, worktree.Squash, worktree.Rebase, worktree.Patch} {
+		_, err = w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: method})
+		assert.Equal(t, domain.KindConflict, kindOf(t, err), method)
+	}
+	assert.Equal(t, head, w.git("rev-parse", "HEAD"))
+	assert.Equal(t, "mine\n", w.read(mine))
+	assert.Empty(t, w.git("status", "--porcelain"))
+
+	_, err = w.hub.DiscardWorktree(t.Context(), run.UUID, false)
+	assert.Equal(t, domain.KindLosses, kindOf(t, err))
+	_, err = w.hub.Delete(t.Context(), run.UUID)
+	assert.Equal(t, domain.KindLosses, kindOf(t, err))
+	done, err := w.hub.DiscardWorktree(t.Context(), run.UUID, true)
+	require.NoError(t, err)
+	assert.NoDirExists(t, run.Thread.CWD)
+	assert.Equal(t, "agent\n", w.git("show", done.Ref+":sub/a.txt"))
+
+	_, err = w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"})
+	assert.Equal(t, domain.KindNoWorktree, kindOf(t, err))
+	fork, err := w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more", Fork: true})
+	require.NoError(t, err)
+	assert.Equal(t, w.root, await(t, w.hub, fork).Thread.CWD)
+}
+
+// Without a commit there is no worktree, and the error says what to do.
+func TestNoWorktreeWithoutACommit(t *testing.T) {
+	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	refused := func(want string) {
+		t.Helper()
+		_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: true})
+		assert.Equal(t, domain.KindWorktree, kindOf(t, err))
+		assert.ErrorContains(t, err, want)
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(w.top, ".git")))
+	refused("run git init and make a commit")
+	w.git("init", "-q")
+	refused("has no commit yet: make one first")
+	_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: true, CWD: w.top})
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "outside of the project")
+}

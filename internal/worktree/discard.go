@@ -1,0 +1,257 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Losses is what [Repository.Discard] would delete for good without Force. Paths are relative
+// to the top of the worktree.
+type Losses struct {
+	Commits     Listing // that no other branch, tag or remote branch has, and that are not landed
+	Uncommitted Listing
+	Untracked   Listing
+	Nested      Listing // repositories in the worktree; Force does not keep them
+	Ignored     Listing // files and directories that git ignores; they are deleted without Force, too
+}
+
+// Any reports whether Discard needs Force.
+func (l Losses) Any() bool {
+	return l.Commits.Count+l.Uncommitted.Count+l.Untracked.Count+l.Nested.Count > 0
+}
+
+// A LossError reports that nothing was discarded, because work would be lost.
+type LossError struct{ Losses Losses }
+
+func (e *LossError) Error() string {
+	l := e.Losses
+	return fmt.Sprintf("nothing is discarded: %d commits, %d changed files, %d new files and %d nested repositories would be lost: land them, or discard with force",
+		l.Commits.Count, l.Uncommitted.Count, l.Untracked.Count, l.Nested.Count)
+}
+
+// DiscardOptions says what [Repository.Discard] may delete.
+type DiscardOptions struct {
+	Force bool // keep what would be lost in a ref, and delete the worktree
+}
+
+// Discarded is the result of [Repository.Discard].
+type Discarded struct {
+	// Ref keeps a commit with what would have been lost, or is "". git branch NAME REF brings it
+	// back, and git update-ref -d REF lets git gc drop it.
+	Ref        string
+	BranchKept bool // another working tree has the branch checked out
+}
+
+// Losses says what a Discard without Force would delete for good.
+func (r *Repository) Losses(ctx context.Context, w Worktree) (Losses, error) {
+	h, err := r.lock(ctx)
+	if err != nil {
+		return Losses{}, err
+	}
+	defer h.Close()
+	g, err := r.find(w)
+	if err != nil || g.Discarding {
+		return Losses{}, err
+	}
+	head, err := h.head(ctx, g)
+	if err != nil && !errors.Is(err, ErrGone) {
+		return Losses{}, err
+	}
+	return h.losses(ctx, g, head)
+}
+
+// losses takes head "" for a worktree without a commit.
+func (h *held) losses(ctx context.Context, g registration, head string) (l Losses, err error) {
+	if !g.gone {
+		t := h.tree(g.dir, g.top)
+		d, err := t.files(ctx, g.Copied)
+		if err != nil {
+			return l, err
+		}
+		l.Uncommitted.add(d.changed...)
+		l.Untracked.add(d.untracked...)
+		l.Nested.add(d.nested...)
+		ignored, err := t.records(ctx, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+		if err != nil {
+			return l, err
+		}
+		l.Ignored.add(ignored...)
+		for _, path := range g.Copied {
+			if !slices.Contains(ignored, path) {
+				l.Ignored.add(path)
+			}
+		}
+	}
+	if head == "" {
+		return l, nil
+	}
+	users := h.users()
+	selected := []string{"--single-worktree", head}
+	branch, err := users.resolve(ctx, "refs/heads/"+g.Branch+"^{commit}")
+	if err != nil {
+		return l, err
+	}
+	if branch != "" && branch != head {
+		selected = append(selected, branch)
+	}
+	all, _, err := h.registrations()
+	if err != nil {
+		return l, err
+	}
+	others := slices.DeleteFunc(all, func(other registration) bool { return other.dir == g.dir })
+	selected = append(selected, "--not")
+	if !h.isCheckedOut(ctx, g.Branch, others) {
+		selected = append(selected, "--exclude=refs/heads/"+g.Branch)
+	}
+	selected = append(selected, "--exclude=refs/stash", "--exclude=refs/duet/*", "--all")
+	if g.Into != "" {
+		into, err := users.resolve(ctx, "refs/heads/"+g.Into+"^{commit}")
+		if err != nil {
+			return l, err
+		}
+		if into != "" {
+			if is, err := users.isLanded(ctx, g, head, into); err != nil {
+				return l, err
+			} else if is {
+				selected = append(selected, head)
+			} else if last, err := users.landed(ctx, g, head, into, into); err != nil {
+				return l, err
+			} else if last != "" {
+				selected = append(selected, last)
+			}
+		}
+	}
+	l.Commits, err = users.commits(ctx, selected...)
+	return l, err
+}
+
+// Discard deletes the directory, the registration and the branch of a worktree. If commits or
+// files would be lost, it returns a [LossError] and deletes nothing; with opts.Force it keeps
+// them below refs/duet/discarded/ first. A worktree that is locked with git worktree lock is not
+// discarded. A call that was killed is finished by the next one.
+func (r *Repository) Discard(ctx context.Context, w Worktree, opts DiscardOptions) (done Discarded, err error) {
+	h, err := r.lock(ctx)
+	if err != nil {
+		return done, err
+	}
+	defer h.Close()
+	g, err := r.find(w)
+	if err != nil {
+		return done, err
+	}
+	users := h.users()
+	if g.locked {
+		return done, fmt.Errorf("%s is locked: run git worktree unlock first", g.top)
+	}
+	if _, err := os.Lstat(g.top); err == nil && g.gone && !g.Discarding {
+		return done, fmt.Errorf("%s is no longer a worktree of %s: remove it by hand", g.top, h.repo.Top)
+	}
+	branch, err := users.resolve(ctx, "refs/heads/"+w.Branch+"^{commit}")
+	if err != nil {
+		return done, err
+	}
+	if !g.Discarding {
+		head, err := h.head(ctx, g)
+		if err != nil && !errors.Is(err, ErrGone) {
+			return done, err
+		}
+		losses, err := h.losses(ctx, g, head)
+		if err != nil {
+			return done, err
+		}
+		if losses.Any() && !opts.Force {
+			return done, &LossError{Losses: losses}
+		}
+		if losses.Any() {
+			if done.Ref, err = h.keep(ctx, g, head, branch); err != nil {
+				return done, err
+			}
+		}
+		if g.dir != "" {
+			g.Discarding = true
+			if err := g.save(); err != nil {
+				return done, err
+			}
+		}
+	}
+	if err := h.remove(ctx, g.Worktree, branch); err != nil {
+		return done, err
+	}
+	kept, err := users.resolve(ctx, "refs/heads/"+w.Branch)
+	done.BranchKept = kept != ""
+	return done, err
+}
+
+// keep writes a commit of the worktree's files and commits, and a ref. A ref that a killed call has
+// written is used again.
+func (h *held) keep(ctx context.Context, g registration, head, branch string) (string, error) {
+	users := h.users()
+	commit := head
+	var parents []string
+	for _, p := range []string{head, branch} {
+		if p != "" && !slices.Contains(parents, p) {
+			parents = append(parents, p)
+		}
+	}
+	if !g.gone {
+		t := h.tree(g.dir, g.top)
+		d, err := t.files(ctx, g.Copied)
+		if err != nil {
+			return "", err
+		}
+		index := h.move(g.dir, g.top).work()
+		defer os.Remove(index)
+		files, err := t.snapshot(ctx, index, d.paths())
+		if err != nil {
+			return "", err
+		}
+		before := ""
+		if head != "" {
+			if before, err = t.resolve(ctx, head+"^{tree}"); err != nil {
+				return "", err
+			}
+		}
+		if files != before {
+			commit = ""
+		}
+		if commit == "" || len(parents) > 1 {
+			if commit, err = users.commit(ctx, files, "Discarded files of "+g.Branch, ours, parents...); err != nil {
+				return "", err
+			}
+		}
+	} else if len(parents) > 1 {
+		var err error
+		if commit, err = users.commit(ctx, head+"^{tree}", "Discarded commits of "+g.Branch, ours, parents...); err != nil {
+			return "", err
+		}
+	}
+	for n := 1; ; n++ {
+		ref := discardedPrefix + g.Name
+		if n > 1 {
+			ref = fmt.Sprintf("%s-%d", ref, n)
+		}
+		old, err := users.resolve(ctx, ref+"^{commit}")
+		if err != nil {
+			return "", err
+		}
+		if old == "" {
+			_, err := users.run(ctx, "update-ref", ref, commit, strings.Repeat("0", len(commit)))
+			return ref, err
+		}
+		same, err := users.isSame(ctx, old, commit)
+		if same || err != nil {
+			return ref, err
+		}
+	}
+}
+
+// isSame reports whether two commits have the same files and parents.
+func (t tree) isSame(ctx context.Context, one, other string) (bool, error) {
+	out, err := t.run(ctx, "log", "--no-walk=unsorted", "--no-show-signature", "--format=%T %P", one, other)
+	a, b, _ := strings.Cut(out, "\n")
+	return one == other || err == nil && a == b, err
+}

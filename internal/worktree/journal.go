@@ -1,0 +1,154 @@
+package worktree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/git"
+)
+
+// held is a Repository whose lock the caller has.
+type held struct {
+	*Repository
+	io.Closer
+}
+
+// lock waits until no other call, of this process or another, changes worktrees, and until the
+// git processes of a killed one have ended. Then it finishes what the killed one has left.
+func (r *Repository) lock(ctx context.Context) (*held, error) {
+	lock, err := lockFileOf(ctx, filepath.Join(r.state, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the worktrees: %w", err)
+	}
+	h := &held{Repository: r, Closer: lock}
+	if err := h.recover(ctx); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("cannot finish the work of a killed process: %w", err)
+	}
+	return h, nil
+}
+
+// tree returns a working tree whose git processes keep the lock.
+func (h *held) tree(dir, top string) tree {
+	return tree{r: h.Repository, dir: dir, top: top, keep: keepable(h.Closer)}
+}
+
+func (h *held) users() tree { return h.tree(h.repo.Dir, h.repo.Top) }
+
+// A journal is a change that is under way.
+type journal struct {
+	Created *Worktree `json:"created,omitempty"` // a worktree that is not finished
+	Moved   *move     `json:"moved,omitempty"`
+}
+
+func (h *held) journal() string { return filepath.Join(h.state, "journal") }
+
+func (h *held) note(j journal) error {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return git.ReplaceFile(h.journal(), string(text))
+}
+
+// done ends a change.
+func (h *held) done() error {
+	err := os.Remove(h.journal())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// recover finishes a change that is noted, or takes it back.
+func (h *held) recover(ctx context.Context) error {
+	text, err := os.ReadFile(h.journal())
+	if errors.Is(err, fs.ErrNotExist) {
+		return h.tidy()
+	}
+	var j journal
+	if err == nil {
+		err = json.Unmarshal(text, &j)
+	}
+	if err != nil {
+		return err
+	}
+	if j.Created != nil {
+		err = h.remove(ctx, *j.Created, j.Created.Base)
+	}
+	if j.Moved != nil {
+		_, settled := h.settle(ctx, *j.Moved)
+		err = errors.Join(err, settled)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.tidy(), h.done())
+}
+
+// tidy removes index files that a killed process has left.
+func (h *held) tidy() error {
+	all, _, err := h.registrations()
+	dirs := []string{h.repo.Dir, h.repo.Common}
+	for _, g := range all {
+		dirs = append(dirs, g.dir)
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, h.move(dir, "").clean())
+	}
+	return err
+}
+
+// A change is a file that differs between two trees. A missing side is "".
+type change struct {
+	path, old, new string // old and new are blobs
+	isSubmodule    bool   // on either side
+}
+
+func (t tree) diff(ctx context.Context, from, to string) (list []change, err error) {
+	records, err := t.records(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--end-of-options", from, to)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(records); i += 2 {
+		fields := strings.Fields(strings.TrimPrefix(records[i], ":"))
+		if len(fields) != 5 {
+			return nil, fmt.Errorf("git diff-tree: unexpected answer %s", strconv.Quote(records[i]))
+		}
+		c := change{path: records[i+1], old: fields[2], new: fields[3], isSubmodule: fields[0] == "160000" || fields[1] == "160000"}
+		switch fields[4] {
+		case "A":
+			c.old = ""
+		case "D":
+			c.new = ""
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// indexed returns the set of paths in the index, as fold writes them.
+func (t tree) indexed(ctx context.Context) (map[string]bool, error) {
+	records, err := t.records(ctx, "ls-files", "-z", "--cached")
+	known := make(map[string]bool, len(records))
+	for _, path := range records {
+		known[t.fold(path)] = true
+	}
+	return known, err
+}
+
+// fold makes paths equal that are the same file.
+func (t tree) fold(path string) string {
+	if isTrue(t.r.repo.Config["core.ignorecase"]) {
+		return strings.ToLower(path)
+	}
+	return path
+}

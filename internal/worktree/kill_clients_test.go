@@ -1,0 +1,232 @@
+//go:build clients && unix
+
+package worktree_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// helper returns a process that does the task.
+func (w *world) helper(task helperTask) *exec.Cmd {
+	task.Options = w.opts
+	text, err := json.Marshal(task)
+	require.NoError(w, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperVariable+"="+string(text))
+	return cmd
+}
+
+// killedGit returns a git that runs a script, once, in place of the nth command of a name, and
+// then kills itself or the process that has started it.
+func killedGit(w *world, name string, n int, script string) string {
+	git := testkit.NeedTool(w, "git")
+	count := filepath.Join(w.home, fmt.Sprint("count", rand.Int()))
+	return program(w, filepath.Join(w.home, fmt.Sprint("git", rand.Int())), `#!/bin/sh
+if [ "$1" = `+name+` ] && [ ! -e `+count+`.done ]; then
+	echo x >> `+count+`
+	if [ $(wc -l < `+count+`) = `+fmt.Sprint(n)+` ]; then
+		touch `+count+`.done
+		git=`+git+`
+		`+script+`
+	fi
+fi
+exec `+git+` "$@"
+`)
+}
+
+const (
+	killedBefore   = `kill -9 $$`
+	killedAfter    = `$git "$@" > /dev/null; kill -9 $$`
+	hubKilled      = `kill -9 $PPID; kill -9 $$`
+	hubKilledAfter = `kill -9 $PPID; exec $git "$@"` // git goes on
+)
+
+// readsHalf is what is left of git read-tree if it is killed: some files are written, one is cut
+// off, one is removed.
+const readsHalf = `printf 2 > a; rm -f b z; mkdir -p new; printf n > new/file; kill -9 $$`
+
+// Each git process of a landing is killed, and the process that lands. Then the user's tree is
+// as before or the landing is complete, and the next one completes it.
+func TestLandIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		steps := map[string]int{"read-tree": 2, "update-ref": 2}
+		if method == worktree.Squash || method == worktree.Patch {
+			steps = map[string]int{"read-tree": 2, "update-ref": 2, "commit-tree": 2, "update-index": 2, "write-tree": 2, "merge-tree": 1, "status": 2}
+		}
+		for name, n := range steps {
+			for n := range n {
+				t.Run(fmt.Sprint(method, "/", name, n), func(t *testing.T) {
+					t.Parallel()
+					scripts := []string{killedBefore, killedAfter, hubKilled, hubKilledAfter}
+					if name == "read-tree" && n == 1 {
+						scripts = append(scripts, readsHalf, strings.ReplaceAll(readsHalf, "kill -9 $$", hubKilled))
+					}
+					for _, script := range scripts {
+						w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n", "z": "1\n", "gone": "x\n", "keep": "k\n"})
+						wt := w.create("x", nil)
+						w.commit(wt.Top, map[string]string{"a": "2\n", "gone": ""})
+						write(t, wt.Top, map[string]string{"b": "x 2\n", "new/file": "new\n", "z": "-> a"})
+						w.commit(w.dir, map[string]string{"users": "u\n"})
+						write(t, w.dir, map[string]string{"keep": "dirty\n", "untracked": "u\n"})
+						before := w.state()
+						w.opts.Git = killedGit(w, name, n+1, script)
+						_ = w.helper(helperTask{Do: "land", Worktree: wt, Method: method}).Run()
+
+						w.opts.Git = ""
+						w.open() // finishes it, or takes it back
+						w.healthy()
+						landed := map[string]string{
+							"a": "2\n", "b": "x 2\n", "new/file": "new\n", "z": "-> a", "keep": "dirty\n", "users": "u\n", "untracked": "u\n",
+						}
+						has := w.state()
+						if files(t, w.dir)["a"] == "1\n" {
+							assert.Equal(t, before["files"], has["files"], script)
+							assert.Equal(t, before["index"], has["index"])
+							assert.Equal(t, before["status"], has["status"])
+							assert.Equal(t, before["head"], has["head"])
+						} else {
+							assert.Equal(t, landed, files(t, w.dir), script)
+							if method != worktree.Patch {
+								assert.Equal(t, " M keep\n?? untracked\n", w.git("status", "--porcelain"), script)
+							}
+						}
+						w.land(wt, method)
+						assert.Equal(t, landed, files(t, w.dir), script)
+						if method != worktree.Patch {
+							assert.Equal(t, " M keep\n?? untracked\n", w.git("status", "--porcelain"))
+						}
+						assert.Equal(t, map[string]string{"a": "2\n", "b": "x 2\n", "new/file": "new\n", "z": "-> a", "keep": "k\n"}, files(t, wt.Top))
+						w.healthy()
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestCreateIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"worktree", "reset", "for-each-ref"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n"})
+			before := w.state()
+			for _, script := range []string{killedBefore, killedAfter, hubKilled, hubKilledAfter} {
+				w.opts.Git = killedGit(w, name, 1, script)
+				_ = w.helper(helperTask{Do: "create"}).Run()
+				w.opts.Git = ""
+				w.open()
+				assert.Equal(t, before, w.state(), script)
+				entries, err := os.ReadDir(w.opts.Parent)
+				require.NoError(t, err)
+				assert.Len(t, entries, 1, "%s: %v", script, entries) // the directory with the journal
+				w.healthy()
+				wt := w.create("helper", nil)
+				assert.Equal(t, "helper", wt.Name)
+				_, err = w.Discard(t.Context(), wt, worktree.DiscardOptions{})
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestDiscardIsKilled(t *testing.T) {
+	t.Parallel()
+	for name, n := range map[string]int{"update-ref": 2, "update-index": 1, "write-tree": 1, "commit-tree": 1, "rev-list": 1} {
+		for n := range n {
+			for i, script := range []string{killedBefore, killedAfter, hubKilled, hubKilledAfter} {
+				t.Run(fmt.Sprint(name, n, "/", i), func(t *testing.T) {
+					t.Parallel()
+					w := newRepository(t, map[string]string{"a": "1\n"})
+					wt := w.create("x", nil)
+					w.commit(wt.Top, map[string]string{"b": "b"})
+					write(t, wt.Top, map[string]string{"c": "c"})
+					w.opts.Git = killedGit(w, name, n+1, script)
+					_ = w.helper(helperTask{Do: "discard", Worktree: wt}).Run()
+					w.opts.Git = ""
+					_, err := w.open().Discard(t.Context(), wt, worktree.DiscardOptions{Force: true})
+					require.NoError(t, err)
+					assert.NoDirExists(t, wt.Top)
+					assert.Empty(t, w.git("branch", "--list", "duet/*"))
+					assert.NotContains(t, w.git("worktree", "list"), wt.Top)
+					refs := strings.Fields(w.git("for-each-ref", "--format=%(refname)", "refs/duet"))
+					assert.Equal(t, []string{"refs/duet/discarded/x"}, refs)
+					assert.Equal(t, "c", w.git("show", refs[0]+":c"))
+					assert.Equal(t, "b", w.git("show", refs[0]+":b"))
+					w.healthy()
+				})
+			}
+		}
+	}
+}
+
+// The process is killed at random moments.
+func TestProcessIsKilled(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "0\n"})
+	for i := range 60 {
+		write(t, w.dir, map[string]string{fmt.Sprintf("d%d/f%d", i%20, i): fmt.Sprint(i)})
+	}
+	w.commit(w.dir, nil)
+	wt := w.create("x", nil)
+	started := time.Now()
+	w.land(wt, worktree.Squash)
+	whole := 5 * time.Since(started)
+	for i := range 6 {
+		for j := range 60 {
+			write(t, wt.Top, map[string]string{fmt.Sprintf("d%d/f%d", j%20, j): fmt.Sprint(i, j)})
+		}
+		method := methods[i%3]
+		cmd := w.helper(helperTask{Do: "land", Worktree: wt, Method: method})
+		require.NoError(t, cmd.Start())
+		time.Sleep(rand.N(whole)) // the kill is to come at any point of the work
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+		w.open()
+		w.healthy()
+		assert.Empty(t, w.git("status", "--porcelain"))
+		w.land(wt, method)
+		assert.Equal(t, files(t, wt.Top), files(t, w.dir))
+		assert.Empty(t, w.git("status", "--porcelain"))
+	}
+}
+
+// A git process that outlives the process that lands keeps the lock until it has ended.
+func TestGitOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", map[string]string{"a": "2\n"})
+	release := filepath.Join(w.home, "release")
+	w.opts.Git = killedGit(w, "read-tree", 2, "kill -9 $PPID; until [ -e "+release+" ]; do sleep 0.01; done; exec $git \"$@\"")
+	_ = w.helper(helperTask{Do: "land", Worktree: wt, Method: worktree.Squash}).Run()
+	locks, err := filepath.Glob(filepath.Join(w.opts.Parent, ".duet-*", "lock"))
+	require.NoError(t, err)
+	require.Len(t, locks, 1)
+	lock, err := os.Open(locks[0])
+	require.NoError(t, err)
+	defer lock.Close()
+	require.ErrorIs(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	require.NoError(t, os.WriteFile(release, nil, 0o600))
+	w.opts.Git = ""
+	w.open() // waits for git
+	w.healthy()
+	assert.Equal(t, "1\n", files(t, w.dir)["a"], "HEAD has not moved, so the files are taken back")
+	w.land(wt, worktree.Squash)
+	assert.Equal(t, "2\n", files(t, w.dir)["a"])
+}

@@ -1,0 +1,348 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/git"
+)
+
+// Method says how the commits of a worktree come to a branch.
+type Method string
+
+// The methods of landing.
+const (
+	Merge  Method = "merge"  // a merge commit; none if the branch can be moved forward
+	Squash Method = "squash" // one new commit
+	Rebase Method = "rebase" // each commit again, with its author; merges are left out
+	Patch  Method = "patch"  // no commit: the user's files are changed
+)
+
+// LandOptions says how [Repository.Land] lands a worktree.
+type LandOptions struct {
+	Method  Method
+	Message string // of the new commit, and of that of uncommitted files; "" selects a plain one
+	Into    string // the branch; "" is [Worktree.Into]. Patch always changes the tree of Options.Dir
+	// Committed refuses uncommitted and untracked files. Otherwise they become a commit.
+	Committed bool
+}
+
+// Landed is the result of [Repository.Land]. Old and New are the same if there is nothing new.
+type Landed struct {
+	Into     string
+	Old, New string   // commits of Into; trees of the user's files for Patch
+	Commits  []string // that Into has now, the oldest first
+	Files    []string // that differ between Old and New
+	Nested   []string // repositories in the worktree that are not landed
+}
+
+// An OverlapError reports that nothing was landed, because uncommitted or untracked files of the
+// user would be overwritten.
+type OverlapError struct {
+	Dir   string
+	Paths []string
+}
+
+func (e *OverlapError) Error() string {
+	return fmt.Sprintf("nothing is landed: %q in %s is not committed and would be overwritten (%d files in all): commit or stash it first", e.Paths[0], e.Dir, len(e.Paths))
+}
+
+// An UncommittedError reports that nothing was landed, because the worktree has uncommitted files.
+type UncommittedError struct{ Paths []string }
+
+func (e *UncommittedError) Error() string {
+	return fmt.Sprintf("nothing is landed: %q is not committed (%d files in all)", e.Paths[0], len(e.Paths))
+}
+
+// errMoved reports that the branch has moved since Land has read it.
+var errMoved = errors.New("nothing is landed: the branch moves meanwhile; try again")
+
+const attempts = 3
+
+// Land brings the changes of a worktree to a branch. It computes the result first. On conflicts
+// it returns a [ConflictError] and changes nothing. A working tree that has the branch checked
+// out follows it; if uncommitted files there would be overwritten, Land returns an
+// [OverlapError] and changes nothing. An unfinished merge or rebase there is a [BusyError].
+// Whatever was landed before is not landed again.
+func (r *Repository) Land(ctx context.Context, w Worktree, opts LandOptions) (Landed, error) {
+	h, err := r.lock(ctx)
+	if err != nil {
+		return Landed{}, err
+	}
+	defer h.Close()
+	if !slices.Contains([]Method{Merge, Squash, Rebase, Patch}, opts.Method) {
+		return Landed{}, fmt.Errorf("unknown method %q: use merge, squash, rebase or patch", opts.Method)
+	}
+	for range attempts {
+		var l Landed
+		if l, err = h.land(ctx, w, opts); !errors.Is(err, errMoved) {
+			return l, err
+		}
+	}
+	return Landed{}, err
+}
+
+func (h *held) land(ctx context.Context, w Worktree, opts LandOptions) (l Landed, err error) {
+	g, err := h.find(w)
+	if err != nil {
+		return l, err
+	}
+	committed, err := h.head(ctx, g)
+	if err != nil {
+		return l, err
+	}
+	head, own := committed, h.move(g.dir, g.top)
+	if !g.gone {
+		defer own.clean()
+		if head, err = h.commitFiles(ctx, g, own, opts, committed, &l); err != nil {
+			return l, err
+		}
+	}
+	if opts.Method == Patch {
+		err = h.patch(ctx, g, head, &l)
+	} else {
+		err = h.toBranch(ctx, g, head, opts, &l)
+	}
+	if err != nil || head == committed {
+		return l, err
+	}
+	// The worktree follows last, so that a refused landing changes nothing. If another git process
+	// is in the way, its files stay uncommitted, and are not landed again.
+	own.Old, own.New, own.Commit = committed, head, true
+	if err := h.follow(ctx, own); err != nil {
+		var busy *BusyError
+		if !errors.As(err, &busy) && !errors.Is(err, errMoved) {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// commitFiles makes a commit of the uncommitted files. No ref has it yet.
+func (h *held) commitFiles(ctx context.Context, g registration, own move, opts LandOptions, head string, l *Landed) (string, error) {
+	t := h.tree(g.dir, g.top)
+	d, err := t.files(ctx, g.Copied)
+	if err != nil {
+		return "", err
+	}
+	l.Nested = d.nested
+	if operation := t.operation(); operation != "" {
+		return "", &BusyError{Dir: g.top, Operation: operation}
+	}
+	if d.unmerged {
+		return "", &BusyError{Dir: g.top, Operation: unmerged}
+	}
+	paths := d.paths()
+	if len(paths) == 0 {
+		return head, nil
+	}
+	if opts.Committed {
+		return "", &UncommittedError{Paths: paths}
+	}
+	files, err := t.snapshot(ctx, own.work(), paths)
+	if err != nil {
+		return "", err
+	}
+	if before, err := t.resolve(ctx, head+"^{tree}"); err != nil || files == before {
+		return head, err
+	}
+	return t.commit(ctx, files, opts.message("Changes of "+g.Branch), nil, head)
+}
+
+func (o LandOptions) message(plain string) string {
+	if strings.TrimSpace(o.Message) == "" {
+		return plain
+	}
+	return o.Message
+}
+
+// toBranch lands a commit on a branch.
+func (h *held) toBranch(ctx context.Context, g registration, head string, opts LandOptions, l *Landed) (err error) {
+	users := h.users()
+	if l.Into = opts.Into; l.Into == "" {
+		l.Into = g.Into
+	}
+	if l.Into == "" || l.Into == g.Branch {
+		return errors.New("nothing is landed: name the branch to land on")
+	}
+	if l.Old, err = users.resolve(ctx, "refs/heads/"+l.Into+"^{commit}"); err != nil || l.Old == "" {
+		return errors.Join(fmt.Errorf("nothing is landed: there is no branch %q", l.Into), err)
+	}
+	at, err := h.checkedOut(l.Into)
+	if err != nil {
+		return err
+	}
+	if l.New, err = users.result(ctx, g, head, opts, *l); err != nil {
+		return err
+	}
+	if l.New == l.Old {
+		return g.note(landing{Head: head, Result: l.New})
+	}
+	changes, err := users.diff(ctx, l.Old, l.New)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		l.Files = append(l.Files, c.path)
+	}
+	out, err := users.run(ctx, "rev-list", "--reverse", "--topo-order", l.New, "^"+l.Old)
+	if err != nil {
+		return err
+	}
+	l.Commits = strings.Fields(out)
+	if err := g.note(landing{Head: head, Result: l.New}); err != nil {
+		return err
+	}
+	if at == nil {
+		_, err := users.run(ctx, "update-ref", "--create-reflog", "-m", "duet: land "+g.Branch, "refs/heads/"+l.Into, l.New, l.Old)
+		return whenMoved(ctx, err)
+	}
+	m := h.move(at.dir, at.top)
+	m.Old, m.New, m.Commit, m.Changes, m.Branch = l.Old, l.New, true, changes, l.Into
+	return h.follow(ctx, m)
+}
+
+// whenMoved makes errMoved of the error of git update-ref, which refuses to replace another
+// commit than the expected one.
+func whenMoved(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && exited(err, 128) {
+		return fmt.Errorf("%w (%w)", errMoved, err)
+	}
+	return err
+}
+
+// checkedOut returns the working tree that has a branch checked out, or nil. An unfinished
+// operation there, or a rebase of the branch, is a [BusyError].
+func (h *held) checkedOut(branch string) (at *tree, err error) {
+	all, _, err := h.registrations()
+	if err != nil {
+		return nil, err
+	}
+	trees := []tree{h.users()}
+	if h.repo.Dir != h.repo.Common && !isTrue(h.repo.Config["core.bare"]) {
+		top := h.repo.Config["core.worktree"]
+		if top != "" && !filepath.IsAbs(top) {
+			top = filepath.Join(h.repo.Common, top)
+		}
+		if top == "" && filepath.Base(h.repo.Common) == ".git" {
+			top = filepath.Dir(h.repo.Common)
+		}
+		trees = append(trees, h.tree(h.repo.Common, top))
+	}
+	for _, g := range all {
+		if !g.gone && !sameFile(g.dir, h.repo.Dir) {
+			trees = append(trees, h.tree(g.dir, g.top))
+		}
+	}
+	for _, t := range trees {
+		for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name"} {
+			if text, _ := git.ReadSmall(filepath.Join(t.dir, name)); strings.TrimSpace(text) == "refs/heads/"+branch {
+				return nil, &BusyError{Dir: t.top, Operation: "rebase"}
+			}
+		}
+		head, _ := git.ReadSmall(filepath.Join(t.dir, "HEAD"))
+		if strings.TrimSpace(head) != "ref: refs/heads/"+branch {
+			continue
+		}
+		if t.top == "" {
+			return nil, fmt.Errorf("nothing is landed: the working tree of %s, which has %s checked out, is not known", t.dir, branch)
+		}
+		if operation := t.operation(); operation != "" {
+			return nil, &BusyError{Dir: t.top, Operation: operation}
+		}
+		if at == nil {
+			at = &t
+		}
+	}
+	return at, nil
+}
+
+// patch merges a commit into the user's files.
+func (h *held) patch(ctx context.Context, g registration, head string, l *Landed) error {
+	users := h.users()
+	if operation := users.operation(); operation != "" {
+		return &BusyError{Dir: users.top, Operation: operation}
+	}
+	at, err := users.resolve(ctx, "HEAD^{commit}")
+	if err != nil {
+		return err
+	}
+	d, err := users.files(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if d.unmerged {
+		return &BusyError{Dir: users.top, Operation: unmerged}
+	}
+	base, err := users.run(ctx, "merge-base", at, head)
+	if err != nil {
+		return err
+	}
+	touched, err := users.diff(ctx, base, head)
+	if err != nil {
+		return err
+	}
+	for _, last := range g.Landings {
+		if last.Tree != "" {
+			earlier, err := users.diff(ctx, g.Base, last.Head)
+			if ctx.Err() != nil {
+				return err
+			}
+			touched = append(touched, earlier...) // none if git gc has dropped it
+		}
+	}
+	paths := d.changed
+	for _, c := range touched { // an untracked file may be what an earlier patch has made
+		if info, err := os.Lstat(filepath.Join(users.top, filepath.FromSlash(c.path))); err == nil && !c.isSubmodule &&
+			(info.Mode().IsRegular() || info.Mode().Type() == fs.ModeSymlink) {
+			paths = append(paths, c.path)
+		}
+	}
+	m := h.move(users.dir, users.top)
+	if err := m.clean(); err != nil {
+		return err
+	}
+	defer m.clean()
+	if l.Old, err = users.snapshot(ctx, m.work(), paths); err != nil {
+		return err
+	}
+	last, err := users.landed(ctx, g, head, at, l.Old)
+	if l.New = l.Old; err != nil || last == head {
+		return err
+	}
+	parents := []string{at}
+	if last != "" {
+		parents = []string{last, at}
+	}
+	side, err := users.commit(ctx, l.Old, "", ours, parents...)
+	if err != nil {
+		return err
+	}
+	merged, conflicts, err := users.merge(ctx, side, head)
+	if err != nil {
+		return err
+	}
+	if len(conflicts) > 0 {
+		return &ConflictError{Into: "the files in " + users.top, Conflicts: conflicts}
+	}
+	if l.New = merged; l.New == l.Old {
+		return g.note(landing{Head: head, Tree: l.New})
+	}
+	if m.Changes, err = users.diff(ctx, l.Old, l.New); err != nil {
+		return err
+	}
+	for _, c := range m.Changes {
+		l.Files = append(l.Files, c.path)
+	}
+	m.Old, m.New = l.Old, l.New
+	if err := h.follow(ctx, m); err != nil {
+		return err
+	}
+	return g.note(landing{Head: head, Tree: l.New})
+}

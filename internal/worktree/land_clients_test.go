@@ -1,0 +1,329 @@
+//go:build clients && unix
+
+package worktree_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+var methods = []worktree.Method{worktree.Merge, worktree.Squash, worktree.Rebase, worktree.Patch}
+
+// Each method lands commits and uncommitted files, and again only what is new.
+func TestLandTwice(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		t.Run(string(method), func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n", "gone": "x\n", "keep": "k\n"})
+			wt := w.create("Fix: the Bug!", nil)
+			assert.Equal(t, "fix-the-bug", wt.Name)
+			assert.Equal(t, "main", wt.Into)
+			w.commit(wt.Top, map[string]string{"a": "2\n"})
+			write(t, wt.Top, map[string]string{"b": "2\n", "new/file": "x new\n", "link": "-> a", "gone": ""})
+			w.commit(w.dir, map[string]string{"users": "u\n"})
+
+			l := w.land(wt, method)
+			assert.ElementsMatch(t, []string{"a", "b", "gone", "link", "new/file"}, l.Files)
+			want := map[string]string{"a": "2\n", "b": "2\n", "new/file": "x new\n", "link": "-> a", "keep": "k\n", "users": "u\n"}
+			assert.Equal(t, want, files(t, w.dir))
+			w.healthy()
+			again := w.land(wt, method)
+			assert.Equal(t, again.Old, again.New)
+			assert.Empty(t, again.Files)
+			assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
+			if method != worktree.Patch {
+				assert.Empty(t, w.git("status", "--porcelain"))
+				assert.Equal(t, l.New, w.id(w.dir, "main"))
+				assert.Len(t, l.Commits, map[worktree.Method]int{worktree.Merge: 3, worktree.Squash: 1, worktree.Rebase: 2}[method])
+				assert.Contains(t, w.git("log", "-1", "--format=%an <%ae>"), "User <user@localhost>")
+				s, err := w.Status(t.Context(), wt)
+				require.NoError(t, err)
+				assert.True(t, s.Landed)
+				loss, err := w.Losses(t.Context(), wt)
+				require.NoError(t, err)
+				assert.False(t, loss.Any(), "%+v", loss)
+			}
+
+			// The same lines again: only a landing that knows of the first one has no conflict.
+			write(t, wt.Top, map[string]string{"a": "3\n", "later": "l\n"})
+			l = w.land(wt, method)
+			assert.ElementsMatch(t, []string{"a", "later"}, l.Files)
+			want["a"], want["later"] = "3\n", "l\n"
+			assert.Equal(t, want, files(t, w.dir))
+			w.healthy()
+		})
+	}
+}
+
+func TestMergeMovesTheBranchForward(t *testing.T) {
+	t.Parallel()
+	for _, method := range []worktree.Method{worktree.Merge, worktree.Rebase} {
+		w := newRepository(t, map[string]string{"a": "1"})
+		wt := w.create("x", nil)
+		head := w.commit(wt.Top, map[string]string{"a": "2"})
+		assert.Equal(t, head, w.land(wt, method).New)
+		assert.Equal(t, head, w.id(w.dir, "HEAD"))
+		assert.Equal(t, "refs/heads/main\n", w.git("symbolic-ref", "HEAD"))
+		assert.Contains(t, w.git("reflog", "-1"), "duet: land")
+	}
+}
+
+func TestRebaseKeepsAuthorsAndLeavesOutMerges(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1", "b": "1"})
+	wt := w.create("x", nil)
+	write(t, wt.Top, map[string]string{"a": "2"})
+	gitIn(t, wt.Top, "commit", "-qam", "first\n\nbody", "--author=Agent <agent@x>", "--date=2001-02-03T04:05:06+0700")
+	w.commit(w.dir, map[string]string{"b": "2"})
+	gitIn(t, wt.Top, "merge", "-q", "--no-edit", "main")
+	w.commit(wt.Top, map[string]string{"c": "3"})
+	w.commit(w.dir, map[string]string{"d": "4"})
+	w.land(wt, worktree.Rebase)
+	assert.Equal(t, "commit of x\nfirst\ncommit of project\ncommit of project\ncommit of project\n", w.git("log", "--topo-order", "--format=%s"))
+	assert.Equal(t, "Agent <agent@x> 2001-02-03T04:05:06+07:00 User first\n\nbody\n\n", w.git("log", "-1", "--format=%an <%ae> %aI %cn %B", "HEAD~1"))
+	assert.Equal(t, map[string]string{"a": "2", "b": "2", "c": "3", "d": "4"}, files(t, w.dir))
+}
+
+func TestConflictsChangeNothing(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		t.Run(string(method), func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n", "removed": "r\n", "bin": "\x00\x01", "same": "s\n"})
+			wt := w.create("x", map[string]string{"a": "2\n", "removed": "changed\n", "bin": "\x00\x02", "new": "n\n", "both": "x\n", "clash/f": "f"})
+			w.commit(w.dir, map[string]string{"a": "3\n", "removed": "", "bin": "\x00\x03", "both": "y\n", "clash": "c"})
+			before, beforeIn := w.state(), gitIn(t, wt.Top, "status", "--porcelain")
+			head := w.id(wt.Top, "HEAD")
+			_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
+			var conflict *worktree.ConflictError
+			require.ErrorAs(t, err, &conflict)
+			kinds := map[string]string{}
+			for _, c := range conflict.Conflicts {
+				kinds[strings.Split(c.Path, "~")[0]] = c.Kind
+			}
+			assert.Equal(t, "contents", kinds["a"])
+			assert.Equal(t, "modify/delete", kinds["removed"])
+			assert.Equal(t, "binary", kinds["bin"])
+			assert.Equal(t, "contents", kinds["both"])
+			assert.Equal(t, "file/directory", kinds["clash"])
+			assert.Equal(t, before, w.state())
+			assert.Equal(t, beforeIn, gitIn(t, wt.Top, "status", "--porcelain"))
+			assert.Equal(t, head, w.id(wt.Top, "HEAD"))
+			w.healthy()
+		})
+	}
+}
+
+// A dirty tree of the user keeps its changes, or nothing happens.
+func TestUncommittedFilesOfTheUser(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		for name, dirty := range map[string]map[string]string{
+			"apart":               {"b": "user\n", "untracked": "u\n"},
+			"changed":             {"a": "user\n"},
+			"deleted":             {"a": ""},
+			"untracked":           {"new": "user\n"},
+			"ignored":             {"ignored/new": "user\n"},
+			"directory":           {"new/file": "user\n"},
+			"ignored directory":   {"other/secret.ignored": "user\n"},
+			"file for directory":  {"dir": "user\n"},
+			"ignored for the dir": {"deep.ignored": "user\n"},
+		} {
+			t.Run(string(method)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n", ".gitignore": "ignored\n*.ignored\n"})
+				wt := w.create("x", map[string]string{"a": "2\n", "new": "n\n", "dir/x": "d\n", "other": "o\n"})
+				write(t, wt.Top, map[string]string{"ignored/new": "n", "deep.ignored/x": "x"})
+				gitIn(t, wt.Top, "add", "-f", "ignored/new", "deep.ignored/x")
+				write(t, w.dir, dirty)
+				before := w.state()
+				_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
+				if name == "apart" {
+					require.NoError(t, err)
+					assert.Subset(t, files(t, w.dir), map[string]string{"a": "2\n", "b": "user\n", "untracked": "u\n", "new": "n\n"})
+					assert.Contains(t, w.git("status", "--porcelain"), " M b\n")
+				} else {
+					require.Error(t, err)
+					var conflict *worktree.ConflictError
+					if method != worktree.Patch || !errors.As(err, &conflict) { // a patch merges with the user's files
+						var overlap *worktree.OverlapError
+						require.ErrorAs(t, err, &overlap)
+						for path := range dirty {
+							assert.Contains(t, overlap.Paths, path)
+						}
+					}
+					assert.Equal(t, before, w.state())
+				}
+				w.healthy()
+			})
+		}
+	}
+}
+
+func TestLandWhereABranchIsCheckedOut(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	w.git("branch", "free")
+	w.git("worktree", "add", "-q", "-b", "linked", "../linked")
+	wt := w.create("x", map[string]string{"a": "2"})
+	for _, into := range []string{"free", "linked", "main"} {
+		l, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Squash, Into: into})
+		require.NoError(t, err)
+		assert.Equal(t, l.New, w.id(w.dir, into))
+	}
+	assert.Equal(t, "2", files(t, filepath.Join(w.home, "linked"))["a"])
+	assert.Empty(t, gitIn(t, filepath.Join(w.home, "linked"), "status", "--porcelain"))
+	assert.Empty(t, w.git("status", "--porcelain"))
+	w.healthy()
+	for _, into := range []string{"missing", wt.Branch} {
+		_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Squash, Into: into})
+		require.ErrorContains(t, err, "nothing is landed")
+	}
+}
+
+func TestUnfinishedOperationsOfTheUser(t *testing.T) {
+	t.Parallel()
+	for _, operation := range []string{"merge", "rebase", "cherry-pick", "revert"} {
+		t.Run(operation, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1"})
+			w.git("checkout", "-q", "-b", "other")
+			w.commit(w.dir, map[string]string{"a": "2"})
+			w.git("checkout", "-q", "main")
+			wt := w.create("x", map[string]string{"b": "b"})
+			first := w.commit(w.dir, map[string]string{"a": "3"})
+			w.commit(w.dir, map[string]string{"a": "4"})
+			args := []string{operation, "other"}
+			if operation == "revert" {
+				args = []string{"revert", "--no-edit", first}
+			}
+			_, _ = runIn(w.dir, args...)
+			before := w.state()
+			for _, method := range methods {
+				_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
+				var busy *worktree.BusyError
+				require.ErrorAs(t, err, &busy)
+				assert.Equal(t, operation, busy.Operation)
+				assert.Equal(t, w.dir, busy.Dir)
+			}
+			assert.Equal(t, before, w.state())
+		})
+	}
+}
+
+func TestUnfinishedMergeInTheWorktree(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	wt := w.create("x", nil)
+	w.commit(wt.Top, map[string]string{"a": "2"})
+	w.commit(w.dir, map[string]string{"a": "3"})
+	_, _ = runIn(wt.Top, "merge", "main")
+	_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Merge})
+	assert.EqualError(t, err, "a merge is in progress in "+wt.Top+": finish or abort it first")
+	write(t, wt.Top, map[string]string{"a": "both"})
+	gitIn(t, wt.Top, "commit", "-qam", "merged")
+	w.land(wt, worktree.Merge)
+	assert.Equal(t, "both", files(t, w.dir)["a"])
+}
+
+func TestIndexIsLocked(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	wt := w.create("x", map[string]string{"a": "2"})
+	lock := filepath.Join(w.dir, ".git", "index.lock")
+	require.NoError(t, os.WriteFile(lock, []byte("theirs"), 0o600))
+	for _, method := range []worktree.Method{worktree.Merge, worktree.Squash, worktree.Rebase} {
+		_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
+		require.ErrorContains(t, err, "is in use by another git process")
+	}
+	text, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	assert.Equal(t, "theirs", string(text))
+	assert.Equal(t, "1", files(t, w.dir)["a"])
+	require.NoError(t, os.Remove(lock))
+	w.land(wt, worktree.Squash)
+	w.healthy()
+}
+
+// A lock of the worktree's own index leaves its files uncommitted; they are landed once.
+func TestWorktreesIndexIsLocked(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	wt := w.create("x", map[string]string{"a": "2"})
+	lock := filepath.Join(w.dir, ".git", "worktrees", "x", "index.lock")
+	require.NoError(t, os.WriteFile(lock, nil, 0o600))
+	w.land(wt, worktree.Squash)
+	require.NoError(t, os.Remove(lock))
+	again := w.land(wt, worktree.Squash)
+	assert.Equal(t, again.Old, again.New)
+}
+
+func TestUncommittedFilesAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	wt := w.create("x", map[string]string{"a": "2", "b": "3"})
+	_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Merge, Committed: true})
+	var uncommitted *worktree.UncommittedError
+	require.ErrorAs(t, err, &uncommitted)
+	assert.Equal(t, []string{"a", "b"}, uncommitted.Paths)
+}
+
+// An index that says nothing of the user's staged changes would lose them.
+func TestStagedFilesStayStaged(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		w := newRepository(t, map[string]string{"a": "1", "b": "1"})
+		wt := w.create("x", map[string]string{"a": "2"})
+		write(t, w.dir, map[string]string{"b": "staged", "c": "new"})
+		w.git("add", "b", "c")
+		write(t, w.dir, map[string]string{"b": "more"})
+		w.land(wt, method)
+		assert.Subset(t, strings.Split(w.git("status", "--porcelain"), "\n"), []string{"MM b", "A  c"})
+		assert.Equal(t, "staged", w.git("show", ":b"))
+	}
+}
+
+// Files with a new time and the same content are no change of the user.
+func TestTouchedFiles(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		w := newRepository(t, map[string]string{"a": "1", "b": "1"})
+		wt := w.create("x", map[string]string{"a": "2"})
+		for _, name := range []string{"a", "b"} {
+			require.NoError(t, os.Chtimes(filepath.Join(w.dir, name), time.Unix(1, 0), time.Unix(1, 0)))
+		}
+		w.land(wt, method)
+		assert.Equal(t, map[string]string{"a": "2", "b": "1"}, files(t, w.dir))
+	}
+}
+
+// A filter that fails in the middle of a landing leaves the user's files as they were.
+func TestFilterFailsWhileFilesAreWritten(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		w := newRepository(t, map[string]string{"a": "1\n", "m.bad": "1\n", "z": "1\n", ".gitattributes": "*.bad filter=bad\n"})
+		w.opts.Trusted = true
+		wt := w.create("x", map[string]string{"a": "2\n", "b": "new\n", "m.bad": "2\n", "z": ""})
+		w.git("config", "filter.bad.smudge", "exit 1")
+		w.git("config", "filter.bad.clean", "cat")
+		w.git("config", "filter.bad.required", "true")
+		w.open()
+		before := w.state()
+		_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
+		require.Error(t, err)
+		w.git("config", "filter.bad.smudge", "cat")
+		w.git("checkout", "m.bad") // git removes a file before its filter fails
+		delete(before, "config")
+		assert.Subset(t, w.state(), before, "%v", err)
+	}
+}

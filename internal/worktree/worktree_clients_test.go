@@ -1,0 +1,560 @@
+//go:build clients && unix
+
+package worktree_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	w.git("branch", "duet/TAKEN")
+	w.git("branch", "duet/deep/er")
+	w.open()
+	require.NoError(t, os.Mkdir(filepath.Join(w.opts.Parent, "Dir"), 0o755))
+	for _, c := range [][2]string{
+		{"Fix the Bug #12!", "fix-the-bug-12"},
+		{"fix THE bug 12", "fix-the-bug-12-2"},
+		{"", "work"},
+		{"../../etc", "etc"},
+		{"héllo wörld", "h-llo-w-rld"},
+		{"漢字", "work-2"},
+		{"con", "con-work"},
+		{"LPT1", "lpt1-work"},
+		{"a.lock", "a-lock"},
+		{"-x--y-", "x-y"},
+		{"taken", "taken-2"},
+		{"deep", "deep-2"},
+		{"dir", "dir-2"},
+		{"line\nbreak\x00", "line-break"},
+		{"HEAD", "head"},
+		{strings.Repeat("long ", 30), "long-long-long-long-long-long-long-long"},
+		{strings.Repeat("long ", 30), "long-long-long-long-long-long-long-long-2"},
+	} {
+		wt := w.create(c[0], nil)
+		assert.Equal(t, c[1], wt.Name, "%q", c[0])
+		assert.Equal(t, "refs/heads/duet/"+c[1]+"\n", gitIn(t, wt.Top, "symbolic-ref", "HEAD"))
+	}
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, list, 17)
+	w.healthy()
+	w.git("branch", "-m", "duet/TAKEN", "x")
+}
+
+func TestOpenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(w *world)
+		want    string
+	}{
+		"no repository": {func(w *world) { os.RemoveAll(filepath.Join(w.dir, ".git")) }, "run git init and make a commit"},
+		"no commit":     {func(w *world) { os.RemoveAll(filepath.Join(w.dir, ".git")); w.git("init", "-q") }, "has no commit yet: make one first"},
+		"bare": {
+			func(w *world) {
+				w.git("clone", "-q", "--bare", ".", "../bare")
+				w.opts.Dir = filepath.Join(w.home, "bare")
+			},
+			"is a bare repository: open a worktree of it",
+		},
+		"parent inside":        {func(w *world) { w.opts.Parent = filepath.Join(w.dir, "x", "y") }, "choose a directory outside of"},
+		"parent in .git":       {func(w *world) { w.opts.Parent = filepath.Join(w.dir, ".git", "x") }, "choose a directory outside of"},
+		"parent behind a link": {func(w *world) { w.opts.Parent = filepath.Join(w.home, "link"); os.Symlink(w.dir, w.opts.Parent) }, "choose a directory outside of"},
+		"no git":               {func(w *world) { w.opts.Git = "/nonexistent/git" }, "cannot run git"},
+		"old git": {func(w *world) {
+			w.opts.Git = program(w, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.38.1\n")
+		}, "git 2.38 is too old for worktrees: install git 2.39 or later"},
+		"another format": {func(w *world) { w.git("config", "extensions.refStorage", "reftable") }, "unknown extension"},
+		"an ignored directory": {func(w *world) {
+			write(w, w.dir, map[string]string{"i/x": "x", ".gitignore": "i\n"})
+			w.opts.Dir = filepath.Join(w.dir, "i")
+		}, "is ignored by the repository"},
+		"a file of other users": {func(w *world) { makeForeign(w) }, "use a clone that you own and may write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1"})
+			c.prepare(w)
+			_, err := worktree.Open(t.Context(), w.opts)
+			require.ErrorContains(t, err, c.want)
+			assert.NoDirExists(t, filepath.Join(w.dir, "x"))
+		})
+	}
+}
+
+func makeForeign(w *world) {
+	if os.Geteuid() != 0 {
+		testkit.SkipMissing(w, "only root can give a file away")
+	}
+	require.NoError(w, os.Chown(filepath.Join(w.dir, ".git", "objects"), 12345, 12345))
+}
+
+// Kinds of repositories: a worktree has the same files, and its changes come back.
+func TestKindsOfRepositories(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(w *world){
+		"plain":    func(w *world) {},
+		"packed":   func(w *world) { w.git("gc", "-q"); w.git("pack-refs", "--all") },
+		"detached": func(w *world) { w.git("checkout", "-q", "--detach") },
+		"linked worktree": func(w *world) {
+			w.git("worktree", "add", "-q", "-b", "other", "../other")
+			w.dir = filepath.Join(w.home, "other")
+			w.opts.Dir = w.dir
+		},
+		"linked worktree of a bare repository": func(w *world) {
+			w.git("clone", "-q", "--bare", ".", "../bare.git")
+			gitIn(w, filepath.Join(w.home, "bare.git"), "worktree", "add", "-q", "-b", "other", "../other")
+			w.dir = filepath.Join(w.home, "other")
+			w.opts.Dir = w.dir
+		},
+		"submodule": func(w *world) {
+			outer := filepath.Join(w.home, "outer")
+			gitIn(w, w.home, "init", "-q", outer)
+			gitIn(w, outer, "submodule", "--quiet", "add", w.dir, "sub")
+			w.dir = filepath.Join(outer, "sub")
+			w.opts.Dir = w.dir
+		},
+		"linked worktree of a submodule": func(w *world) {
+			outer := filepath.Join(w.home, "outer")
+			gitIn(w, w.home, "init", "-q", outer)
+			gitIn(w, outer, "submodule", "--quiet", "add", w.dir, "sub")
+			gitIn(w, filepath.Join(outer, "sub"), "worktree", "add", "-q", "-b", "other", filepath.Join(w.home, "other"))
+			w.dir = filepath.Join(w.home, "other")
+			w.opts.Dir = w.dir
+		},
+		"with a submodule": func(w *world) {
+			gitIn(w, w.home, "clone", "-q", w.dir, "from")
+			w.git("submodule", "--quiet", "add", filepath.Join(w.home, "from"), "sub")
+			w.git("commit", "-q", "-m", "sub")
+		},
+		"separate git directory": func(w *world) { w.git("init", "-q", "--separate-git-dir", "../else.git") },
+		"shallow": func(w *world) {
+			w.commit(w.dir, map[string]string{"a": "2\n"})
+			gitIn(w, w.home, "clone", "-q", "--depth=1", "file://"+w.dir, "clone")
+			w.dir = filepath.Join(w.home, "clone")
+			w.opts.Dir = w.dir
+		},
+		"alternates": func(w *world) {
+			gitIn(w, w.home, "clone", "-q", "--shared", w.dir, "clone")
+			w.dir = filepath.Join(w.home, "clone")
+			w.opts.Dir = w.dir
+		},
+		"sparse":    func(w *world) { w.git("sparse-checkout", "set", "d") },
+		"no cone":   func(w *world) { w.git("sparse-checkout", "set", "--no-cone", "/*", "!/e/") },
+		"sparse ix": func(w *world) { w.git("sparse-checkout", "set", "--sparse-index", "d") },
+		"autocrlf": func(w *world) {
+			w.git("config", "core.autocrlf", "true")
+			w.git("rm", "-rq", "--cached", ".")
+			w.git("reset", "-q", "--hard")
+		},
+		"split":        func(w *world) { w.git("update-index", "--split-index") },
+		"untracked":    func(w *world) { w.git("update-index", "--untracked-cache") },
+		"fileMode":     func(w *world) { w.git("config", "core.fileMode", "false") },
+		"sharedRepo":   func(w *world) { w.git("config", "core.sharedRepository", "group") },
+		"subdirectory": func(w *world) { w.opts.Dir = filepath.Join(w.dir, "d") },
+		"new subdirectory": func(w *world) {
+			w.opts.Dir = filepath.Join(w.dir, "untracked")
+			require.NoError(w, os.Mkdir(w.opts.Dir, 0o755))
+		},
+		"sha256": func(w *world) {
+			require.NoError(w, os.RemoveAll(filepath.Join(w.dir, ".git")))
+			w.git("init", "-q", "--object-format=sha256")
+			w.commit(w.dir, nil)
+		},
+		"branches": func(w *world) { w.git("checkout", "-q", "-b", "feature/α β"[:len("feature/α")]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{
+				"a": "1\n2\n", "d/b": "b\n", "e/c": "c\n", "ünï\ncode \"": "u\n", "run": "x #!/bin/sh\n", "link": "-> d/b", "bin": "\x00\xff\r\n", "-dash": "d\n",
+			})
+			prepare(w)
+			w.open()
+			want := files(t, w.dir)
+			wt := w.create("x", nil)
+			below, err := filepath.Rel(w.dir, w.opts.Dir)
+			require.NoError(t, err)
+			assert.Equal(t, filepath.Join(wt.Top, below), wt.Dir)
+			assert.DirExists(t, wt.Dir)
+			if name == "with a submodule" {
+				for file := range want {
+					if strings.HasPrefix(file, "sub/") {
+						delete(want, file)
+					}
+				}
+			}
+			assert.Equal(t, want, files(t, wt.Top))
+			assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
+			s, err := w.Status(t.Context(), wt)
+			require.NoError(t, err)
+			assert.Zero(t, s.Commits.Count+s.Uncommitted.Count+s.Untracked.Count+s.Nested.Count)
+
+			changes := map[string]string{"d/b": "changed\n", "d/new ü\n": "n\n", "run": "#!/bin/sh\n", "link": "-> a", "bin": "\x00\xfe\n", "-dash": ""}
+			if name == "fileMode" {
+				delete(changes, "run")
+			}
+			if strings.HasPrefix(name, "sparse") {
+				changes = map[string]string{"d/b": "changed\n", "d/new": "n\n"}
+			}
+			if name == "autocrlf" {
+				changes["d/b"], changes["d/new ü\n"], changes["run"] = "changed\r\n", "n\r\n", "#!/bin/sh\r\n"
+			}
+			write(t, wt.Top, changes)
+			for file, text := range changes {
+				if want[file] = text; text == "" {
+					delete(want, file)
+				}
+			}
+			if name == "detached" {
+				assert.Empty(t, wt.Into)
+				_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Squash})
+				require.ErrorContains(t, err, "name the branch to land on")
+				w.git("checkout", "-q", "main")
+				wt.Into = "main"
+				_, err = w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Squash, Into: "main"})
+				require.NoError(t, err)
+			} else {
+				w.land(wt, worktree.Squash)
+			}
+			got := files(t, w.dir)
+			for file := range got {
+				if name == "with a submodule" && strings.HasPrefix(file, "sub/") {
+					delete(got, file)
+				}
+			}
+			assert.Equal(t, want, got)
+			assert.Empty(t, w.git("status", "--porcelain"))
+			assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
+			w.git("fsck", "--strict")
+
+			write(t, wt.Top, map[string]string{"d/b": "again\n"})
+			l := w.land(wt, worktree.Patch)
+			assert.Equal(t, []string{"d/b"}, l.Files)
+			assert.Equal(t, " M d/b\n", w.git("status", "--porcelain"))
+			done, err := w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true})
+			require.NoError(t, err)
+			assert.NotEmpty(t, done.Ref)
+			assert.NoDirExists(t, wt.Top)
+			assert.NotContains(t, w.git("worktree", "list"), wt.Top)
+			assert.Empty(t, w.git("branch", "--list", "duet/*"))
+			w.git("fsck", "--strict")
+		})
+	}
+}
+
+func TestCopyFiles(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1", ".gitignore": ".env\nbig\n", "config/tracked.yml": "t"})
+	secret := filepath.Join(w.home, "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("s"), 0o600))
+	write(t, w.dir, map[string]string{
+		".env": "E", "config/local.yml": "L", "config/local.sh": "x S", "link": "-> " + secret, "linked": "-> ../", "inner": "-> a", "config/dir/x": "x", "many/x": "x",
+	})
+	require.NoError(t, os.Chmod(filepath.Join(w.dir, ".env"), 0o400))
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "big"), make([]byte, 17<<20), 0o600))
+	for i := range 210 {
+		write(t, w.dir, map[string]string{fmt.Sprintf("many/%03d", i): "m"})
+	}
+	wt := w.create("x", map[string]string{"config/local.sh": "mine"})
+	done, err := w.CopyFiles(t.Context(), wt, []string{".env", "config/*", "link", "inner", "linked/*", "linked/secret", ".git/config", ".GIT/config", "../secret", "/etc/passwd", "big", "missing", ".env"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{".env", "config/local.yml"}, done.Copied)
+	reasons := map[string]string{}
+	for _, s := range done.Skipped {
+		reasons[s.Path] = s.Reason
+	}
+	assert.Equal(t, map[string]string{
+		"config/local.sh": "exists in the worktree", "config/tracked.yml": "is tracked by git", "config/dir": "is no regular file",
+		"inner": "is or is behind a symbolic link", ".git/config": "belongs to git", "big": "is more than 16 MB with the files before it",
+	}, reasons)
+	info, err := os.Stat(filepath.Join(wt.Top, ".env"))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o400), info.Mode().Perm())
+
+	// A copy is no work: it is neither landed nor a loss.
+	write(t, wt.Top, map[string]string{"config/local.sh": ""})
+	s, err := w.Status(t.Context(), wt)
+	require.NoError(t, err)
+	assert.Zero(t, s.Untracked.Count, s.Untracked)
+	l := w.land(wt, worktree.Merge)
+	assert.Equal(t, l.Old, l.New)
+	losses, err := w.Losses(t.Context(), wt)
+	require.NoError(t, err)
+	assert.False(t, losses.Any())
+	assert.ElementsMatch(t, []string{".env", "config/local.yml"}, losses.Ignored.First)
+
+	done, err = w.CopyFiles(t.Context(), wt, []string{"many/*"})
+	require.NoError(t, err)
+	assert.Len(t, done.Copied, 200)
+	assert.Len(t, done.Skipped, 11)
+	_, err = w.CopyFiles(t.Context(), wt, []string{"["})
+	require.ErrorContains(t, err, "syntax error in pattern")
+
+	// The worktree's links lead nowhere, either.
+	other := w.create("y", map[string]string{"config": ""})
+	require.NoError(t, os.Symlink(w.home, filepath.Join(other.Top, "config")))
+	_, err = w.CopyFiles(t.Context(), other, []string{"config/local.yml"})
+	require.NoError(t, err)
+	assert.NoFileExists(t, filepath.Join(w.home, "local.yml"))
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n"})
+	wt := w.create("x", nil)
+	s, err := w.Status(t.Context(), wt)
+	require.NoError(t, err)
+	assert.True(t, s.Landed)
+
+	w.commit(wt.Top, map[string]string{"a": "2\n"})
+	head := w.commit(wt.Top, map[string]string{"c": "3\n"})
+	w.commit(w.dir, map[string]string{"b": "2\n"})
+	write(t, wt.Top, map[string]string{"a": "4\n", "new1": "n", "d/new2": "n"})
+	gitIn(t, wt.Top, "init", "-q", "nested")
+	s, err = w.Status(t.Context(), wt)
+	require.NoError(t, err)
+	assert.Equal(t, 2, s.Commits.Count)
+	assert.Contains(t, s.Commits.First[0], "commit of x")
+	assert.Equal(t, worktree.Listing{Count: 1, First: []string{"a"}}, s.Uncommitted)
+	assert.Equal(t, worktree.Listing{Count: 2, First: []string{"d/new2", "new1"}}, s.Untracked)
+	assert.Equal(t, worktree.Listing{Count: 1, First: []string{"nested/"}}, s.Nested)
+	assert.Equal(t, [2]int{2, 1}, [2]int{s.Ahead, s.Behind})
+	assert.False(t, s.Landed)
+
+	// The user brings the commits over in other ways, and changes the same lines afterwards.
+	gitIn(t, wt.Top, "reset", "-q", "--hard")
+	gitIn(t, wt.Top, "clean", "-ffdq")
+	start := w.id(w.dir, "HEAD")
+	for name, bring := range map[string]func(){
+		"squash": func() { w.git("merge", "-q", "--squash", head); w.git("commit", "-qm", "squashed") },
+		"pick":   func() { w.git("cherry-pick", "main.."+head) },
+	} {
+		bring()
+		for range 2 {
+			s, err = w.Status(t.Context(), wt)
+			require.NoError(t, err)
+			assert.True(t, s.Landed, name)
+			w.commit(w.dir, map[string]string{"a": "5\n"})
+		}
+		w.git("reset", "-q", "--hard", start)
+	}
+	s, err = w.Status(t.Context(), wt)
+	require.NoError(t, err)
+	assert.False(t, s.Landed)
+
+	w.git("checkout", "-q", "-b", "elsewhere")
+	w.git("branch", "-D", "main")
+	require.NoError(t, os.RemoveAll(wt.Top))
+	s, err = w.Status(t.Context(), wt)
+	require.NoError(t, err)
+	assert.True(t, s.IntoGone && s.DirGone && !s.BranchGone)
+	w.git("worktree", "prune")
+	w.git("branch", "-D", wt.Branch)
+	_, err = w.Status(t.Context(), wt)
+	require.ErrorIs(t, err, worktree.ErrGone)
+}
+
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1", ".gitignore": "ignored\n"})
+	wt := w.create("x", nil)
+	w.commit(wt.Top, map[string]string{"b": "committed"})
+	write(t, wt.Top, map[string]string{"a": "changed", "c": "new", "ignored/1": "i", "run": "x r"})
+	require.NoError(t, os.Chmod(filepath.Join(wt.Top, "ignored"), 0o500)) // as in a cache of Go modules
+	gitIn(t, wt.Top, "init", "-q", "nested")
+	before := w.state()
+	_, err := w.Discard(t.Context(), wt, worktree.DiscardOptions{})
+	var loss *worktree.LossError
+	require.ErrorAs(t, err, &loss)
+	assert.Equal(t, before, w.state())
+	assert.Equal(t, 1, loss.Losses.Commits.Count)
+	assert.Equal(t, []string{"a"}, loss.Losses.Uncommitted.First)
+	assert.Equal(t, []string{"c", "run"}, loss.Losses.Untracked.First)
+	assert.Equal(t, []string{"nested/"}, loss.Losses.Nested.First)
+	assert.Equal(t, []string{"ignored/"}, loss.Losses.Ignored.First)
+
+	done, err := w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true})
+	require.NoError(t, err)
+	assert.Equal(t, "refs/duet/discarded/x", done.Ref)
+	assert.NoDirExists(t, wt.Top)
+	assert.Empty(t, w.git("branch", "--list", "duet/*"))
+	assert.NotContains(t, w.git("worktree", "list"), wt.Top)
+	w.git("branch", "back", done.Ref)
+	assert.Equal(t, ".gitignore\na\nb\nc\nrun\n", w.git("ls-tree", "-r", "--name-only", "back"))
+	assert.Equal(t, "changed", w.git("show", "back:a"))
+	w.healthy()
+	// Again: there is nothing left.
+	done, err = w.Discard(t.Context(), wt, worktree.DiscardOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, done)
+
+	// What is landed or on another branch is no loss.
+	landed := w.create("x", map[string]string{"b": "landed"})
+	w.land(landed, worktree.Squash)
+	_, err = w.Discard(t.Context(), landed, worktree.DiscardOptions{})
+	require.NoError(t, err)
+	kept := w.create("y", nil)
+	w.commit(kept.Top, map[string]string{"y": "y"})
+	w.git("branch", "other", kept.Branch)
+	_, err = w.Discard(t.Context(), kept, worktree.DiscardOptions{})
+	require.NoError(t, err)
+	w.healthy()
+}
+
+func TestDiscardOddWorktrees(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(w *world, wt worktree.Worktree)
+		check   func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error)
+	}{
+		"locked": {
+			func(w *world, wt worktree.Worktree) { w.git("worktree", "lock", wt.Top) },
+			func(t *testing.T, w *world, wt worktree.Worktree, _ worktree.Discarded, err error) {
+				require.ErrorContains(t, err, "run git worktree unlock first")
+				assert.FileExists(t, filepath.Join(wt.Top, "new"))
+			},
+		},
+		"directory gone": {
+			func(w *world, wt worktree.Worktree) { os.RemoveAll(wt.Top) },
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.NoError(t, err)
+				assert.Equal(t, "b", w.git("show", done.Ref+":b"))
+			},
+		},
+		"directory and registration gone": {
+			func(w *world, wt worktree.Worktree) { os.RemoveAll(wt.Top); w.git("worktree", "prune") },
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.NoError(t, err)
+				assert.Equal(t, "b", w.git("show", done.Ref+":b"))
+			},
+		},
+		"registration gone": {
+			func(w *world, wt worktree.Worktree) { os.RemoveAll(filepath.Join(w.dir, ".git", "worktrees", wt.Name)) },
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.ErrorContains(t, err, "is no longer a worktree")
+				assert.FileExists(t, filepath.Join(wt.Top, "new"))
+			},
+		},
+		"branch deleted": {
+			func(w *world, wt worktree.Worktree) { w.git("update-ref", "-d", "refs/heads/"+wt.Branch) },
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.NoError(t, err)
+				assert.Equal(t, "new", w.git("show", done.Ref+":new"))
+				assert.Equal(t, "b", w.git("show", done.Ref+"^:b"))
+			},
+		},
+		"branch checked out by the user": {
+			func(w *world, wt worktree.Worktree) { w.git("checkout", "-q", "--ignore-other-worktrees", wt.Branch) },
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.NoError(t, err)
+				assert.True(t, done.BranchKept)
+				assert.Equal(t, wt.Branch+"\n", w.git("branch", "--show-current"))
+				assert.Equal(t, "new", w.git("show", done.Ref+":new"))
+			},
+		},
+		"another branch in the worktree": {
+			func(w *world, wt worktree.Worktree) { gitIn(w, wt.Top, "checkout", "-q", "-b", "agents") },
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.NoError(t, err)
+				assert.Equal(t, "new", w.git("show", done.Ref+":new"))
+				assert.Equal(t, "b", w.git("show", "agents:b"))
+			},
+		},
+		"detached with commits": {
+			func(w *world, wt worktree.Worktree) {
+				gitIn(w, wt.Top, "checkout", "-q", "--detach", "HEAD^")
+				w.commit(wt.Top, map[string]string{"detached": "d"})
+			},
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.NoError(t, err)
+				w.git("merge-base", "--is-ancestor", wt.Base, done.Ref)
+				log := w.git("log", "--format=%H", "-m", "--name-only", done.Ref)
+				assert.Contains(t, log, "detached")
+				assert.Contains(t, log, "\nb\n")
+			},
+		},
+		"moved": {
+			func(w *world, wt worktree.Worktree) { w.git("worktree", "move", wt.Top, "../moved") },
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.NoError(t, err)
+				assert.NoDirExists(t, filepath.Join(w.home, "moved"))
+				assert.Equal(t, "new", w.git("show", done.Ref+":new"))
+			},
+		},
+		"not ours": {
+			func(w *world, wt worktree.Worktree) {
+				w.git("worktree", "add", "-q", "-b", "users", "../users")
+				require.NoError(w, os.RemoveAll(wt.Top))
+				require.NoError(w, os.Rename(filepath.Join(w.home, "users"), wt.Top))
+			},
+			func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded, err error) {
+				require.ErrorContains(t, err, "is no longer a worktree")
+				assert.FileExists(t, filepath.Join(wt.Top, "a"))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1"})
+			wt := w.create("x", nil)
+			w.commit(wt.Top, map[string]string{"b": "b"})
+			write(t, wt.Top, map[string]string{"new": "new"})
+			c.prepare(w, wt)
+			done, err := w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true})
+			c.check(t, w, wt, done, err)
+			if err == nil {
+				assert.NoDirExists(t, wt.Top)
+				assert.NotContains(t, w.git("worktree", "list"), wt.Top)
+				list, err := w.List(t.Context())
+				require.NoError(t, err)
+				assert.Empty(t, list)
+			}
+			w.git("fsck", "--strict")
+		})
+	}
+}
+
+func TestDiscardOfAnUnknownWorktree(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"}).open()
+	for _, wt := range []worktree.Worktree{
+		{}, {Name: "..", Branch: "duet/..", Top: w.home}, {Name: "x", Branch: "main", Top: filepath.Join(w.opts.Parent, "x")},
+	} {
+		_, err := w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true})
+		require.ErrorContains(t, err, "is no worktree of")
+	}
+	_, err := w.Discard(t.Context(), worktree.Worktree{Name: "x", Branch: "duet/x", Top: w.dir}, worktree.DiscardOptions{Force: true})
+	require.Error(t, err)
+	assert.FileExists(t, filepath.Join(w.dir, "a"))
+}
+
+func TestListOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	wt := w.create("x", nil)
+	gone := w.create("y", nil)
+	require.NoError(t, os.RemoveAll(gone.Top))
+	w.git("worktree", "add", "-q", "../users")
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []worktree.Worktree{wt, gone}, list)
+	w.opts.Parent = filepath.Join(w.home, "others")
+	list, err = w.open().List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	_, err = w.Create(t.Context(), "z", "missing")
+	require.ErrorContains(t, err, "is no commit")
+	assert.False(t, errors.Is(err, worktree.ErrGone))
+}

@@ -1,0 +1,257 @@
+//go:build clients && unix
+
+package worktree_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// helperVariable makes the test binary create, land or discard a worktree.
+const helperVariable = "WORKTREE_TEST_HELPER"
+
+type helperTask struct {
+	Options  worktree.Options
+	Do       string // create, land or discard
+	Worktree worktree.Worktree
+	Method   worktree.Method
+}
+
+func TestMain(m *testing.M) {
+	text, isHelper := os.LookupEnv(helperVariable)
+	if !isHelper {
+		home, err := os.MkdirTemp("", "")
+		if err == nil {
+			err = errors.Join(os.Setenv("HOME", home), os.Unsetenv("XDG_CONFIG_HOME"), os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(usersConfig), 0o600))
+		}
+		if err != nil {
+			panic(err)
+		}
+		code := m.Run()
+		os.RemoveAll(home)
+		os.Exit(code)
+	}
+	var task helperTask
+	err := json.Unmarshal([]byte(text), &task)
+	if err == nil {
+		err = task.run()
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+const usersConfig = "[user]\n\tname = User\n\temail = user@localhost\n[protocol \"file\"]\n\tallow = always\n[init]\n\tdefaultBranch = main\n" +
+	"[filter \"users\"]\n\tsmudge = sed s/plain/users/\n\tclean = sed s/users/plain/\n"
+
+func (task helperTask) run() error {
+	ctx := context.Background()
+	r, err := worktree.Open(ctx, task.Options)
+	if err != nil {
+		return err
+	}
+	switch task.Do {
+	case "create":
+		_, err = r.Create(ctx, "helper", "")
+	case "land":
+		_, err = r.Land(ctx, task.Worktree, worktree.LandOptions{Method: task.Method})
+	case "discard":
+		_, err = r.Discard(ctx, task.Worktree, worktree.DiscardOptions{Force: true})
+	}
+	return err
+}
+
+// A world is a project with worktrees.
+type world struct {
+	testing.TB
+	home, dir string // dir is the top of the user's tree
+	opts      worktree.Options
+	*worktree.Repository
+}
+
+func newWorld(t testing.TB) *world {
+	testkit.NeedTool(t, "git")
+	home := t.TempDir()
+	w := &world{TB: t, home: home, dir: filepath.Join(home, "project")}
+	require.NoError(t, os.Mkdir(w.dir, 0o755))
+	w.opts = worktree.Options{Dir: w.dir, Parent: filepath.Join(home, "worktrees")}
+	return w
+}
+
+// newRepository makes a world whose project is a repository with one commit of the files.
+func newRepository(t testing.TB, files map[string]string) *world {
+	w := newWorld(t)
+	w.git("init", "-q")
+	w.commit(w.dir, files)
+	return w
+}
+
+// commit writes files in a working tree and commits all.
+func (w *world) commit(dir string, files map[string]string) string {
+	w.Helper()
+	write(w, dir, files)
+	gitIn(w, dir, "add", "-A")
+	gitIn(w, dir, "commit", "-q", "--allow-empty", "-m", "commit of "+filepath.Base(dir))
+	return w.id(dir, "HEAD")
+}
+
+func (w *world) id(dir, revision string) string {
+	w.Helper()
+	return strings.TrimSpace(gitIn(w, dir, "rev-parse", revision))
+}
+
+func (w *world) open() *world {
+	w.Helper()
+	r, err := worktree.Open(w.Context(), w.opts)
+	require.NoError(w, err)
+	w.Repository = r
+	return w
+}
+
+// create makes a worktree with uncommitted files.
+func (w *world) create(name string, files map[string]string) worktree.Worktree {
+	w.Helper()
+	if w.Repository == nil {
+		w.open()
+	}
+	made, err := w.Create(w.Context(), name, "")
+	require.NoError(w, err)
+	write(w, made.Top, files)
+	return made
+}
+
+func (w *world) land(of worktree.Worktree, method worktree.Method) worktree.Landed {
+	w.Helper()
+	l, err := w.Land(w.Context(), of, worktree.LandOptions{Method: method})
+	require.NoError(w, err)
+	return l
+}
+
+// git runs git as the user does, and returns its output.
+func (w *world) git(args ...string) string {
+	w.Helper()
+	return gitIn(w, w.dir, args...)
+}
+
+func gitIn(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.Background(), "git", append([]string{"-c", "gc.auto=0"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "git %q: %s", args, out)
+	return string(out)
+}
+
+// write writes files. A text that begins with "-> " is a link's target, one with "x " that of an
+// executable file; "" deletes the file.
+func write(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if text == "" {
+			require.NoError(t, os.RemoveAll(name))
+			continue
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		if target, isLink := strings.CutPrefix(text, "-> "); isLink {
+			os.Remove(name)
+			require.NoError(t, os.Symlink(target, name))
+			continue
+		}
+		mode := fs.FileMode(0o644)
+		text, executable := strings.CutPrefix(text, "x ")
+		if executable {
+			mode = 0o755
+		}
+		require.NoError(t, os.WriteFile(name, []byte(text), mode))
+		require.NoError(t, os.Chmod(name, mode))
+	}
+}
+
+// files returns the files below a directory, without .git, as write takes them.
+func files(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	require.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(dir, name)
+		require.NoError(t, err)
+		switch info, err := d.Info(); {
+		case err != nil:
+			return err
+		case d.Name() == ".git":
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case d.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(name)
+			require.NoError(t, err)
+			found[below] = "-> " + target
+		case d.Type().IsRegular():
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			if info.Mode()&0o100 != 0 {
+				text = append([]byte("x "), text...)
+			}
+			found[below] = string(text)
+		}
+		return nil
+	}))
+	return found
+}
+
+// state returns what the user sees of a repository: branches, HEAD, index, status, stash and files.
+func (w *world) state() map[string]string {
+	w.Helper()
+	return map[string]string{
+		"refs":   w.git("for-each-ref"),
+		"head":   w.git("rev-parse", "--symbolic-full-name", "HEAD"),
+		"index":  w.git("ls-files", "--stage"),
+		"status": w.git("status", "--porcelain", "--ignored"),
+		"files":  fmt.Sprint(files(w, w.dir)),
+		"config": w.git("config", "--list", "--local"),
+	}
+}
+
+// healthy checks the repository, and that no file of ours or lock is left in a git directory.
+func (w *world) healthy() {
+	w.Helper()
+	w.git("fsck", "--strict")
+	require.NoError(w, filepath.WalkDir(filepath.Join(w.dir, ".git"), func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		if strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "duet-") {
+			w.Errorf("%s is left", path)
+		}
+		return err
+	}))
+}
+
+// program writes an executable script and returns its path.
+func program(t testing.TB, path, text string) string {
+	testkit.Program(t, path, text)
+	return path
+}
+
+// runIn runs git, which may fail.
+func runIn(dir string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
