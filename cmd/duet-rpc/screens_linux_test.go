@@ -77,7 +77,7 @@ func conversation(st *stage) {
 	for range 40 {
 		output += "\tparser_test.go:12\n"
 	}
-	st.file(".config/duet/config.toml", "default_agent = \"demo\"\n"+st.plays("helper",
+	st.file(".config/duet/config.toml", "default_agent = \"demo\"\ncheckpoints = { enabled = false }\n"+st.plays("helper",
 		playedStep{Update: thought("The user wants the **failing test** mended. I look at it first.")},
 		update("plan", object{"entries": entries("in_progress", "pending", "pending")}),
 		update("tool_call", object{"toolCallId": "read", "title": "go test ./...", "kind": "execute", "status": "in_progress", "rawInput": object{"command": "go test ./..."}}),
@@ -129,7 +129,7 @@ func beside(st *stage) {
 		{Say: "empty.\n"},
 		update("plan", object{"entries": []object{{"content": "Make it", "priority": "medium", "status": "pending"}}}),
 	}
-	st.file(".config/duet/config.toml", "default_agent = \"demo\"\n"+st.plays("busy", playedStep{Say: "I ask first.\n"}, ask))
+	st.file(".config/duet/config.toml", "default_agent = \"demo\"\ncheckpoints = { enabled = false }\n"+st.plays("busy", playedStep{Say: "I ask first.\n"}, ask))
 	sc := st.scene("beside", "duet-rpc prompt --agent busy go")
 	sc.waits("[p]roject: ", "$ make")
 	sc.await("the agent does not wait", func([]screen.Line) bool {
