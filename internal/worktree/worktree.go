@@ -132,7 +132,10 @@ func Open(ctx context.Context, opts Options) (*Repository, error) {
 	}
 	users := r.users()
 	if _, err := users.run(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
-		return nil, fmt.Errorf("%s has no commit yet: make one first: %w", repo.Top, err)
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s has no commit yet: make one first", repo.Top)
 	}
 	if r.below != "." {
 		if _, err := users.run(ctx, "check-ignore", "--quiet", "--", dir); err == nil {
