@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -39,70 +38,4 @@ func TestFilesThatCommandsOfRealAgentsWrite(t *testing.T) {
 			assert.NoFileExists(t, changed.Snapshots[0].Path)
 		})
 	}
-}
-
-// The files go back to before a turn, in the shell and in a conversation, and forth again.
-func TestRewindInTheShell(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("\n[checkpoints]\nenabled = true\n")
-	for _, args := range [][]string{{"one"}, {"-c", "two"}} {
-		_, problem, err := s.commandIn(s.root, append([]string{"prompt", "--yes"}, args...)...)
-		require.NoError(t, err, problem)
-	}
-	demo := filepath.Join(s.root, "demo.txt")
-	two, err := os.ReadFile(demo)
-	require.NoError(t, err)
-	ask := func(want string, args ...string) {
-		t.Helper()
-		out, problem, err := s.commandIn(s.root, append([]string{"rewind"}, args...)...)
-		require.NoError(t, err, problem)
-		assert.Contains(t, out+problem, want)
-	}
-	ask("— restores demo.txt +0 -1", "task-0002", "--dry-run")
-	_, problem, err := s.commandIn(s.root, "rewind", "task-0002")
-	require.Error(t, err)
-	assert.Contains(t, problem, "no file was restored: run `duet-rpc rewind task-0002` on a terminal, or add --yes")
-	now, err := os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, string(two), string(now))
-
-	ask("1 file restored; take it back with: duet-rpc rewind task-0001 --undo", "task-0001", "--yes")
-	assert.NoFileExists(t, demo)
-	ask("the rewind is undone: 1 file restored", "task-0001", "--undo")
-	now, err = os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, string(two), string(now))
-
-	require.NoError(t, os.WriteFile(demo, []byte("mine\n"), 0o600))
-	ask("stays, edited since: demo.txt", "task-0002", "--dry-run")
-	p := s.talk(t, "prompt", "-c")
-	p.sees(idleFooter)
-	p.keys("/rewind\r")
-	p.sees("stays, edited since: demo.txt")
-	p.sees("Go back in the conversation? [y]es, [a]ll of them, [k]eep the files, [n]o: ")
-	p.keys("a")
-	p.sees("1 file restored")
-	p.sees("your next prompt continues from before task-0002")
-	p.keys(" again\r")
-	p.sees("Allow? ")
-	p.keys("y")
-	p.sees("tokens")
-	p.sees(idleFooter)
-	p.leaves()
-	var list struct {
-		Sessions []struct {
-			Query  string
-			Thread string `json:"thread_id"`
-		}
-	}
-	editor := s.start()
-	editor.call("listSessions", nil, &list)
-	editor.leave()
-	require.Len(t, list.Sessions, 3)
-	assert.Equal(t, "two again", list.Sessions[0].Query)
-	assert.NotEqual(t, list.Sessions[0].Thread, list.Sessions[1].Thread)
-	now, err = os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, "Turn 1: one\nTurn 1: two again\n", string(now))
 }
