@@ -1,4 +1,4 @@
-//go:build unix && clients
+//go:build clients
 
 package main_test
 
