@@ -19,6 +19,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,9 @@ type Options struct {
 	MaxFileSize int64
 	// MaxFiles is the largest number of recorded files; 0 means 1,000,000.
 	MaxFiles int
+	// MaxNewBytes is the largest size of all files together that one call of Take records and
+	// that the user's git does not track; 0 means 2 GB.
+	MaxNewBytes int64
 }
 
 // A Store takes, keeps and restores the checkpoints of a directory. It may be used by several
@@ -59,6 +63,7 @@ type Store struct {
 	program, state string
 	maxFileSize    int64
 	maxFiles       int
+	maxNewBytes    int64
 
 	repo           git.Repository
 	top            string // of what is recorded
@@ -115,9 +120,17 @@ func (e *TooManyFilesError) Error() string {
 	return fmt.Sprintf("no checkpoint of a directory with more than %d files: add build output to .gitignore", e.Limit)
 }
 
+// A TooLargeError reports that new files are larger together than [Options.MaxNewBytes].
+type TooLargeError struct{ Limit int64 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("no checkpoint of more than %d MB of new files: add data and build output to .gitignore", e.Limit>>20)
+}
+
 const (
 	defaultMaxFileSize = 10 << 20
 	defaultMaxFiles    = 1_000_000
+	defaultMaxNewBytes = 2 << 30
 	mostSkipped        = 200
 	// mostLoose is the number of new files above which Take writes one pack instead of a file
 	// for each object.
@@ -128,12 +141,9 @@ const (
 // Open finds the repository around opts.Dir and opens its store. It decides where objects are
 // kept; open the store again after git init or a change of permissions.
 func Open(ctx context.Context, opts Options) (*Store, error) {
-	s := &Store{program: opts.Git, maxFileSize: opts.MaxFileSize, maxFiles: opts.MaxFiles}
-	if s.maxFileSize == 0 {
-		s.maxFileSize = defaultMaxFileSize
-	}
-	if s.maxFiles == 0 {
-		s.maxFiles = defaultMaxFiles
+	s := &Store{
+		program: opts.Git, maxFileSize: cmp.Or(opts.MaxFileSize, defaultMaxFileSize), maxFiles: cmp.Or(opts.MaxFiles, defaultMaxFiles),
+		maxNewBytes: cmp.Or(opts.MaxNewBytes, defaultMaxNewBytes),
 	}
 	var err error
 	if s.program == "" {

@@ -387,6 +387,21 @@ func TestTooManyFiles(t *testing.T) {
 	w.take()
 }
 
+func TestTooMuchNewContent(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1", "tracked": strings.Repeat("x", 200)})
+	w.opts.MaxNewBytes = 100
+	w.write(map[string]string{"new": strings.Repeat("x", 99)})
+	w.take() // git has the tracked file
+	w.write(map[string]string{"new": strings.Repeat("y", 50), "newer": strings.Repeat("x", 51)})
+	_, err := w.Take(t.Context(), "")
+	var large *checkpoint.TooLargeError
+	require.ErrorAs(t, err, &large)
+	assert.Equal(t, int64(100), large.Limit)
+	w.write(map[string]string{"newer": "x"})
+	w.take()
+}
+
 // oddNames are names that need care in git's output.
 var oddNames = []string{"sp ace", "new\nline", "tab\t\t", "\"quoted\"", "back\\slash", "-dash", ":colon", "\xff\xfe", "ünïcödé", " lead", "trail ", "dir\n/:(top)x", "*", "#x", "!x", "git~1"}
 

@@ -114,6 +114,7 @@ type pick struct {
 	entries     int          // of the index
 	update      bytes.Buffer // paths to record as they are now, each with a NUL
 	updates     int
+	bytes       int64        // their size
 	drop        bytes.Buffer // paths to remove from the index
 	skipped     []Skipped
 	moreSkipped int
@@ -201,6 +202,7 @@ func (p *pick) reason(path string) Reason {
 	case !readable(full):
 		return Unreadable
 	}
+	p.bytes += info.Size()
 	return ""
 }
 
@@ -257,8 +259,12 @@ func (s *Store) write(ctx context.Context, index string, p *pick, before string)
 		})
 	}
 	few, many := p.update.Bytes(), []byte(nil)
-	if p.updates > mostLoose {
-		if few, many, err = s.split(ctx, few); err != nil {
+	if p.updates > mostLoose || p.bytes > s.maxNewBytes {
+		var size int64
+		if few, many, size, err = s.split(ctx, few); err == nil && size > s.maxNewBytes {
+			err = &TooLargeError{Limit: s.maxNewBytes}
+		}
+		if err != nil {
 			return "", err
 		}
 	}
@@ -276,22 +282,26 @@ func (s *Store) write(ctx context.Context, index string, p *pick, before string)
 
 // split separates paths, each with a NUL, into those in the user's index and the others. git
 // probably has the objects of the first. One pack is much faster for the others, and
-// much slower for objects that git has.
-func (s *Store) split(ctx context.Context, paths []byte) (tracked, others []byte, err error) {
+// much slower for objects that git has. size is that of the others in bytes.
+func (s *Store) split(ctx context.Context, paths []byte) (tracked, others []byte, size int64, err error) {
 	known := make(map[string]bool)
 	err = s.usersPaths(ctx, func(path []byte) error {
 		known[string(path)] = true
 		return nil
 	})
 	for path := range bytes.SplitAfterSeq(paths, []byte{0}) {
-		if known[string(bytes.TrimSuffix(path, []byte{0}))] {
+		name := string(bytes.TrimSuffix(path, []byte{0}))
+		if known[name] {
 			tracked = append(tracked, path...)
-		} else {
-			others = append(others, path...)
+			continue
+		}
+		others = append(others, path...)
+		if info, err := os.Lstat(filepath.Join(s.top, filepath.FromSlash(name))); err == nil && name != "" {
+			size += info.Size()
 		}
 	}
 	if bytes.Count(others, []byte{0}) <= mostLoose {
-		return paths, nil, err
+		return paths, nil, size, err
 	}
-	return tracked, others, err
+	return tracked, others, size, err
 }

@@ -41,9 +41,10 @@ const (
 // shell command does. Its methods may be called from any goroutine.
 type checkpoints struct {
 	hub    *Hub
-	mu     sync.Mutex // guards stores
+	mu     sync.Mutex // guards stores and failed
 	stores map[string]*checkpoint.Store
-	noGit  atomic.Bool // git is not installed, and the log says so
+	failed map[string]time.Time // when directories that are too large were last tried
+	noGit  atomic.Bool          // git is not installed, and the log says so
 }
 
 // A checkpointed turn has the checkpoint before it.
@@ -62,7 +63,7 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 		return nil
 	}
 	opts, on := c.hub.opts.Checkpoints(dir)
-	if !on {
+	if !on || c.isTooLarge(dir) {
 		return nil
 	}
 	t := &checkpointed{dir: dir, done: make(chan struct{})}
@@ -74,6 +75,7 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 			t.before, t.err = t.store.Take(ctx, message)
 		}
 		close(t.done)
+		c.note(dir, t.err)
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
 		}
@@ -82,6 +84,26 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 		}
 	})
 	return t
+}
+
+// tryAgain is when a directory is tried again that was too large for a checkpoint.
+const tryAgain = 15 * time.Minute
+
+func (c *checkpoints) isTooLarge(dir string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.failed[dir]) < tryAgain
+}
+
+// note remembers a directory if the error of its checkpoint says that it is too large.
+func (c *checkpoints) note(dir string, err error) {
+	_, many := errors.AsType[*checkpoint.TooManyFilesError](err)
+	_, large := errors.AsType[*checkpoint.TooLargeError](err)
+	if many || large || errors.Is(err, context.DeadlineExceeded) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.failed[dir] = time.Now()
+	}
 }
 
 func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Options) (opened *checkpoint.Store, isNew bool, err error) {

@@ -241,3 +241,29 @@ func TestCheckpointThatFailsDoesNotFailTheRun(t *testing.T) {
 	})
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "run")).State)
 }
+
+// A directory that is too large is not read again before each turn.
+func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, 200), 0o600))
+	state := t.TempDir()
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: state, MaxNewBytes: 100}, true
+		}
+	})
+	for range 2 {
+		await(t, h, launch(t, h, "p"))
+		assert.True(t, h.checkpoints.isTooLarge(dir))
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "large")))
+	h.checkpoints.mu.Lock()
+	h.checkpoints.failed[dir] = h.checkpoints.failed[dir].Add(-tryAgain)
+	h.checkpoints.mu.Unlock()
+	run := launch(t, h, "p")
+	await(t, h, run)
+	r, err := h.Rewind(t.Context(), RewindSpec{Run: run.UUID})
+	require.NoError(t, err)
+	assert.True(t, r.Checkpoint)
+}
