@@ -50,6 +50,7 @@ func TestWorktreesInTheShell(t *testing.T) {
 	said := run("prompt", "--yes", "--worktree", "--title", "The parser", "hello")
 	assert.Contains(t, said, "its worktree is on the branch duet/the-parser; bring its changes here with: duet-rpc land task-0001")
 	assert.NoFileExists(t, demo)
+	assert.Contains(t, run("session", "show", "task-0001"), "on the branch duet/the-parser")
 	assert.Contains(t, run("land"), "landed on main: 1 commit, 1 file")
 	assert.FileExists(t, demo)
 	assert.Empty(t, git("status", "--porcelain"))

@@ -474,7 +474,7 @@ func printSessionList(out io.Writer, x protocol.Session, color bool) error {
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, term.Field{"title", x.Title},
-		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.CompletedAt))},
+		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"worktree", worktreeWords(x.Worktree)}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.CompletedAt))},
 		term.Field{"stop reason", stop}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
 		term.Field{"agent's session", x.ClaudeSessionID}, term.Field{"time", took}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
 	err := term.Fields(out, fields...)
@@ -532,6 +532,17 @@ func idsOf(choices []domain.Choice) string {
 		ids = append(ids, c.ID)
 	}
 	return strings.Join(ids, ", ")
+}
+
+// worktreeWords describes the worktree of a session, if it has one.
+func worktreeWords(w *protocol.WorktreeState) string {
+	switch {
+	case w == nil:
+		return ""
+	case w.Gone:
+		return "gone"
+	}
+	return "on the branch " + w.Branch
 }
 
 // agentOfSession returns the agent of a session, and the agent that continues its conversation
