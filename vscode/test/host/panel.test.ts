@@ -243,6 +243,8 @@ test("with duet.openIn, conversations open in the side bar, one at a time, and t
   const texts = (): Promise<string[]> => Promise.all(page.frames().map((frame) => frame.locator("body").innerText({ timeout: 1_000 }).catch(() => "")));
   await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
   await picture("side-bar-empty");
+  // The page of the tab keeps its place for the next window once it is loaded.
+  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("Nothing was changed."))));
   await reload("duet.session");
   await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
   assert.equal(await tabs.filter({ hasText: "Second thoughts" }).count(), 1);
