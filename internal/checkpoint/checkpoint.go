@@ -347,6 +347,7 @@ func (s *Store) Prune(ctx context.Context, keep func(Checkpoint) bool) (int, err
 		return 0, err
 	}
 	defer unlock()
+	s.lockedRefs()
 	list, _, err := s.list(ctx)
 	if err != nil {
 		return 0, err
@@ -391,6 +392,31 @@ func (s *Store) collect(ctx context.Context, garbage bool) error {
 		}
 	}
 	return nil
+}
+
+// staleLock is the age from which on the lock of a ref is one of a killed git.
+const staleLock = time.Minute
+
+// lockedRefs returns the highest number of a ref of the store that git has locked, or 0. A killed git
+// leaves its lock, so the next checkpoint gets another number. Stale locks are removed.
+func (s *Store) lockedRefs() (last int) {
+	locks := named(filepath.Join(s.dir, s.prefix), "")
+	if s.own {
+		locks = append(locks, filepath.Join(s.dir, "packed-refs.lock"))
+	}
+	for _, path := range locks {
+		name, isLock := strings.CutSuffix(filepath.Base(path), ".lock")
+		info, err := os.Stat(path)
+		if !isLock || err != nil {
+			continue
+		}
+		n, _ := strconv.Atoi(name)
+		last = max(last, n)
+		if time.Since(info.ModTime()) > staleLock {
+			_ = os.Remove(path)
+		}
+	}
+	return last
 }
 
 // indexName returns the name of a checkpoint's index file. An index is used only while its

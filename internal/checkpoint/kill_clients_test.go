@@ -247,3 +247,29 @@ func TestUnreadableFiles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, shared, 1)
 }
+
+// The lock that a killed git leaves stops no checkpoint, and is removed when it is old.
+func TestLockOfARef(t *testing.T) {
+	for name, refs := range map[string]string{"git": "project/.git", "no git": "state/own-*"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if name == "git" {
+				w = newRepository(t, map[string]string{"a": "1"})
+			}
+			w.write(map[string]string{"a": "2"})
+			first := w.take()
+			stores, err := filepath.Glob(filepath.Join(w.home, refs, "refs/duet/*"))
+			require.NoError(t, err)
+			require.Len(t, stores, 1)
+			lock := filepath.Join(stores[0], fmt.Sprint(first.Number+1)+".lock")
+			require.NoError(t, os.WriteFile(lock, nil, 0o600))
+			w.write(map[string]string{"a": "3"})
+			assert.Equal(t, first.Number+2, w.take().Number)
+			assert.FileExists(t, lock, "another git may hold it")
+			require.NoError(t, os.Chtimes(lock, time.Time{}, time.Now().Add(-time.Hour)))
+			w.write(map[string]string{"a": "4"})
+			assert.Equal(t, first.Number+3, w.take().Number)
+			assert.NoFileExists(t, lock)
+		})
+	}
+}

@@ -49,6 +49,7 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkp
 	if err != nil {
 		return Checkpoint{}, err
 	}
+	last = max(last, s.lockedRefs())
 	base, index := s.usableIndex(list)
 	if !useIndex {
 		base, index = Checkpoint{}, ""
