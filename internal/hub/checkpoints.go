@@ -20,9 +20,11 @@ import (
 )
 
 const (
-	// checkpointPatience is how long a prompt waits for the checkpoint before it. The agent gets the
-	// prompt then, and the checkpoint may have some of the agent's first changes.
-	checkpointPatience = 300 * time.Millisecond
+	// checkpointPatience is how long a prompt waits for the checkpoint before it, and slowPatience how
+	// long where the last one took over a second. The agent gets the prompt then, and the checkpoint
+	// may have some of the agent's first changes.
+	checkpointPatience = 2 * time.Second
+	slowPatience       = 300 * time.Millisecond
 	// checkpointTimeout ends a checkpoint of a tree that is too large for one.
 	checkpointTimeout = 30 * time.Second
 	// commandChangesTimeout is how long the end of a run waits for the changes of its commands.
@@ -41,10 +43,13 @@ const (
 // shell command does. Its methods may be called from any goroutine.
 type checkpoints struct {
 	hub    *Hub
-	mu     sync.Mutex // guards stores and failed
+	mu     sync.Mutex // guards stores, failed and slow
 	stores map[string]*checkpoint.Store
 	failed map[string]time.Time // when directories that are too large were last tried
-	noGit  atomic.Bool          // git is not installed, and the log says so
+	slow   map[string]bool      // directories whose last checkpoint took over a second
+	// patience and slowPatience are the constants, except in tests.
+	patience, slowPatience time.Duration
+	noGit                  atomic.Bool // git is not installed, and the log says so
 }
 
 // A checkpointed turn has the checkpoint before it.
@@ -54,6 +59,7 @@ type checkpointed struct {
 	before checkpoint.Checkpoint
 	done   chan struct{} // closed when before is taken or err is set
 	err    error
+	wait   time.Duration // how long the prompt waits for it
 }
 
 // begin takes the checkpoint before a turn in a directory, in a goroutine of the hub. It returns
@@ -66,7 +72,8 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 	if !on || c.isTooLarge(dir) {
 		return nil
 	}
-	t := &checkpointed{dir: dir, done: make(chan struct{})}
+	t := &checkpointed{dir: dir, done: make(chan struct{}), wait: c.waitIn(dir)}
+	began := time.Now()
 	c.hub.active.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
@@ -75,7 +82,7 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 			t.before, t.err = t.store.Take(ctx, message)
 		}
 		close(t.done)
-		c.note(dir, t.err)
+		c.note(dir, time.Since(began), t.err)
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
 		}
@@ -95,13 +102,24 @@ func (c *checkpoints) isTooLarge(dir string) bool {
 	return time.Since(c.failed[dir]) < tryAgain
 }
 
-// note remembers a directory if the error of its checkpoint says that it is too large.
-func (c *checkpoints) note(dir string, err error) {
+// waitIn returns how long a prompt waits for a checkpoint of a directory.
+func (c *checkpoints) waitIn(dir string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.slow[dir] {
+		return c.slowPatience
+	}
+	return c.patience
+}
+
+// note remembers how long a checkpoint of a directory took, and whether the directory is too large.
+func (c *checkpoints) note(dir string, took time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow[dir] = took > time.Second
 	_, many := errors.AsType[*checkpoint.TooManyFilesError](err)
 	_, large := errors.AsType[*checkpoint.TooLargeError](err)
 	if many || large || errors.Is(err, context.DeadlineExceeded) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		c.failed[dir] = time.Now()
 	}
 }
@@ -127,7 +145,7 @@ func (t *checkpointed) await(ctx context.Context) {
 	if t == nil {
 		return
 	}
-	timer := time.NewTimer(checkpointPatience)
+	timer := time.NewTimer(t.wait)
 	defer timer.Stop()
 	select {
 	case <-t.done:
