@@ -280,7 +280,7 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// holdDatabase makes the database of the site and a transaction in it that nobody else gets past.
+// holdDatabase makes the database of the site and a transaction in it that blocks every other one.
 func (s *site) holdDatabase() (release func()) {
 	s.t.Helper()
 	c := s.start()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The files go back to before a turn, in the shell and in a conversation, and forth again.
+// The files go back to before a turn, in the shell and in a conversation, and the rewind is undone.
 func TestRewindInTheShell(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

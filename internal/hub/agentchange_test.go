@@ -166,7 +166,7 @@ func TestAForkIsGivenAnotherAgent(t *testing.T) {
 		assert.Equal(t, c.want[:2], seen["next"][:2], "the fork keeps them")
 		mu.Unlock()
 	}
-	_, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Fork: true, Prompt: "no", Choice: AgentChoice{Agent: "nobody"}})
+	_, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Fork: true, Prompt: "no", Choice: AgentChoice{Agent: "missing"}})
 	require.Equal(t, domain.KindUnknownAgent, kindOf(t, err))
 	next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 	}
 }
 
-// A conversation's files go back to before a turn, and forth again. What others have written stays
+// A conversation's files go back to before a turn, and that is undone. What others have written stays
 // unless all files are to go back.
 func TestRewind(t *testing.T) {
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestRewind(t *testing.T) {
 	write("users", "one\n")
 	write("gone", "one\n")
 	start := files()
-	hangs := make(chan struct{})
+	hangs := make(chan struct{}, 2)
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		switch x.p.Prompt {
 		case "edit":
@@ -124,7 +124,7 @@ func TestRewind(t *testing.T) {
 			require.NoError(t, os.Remove(path("gone")))
 			x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
 		default:
-			close(hangs)
+			hangs <- struct{}{}
 			return hang(ctx, x)
 		}
 		return completed
@@ -210,6 +210,15 @@ func TestRewind(t *testing.T) {
 		"Rewound: 3 files are as before task-0002.", "The rewinding to before task-0002 was undone: 3 files are as before it.",
 		"Rewound: 4 files are as before task-0001.", "The rewinding to before task-0001 was undone: 3 files are as before it.", "Rewound: 6 files are as before task-0001.",
 	}, notes)
+
+	// All files are not restored while another conversation may change them.
+	other := launch(t, h, "hang")
+	<-hangs
+	_, err = h.Rewind(t.Context(), RewindSpec{Run: first.UUID, All: true})
+	require.Equal(t, domain.KindBadState, kindOf(t, err))
+	require.ErrorContains(t, err, domain.TaskName(other.Task))
+	_, err = h.Rewind(t.Context(), RewindSpec{Run: first.UUID})
+	require.NoError(t, err)
 
 	// A conversation that works is not rewound.
 	third, err := h.Continue(t.Context(), ContinueSpec{From: second.UUID, Prompt: "hang"})

@@ -52,7 +52,8 @@ type RewoundFile struct {
 // UndoRewind undoes it. The conversation itself stays; a fork from the run before continues it from
 // there.
 //
-// The error is a *domain.Error: KindBadState while the conversation works.
+// The error is a *domain.Error: KindBadState while the conversation works, or with spec.All another
+// one in the same directory.
 func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 	w, err := h.beginRewind(ctx, spec.Run)
 	if err != nil || w.store == nil {
@@ -63,6 +64,15 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 		return w.Rewound, nil
 	}
 	w.Checkpoint = true
+	if spec.All && !spec.Preview { // else the files of other conversations stay
+		others, err := h.Beside(ctx, w.Run)
+		if err != nil {
+			return w.Rewound, err
+		}
+		if len(others) > 0 {
+			return w.Rewound, domain.Errorf(domain.KindBadState, "%s works in this directory: all files can be restored when it has ended", domain.TaskName(others[0].Task))
+		}
+	}
 	now, err := w.store.Take(ctx, "now")
 	if err != nil {
 		return w.Rewound, rewindError(err)

@@ -62,7 +62,7 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   await until("the end of it", () => model.sessions.length === 1);
 });
 
-test("the files of a conversation go back to before a prompt, and forth again", async (t) => {
+test("the files of a conversation go back to before a prompt, and that is undone", async (t) => {
   const { of, connection, until, project } = await opened(t, "[checkpoints]\nenabled = true\n");
   const demo = join(project.folder, "demo.txt");
   const { session_id, thread_id } = await connection.request("launchSession", { query: "write it", agent: "demo", permission_mode: "acceptEdits" });
