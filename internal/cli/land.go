@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,16 @@ import (
 )
 
 // worktreeUsage describes the flag of commands that begin a conversation.
-const worktreeUsage = "have the agent work in a git worktree of its own; duet-rpc land brings the result"
+const worktreeUsage = "have the agent work in a git worktree of its own, or with =false not (default: as configured)"
+
+// worktreeFlag adds --worktree. to stays nil without the flag: the configuration decides.
+func worktreeFlag(cmd *cobra.Command, to **bool) {
+	cmd.Flags().BoolFunc("worktree", worktreeUsage, func(text string) error {
+		yes, err := strconv.ParseBool(text)
+		*to = &yes
+		return err
+	})
+}
 
 const landHelp = `Bring the changes in the worktree of a session's conversation to the branch that was
 checked out when it began (duet-rpc prompt --worktree). Files that are not committed
@@ -209,5 +219,8 @@ func showDiscarded(view *turn.View, r protocol.DiscardResult) {
 	}
 	if r.BranchKept {
 		view.Note("its branch stays, because another working tree has it checked out")
+	}
+	if r.Cleanup != "" {
+		view.Note("its cleanup failed: " + term.Line(r.Cleanup))
 	}
 }
