@@ -128,7 +128,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir)}, err == nil && now.Checkpoints && !holdsHome(dir)
 		},
 		Worktrees: &hub.WorktreeOptions{
-			Parent: WorktreesDir(p.StateDir),
+			Parent: project.WorktreesDir(p.StateDir),
 			Open:   func(ctx context.Context, trusts bool) (hub.Worktrees, error) { return openWorktrees(ctx, p, trusts) },
 			Config: func(restricted bool) (config.Worktrees, bool) {
 				now, err := live.Current(restricted)
