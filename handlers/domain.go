@@ -96,6 +96,8 @@ func checkParams(params any) error {
 	switch p := params.(type) {
 	case protocol.LaunchParams:
 		return checkLaunch(p)
+	case protocol.LaunchAttemptsParams:
+		return checkLaunchAttempts(p)
 	case protocol.ContinueParams:
 		return checkContinue(p)
 	case protocol.SubmitTaskParams:

@@ -44,6 +44,12 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 		server.Doc("Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
 	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
 		server.Doc("Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`."))
+	handle(reg, d, f, "session.launchAttempts", s.launchAttempts, server.LongRunning(),
+		server.Doc("Launches a prompt once for each of several agents, all of them or none. Each is a conversation with a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others."))
+	handle(reg, d, f, "session.attempts", s.attempts, server.LongRunning(),
+		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the conversation is not one of several."))
+	handle(reg, d, f, "session.chooseAttempt", chooseAttempt, server.LongRunning(),
+		server.Doc("Lands the worktree of a session's conversation as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded."))
 	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists working directories of sessions, the last used first."))
 }
 
@@ -260,7 +266,7 @@ func sessionOf(s domain.Session, now time.Time) *protocol.Session {
 		Archived: s.Thread.Archived, AdditionalDirectories: settings.AdditionalDirectories,
 		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: modeInForce(s),
 		Source: s.Source, Priority: s.Priority, State: string(s.State), Progress: s.Progress, Metadata: s.Metadata,
-		AgentMode: s.AgentMode, RequestedOptions: settings.Options,
+		AgentMode: s.AgentMode, RequestedOptions: settings.Options, Attempts: settings.Attempts,
 	}
 	if r.PermissionMode != cmp.Or(s.Thread.Mode, "default") {
 		r.RequestedMode = s.Thread.Mode

@@ -26,18 +26,117 @@ func worktreeOf(h *hub.Hub, of domain.Thread) *protocol.WorktreeState {
 }
 
 func land(ctx context.Context, h *hub.Hub, p protocol.LandParams) (protocol.LandResult, error) {
-	landed, err := h.Land(ctx, hub.LandSpec{Run: p.SessionID, Method: worktree.Method(cmp.Or(p.Method, "merge")), Into: p.Into, Message: p.Message})
+	landed, err := h.Land(ctx, landSpec(p))
+	return landResult(ctx, landed), withPaths(err)
+}
+
+func landSpec(p protocol.LandParams) hub.LandSpec {
+	return hub.LandSpec{Run: p.SessionID, Method: worktree.Method(cmp.Or(p.Method, "merge")), Into: p.Into, Message: p.Message}
+}
+
+func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult {
 	r := protocol.LandResult{Branch: landed.Into, Commits: append([]string{}, landed.Commits...), Files: append([]string{}, landed.Files...), Nested: landed.Nested}
 	for encodedSize(r.Files) > room(ctx)/2 {
 		r.Files = r.Files[:len(r.Files)/2]
 		r.More = len(landed.Files) - len(r.Files)
 	}
-	return r, withPaths(err)
+	return r
 }
 
 func discard(ctx context.Context, h *hub.Hub, p protocol.DiscardParams) (protocol.DiscardResult, error) {
 	done, err := h.DiscardWorktree(ctx, p.SessionID, p.Force)
-	return protocol.DiscardResult{Ref: done.Ref, BranchKept: done.BranchKept, Cleanup: done.CleanupError}, withLosses(err)
+	return discardResult(done), withLosses(err)
+}
+
+func discardResult(done hub.DiscardedWorktree) protocol.DiscardResult {
+	return protocol.DiscardResult{Ref: done.Ref, BranchKept: done.BranchKept, Cleanup: done.CleanupError}
+}
+
+func checkLaunchAttempts(p protocol.LaunchAttemptsParams) error {
+	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata))
+}
+
+func (s sessions) launchAttempts(ctx context.Context, h *hub.Hub, p protocol.LaunchAttemptsParams) (protocol.LaunchAttemptsResult, error) {
+	spec := launchSpec(protocol.LaunchParams{
+		Query: p.Query, Title: p.Title, WorkingDir: p.WorkingDir, AgentSettings: p.AgentSettings, PromptContent: p.PromptContent,
+		Priority: p.Priority, TimeoutMS: p.TimeoutMS, Gated: p.Gated, Metadata: p.Metadata,
+	}, s.Now())
+	var choices []hub.AgentChoice
+	for _, a := range p.Agents {
+		choices = append(choices, hub.AgentChoice{Agent: a.Agent, Mode: a.PermissionMode, Model: a.Model, Options: a.Options})
+	}
+	launchedAll, err := h.LaunchAttempts(ctx, spec, choices)
+	r := protocol.LaunchAttemptsResult{Sessions: []protocol.LaunchResult{}}
+	for _, session := range launchedAll {
+		r.Sessions = append(r.Sessions, launched(session))
+	}
+	return r, err
+}
+
+const (
+	resultOfAttempt = 2000 // characters of the agent's last message
+	filesOfAttempt  = 500
+)
+
+func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsParams) (protocol.AttemptsResult, error) {
+	patch := 0
+	if p.Patch {
+		patch = room(ctx) / 4 / hub.MaxAttempts // escaped in JSON it may be twice as long
+	}
+	r := protocol.AttemptsResult{Attempts: []protocol.Attempt{}}
+	all, err := h.Attempts(ctx, p.SessionID, patch, s.Now())
+	if err != nil {
+		return r, err
+	}
+	runs := make([]domain.Session, len(all))
+	for i, a := range all {
+		runs[i] = a.Session
+	}
+	gates, err := allGates(ctx, h, runs)
+	for _, a := range all {
+		r.Query = headline(a.Session.FirstWords, resultOfAttempt)
+		r.Attempts = append(r.Attempts, s.attempt(h, a, gates[a.Session.Run.ID]))
+	}
+	return r, err
+}
+
+func (s sessions) attempt(h *hub.Hub, a hub.Attempt, gates *protocol.Gates) protocol.Attempt {
+	session := sessionOf(a.Session, s.Now())
+	r := protocol.Attempt{
+		SessionID: session.ID, TaskID: session.TaskID, ThreadID: session.ThreadID, Agent: session.Agent, Model: session.Model,
+		Status: session.Status, State: session.State, Error: headline(session.Error, resultOfAttempt), Result: headline(a.Session.Result, resultOfAttempt),
+		Usage: usageOf(a.Usage), Gates: gates, Worktree: worktreeOf(h, a.Session.Thread), Files: []protocol.FileChange{},
+		Commits: a.Changes.Commits.Count, Landed: a.Changes.Landed, Patch: a.Changes.Patch, PatchCut: a.Changes.IsCut,
+	}
+	switch {
+	case a.Gone:
+		r.Unknown = "the worktree was discarded"
+	case a.Err != nil:
+		r.Unknown = a.Err.Error()
+	}
+	for i, f := range a.Changes.Files {
+		r.Added += f.Added
+		r.Removed += f.Removed
+		if i < filesOfAttempt {
+			r.Files = append(r.Files, protocol.FileChange{Path: f.Path, Added: f.Added, Removed: f.Removed, Binary: f.IsBinary})
+		} else {
+			r.More++
+		}
+	}
+	return r
+}
+
+func chooseAttempt(ctx context.Context, h *hub.Hub, p protocol.ChooseAttemptParams) (protocol.ChooseAttemptResult, error) {
+	chosen, err := h.Choose(ctx, hub.ChooseSpec{LandSpec: landSpec(p.LandParams), Interrupt: p.Interrupt})
+	r := protocol.ChooseAttemptResult{LandResult: landResult(ctx, chosen.Landed), Discarded: []protocol.DiscardedAttempt{}}
+	for _, d := range chosen.Discarded {
+		one := protocol.DiscardedAttempt{SessionID: d.Session.SessionID, TaskID: domain.TaskName(d.Session.Task), Agent: d.Session.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
+		if d.Err != nil {
+			one.Error = d.Err.Error()
+		}
+		r.Discarded = append(r.Discarded, one)
+	}
+	return r, withPaths(err)
 }
 
 const pathsInError = 200

@@ -31,10 +31,16 @@ type fakeWorktrees struct {
 	list    []worktree.Worktree
 	refused error // what Land and Discard without Force return
 	landed  worktree.LandOptions
+	bases   []string // from which Create started
 }
 
-func (f *fakeWorktrees) Create(_ context.Context, name, _ string) (worktree.Worktree, error) {
-	w := worktree.Worktree{Name: name, Top: filepath.Join(f.parent, name), Dir: filepath.Join(f.parent, name), Branch: "duet/" + name, Into: "main"}
+func (f *fakeWorktrees) Create(_ context.Context, name, base string) (worktree.Worktree, error) {
+	f.bases = append(f.bases, base)
+	name = strings.ReplaceAll(name, " ", "-")
+	for slices.ContainsFunc(f.list, func(w worktree.Worktree) bool { return w.Name == name }) {
+		name += "-2"
+	}
+	w := worktree.Worktree{Name: name, Top: filepath.Join(f.parent, name), Dir: filepath.Join(f.parent, name), Branch: "duet/" + name, Base: "base", Into: "main"}
 	f.list = append(f.list, w)
 	return w, errors.Join(os.MkdirAll(w.Dir, 0o700), os.WriteFile(filepath.Join(w.Dir, cmp.Or(f.has, "f")), nil, 0o600))
 }
@@ -46,6 +52,14 @@ func (f *fakeWorktrees) Prepare(context.Context, worktree.Worktree, []string, fu
 }
 
 func (f *fakeWorktrees) Renew(context.Context, worktree.Worktree) (bool, error) { return false, nil }
+
+func (f *fakeWorktrees) Changes(_ context.Context, w worktree.Worktree, patch int) (c worktree.Changes, err error) {
+	c.Files = []worktree.FileChange{{Path: "a.txt", Added: 3, Removed: 1}, {Path: "b.bin", IsBinary: true}}
+	if patch > 0 {
+		c.Patch = "patch of " + w.Name
+	}
+	return c, nil
+}
 
 func (f *fakeWorktrees) Land(_ context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error) {
 	f.landed = opts
@@ -234,4 +248,67 @@ func TestRulesCountInAWorktree(t *testing.T) {
 	})
 	w.ended(testkit.JSONAs[string](t, w.connect(frame.LSP).ask("launchSession", `{"query":"fix","worktree":true}`), "session_id"))
 	assert.Equal(t, "rule=user", asked.Reason)
+}
+
+func TestAttemptsAtOnePrompt(t *testing.T) {
+	f, worktrees := withWorktrees(t)
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if strings.HasSuffix(x.CWD, "-2") {
+			<-ctx.Done()
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}
+		return quick(ctx, x)
+	}, worktrees)
+	c := w.connect(frame.LSP)
+	assert.Equal(t, "agents", c.fail("session.launchAttempts", `{"query":"fix","agents":[{}]}`).Data["param"])
+	assert.Equal(t, -32602, c.fail("session.launchAttempts", `{"query":"","agents":[{},{}]}`).Code)
+	assert.Equal(t, "agent", c.fail("session.launchAttempts", `{"query":"fix","agents":[{},{"agent":"none"}]}`).Data["param"])
+	assert.Empty(t, f.list, "all or none")
+
+	var launched protocol.LaunchAttemptsResult
+	require.NoError(t, json.Unmarshal(c.ask("session.launchAttempts", `{"query":"fix","agents":[{},{"permission_mode":"plan"}],"metadata":{"a":1}}`), &launched))
+	require.Len(t, launched.Sessions, 2)
+	first, second := launched.Sessions[0].SessionID, launched.Sessions[1].SessionID
+	w.ended(first)
+	assert.Equal(t, []string{"", "base"}, f.bases, "they start from the same commit")
+	var shown protocol.SessionStateResult
+	require.NoError(t, json.Unmarshal(c.ask("getSessionState", `{"session_id":"`+second+`"}`), &shown))
+	assert.NotEmpty(t, shown.Session.Attempts)
+	assert.Equal(t, "plan", shown.Session.PermissionMode)
+
+	var compared protocol.AttemptsResult
+	require.NoError(t, json.Unmarshal(c.ask("session.attempts", `{"session_id":"`+second+`","patch":true}`), &compared))
+	assert.Equal(t, "fix", compared.Query)
+	require.Len(t, compared.Attempts, 2)
+	one := compared.Attempts[0]
+	assert.Equal(t, first, one.SessionID)
+	assert.Equal(t, "completed", one.Status)
+	assert.Equal(t, 1, one.Usage.Runs)
+	assert.Equal(t, []protocol.FileChange{{Path: "a.txt", Added: 3, Removed: 1}, {Path: "b.bin", Binary: true}}, one.Files)
+	assert.Equal(t, [2]int{3, 1}, [2]int{one.Added, one.Removed})
+	assert.Equal(t, "patch of "+filepath.Base(one.Worktree.Dir), one.Patch)
+	assert.Equal(t, "running", compared.Attempts[1].Status)
+
+	chosen := `{"session_id":"` + first + `"`
+	e := c.fail("session.chooseAttempt", chosen+`}`)
+	assert.Equal(t, "bad_state", e.Data["kind"])
+	assert.Contains(t, e.Message, launched.Sessions[1].TaskID+" still work")
+	f.refused = &worktree.ConflictError{Into: "main", Conflicts: []worktree.Conflict{{Path: "a.txt", Kind: "contents"}}}
+	assert.Equal(t, "conflict", c.fail("session.chooseAttempt", chosen+`,"interrupt":true}`).Data["kind"])
+	assert.Len(t, f.list, 2, "nothing is discarded")
+	f.refused = nil
+	var done protocol.ChooseAttemptResult
+	require.NoError(t, json.Unmarshal(c.ask("session.chooseAttempt", chosen+`,"interrupt":true,"method":"squash"}`), &done))
+	assert.Equal(t, worktree.Squash, f.landed.Method)
+	assert.Equal(t, "main", done.Branch)
+	require.Len(t, done.Discarded, 1)
+	assert.Equal(t, second, done.Discarded[0].SessionID)
+	assert.NotEmpty(t, done.Discarded[0].Ref)
+	assert.Empty(t, done.Discarded[0].Error)
+	require.Len(t, f.list, 1)
+	assert.Contains(t, string(c.ask("session.attempts", chosen+`}`)), "the worktree was discarded")
+	assert.JSONEq(t, `[]`, string(testkit.JSONMember(t, c.ask("session.chooseAttempt", chosen+`}`), "discarded")))
+
+	alone := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"alone"}`), "session_id")
+	assert.Equal(t, "no_attempts", c.fail("session.attempts", `{"session_id":"`+alone+`"}`).Data["kind"])
 }

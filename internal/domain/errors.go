@@ -45,6 +45,7 @@ const (
 	KindOutside        = "outside_workspace"
 	KindNotWritable    = "not_writable" // a file, or its directory
 
+	KindNoAttempts = "no_attempts"     // the conversation is not one of several attempts at a prompt
 	KindNoWorktree = "no_worktree"     // the conversation has no git worktree of its own, or no longer
 	KindWorktree   = "worktree_failed" // git cannot do it
 	KindConflict   = "conflict"        // both sides have changed the same files

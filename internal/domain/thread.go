@@ -57,6 +57,7 @@ type Settings struct {
 	Budget                Budget      `json:"budget,omitzero"` // of each run, in place of the configuration
 	Verbose               bool        `json:"verbose,omitempty"`
 	ModeRun               int64       `json:"mode_run,omitempty"` // the last run at the change of the mode; see Thread.ModeAfter
+	Attempts              string      `json:"attempts,omitempty"` // the id that all attempts at the same prompt have
 
 	Options map[string]string `json:"options,omitempty"` // requested options of the agent, by ID
 }

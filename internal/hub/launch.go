@@ -46,7 +46,8 @@ type LaunchSpec struct {
 	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
 	CallerID    string // the caller's id of this run; must be new
 
-	chat bool // in the project's chat
+	chat bool   // in the project's chat
+	base string // the commit of the worktree; "": the user's
 }
 
 // Launch creates a run and starts it as soon as a slot is free. It returns the run as committed.
@@ -217,6 +218,7 @@ func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id, mode strin
 	// Permissions of one conversation do not apply to another.
 	fork.Mode = cmp.Or(mode, asking(fork.Mode))
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
+	fork.Settings.Attempts = ""
 	return fork, h.addThread(t, &fork, "")
 }
 

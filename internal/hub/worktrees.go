@@ -46,6 +46,7 @@ type Worktrees interface {
 	List(ctx context.Context) ([]worktree.Worktree, error)
 	Prepare(ctx context.Context, w worktree.Worktree, patterns []string, setup func(context.Context) error) (worktree.Copies, error)
 	Renew(ctx context.Context, w worktree.Worktree) (bool, error)
+	Changes(ctx context.Context, w worktree.Worktree, patch int) (worktree.Changes, error)
 	Land(ctx context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error)
 	Losses(ctx context.Context, w worktree.Worktree) (worktree.Losses, error)
 	Discard(ctx context.Context, w worktree.Worktree, opts worktree.DiscardOptions) (worktree.Discarded, error)
@@ -200,7 +201,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		}
 		return undo, "", worktreeError(err)
 	}
-	w, err := of.Create(ctx, worktreeName(*spec), "")
+	w, err := of.Create(ctx, worktreeName(*spec), spec.base)
 	if err != nil {
 		return undo, "", worktreeError(err)
 	}
@@ -227,7 +228,11 @@ const nameWords = 5
 // worktreeName returns the title, or the first words of the prompt.
 func worktreeName(spec LaunchSpec) string {
 	words := strings.Fields(cmp.Or(spec.Title, domain.RequestOf(spec.Prompt)))
-	return strings.Join(words[:min(len(words), nameWords)], " ")
+	words = words[:min(len(words), nameWords)]
+	if spec.Settings.Attempts != "" {
+		words = append(words, spec.Agent)
+	}
+	return strings.Join(words, " ")
 }
 
 // A worktreeOf is a worktree and one of its conversations.
@@ -447,8 +452,8 @@ func (h *Hub) dropUnusedWorktrees() {
 		return
 	}
 	h.active.Go(func() {
-		err := h.everyThread(h.ctx, func(thread domain.Thread) {
-			if top, found := h.Worktree(thread.CWD); found {
+		err := h.everyLeaf(h.ctx, func(s domain.Session) {
+			if top, found := h.Worktree(s.Thread.CWD); found {
 				unused[filepath.Base(top)] = false
 			}
 		})
@@ -691,22 +696,23 @@ func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
 
 // threadsIn returns the conversations that work in a worktree: a fork shares it.
 func (h *Hub) threadsIn(ctx context.Context, top string) (list []domain.Thread, err error) {
-	err = h.everyThread(ctx, func(thread domain.Thread) {
-		if other, _ := h.Worktree(thread.CWD); other == top {
-			list = append(list, thread)
+	err = h.everyLeaf(ctx, func(s domain.Session) {
+		if other, _ := h.Worktree(s.Thread.CWD); other == top {
+			list = append(list, s.Thread)
 		}
 	})
 	return list, err
 }
 
-func (h *Hub) everyThread(ctx context.Context, call func(domain.Thread)) error {
+// everyLeaf calls a function with the last run of each conversation.
+func (h *Hub) everyLeaf(ctx context.Context, call func(domain.Session)) error {
 	for f := (domain.RunFilter{Leaves: true}); ; {
 		sessions, err := h.store.Sessions(ctx, f)
 		if err != nil || len(sessions) == 0 {
 			return stored(err)
 		}
 		for _, s := range sessions {
-			call(s.Thread)
+			call(s)
 		}
 		f.Before = sessions[len(sessions)-1].Run.ID
 	}

@@ -205,6 +205,8 @@ type Session struct {
 
 	Gates *Gates `json:"gates,omitempty" doc:"The state of the gates (\"Gates\"). Absent without gates."`
 
+	Attempts string `json:"attempts,omitempty" doc:"The id that all attempts at the same prompt have (session.launchAttempts)."`
+
 	Worktree *WorktreeState `json:"worktree,omitempty" doc:"The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves."`
 }
 

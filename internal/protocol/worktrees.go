@@ -1,5 +1,7 @@
 package protocol
 
+import "encoding/json"
+
 // A WorktreeState is the git worktree of a conversation.
 type WorktreeState struct {
 	Branch string `json:"branch" doc:"The branch that it began with."`
@@ -64,4 +66,95 @@ type Losses struct {
 type Listing struct {
 	Count int      `json:"count"`
 	First []string `json:"first"`
+}
+
+// LaunchAttemptsParams are those of launchSession with several agents.
+type LaunchAttemptsParams struct {
+	Query      string         `json:"query" doc:"The prompt."`
+	Agents     []AttemptAgent `json:"agents" doc:"2 to 10 agents. An agent may be in it several times."`
+	Title      string         `json:"title,omitempty" doc:"The title of each conversation."`
+	WorkingDir string         `json:"working_dir,omitempty" doc:"As in launchSession; in a git repository with a commit."`
+	AgentSettings
+	PromptContent
+	Priority  int   `json:"priority,omitempty" doc:"Higher runs first."`
+	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"Time limit of each session in milliseconds. Absent or 0: as configured."`
+	Gated
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with each session."`
+}
+
+// An AttemptAgent is an agent that works on a prompt, with its settings.
+type AttemptAgent struct {
+	Agent          string            `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
+	Model          string            `json:"model,omitempty" doc:"As in launchSession."`
+	PermissionMode string            `json:"permission_mode,omitempty" doc:"As in launchSession."`
+	Options        map[string]string `json:"options,omitempty" doc:"As in launchSession."`
+}
+
+type LaunchAttemptsResult struct {
+	Sessions []LaunchResult `json:"sessions" doc:"In the order of agents."`
+}
+
+type AttemptsParams struct {
+	SessionID string `json:"session_id" doc:"A session of one of the attempts, by any id of the run."`
+	Patch     bool   `json:"patch,omitempty" doc:"Also return the patch of each attempt."`
+}
+
+func (p AttemptsParams) Check() error { return NotEmpty("session_id", p.SessionID) }
+
+type AttemptsResult struct {
+	Query    string    `json:"query" doc:"The prompt of all attempts."`
+	Attempts []Attempt `json:"attempts" doc:"In the order of their launch."`
+}
+
+// An Attempt is one of several conversations with the same prompt.
+type Attempt struct {
+	SessionID string         `json:"session_id" doc:"The last session of the conversation."`
+	TaskID    string         `json:"task_id"`
+	ThreadID  string         `json:"thread_id"`
+	Agent     string         `json:"agent"`
+	Model     string         `json:"model,omitempty"`
+	Status    string         `json:"status"`
+	State     string         `json:"state" doc:"As in sessions."`
+	Error     string         `json:"error,omitempty"`
+	Result    string         `json:"result,omitempty" doc:"The beginning of the agent's last message."`
+	Usage     Usage          `json:"usage" doc:"Of the conversation."`
+	Gates     *Gates         `json:"gates,omitempty" doc:"The state of the gates. Absent without gates."`
+	Worktree  *WorktreeState `json:"worktree,omitempty"`
+
+	Unknown  string       `json:"unknown,omitempty" doc:"Why the members below are not known."`
+	Files    []FileChange `json:"files" doc:"The changed files, committed or not, since the commit that the branch and the user's branch share."`
+	More     int          `json:"more,omitempty" doc:"How many more files there are, which do not fit into the result."`
+	Added    int          `json:"added" doc:"Added lines in all files."`
+	Removed  int          `json:"removed" doc:"Removed lines in all files."`
+	Commits  int          `json:"commits" doc:"The commits of the branch. Files that are not committed become one when they are landed."`
+	Landed   bool         `json:"landed,omitempty" doc:"The branch has no work that is not landed."`
+	Patch    string       `json:"patch,omitempty" doc:"A unified diff of the files. With patch."`
+	PatchCut bool         `json:"patch_cut,omitempty" doc:"The patch is not complete, because it does not fit into the result."`
+}
+
+// A FileChange counts the changed lines of a file.
+type FileChange struct {
+	Path    string `json:"path" doc:"Relative to the top of the repository."`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty" doc:"Its lines are not counted."`
+}
+
+type ChooseAttemptParams struct {
+	LandParams
+	Interrupt bool `json:"interrupt,omitempty" doc:"Interrupt the other attempts that still work. Otherwise they are an error (bad_state)."`
+}
+
+type ChooseAttemptResult struct {
+	LandResult
+	Discarded []DiscardedAttempt `json:"discarded" doc:"The other attempts."`
+}
+
+// A DiscardedAttempt is an attempt that was not chosen.
+type DiscardedAttempt struct {
+	SessionID string `json:"session_id"`
+	TaskID    string `json:"task_id"`
+	Agent     string `json:"agent"`
+	DiscardResult
+	Error string `json:"error,omitempty" doc:"Why the worktree stays."`
 }

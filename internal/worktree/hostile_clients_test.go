@@ -118,7 +118,7 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 				other := w.create("other", map[string]string{"a": "0\n2\n3\n4\n5\n6\n7\n"})
 				w.land(other, worktree.Squash)
 			}
-			_, err = w.Status(t.Context(), wt)
+			_, err = w.Changes(t.Context(), wt, 1000)
 			require.NoError(t, err)
 			w.land(wt, method)
 			assert.Equal(t, "new", files(t, w.dir)["c/d"])

@@ -46,7 +46,7 @@ func TestLandTwice(t *testing.T) {
 				assert.Equal(t, l.New, w.id(w.dir, "main"))
 				assert.Len(t, l.Commits, map[worktree.Method]int{worktree.Merge: 3, worktree.Squash: 1, worktree.Rebase: 2}[method])
 				assert.Contains(t, w.git("log", "-1", "--format=%an <%ae>"), "User <user@localhost>")
-				s, err := w.Status(t.Context(), wt)
+				s, err := w.Changes(t.Context(), wt, 1000)
 				require.NoError(t, err)
 				assert.True(t, s.Landed)
 				loss, err := w.Losses(t.Context(), wt)

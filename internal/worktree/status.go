@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/git"
@@ -26,78 +29,131 @@ func (l *Listing) add(names ...string) {
 	l.First = append(l.First, names[:min(len(names), mostListed-len(l.First))]...)
 }
 
-// A Status says how a worktree differs from its base and from the branch it is landed on. Paths
-// are relative to its top.
-type Status struct {
-	DirGone, BranchGone bool
-	Head                string  // the commit that Land takes
-	Commits             Listing // since the base, the newest first, as "ID subject"
-	Uncommitted         Listing // changed tracked files
-	Untracked           Listing
-	Nested              Listing // repositories in the worktree, which Land leaves out
-	Operation           string  // an unfinished merge, rebase, cherry-pick or revert in the worktree, or ""
-	IntoGone            bool    // the branch Into does not exist; Ahead, Behind and Landed are zero
-	Ahead, Behind       int     // commits that Into does not have, and those that only Into has
-	Landed              bool    // Into has all changes, also if they were squashed or rebased
+// Changes are the work in a worktree: the difference between its files, committed or not, and the commit
+// that it shares with the branch Into, or its base. Paths are relative to its top.
+type Changes struct {
+	Commits Listing // since the base, the newest first, as "ID subject"
+	Files   []FileChange
+	Nested  Listing // repositories in the worktree, which Land leaves out
+	Landed  bool    // Into has all changes, also if they were squashed or rebased
+	Patch   string  // whole lines
+	IsCut   bool    // Patch is not complete
 }
 
-// Status compares a worktree with its base and with the branch Into.
-func (r *Repository) Status(ctx context.Context, w Worktree) (s Status, err error) {
+// A FileChange counts the changed lines of a file.
+type FileChange struct {
+	Path           string
+	Added, Removed int
+	IsBinary       bool // Added and Removed are zero
+}
+
+// Changes compares a worktree with the commit that it shares with the branch Into. The patch has at most
+// patch bytes.
+func (r *Repository) Changes(ctx context.Context, w Worktree, patch int) (c Changes, err error) {
 	h, err := r.lock(ctx)
 	if err != nil {
-		return s, err
+		return c, err
 	}
 	defer h.Close()
 	g, err := r.find(w)
 	if err != nil {
-		return s, err
+		return c, err
 	}
 	users := h.users()
-	branch, err := users.resolve(ctx, "refs/heads/"+w.Branch+"^{commit}")
+	head, err := h.head(ctx, g)
 	if err != nil {
-		return s, err
+		return c, err
 	}
-	s.DirGone, s.BranchGone = g.gone, branch == ""
-	if s.Head, err = h.head(ctx, g); err != nil {
-		return s, err
+	if c.Commits, err = users.commits(ctx, head, "^"+g.Base); err != nil {
+		return c, err
 	}
+	t, to := users, head+"^{tree}"
+	uncommitted := false
 	if !g.gone {
-		t := h.tree(g.dir, g.top)
-		f, err := t.files(ctx, g.Copied)
+		t = h.tree(g.dir, g.top)
+		d, err := t.files(ctx, g.Copied)
 		if err != nil {
-			return s, err
+			return c, err
 		}
-		s.Uncommitted.add(f.changed...)
-		s.Untracked.add(f.untracked...)
-		s.Nested.add(f.nested...)
-		if s.Operation = t.operation(); s.Operation == "" && f.unmerged {
-			s.Operation = unmerged
+		c.Nested.add(d.nested...)
+		if uncommitted = len(d.paths()) > 0; uncommitted {
+			index := h.move(g.dir, g.top).work()
+			defer os.Remove(index)
+			if to, err = t.snapshot(ctx, index, d.paths()); err != nil {
+				return c, err
+			}
 		}
 	}
-	if s.Commits, err = users.commits(ctx, s.Head, "^"+g.Base); err != nil {
-		return s, err
-	}
+	from := g.Base
 	into := ""
 	if g.Into != "" {
 		if into, err = users.resolve(ctx, "refs/heads/"+g.Into+"^{commit}"); err != nil {
-			return s, err
+			return c, err
 		}
 	}
-	if s.IntoGone = into == ""; s.IntoGone {
-		return s, nil
+	if into != "" {
+		shared, err := users.run(ctx, "merge-base", into, head)
+		if err != nil && !exited(err, 1) { // 1: their histories are unrelated
+			return c, err
+		}
+		if shared != head && shared != "" { // otherwise it is landed, or has no commit
+			from = shared
+		}
+		if !uncommitted {
+			if c.Landed, err = users.isLanded(ctx, g, head, into); err != nil {
+				return c, err
+			}
+		}
 	}
-	ahead, err := users.commits(ctx, s.Head, "^"+into)
-	if err != nil {
-		return s, err
+	if err := t.countLines(ctx, &c, from, to); err != nil || patch <= 0 {
+		return c, err
 	}
-	behind, err := users.commits(ctx, into, "^"+s.Head)
-	s.Ahead, s.Behind = ahead.Count, behind.Count
-	if err != nil || s.Uncommitted.Count+s.Untracked.Count > 0 {
-		return s, err
-	}
-	s.Landed, err = users.isLanded(ctx, g, s.Head, into)
-	return s, err
+	return c, t.patch(ctx, &c, from, to, patch)
 }
+
+func (t tree) countLines(ctx context.Context, c *Changes, from, to string) error {
+	records, err := t.records(ctx, "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--end-of-options", from, to)
+	for _, record := range records {
+		fields := strings.SplitN(record, "\t", 3)
+		if len(fields) != 3 {
+			return fmt.Errorf("git diff-tree: unexpected answer %q", record)
+		}
+		f := FileChange{Path: fields[2], IsBinary: fields[0] == "-"}
+		if !f.IsBinary {
+			f.Added, _ = strconv.Atoi(fields[0]) // git wrote numbers
+			f.Removed, _ = strconv.Atoi(fields[1])
+		}
+		c.Files = append(c.Files, f)
+	}
+	return err
+}
+
+// patch adds a patch of at most a number of bytes. It leaves out files at the end that do not fit.
+func (t tree) patch(ctx context.Context, c *Changes, from, to string, most int) error {
+	args := []string{"diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv", "--end-of-options", from, to, "--"}
+	fixed, lines := len(args), 0
+	for _, f := range c.Files {
+		if lines += f.Added + f.Removed + 1; lines > most || len(args) > mostInPatch {
+			c.IsCut = true
+			break
+		}
+		args = append(args, f.Path)
+	}
+	if len(c.Files) == 0 || c.IsCut && len(args) == fixed {
+		return nil
+	}
+	out, err := t.do(ctx, git.Command{Args: args, Env: []string{"GIT_LITERAL_PATHSPECS=1"}})
+	if err != nil {
+		return err
+	}
+	if len(out) > most {
+		out, c.IsCut = out[:bytes.LastIndexByte(out[:most], '\n')+1], true
+	}
+	c.Patch = strings.ToValidUTF8(string(out), "\uFFFD")
+	return nil
+}
+
+const mostInPatch = 1000 // files: they are arguments of git
 
 // unmerged is the operation of a tree with conflicts and nothing else.
 const unmerged = "merge with conflicts"

@@ -198,9 +198,9 @@ func TestKindsOfRepositories(t *testing.T) {
 			}
 			assert.Equal(t, want, files(t, wt.Top))
 			assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
-			s, err := w.Status(t.Context(), wt)
+			s, err := w.Changes(t.Context(), wt, 1000)
 			require.NoError(t, err)
-			assert.Zero(t, s.Commits.Count+s.Uncommitted.Count+s.Untracked.Count+s.Nested.Count)
+			assert.Zero(t, s.Commits.Count+len(s.Files)+s.Nested.Count)
 
 			changes := map[string]string{"d/b": "changed\n", "d/new ü\n": "n\n", "run": "#!/bin/sh\n", "link": "-> a", "bin": "\x00\xfe\n", "-dash": ""}
 			if name == "fileMode" {
@@ -354,9 +354,9 @@ func TestCopyFiles(t *testing.T) {
 
 	// A copy is no work: it is neither landed nor a loss.
 	write(t, wt.Top, map[string]string{"config/local.sh": ""})
-	s, err := w.Status(t.Context(), wt)
+	s, err := w.Changes(t.Context(), wt, 1000)
 	require.NoError(t, err)
-	assert.Zero(t, s.Untracked.Count, s.Untracked)
+	assert.Empty(t, s.Files)
 	l := w.land(wt, worktree.Merge)
 	assert.Equal(t, l.Old, l.New)
 	losses, err := w.Losses(t.Context(), wt)
@@ -379,27 +379,35 @@ func TestCopyFiles(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(w.home, "local.yml"))
 }
 
-func TestStatus(t *testing.T) {
+func TestChanges(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n"})
 	wt := w.create("x", nil)
-	s, err := w.Status(t.Context(), wt)
+	s, err := w.Changes(t.Context(), wt, 1000)
 	require.NoError(t, err)
 	assert.True(t, s.Landed)
 
 	w.commit(wt.Top, map[string]string{"a": "2\n"})
 	head := w.commit(wt.Top, map[string]string{"c": "3\n"})
 	w.commit(w.dir, map[string]string{"b": "2\n"})
-	write(t, wt.Top, map[string]string{"a": "4\n", "new1": "n", "d/new2": "n"})
+	write(t, wt.Top, map[string]string{"a": "4\n", "new1": "n", "d/new2": "n", "bin": "\x00"})
 	gitIn(t, wt.Top, "init", "-q", "nested")
-	s, err = w.Status(t.Context(), wt)
+	s, err = w.Changes(t.Context(), wt, 1000)
 	require.NoError(t, err)
 	assert.Equal(t, 2, s.Commits.Count)
 	assert.Contains(t, s.Commits.First[0], "commit of x")
-	assert.Equal(t, worktree.Listing{Count: 1, First: []string{"a"}}, s.Uncommitted)
-	assert.Equal(t, worktree.Listing{Count: 2, First: []string{"d/new2", "new1"}}, s.Untracked)
+	assert.Equal(t, []worktree.FileChange{
+		{Path: "a", Added: 1, Removed: 1}, {Path: "bin", IsBinary: true}, {Path: "c", Added: 1}, {Path: "d/new2", Added: 1}, {Path: "new1", Added: 1},
+	}, s.Files)
+	assert.Contains(t, s.Patch, "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+4\n")
+	assert.Contains(t, s.Patch, "+++ b/new1\n@@ -0,0 +1 @@\n+n\n\\ No newline at end of file\n")
+	assert.False(t, s.IsCut)
+	short, err := w.Changes(t.Context(), wt, 100)
+	require.NoError(t, err)
+	assert.True(t, short.IsCut)
+	assert.True(t, strings.HasPrefix(s.Patch, short.Patch) && strings.HasSuffix(short.Patch, "\n"), short.Patch)
+	assert.Equal(t, s.Files, short.Files)
 	assert.Equal(t, worktree.Listing{Count: 1, First: []string{"nested/"}}, s.Nested)
-	assert.Equal(t, [2]int{2, 1}, [2]int{s.Ahead, s.Behind})
 	assert.False(t, s.Landed)
 
 	// The user brings the commits over in other ways, and changes the same lines afterwards.
@@ -412,26 +420,27 @@ func TestStatus(t *testing.T) {
 	} {
 		bring()
 		for range 2 {
-			s, err = w.Status(t.Context(), wt)
+			s, err = w.Changes(t.Context(), wt, 1000)
 			require.NoError(t, err)
 			assert.True(t, s.Landed, name)
 			w.commit(w.dir, map[string]string{"a": "5\n"})
 		}
 		w.git("reset", "-q", "--hard", start)
 	}
-	s, err = w.Status(t.Context(), wt)
+	s, err = w.Changes(t.Context(), wt, 1000)
 	require.NoError(t, err)
 	assert.False(t, s.Landed)
 
 	w.git("checkout", "-q", "-b", "elsewhere")
 	w.git("branch", "-D", "main")
 	require.NoError(t, os.RemoveAll(wt.Top))
-	s, err = w.Status(t.Context(), wt)
+	s, err = w.Changes(t.Context(), wt, 1000)
 	require.NoError(t, err)
-	assert.True(t, s.IntoGone && s.DirGone && !s.BranchGone)
+	assert.False(t, s.Landed)
+	assert.Equal(t, []worktree.FileChange{{Path: "a", Added: 1, Removed: 1}, {Path: "c", Added: 1}}, s.Files)
 	w.git("worktree", "prune")
 	w.git("branch", "-D", wt.Branch)
-	_, err = w.Status(t.Context(), wt)
+	_, err = w.Changes(t.Context(), wt, 1000)
 	require.ErrorIs(t, err, worktree.ErrGone)
 }
 

@@ -359,6 +359,69 @@ export type AttachmentResult = {
   next_offset?: number;
 };
 
+export type Attempt = {
+  /** The last session of the conversation. */
+  session_id: string;
+  task_id: string;
+  thread_id: string;
+  agent: string;
+  model?: string;
+  status: string;
+  /** As in sessions. */
+  state: string;
+  error?: string;
+  /** The beginning of the agent's last message. */
+  result?: string;
+  /** Of the conversation. */
+  usage: Usage;
+  /** The state of the gates. Absent without gates. */
+  gates?: Gates;
+  worktree?: WorktreeState;
+  /** Why the members below are not known. */
+  unknown?: string;
+  /** The changed files, committed or not, since the commit that the branch and the user's branch share. */
+  files: Array<FileChange>;
+  /** How many more files there are, which do not fit into the result. */
+  more?: number;
+  /** Added lines in all files. */
+  added: number;
+  /** Removed lines in all files. */
+  removed: number;
+  /** The commits of the branch. Files that are not committed become one when they are landed. */
+  commits: number;
+  /** The branch has no work that is not landed. */
+  landed?: boolean;
+  /** A unified diff of the files. With patch. */
+  patch?: string;
+  /** The patch is not complete, because it does not fit into the result. */
+  patch_cut?: boolean;
+};
+
+export type AttemptAgent = {
+  /** The agent's name in the configuration. Default: the default agent. */
+  agent?: string;
+  /** As in launchSession. */
+  model?: string;
+  /** As in launchSession. */
+  permission_mode?: string;
+  /** As in launchSession. */
+  options?: Record<string, string>;
+};
+
+export type AttemptsParams = {
+  /** A session of one of the attempts, by any id of the run. */
+  session_id: string;
+  /** Also return the patch of each attempt. */
+  patch?: boolean;
+};
+
+export type AttemptsResult = {
+  /** The prompt of all attempts. */
+  query: string;
+  /** In the order of their launch. */
+  attempts: Array<Attempt>;
+};
+
 export type AuthMethod = {
   /** For agent.authenticate, and for duet-rpc agents login --method. */
   id: string;
@@ -545,6 +608,34 @@ export type Choice = {
   group?: string;
   /** The agent's other members, unchanged. */
   extra?: unknown;
+};
+
+export type ChooseAttemptParams = {
+  /** A session of the conversation, by any id of the run. */
+  session_id: string;
+  /** merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed. */
+  method?: LandMethod;
+  /** The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch. */
+  into?: string;
+  /** The message of the new commit. Absent: a plain one. */
+  message?: string;
+  /** Interrupt the other attempts that still work. Otherwise they are an error (bad_state). */
+  interrupt?: boolean;
+};
+
+export type ChooseAttemptResult = {
+  /** The branch that has the changes now. Empty with patch. */
+  branch: string;
+  /** The new commits of the branch, the oldest first. Empty if there was nothing new. */
+  commits: Array<string>;
+  /** The changed files, relative to the top of the repository. */
+  files: Array<string>;
+  /** How many more files there are, which do not fit into the result. */
+  more?: number;
+  /** Git repositories in the worktree, which are not landed. */
+  nested?: Array<string>;
+  /** The other attempts. */
+  discarded: Array<DiscardedAttempt>;
 };
 
 export type ClientBuildParams = {
@@ -946,6 +1037,20 @@ export type DiscardResult = {
   cleanup_error?: string;
 };
 
+export type DiscardedAttempt = {
+  session_id: string;
+  task_id: string;
+  agent: string;
+  /** The git ref that keeps the work that was not landed: git branch NAME REF brings it back. Absent: there was none. */
+  ref?: string;
+  /** The branch stays, because another working tree has it checked out. */
+  branch_kept?: boolean;
+  /** Why the configured cleanup command failed. The worktree is deleted all the same. */
+  cleanup_error?: string;
+  /** Why the worktree stays. */
+  error?: string;
+};
+
 export type EditQueuedParams = {
   /** The queued session, by any id of the run. */
   session_id: string;
@@ -1037,6 +1142,15 @@ export type FetchApprovalsParams = {
   session_id?: string;
   /** Alias of session_id. */
   run_id?: string;
+};
+
+export type FileChange = {
+  /** Relative to the top of the repository. */
+  path: string;
+  added: number;
+  removed: number;
+  /** Its lines are not counted. */
+  binary?: boolean;
 };
 
 export type FunctionCallRequest = {
@@ -1215,6 +1329,56 @@ export type LandResult = {
   more?: number;
   /** Git repositories in the worktree, which are not landed. */
   nested?: Array<string>;
+};
+
+export type LaunchAttemptsParams = {
+  /** The prompt. */
+  query: string;
+  /** 2 to 10 agents. An agent may be in it several times. */
+  agents: Array<AttemptAgent>;
+  /** The title of each conversation. */
+  title?: string;
+  /** As in launchSession; in a git repository with a commit. */
+  working_dir?: string;
+  /** Replaces the agent's system prompt, if the agent has one. */
+  system_prompt?: string;
+  /** Appended to the system prompt. */
+  append_system_prompt?: string;
+  /** Further instructions for the agent. */
+  custom_instructions?: string;
+  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
+  mcp_config?: unknown;
+  /** Kept for old clients. Duet asks for permission with approvals. */
+  permission_prompt_tool?: string;
+  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
+  allowed_tools?: Array<string>;
+  /** Tools that the agent may not use. */
+  disallowed_tools?: Array<string>;
+  /** Directories in addition to working_dir that the agent may use. */
+  additional_directories?: Array<string>;
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  reads_files?: boolean;
+  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  max_turns?: number;
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.run]). Absent: those of the previous session. */
+  budget?: RunBudget;
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
+  content?: Array<ContentBlock>;
+  /** Higher runs first. */
+  priority?: number;
+  /** Time limit of each session in milliseconds. Absent or 0: as configured. */
+  timeout_ms?: number;
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  gates?: Array<string>;
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
+  max_iterations?: number;
+  /** A JSON object that is stored with each session. */
+  metadata?: unknown;
+};
+
+export type LaunchAttemptsResult = {
+  /** In the order of agents. */
+  sessions: Array<LaunchResult>;
 };
 
 export type LaunchParams = {
@@ -1963,6 +2127,8 @@ export type Session = {
   unanswered_mcp_servers?: Array<string>;
   /** The state of the gates ("Gates"). Absent without gates. */
   gates?: Gates;
+  /** The id that all attempts at the same prompt have (session.launchAttempts). */
+  attempts?: string;
   /** The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves. */
   worktree?: WorktreeState;
 };
@@ -2631,6 +2797,12 @@ export interface Methods {
   "session.land": { params: LandParams; result: LandResult };
   /** Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`. */
   "session.discard": { params: DiscardParams; result: DiscardResult };
+  /** Launches a prompt once for each of several agents, all of them or none. Each is a conversation with a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others. */
+  "session.launchAttempts": { params: LaunchAttemptsParams; result: LaunchAttemptsResult };
+  /** Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the conversation is not one of several. */
+  "session.attempts": { params: AttemptsParams; result: AttemptsResult };
+  /** Lands the worktree of a session's conversation as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded. */
+  "session.chooseAttempt": { params: ChooseAttemptParams; result: ChooseAttemptResult };
   /** Lists working directories of sessions, the last used first. */
   getRecentPaths: { params: RecentPathsParams; result: RecentPathsResult };
   /** Lists the queued prompts of a session's conversation, the next one first. */
@@ -2763,6 +2935,9 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "editor.call",
   "session.land",
   "session.discard",
+  "session.launchAttempts",
+  "session.attempts",
+  "session.chooseAttempt",
   "session.set",
   "agent.check",
   "agent.authenticate",

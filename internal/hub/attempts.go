@@ -1,0 +1,234 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// Attempts are conversations that begin with the same prompt and the same commit, each in a worktree of
+// its own. They have the same [domain.Settings.Attempts]; nothing else is stored.
+
+// MaxAttempts is how many attempts one prompt can have.
+const MaxAttempts = 10
+
+// LaunchAttempts launches a prompt once for each choice of an agent: all of them or none. spec must not
+// name an agent, its settings, an id or a worktree.
+func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []AgentChoice) ([]domain.Session, error) {
+	if n := len(choices); n < 2 || n > MaxAttempts {
+		return nil, domain.Invalid("agents", fmt.Sprintf("2 to %d agents", MaxAttempts), fmt.Sprint(n))
+	}
+	for i, choice := range choices {
+		agent, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), choice.Agent)
+		if err != nil {
+			return nil, err
+		}
+		choices[i].Agent = agent.Name
+	}
+	spec.Settings.Attempts, spec.Worktree, spec.Draft = uuid.NewString(), new(true), true
+	var drafts []domain.Session
+	drop := func() {
+		for _, s := range drafts {
+			if _, err := h.Delete(context.WithoutCancel(ctx), s.SessionID); err != nil {
+				h.log.Warn("an attempt that was not launched stays as a draft", "session", s.SessionID, "err", err)
+			}
+		}
+	}
+	for _, choice := range choices {
+		one := spec
+		one.Agent, one.Mode, one.Model, one.Settings.Options = choice.Agent, choice.Mode, choice.Model, choice.Options
+		s, err := h.Launch(ctx, one)
+		if err != nil {
+			drop()
+			return nil, err
+		}
+		drafts = append(drafts, s)
+		if spec.base == "" {
+			if w, found := h.Worktree(s.Thread.CWD); found {
+				_, created, err := h.openWorktree(ctx, w, !clientenv.IsRestricted(ctx))
+				if err != nil {
+					drop()
+					return nil, err
+				}
+				spec.base = created.Base
+			}
+		}
+	}
+	err := h.write(ctx, func(t store.Tx) error {
+		for _, s := range drafts {
+			run, err := t.Run(h.ctx, s.Run.ID)
+			if err != nil {
+				return err
+			}
+			if err := h.launchDraft(ctx, t, &run, ContinueSpec{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		drop()
+		return nil, err
+	}
+	for i, s := range drafts {
+		if drafts[i], err = h.query.ByRun(ctx, s.Run.ID); err != nil {
+			return nil, err
+		}
+	}
+	return drafts, nil
+}
+
+// An Attempt is one of several conversations with the same prompt.
+type Attempt struct {
+	Session domain.Session // the last run
+	Usage   domain.Usage   // of the conversation
+	// Changes are those since the common commit.
+	Changes worktree.Changes
+	Gone    bool  // the worktree is deleted
+	Err     error // why the changes are not known, or nil
+}
+
+// Attempts returns the attempts that a conversation belongs to, in the order of their launch. patch says
+// how many bytes of each patch are returned. The error is of KindNoAttempts if it belongs to none.
+func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time) ([]Attempt, error) {
+	sessions, err := h.attemptsWith(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	of, err := h.opts.Worktrees.Open(ctx, !clientenv.IsRestricted(ctx))
+	if err != nil {
+		return nil, worktreeError(err)
+	}
+	list, err := of.List(ctx)
+	if err != nil {
+		return nil, worktreeError(err)
+	}
+	attempts := make([]Attempt, len(sessions))
+	for i, s := range sessions {
+		a := &attempts[i]
+		a.Session = s
+		if a.Usage, _, err = h.query.Usage(ctx, domain.UsageFilter{Thread: s.Thread.ID}, "", now); err != nil {
+			return nil, err
+		}
+		top, _ := h.Worktree(s.Thread.CWD)
+		j := slices.IndexFunc(list, func(w worktree.Worktree) bool { return w.Top == top })
+		if a.Gone = j < 0 || h.lostWorktree(s.Thread); !a.Gone {
+			a.Changes, a.Err = of.Changes(ctx, list[j], patch)
+		}
+	}
+	return attempts, nil
+}
+
+// attemptsWith returns the last runs of the attempts that a conversation belongs to, the one that was
+// launched first at the beginning.
+func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.Session, err error) {
+	one, err := h.query.Session(ctx, id)
+	if err != nil {
+		return nil, stored(err)
+	}
+	set := one.Thread.Settings.Attempts
+	if set == "" || h.opts.Worktrees == nil {
+		return nil, domain.Errorf(domain.KindNoAttempts, "%s is not one of several attempts: duet-rpc prompt --agents begins them", domain.TaskName(one.Task))
+	}
+	err = h.everyLeaf(ctx, func(s domain.Session) {
+		if s.Thread.Settings.Attempts == set {
+			list = append(list, s)
+		}
+	})
+	slices.SortFunc(list, func(a, b domain.Session) int { return int(a.Thread.ID - b.Thread.ID) })
+	return list, err
+}
+
+// ChooseSpec says which attempt is landed, and how.
+type ChooseSpec struct {
+	LandSpec
+	// Interrupt ends the attempts that still work. Without it they are an error of KindBadState.
+	Interrupt bool
+}
+
+// Chosen is the result of [Hub.Choose].
+type Chosen struct {
+	Landed    worktree.Landed
+	Discarded []DiscardedAttempt // the others
+}
+
+// A DiscardedAttempt is an attempt that was not chosen.
+type DiscardedAttempt struct {
+	Session domain.Session
+	DiscardedWorktree
+	Err error // why its worktree stays, or nil
+}
+
+// Choose lands an attempt and then discards the worktrees of the others. Work that is not landed is kept
+// as in [Hub.DiscardWorktree] with force. If landing fails, nothing is discarded; its errors are those of
+// [Hub.Land].
+func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error) {
+	chosen, err := h.query.Session(ctx, spec.Run)
+	if err != nil {
+		return c, stored(err)
+	}
+	all, err := h.attemptsWith(ctx, spec.Run)
+	if err != nil {
+		return c, err
+	}
+	others := slices.DeleteFunc(all, func(s domain.Session) bool { return s.Thread.ID == chosen.Thread.ID || h.lostWorktree(s.Thread) })
+	working, err := h.stillWorking(ctx, others)
+	if err != nil {
+		return c, err
+	}
+	if len(working) > 0 && !spec.Interrupt {
+		return c, domain.Errorf(domain.KindBadState, "%s still work: wait for their end, or have them interrupted", strings.Join(working, " and "))
+	}
+	if c.Landed, err = h.Land(ctx, spec.LandSpec); err != nil {
+		return c, err
+	}
+	for _, s := range others {
+		d := DiscardedAttempt{Session: s}
+		if slices.Contains(working, domain.TaskName(s.Task)) {
+			d.Err = h.interruptAndAwait(ctx, s)
+		}
+		if d.Err == nil {
+			d.DiscardedWorktree, d.Err = h.DiscardWorktree(ctx, s.SessionID, true)
+		}
+		c.Discarded = append(c.Discarded, d)
+	}
+	return c, nil
+}
+
+// stillWorking returns the tasks that have not ended, or whose gates are checked.
+func (h *Hub) stillWorking(ctx context.Context, list []domain.Session) (tasks []string, err error) {
+	runs := make([]int64, len(list))
+	for i, s := range list {
+		runs[i] = s.Run.ID
+	}
+	gates, err := h.gates.OfAll(ctx, runs)
+	for _, s := range list {
+		if gates := gates[s.Run.ID]; !s.State.Ended() || gates.State == domain.LoopChecking {
+			tasks = append(tasks, domain.TaskName(s.Task))
+		}
+	}
+	return tasks, err
+}
+
+// interruptAndAwait ends a conversation's runs.
+func (h *Hub) interruptAndAwait(ctx context.Context, s domain.Session) error {
+	_, err := h.Interrupt(ctx, s.SessionID, "not_chosen")
+	var known *domain.Error
+	if errors.As(err, &known) && known.Kind == domain.KindNotCancellable { // it has ended meanwhile
+		err = nil
+	}
+	if err == nil {
+		_, err = h.Await(ctx, s.SessionID)
+	}
+	return err
+}
