@@ -55,7 +55,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * The settings of a session that has not started. What its agent reported last was about another session, so values that
  * the user has not chosen are the agent's defaults.
  */
-export function newSettingsOf({ folders, agents, description, chosen }: NewSession): Setting[] {
+export function newSettingsOf({ folders, agents, worktrees, description, chosen }: NewSession): Setting[] {
   const setting = (id: "folder" | "agent", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};
@@ -65,8 +65,18 @@ export function newSettingsOf({ folders, agents, description, chosen }: NewSessi
   return [
     ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
     ...setting("agent", "Agent", agents.map(({ name, title, description }) => ({ id: name, name: title, description }))),
+    ...(worktrees ? [placeOf(chosen)] : []),
     ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
   ];
+}
+
+/** placeOf is the choice between the user's files and a worktree. */
+function placeOf({ worktree }: NewSession["chosen"]): Setting {
+  const values = [
+    { id: "project", name: "In the project", description: "The agent works on your files", group: "" },
+    { id: "worktree", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes", group: "" },
+  ];
+  return { id: "place", name: "Place of work", description: "", current: worktree ? "worktree" : "project", values, change: (value) => ({ worktree: value === "worktree" }) };
 }
 
 function valueOf(value: Data): SettingValue {
