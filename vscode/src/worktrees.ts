@@ -79,11 +79,10 @@ export async function discardWorktree({ project, session }: ProjectSession): Pro
     done = await discard(true);
   }
   const { ref, branch_kept } = done;
-  void inform([
-    "the worktree is discarded",
-    ...(ref ? [`its work is kept; bring it back with: git branch NAME ${ref}`] : []),
-    ...(branch_kept ? ["its branch stays, because another working tree has it checked out"] : []),
-  ].join("; "));
+  const text = `the worktree is discarded${branch_kept ? "; its branch stays, because another working tree has it checked out" : ""}`;
+  if (!ref) return void inform(text);
+  const [back, copy] = [`git branch NAME ${ref}`, "Copy Command"];
+  if ((await inform(`${text}; its work is kept; bring it back with: ${back}`, copy)) === copy) await vscode.env.clipboard.writeText(back);
 }
 
 const lossWords: Array<[kind: keyof Losses, one: string, several: string]> = [

@@ -81,6 +81,11 @@ export const window = {
 
 export const commands = { executeCommand: (...given: unknown[]): Promise<void> => Promise.resolve(void executed.push(given)) };
 
+/** The texts in the clipboard, the last one at the end. */
+export const copied: string[] = [];
+
+export const env = { clipboard: { writeText: (text: string): Promise<void> => Promise.resolve(void copied.push(text)) } };
+
 export class Position {
   constructor(
     readonly line: number,

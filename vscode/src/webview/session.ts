@@ -160,7 +160,7 @@ export class Head {
       button({ class: "text-button", label: "Discard…", tip: "Delete the worktree and its branch", press: () => actions.command("duet.discardWorktree") }),
       button({ class: "text-button", label: "Open in New Window", tip: "Open the worktree in a new window", press: () => actions.command("duet.openWorktree") }),
     ];
-    this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, icon("branch"), this.branch, ...this.ofWorktree);
+    this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, make("span", {}, icon("branch"), " ", this.branch), ...this.ofWorktree);
     const [changes, fork, rewind, facts] = this.ofConversation;
     this.element = make(
       "header",

@@ -8,7 +8,7 @@ import { worktreeWords } from "../../src/hub/groups";
 import type { Panels } from "../../src/panel/panel";
 import type { Project, ProjectSession } from "../../src/projects";
 import { discardWorktree, hasWorktree, land, openWorktree } from "../../src/worktrees";
-import { answers, executed, shown, Uri } from "../fakevscode";
+import { answers, copied, executed, shown, Uri } from "../fakevscode";
 import { addRepository, git, newProject, removeProject, startHub } from "../hub";
 
 test("changes in a worktree are landed as the user says, or discarded and kept; what is in the way is listed", async (t) => {
@@ -44,6 +44,13 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   await land(of(), panels);
   assert.equal(last(), "Duet: there is nothing new to land");
 
+  // A fork works there, too.
+  const { thread_id: fork } = await connection.request("continueSession", { session_id: thread_id, query: "quiet", fork: true });
+  await until("the fork", () => model.conversationOf({ thread_id: fork })?.status === "completed");
+  answers.push("Delete");
+  await deleteConversation({ ...of(), session: model.conversationOf({ thread_id: fork })! }, panels);
+  assert.equal(last(), `Duet: the conversation is deleted; its worktree stays: ${dir}`);
+
   // Both sides change the file.
   await connection.request("continueSession", { session_id: thread_id, query: "again" });
   await ended("again");
@@ -73,9 +80,10 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   assert.deepEqual(shown.at(-1), { text: "Duet: discard the worktree with this work?", labels: ["Discard"], detail: "1 changed file that is not committed:\ndemo.txt\n\nA git ref keeps commits and uncommitted files." });
   assert.ok(existsSync(join(dir, "demo.txt")) && of().session);
 
-  answers.push("Discard");
+  answers.push("Discard", "Copy Command");
   await discardWorktree(of());
   const ref = /^Duet: the worktree is discarded; its work is kept; bring it back with: git branch NAME (refs\/\S+)$/.exec(last())?.[1];
+  assert.deepEqual(copied, [`git branch NAME ${ref}`]);
   git(project.folder, "branch", "back", ref!);
   assert.notEqual(git(project.folder, "show", "back:demo.txt"), "mine\n");
   assert.ok(!existsSync(dir));
