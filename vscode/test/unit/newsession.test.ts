@@ -16,7 +16,7 @@ import type { NewSession, PanelStart } from "../../src/panel/protocol";
 import type { Project, Projects } from "../../src/projects";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
-import { executed, settings, Uri } from "../fakevscode";
+import { executed, openFolders, settings, Uri, window } from "../fakevscode";
 import { addRepository, newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
@@ -60,7 +60,7 @@ async function opened(t: test.TestContext): Promise<Window> {
     const moved: Project[] = [];
     const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), onError } as unknown as RequestParts;
     const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing } as unknown as WebviewPanel, own, { folder: project.folder, thread, session: thread, title: "A title" }, {
-      window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {} }, handlers: (of: Panel) => handlersOf(of, parts), onError,
+      window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {}, get current() { return window.activeTextEditor; } }, handlers: (of: Panel) => handlersOf(of, parts), onError,
     } as unknown as PanelParts);
     t.after(() => panel.dispose());
     const transport: RPCTransport = { send: (message) => send(toHost, message), onMessage: (handler) => (toPage.add(handler), () => toPage.delete(handler)) };
@@ -129,6 +129,12 @@ test("a new session gets a worktree if that is chosen, for this prompt alone; it
   assert.deepEqual([worktree!.branch, working_dir, beginnings.of(page.thread)], ["duet/quiet-parser", join(worktree!.dir, "docs"), undefined]);
   const { files } = await page.request<{ files: Array<{ path: string; uri: string }> }>("panel.findFiles", { query: "guide" });
   assert.deepEqual(files, [{ path: "guide.md", uri: pathToFileURL(join(working_dir, "guide.md")).href }]);
+  openFolders.push(hub.project.folder);
+  t.after(() => void (openFolders.length = 0, window.activeTextEditor = undefined));
+  for (const path of [join(folder, "guide.md"), join(working_dir, "guide.md"), join(hub.project.folder, "top.txt")]) {
+    window.activeTextEditor = { document: { uri: Uri.file(path) }, selection: { isEmpty: true, start: { line: 0, character: 0 }, end: { line: 0, character: 0 } } };
+    assert.deepEqual(await page.request("panel.context"), path.endsWith("top.txt") ? null : { label: "guide.md", reference: "@guide.md" }, path);
+  }
   executed.length = 0;
   for (const path of ["guide.md", join(worktree!.dir, "top.txt")]) await page.request("panel.openFile", { path });
   assert.deepEqual(executed.map(([command, uri]) => [command, (uri as { fsPath: string }).fsPath]), [["vscode.open", join(working_dir, "guide.md")], ["vscode.open", join(worktree!.dir, "top.txt")]]);
