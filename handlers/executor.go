@@ -42,7 +42,7 @@ func executeSpec(p protocol.ExecuteParams) hub.LaunchSpec {
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
 		Timeout: milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
-		ThreadAlias: p.SessionID, CallerID: p.TaskID,
+		ThreadAlias: p.SessionID, CallerID: p.TaskID, Worktree: new(false), // the caller has chosen the directory
 	}
 	if p.TimeoutMS <= 0 {
 		spec.Timeout = defaultExecuteMS * time.Millisecond

@@ -37,7 +37,7 @@ func land(ctx context.Context, h *hub.Hub, p protocol.LandParams) (protocol.Land
 
 func discard(ctx context.Context, h *hub.Hub, p protocol.DiscardParams) (protocol.DiscardResult, error) {
 	done, err := h.DiscardWorktree(ctx, p.SessionID, p.Force)
-	return protocol.DiscardResult{Ref: done.Ref, BranchKept: done.BranchKept}, withLosses(err)
+	return protocol.DiscardResult{Ref: done.Ref, BranchKept: done.BranchKept, Cleanup: done.CleanupError}, withLosses(err)
 }
 
 const pathsInError = 200

@@ -41,6 +41,12 @@ func (f *fakeWorktrees) Create(_ context.Context, name, _ string) (worktree.Work
 
 func (f *fakeWorktrees) List(context.Context) ([]worktree.Worktree, error) { return f.list, nil }
 
+func (f *fakeWorktrees) Prepare(context.Context, worktree.Worktree, []string, func(context.Context) error) (worktree.Copies, error) {
+	return worktree.Copies{}, nil
+}
+
+func (f *fakeWorktrees) Renew(context.Context, worktree.Worktree) (bool, error) { return false, nil }
+
 func (f *fakeWorktrees) Land(_ context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error) {
 	f.landed = opts
 	return worktree.Landed{Into: w.Into, Commits: []string{"c1"}, Files: []string{"a.txt"}}, f.refused

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,14 +21,7 @@ func TestWorktreesInTheShell(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agents("\n[checkpoints]\nenabled = true\n")
-	git := func(args ...string) string {
-		t.Helper()
-		cmd := exec.Command("git", append([]string{"-C", s.root}, args...)...)
-		cmd.Env = append(cleanEnvironment(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, string(out))
-		return string(out)
-	}
+	git := gitIn(t, s.root)
 	run := func(args ...string) string {
 		t.Helper()
 		out, problem, err := s.commandIn(s.root, args...)
@@ -89,4 +83,176 @@ func TestWorktreesInTheShell(t *testing.T) {
 	run("projects", "forget", "--yes", s.root)
 	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
 	assert.Equal(t, ref[1], strings.TrimSpace(git("for-each-ref", "--format=%(refname)", "refs/duet")), "the work is still kept, and nothing else")
+}
+
+// A conversation in the terminal works in a worktree, lands and discards it. In the directory of a
+// worktree, commands are about its project and its conversation.
+func TestWorktreesInAConversation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents("")
+	git := gitIn(t, s.root)
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "User")
+	git("config", "user.email", "user@localhost")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	p := s.talk(t)
+	p.sees("RET sends")
+	p.keys("/land\r")
+	p.sees("there is no turn yet")
+	p.keys("/worktree\r")
+	p.sees("the next conversation works in a git worktree")
+	p.sees("scripted · in a worktree")
+	p.keys("hello\r")
+	p.sees("Allow? ")
+	p.keys("y")
+	p.sees("scripted · duet/hello · context")
+	p.keys("/worktree\r")
+	p.sees("this conversation has begun")
+	p.keys("/land sqash\r")
+	p.sees(`method: expected one of merge, squash, rebase, patch`)
+	p.keys("/land squash\r")
+	p.sees("landed on main: 1 commit, 1 file")
+	demo := filepath.Join(s.root, "demo.txt")
+	require.FileExists(t, demo)
+	dir := worktreeOf(t, "", s, "task-0001")
+	other, problem, err := s.commandIn(s.root, "prompt", "--yes", "quiet")
+	require.NoError(t, err, other+problem)
+	require.NoError(t, os.Remove(filepath.Join(dir, "demo.txt")))
+	out, problem, err := s.commandIn(dir, "land", "--squash", "--message", "Without it")
+	require.NoError(t, err, problem)
+	assert.Contains(t, out+problem, "landed on main: 1 commit, 1 file")
+	assert.Contains(t, git("log", "-1", "--format=%s"), "Without it")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "new.txt"), nil, 0o600))
+	p.keys("/discard\r")
+	p.sees("new file that is not committed: new.txt")
+	p.sees("Discard the worktree with this work?")
+	p.keys("n")
+	p.sees("nothing was discarded")
+	p.keys("/discard\r")
+	p.sees("Discard the worktree with this work?")
+	p.keys("y")
+	p.sees("its work is kept")
+	assert.NoDirExists(t, dir)
+}
+
+// The configuration says which conversations get a worktree, and how it is prepared.
+func TestConfiguredWorktrees(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	git := gitIn(t, s.root)
+	run := func(args ...string) string {
+		t.Helper()
+		out, problem, err := s.commandIn(s.root, args...)
+		require.NoError(t, err, problem)
+		return out + problem
+	}
+	write := func(name, text string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, name), []byte(text), 0o600))
+	}
+	read := func(path ...string) string {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(path...))
+		require.NoError(t, err)
+		return string(data)
+	}
+	prepared := func() string { return filepath.Join(s.home, "prepared") }
+	configure := func(use, setup string) {
+		s.agents("[worktrees]\ncopy = [\".env\", \"*.pem\"]\nsetup = '" + setup + "'\ncleanup = 'echo cleaned $DUET_WORKTREE >> " + prepared() + "; exit 3'\n")
+		path := filepath.Join(s.home, "config", "duet", "config.toml")
+		require.NoError(t, os.WriteFile(path, []byte("worktree = \""+use+"\"\n"+read(path)), 0o600))
+	}
+	configure("conversation", "cp .env copied.log; echo $DUET_PROJECT >> "+prepared())
+	assert.Contains(t, run("prompt", "--yes", "hello"), "This conversation has no worktree: no commit to start from")
+	demo := filepath.Join(s.root, "demo.txt")
+	require.NoError(t, os.Remove(demo))
+
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "User")
+	git("config", "user.email", "user@localhost")
+	write(".gitignore", "*.log\n.env\n")
+	git("add", ".gitignore")
+	git("commit", "-q", "-m", "first")
+	write(".env", "SECRET=1\n")
+	write("key.pem", "key\n")
+	said := run("prompt", "--yes", "--title", "One", "hello")
+	assert.Contains(t, said, "The setup of the worktree begins: cp .env copied.log")
+	assert.Contains(t, said, "duet/one")
+	assert.NoFileExists(t, demo)
+	root, err := filepath.EvalSymlinks(s.root)
+	require.NoError(t, err)
+	assert.Equal(t, root+"\n", read(prepared()))
+	one := worktreeOf(t, said, s, "task-0002")
+	assert.Equal(t, "SECRET=1\n", read(one, "copied.log"))
+	assert.Equal(t, "key\n", read(one, "key.pem"))
+	assert.NotContains(t, run("prompt", "--yes", "-c", "again"), "setup", "it runs once")
+	assert.Equal(t, root+"\n", read(prepared()))
+	assert.Contains(t, run("land"), "1 file")
+	assert.Empty(t, strings.TrimSpace(git("status", "--porcelain", "--", "demo.txt", ".env")))
+	assert.NotContains(t, git("ls-files"), "key.pem", "copies are not landed")
+	assert.Contains(t, run("discard"), "its cleanup failed: echo cleaned")
+	assert.Contains(t, read(prepared()), "cleaned "+one+"\n")
+	assert.NoDirExists(t, one)
+
+	// A client chooses otherwise.
+	assert.NotContains(t, run("prompt", "--yes", "--worktree=false", "hello"), "worktree")
+
+	// A setup that fails is tried again.
+	git("commit", "-qam", "mine")
+	configure("run", "echo broken pipe; test -e "+filepath.Join(s.home, "works"))
+	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--title", "Two", "hello")
+	require.Error(t, err)
+	assert.Contains(t, problem, "the setup of the worktree failed: echo broken pipe")
+	assert.Contains(t, problem, "exit status 1\n  broken pipe")
+	require.NoError(t, os.WriteFile(filepath.Join(s.home, "works"), nil, 0o600))
+	said = run("prompt", "--yes", "-c", "again")
+	assert.Contains(t, said, "The setup of the worktree begins")
+
+	// "run": what is landed is the beginning of the next prompt's work.
+	run("land", "--squash")
+	write("mine.txt", "mine\n")
+	git("add", "mine.txt")
+	git("commit", "-qm", "mine")
+	said = run("prompt", "--yes", "-c", "third")
+	assert.Contains(t, said, "All work in the worktree is landed: it is at the commit of main now.")
+	two := worktreeOf(t, said, s, "task-0007")
+	assert.Equal(t, "mine\n", read(two, "mine.txt"))
+	assert.NotContains(t, run("prompt", "--yes", "-c", "fourth"), "is landed", "its work is not")
+
+	// The project's file counts when it is trusted.
+	configure("never", "true")
+	write(".duet.toml", "worktree = \"conversation\"\n[worktrees]\nsetup = [\"touch\", \"theirs.log\"]\n")
+	assert.NotContains(t, run("prompt", "--yes", "--title", "Three", "hello"), "duet/three")
+	assert.Contains(t, run("prompt", "--yes", "--worktree", "--title", "Four", "hello"), "has no effect until you trust it: duet-rpc trust")
+	assert.NoFileExists(t, filepath.Join(filepath.Dir(two), "four", "theirs.log"))
+	assert.Contains(t, run("trust", "--yes"), `worktrees.setup = ["touch", "theirs.log"]`)
+	assert.Regexp(t, `worktree +project +"conversation"`, run("config"))
+	assert.Contains(t, run("prompt", "--yes", "--title", "Five", "hello"), "duet/five")
+	assert.FileExists(t, filepath.Join(filepath.Dir(two), "five", "theirs.log"))
+}
+
+// worktreeOf returns the directory in which a session worked.
+func worktreeOf(t *testing.T, said string, s *site, task string) string {
+	t.Helper()
+	out, _, err := s.commandIn(s.root, "session", "show", "--json", task)
+	require.NoError(t, err, said)
+	var shown struct {
+		Session struct{ Worktree struct{ Dir string } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &shown), out)
+	require.NotEmpty(t, shown.Session.Worktree.Dir, out)
+	return shown.Session.Worktree.Dir
+}
+
+// gitIn returns a function that runs git in a directory.
+func gitIn(t *testing.T, dir string) func(args ...string) string {
+	return func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
+		cmd.Env = append(cleanEnvironment(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
 }

@@ -226,6 +226,7 @@ func (s *session) launch(ctx context.Context, b *beginning, params map[string]an
 		params["session_id"], params["fork"] = b.from, true
 		return s.started(ctx, "continueSession", params)
 	}
+	params["worktree"] = false // the editor shows the files of the directory that it names
 	hubclient.AddSettings(params, map[string]string{"working_dir": b.workspace.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model}, b.options)
 	return s.started(ctx, "launchSession", params)
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,11 +20,21 @@ import (
 )
 
 // worktreeUsage describes the flag of commands that begin a conversation.
-const worktreeUsage = "have the agent work in a git worktree of its own; duet-rpc land brings the result"
+const worktreeUsage = "have the agent work in a git worktree of its own, or with =false not (default: as configured)"
+
+// worktreeFlag adds --worktree. to stays nil without the flag: the configuration decides.
+func worktreeFlag(cmd *cobra.Command, to **bool) {
+	cmd.Flags().BoolFunc("worktree", worktreeUsage, func(text string) error {
+		yes, err := strconv.ParseBool(text)
+		*to = &yes
+		return err
+	})
+}
 
 const landHelp = `Bring the changes in the worktree of a session's conversation to the branch that was
 checked out when it began (duet-rpc prompt --worktree). Files that are not committed
-become a commit. Without SESSION it is the last one.
+become a commit. Without SESSION it is that of the worktree in which this runs, or else
+the last one.
 
 If files conflict, or uncommitted files of yours are in the way, nothing is changed.
 Whatever was landed before is not landed again.
@@ -47,10 +59,9 @@ func newLand(s *settings) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				params.SessionID = session.ID
-				r, raw, err := hubclient.Call[protocol.LandResult](ctx, c, "session.land", params)
+				r, raw, err := land(ctx, c, session, params)
 				if err != nil {
-					return landError(err, session)
+					return err
 				}
 				if s.JSON {
 					return term.Raw(cmd.OutOrStdout(), raw)
@@ -71,9 +82,34 @@ func newLand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// worktreeSession returns the session that the arguments name, by default the last one.
+func land(ctx context.Context, c *client.Client, session protocol.Session, params protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
+	params.SessionID = session.ID
+	r, raw, err := hubclient.Call[protocol.LandResult](ctx, c, "session.land", params)
+	return r, raw, landError(err, session)
+}
+
+// worktreeSession returns the session that the arguments name, by default the one in whose worktree
+// the command runs, or else the last one.
 func worktreeSession(ctx context.Context, c *client.Client, args []string) (protocol.Session, error) {
-	session, _, err := hubclient.SessionState(ctx, c, slices.Concat(args, []string{"last"})[0])
+	id := "last"
+	if len(args) > 0 {
+		id = args[0]
+	} else if dir, err := os.Getwd(); err == nil {
+		list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": offered})
+		if err != nil {
+			return protocol.Session{}, err
+		}
+		for _, s := range list.Sessions {
+			if s.Worktree == nil {
+				continue
+			}
+			if below, err := filepath.Rel(s.Worktree.Dir, dir); err == nil && filepath.IsLocal(below) {
+				id = s.ID
+				break
+			}
+		}
+	}
+	session, _, err := hubclient.SessionState(ctx, c, id)
 	return session, err
 }
 
@@ -129,9 +165,9 @@ func worktreeProblem(err error) (data protocol.WorktreeError, is bool) {
 }
 
 const discardHelp = `Delete the worktree of a session's conversation (duet-rpc prompt --worktree), and its
-branch. Without SESSION it is the last one. If work is not landed, this lists it and
-asks; it is then kept in a git ref first, from which git branch NAME REF brings it
-back.
+branch. Without SESSION it is that of the worktree in which this runs, or else the last
+one. If work is not landed, this lists it and asks; it is then kept in a git ref first,
+from which git branch NAME REF brings it back.
 
 The conversation stays: session fork continues it in the project's directory.
 `
@@ -150,19 +186,13 @@ func newDiscard(s *settings) *cobra.Command {
 					return err
 				}
 				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
-				params := protocol.DiscardParams{SessionID: session.ID, Force: force || yes}
-				r, raw, err := hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
-				if data, is := worktreeProblem(err); is && data.Losses != nil {
+				r, raw, err := discard(ctx, c, session, force || yes, func(l protocol.Losses) error {
 					if !s.JSON {
-						showLosses(view, *data.Losses)
+						showLosses(view, l)
 					}
 					again := "duet-rpc discard " + session.TaskID
-					if err := askYes(cmd, s, "Discard the worktree with this work?", "nothing was discarded", again); err != nil {
-						return err
-					}
-					params.Force = true
-					r, raw, err = hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
-				}
+					return askYes(cmd, s, "Discard the worktree with this work?", "nothing was discarded", again)
+				})
 				if err != nil {
 					return err
 				}
@@ -177,6 +207,21 @@ func newDiscard(s *settings) *cobra.Command {
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also discard work that is not landed, without asking")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, as --force")
 	return cmd
+}
+
+// discard deletes a worktree. Unless force is set, ask decides about work that would be lost.
+func discard(ctx context.Context, c *client.Client, session protocol.Session, force bool, ask func(protocol.Losses) error) (protocol.DiscardResult, json.RawMessage, error) {
+	params := protocol.DiscardParams{SessionID: session.ID, Force: force}
+	r, raw, err := hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
+	data, is := worktreeProblem(err)
+	if !is || data.Losses == nil {
+		return r, raw, err
+	}
+	if err := ask(*data.Losses); err != nil {
+		return r, raw, err
+	}
+	params.Force = true
+	return hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
 }
 
 func showLosses(view *turn.View, l protocol.Losses) {
@@ -209,5 +254,8 @@ func showDiscarded(view *turn.View, r protocol.DiscardResult) {
 	}
 	if r.BranchKept {
 		view.Note("its branch stays, because another working tree has it checked out")
+	}
+	if r.Cleanup != "" {
+		view.Note("its cleanup failed: " + term.Line(r.Cleanup))
 	}
 }

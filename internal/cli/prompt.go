@@ -74,9 +74,9 @@ type promptOptions struct {
 	title            string
 	dirs             []string
 	yes, deny, last  bool
-	steer            bool // a working agent gets the prompt at once, if it can
-	worktree         bool
-	fork             bool // start another conversation from the session from
+	steer            bool  // a working agent gets the prompt at once, if it can
+	worktree         *bool // nil: as configured
+	fork             bool  // start another conversation from the session from
 	answer           decisionFlags
 	timeout          time.Duration
 	budget           limitFlags
@@ -103,7 +103,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
 	f.StringVar(&o.title, "title", "", "call the conversation `TITLE`")
-	f.BoolVar(&o.worktree, "worktree", false, worktreeUsage)
+	worktreeFlag(cmd, &o.worktree)
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
 	o.answer.Add(cmd)
 	o.budget.Add(cmd)
@@ -337,8 +337,8 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if o.cwd, err = fullPath(o.cwd); err != nil {
 			return started, err
 		}
-		if o.worktree {
-			params["worktree"] = true
+		if o.worktree != nil {
+			params["worktree"] = *o.worktree
 		}
 		if len(o.dirs) > 0 {
 			params["additional_directories"] = o.dirs

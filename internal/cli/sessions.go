@@ -651,7 +651,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var dirs []string
 	var a agentSettings
 	var with turn.AttachFlags
-	var wait, worktree bool
+	var wait bool
+	var worktree *bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
 		Annotations: begins(),
@@ -676,8 +677,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if len(dirs) > 0 {
 				params["additional_directories"] = dirs
 			}
-			if worktree {
-				params["worktree"] = true
+			if worktree != nil {
+				params["worktree"] = *worktree
 			}
 			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
 			if err := a.addTo(params, members); err != nil {
@@ -689,7 +690,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &agent, "the agent to run (default: the configured one)")
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	cmd.Flags().StringVar(&title, "title", "", "a title for it")
-	cmd.Flags().BoolVar(&worktree, "worktree", false, worktreeUsage)
+	worktreeFlag(cmd, &worktree)
 	a.addFlags(cmd, s, knownByFlag)
 	with.Add(cmd)
 	directories(cmd, "cwd", "add-dir")

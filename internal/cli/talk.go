@@ -143,6 +143,9 @@ func (t *talking) footer() string {
 	agent, mode, model := s.Agent, cmp.Or(s.RequestedMode, s.PermissionMode), ""
 	if s.ID == "" {
 		agent, mode, model = t.agent.Agent, t.set.set.mode, t.set.set.model
+		if t.set.worktree != nil && *t.set.worktree {
+			model = strings.TrimSpace(model + " in a worktree")
+		}
 	} else if now := t.agent.Reported().Model; now != nil {
 		model = now.Current
 	}
@@ -151,6 +154,9 @@ func (t *talking) footer() string {
 		if part != "" && part != "default" {
 			parts = append(parts, part)
 		}
+	}
+	if s.Worktree != nil {
+		parts = append(parts, s.Worktree.Branch)
 	}
 	if used, limit := protocol.Value(s.EffectiveContextTokens), protocol.Value(s.ContextLimit); limit > 0 {
 		parts = append(parts, fmt.Sprintf("context %d %%", 100*used/limit))
@@ -227,6 +233,9 @@ func talkCommands() []talkCommand {
 		{"diff", "", "show what the last turn has changed", (*talking).diff},
 		{"review", "", "accept or revert each change", (*talking).review},
 		{"rewind", "[ID]", "go back to before the last turn, or another one: files and conversation", (*talking).rewind},
+		{"worktree", "", "have the next new conversation work in a git worktree, or not", (*talking).inWorktree},
+		{"land", "[METHOD]", "bring the changes in the worktree to your branch: merge, squash, rebase or patch", (*talking).land},
+		{"discard", "", "delete the worktree and its branch", (*talking).discard},
 		{"cost", "", "show the time, tokens and cost of the conversation", (*talking).cost},
 		{"title", "TEXT", "name the conversation", (*talking).title},
 		{"exit", "", "leave; the conversation is kept", (*talking).exit},
@@ -502,6 +511,49 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	return nil
 }
 
+func (t *talking) inWorktree(context.Context, *client.Client, string) error {
+	if t.talk.Session.ID != "" {
+		return errors.New("this conversation has begun: /new begins another one")
+	}
+	if t.set.worktree != nil && *t.set.worktree {
+		t.set.worktree = new(false)
+		t.view.Note("the next conversation works in " + term.Line(t.root))
+		return nil
+	}
+	t.set.worktree = new(true)
+	t.view.Note("the next conversation works in a git worktree of its own; /land brings its changes to your branch")
+	return nil
+}
+
+func (t *talking) land(ctx context.Context, c *client.Client, method string) error {
+	if t.talk.Session.ID == "" {
+		return errors.New("there is no turn yet")
+	}
+	r, _, err := land(ctx, c, t.talk.Session, protocol.LandParams{Method: protocol.LandMethod(method)})
+	if err == nil {
+		showLanded(t.view, r)
+	}
+	return err
+}
+
+func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error {
+	if t.talk.Session.ID == "" {
+		return errors.New("there is no turn yet")
+	}
+	r, _, err := discard(ctx, c, t.talk.Session, false, func(l protocol.Losses) error {
+		showLosses(t.view, l)
+		answer, err := t.talk.Ask(ctx, "Discard the worktree with this work? [y]es, [n]o: ")
+		if err == nil && !strings.HasPrefix(strings.ToLower(answer), "y") {
+			err = errors.New("nothing was discarded")
+		}
+		return err
+	})
+	if err == nil {
+		showDiscarded(t.view, r)
+	}
+	return err
+}
+
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
 	if t.talk.Session.ID == "" {
 		return errors.New("there is no turn yet")
@@ -582,6 +634,8 @@ func (t *talking) arguments(ctx context.Context, c *client.Client, command strin
 				words = append(words, s.TaskID+"\t"+term.Short(s.Query))
 			}
 		}
+	case "land":
+		words = protocol.LandMethod("").Accepted()[1:]
 	case "model":
 		words = modelCandidates(t.agent)
 	case "mode":

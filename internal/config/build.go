@@ -58,6 +58,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 		DaemonIdle:   DefaultDaemonIdle,
 		WhenAlone:    AloneContinue,
 		Automation:   DefaultAutomation(),
+		Worktrees:    Worktrees{Use: WorktreeNever, Timeout: DefaultTimeout},
 		Agents:       map[string]Agent{demoAgent: demo()},
 		Keys:         map[string]Key{},
 		projectFile:  projectFile,
@@ -133,12 +134,17 @@ func (b *builder) apply(l *layer, trusted bool) {
 		for _, g := range l.gates {
 			c.WaitingGates = append(c.WaitingGates, g.Name)
 		}
+		c.WorktreesWait = c.WorktreesWait || len(l.worktrees.settings()) > 0
 		return
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	b.applyTriggers(l)
 	c.Builds = overCommands(c.Builds, l.builds)
 	c.Gates = overCommands(c.Gates, l.gates)
+	c.Worktrees = l.worktrees.over(c.Worktrees)
+	for _, s := range l.worktrees.settings() {
+		c.origins[s.name] = l.source
+	}
 	for service, key := range l.services {
 		c.Keys[service] = key
 		c.origins["keys."+service] = l.source

@@ -66,10 +66,13 @@ type Config struct {
 	Gates        []Gate           // as Builds
 	WaitingGates []string         // the names of gates in files that are not trusted
 	Preview      Preview
-	Builds       []Build   // the project's before the user's; none from a file that is not trusted
-	Triggers     []Trigger // none from a file that is not trusted
-	Automation   Automation
-	Rules        []Rule // the project's before the user's; no allow rule from a file that is not trusted
+	Worktrees    Worktrees
+	// WorktreesWait reports that a file that is not trusted configures worktrees.
+	WorktreesWait bool
+	Builds        []Build   // the project's before the user's; none from a file that is not trusted
+	Triggers      []Trigger // none from a file that is not trusted
+	Automation    Automation
+	Rules         []Rule // the project's before the user's; no allow rule from a file that is not trusted
 
 	// Untrusted are the files with settings that wait for the user's trust.
 	Untrusted []string

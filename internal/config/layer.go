@@ -38,6 +38,7 @@ type layer struct {
 	builds            []Build
 	gates             []Gate
 	preview           Preview
+	worktrees         Worktrees
 }
 
 // agentTable is [agents.NAME] of one file.
@@ -57,7 +58,7 @@ type agentTable struct {
 
 // The valid keys of each table.
 var (
-	topKeys        = []string{"default_agent", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "checkpoints", "budget", "builds", "gates", "preview", "triggers", "automation"}
+	topKeys        = []string{"default_agent", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "checkpoints", "budget", "builds", "gates", "preview", "triggers", "automation", "worktree", "worktrees"}
 	daemonKeys     = []string{"idle", "when_alone"}
 	mcpKeys        = []string{"probe", "editor"}
 	checkpointKeys = []string{"enabled"}
@@ -146,6 +147,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	if t, ok := top.Sub("preview"); ok {
 		l.preview = decodePreview(t, getenv("HOME"))
 	}
+	l.worktrees = decodeWorktrees(top)
 	sortProblems(l.Problems)
 	return l
 }

@@ -280,6 +280,9 @@ func (l *layer) needTrust(under runBounds, withValues bool) []Value {
 	for _, s := range l.preview.NeedTrust() {
 		add(s.Key, s.Value)
 	}
+	for _, s := range l.worktrees.settings() {
+		add(s.name, s.value)
+	}
 	for _, t := range l.triggers {
 		add("triggers", phrase(quoteControls(t.String())))
 	}

@@ -44,6 +44,9 @@ func (c *Config) Values() []Value {
 	for _, s := range c.Preview.Settings() {
 		add(s.Key, s.Value)
 	}
+	for _, s := range c.Worktrees.settings() {
+		add(s.name, s.value)
+	}
 	for _, a := range c.List() {
 		for _, f := range a.fields() {
 			key := "agents." + a.Name + "." + f.name

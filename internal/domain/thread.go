@@ -9,7 +9,7 @@ type Thread struct {
 	ID            int64     `db:"id,auto"`
 	UUID          string    `db:"uuid,fixed"`
 	Title         string    `db:"title"`
-	CWD           string    `db:"cwd,fixed"`
+	CWD           string    `db:"cwd"`
 	Agent         string    `db:"agent"`          // its name in the configuration; "" in an imported history without an agent
 	NativeSession string    `db:"native_session"` // the agent's own id of the conversation; empty before the first turn
 	Mode          string    `db:"mode"`           // requested: default, acceptEdits, bypassPermissions, plan, or a mode of the agent

@@ -127,9 +127,18 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			now, err := live.Current(false)
 			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir)}, err == nil && now.Checkpoints && !holdsHome(dir)
 		},
-		Worktrees: &hub.WorktreeOptions{Parent: WorktreesDir(p.StateDir), Open: func(ctx context.Context, trusts bool) (hub.Worktrees, error) {
-			return openWorktrees(ctx, p, trusts)
-		}},
+		Worktrees: &hub.WorktreeOptions{
+			Parent: project.WorktreesDir(p.StateDir),
+			Open:   func(ctx context.Context, trusts bool) (hub.Worktrees, error) { return openWorktrees(ctx, p, trusts) },
+			Config: func(restricted bool) (config.Worktrees, bool) {
+				now, err := live.Current(restricted)
+				if now == nil {
+					o.log.Warn("worktrees are not used as configured", "err", err)
+					return config.Worktrees{Use: config.WorktreeNever}, false
+				}
+				return now.Worktrees, now.WorktreesWait
+			},
+		},
 		Triggers: func() (trigger.Definitions, error) {
 			now, err := live.Current(false)
 			if err != nil {

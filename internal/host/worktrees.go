@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
@@ -15,14 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-// WorktreesDir returns the directory with the git worktrees of a project. Agents write there, so it
-// is not in the state directory, which they may not touch.
-func WorktreesDir(stateDir string) string {
-	return filepath.Join(filepath.Dir(filepath.Dir(stateDir)), "worktrees", filepath.Base(stateDir))
-}
-
 func openWorktrees(ctx context.Context, p project.Project, trusts bool) (*worktree.Repository, error) {
-	return worktree.Open(ctx, worktree.Options{Dir: p.Root, Parent: WorktreesDir(p.StateDir), Trusted: trusts && isTrusted(p)})
+	return worktree.Open(ctx, worktree.Options{Dir: p.Root, Parent: project.WorktreesDir(p.StateDir), Trusted: trusts && isTrusted(p)})
 }
 
 // isTrusted reports whether the user has trusted the project's configuration. A project without one
@@ -45,7 +38,7 @@ func isTrusted(p project.Project) bool {
 // without a repository, which stay.
 func RemoveGitState(ctx context.Context, stateDir string) (kept string, err error) {
 	checkpoints := func() error { return checkpoint.RemoveAll(ctx, CheckpointsDir(stateDir)) }
-	dir := WorktreesDir(stateDir)
+	dir := project.WorktreesDir(stateDir)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", checkpoints()

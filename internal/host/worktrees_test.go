@@ -31,5 +31,5 @@ func TestWorktreesOfATrustedProject(t *testing.T) {
 	require.NoError(t, os.WriteFile(p.ConfigFile(), []byte("[limits]\nmax_runs = 2\n"), 0o600))
 	assert.False(t, isTrusted(p))
 
-	assert.Equal(t, filepath.Join(home, "state", "duet", "worktrees", "x"), WorktreesDir(p.StateDir))
+	assert.Equal(t, filepath.Join(home, "state", "duet", "worktrees", "x"), project.WorktreesDir(p.StateDir))
 }

@@ -90,6 +90,9 @@ func (h *Hub) finishFull(t store.Tx, id int64) error {
 func (h *Hub) attempt(run domain.Run, live *liveRun) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
 	thread, err := h.store.Thread(live.ctx, run.Thread)
 	if err == nil {
+		thread, err = h.startInWorktree(live.ctx, run, thread)
+	}
+	if err == nil {
 		agent, err = h.configured.AgentFor(run.Restricted, thread.Agent)
 	}
 	if err == nil {

@@ -128,6 +128,7 @@ type Hub struct {
 	events       *eventlog.Log
 	conversation *conversation.Writer
 	checkpoints  *checkpoints
+	prepared     preparedWorktrees
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
@@ -243,6 +244,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.store.Close()
 		return nil, err
 	}
+	h.dropUnusedWorktrees()
 	if err := h.gates.Resume(ctx); err != nil {
 		h.log.Warn("gates that were checked when a process died are not checked again", "err", err)
 	}

@@ -37,7 +37,7 @@ type LaunchSpec struct {
 	Timeout  time.Duration // 0: as configured
 	Tools    []string      // allowed; empty: all
 	Quiet    bool          // no deltas
-	Worktree bool          // the new conversation works in a git worktree of its own
+	Worktree *bool         // the new conversation works in a git worktree of its own; nil: as configured
 	Draft    bool          // store only, do not queue
 	Metadata json.RawMessage
 	Gates    gate.Spec
@@ -64,11 +64,9 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return domain.Session{}, err
 	}
-	undo := func() {}
-	if spec.Worktree {
-		if undo, err = h.createWorktree(ctx, &spec); err != nil {
-			return domain.Session{}, err
-		}
+	undo, without, err := h.createWorktree(ctx, &spec)
+	if err != nil {
+		return domain.Session{}, err
 	}
 	run := newRun(spec, agent.Name)
 	clientenv.Carry(ctx, &run)
@@ -85,7 +83,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		if err != nil {
 			return err
 		}
-		if spec.Worktree && thread.CWD != spec.CWD {
+		if spec.Worktree != nil && *spec.Worktree && thread.CWD != spec.CWD {
 			return domain.Invalid("worktree", "false for a conversation that exists", "true")
 		}
 		if spec.Agent != "" && spec.Agent != thread.Agent {
@@ -105,6 +103,11 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		}
 		if err := h.add(t, &run, thread, spec.Draft); err != nil {
 			return err
+		}
+		if without != "" {
+			if err := h.conversation.Worktree(t, run, noWorktree(without)); err != nil {
+				return err
+			}
 		}
 		return h.gates.Begin(t, run, spec.Gates)
 	})

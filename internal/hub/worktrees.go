@@ -5,18 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -30,12 +35,17 @@ type WorktreeOptions struct {
 	// Open returns the project's repository. trusts is false for a client that does not trust the
 	// workspace.
 	Open func(ctx context.Context, trusts bool) (Worktrees, error)
+	// Config returns how worktrees are used and prepared; nil means that clients choose. waits reports
+	// that a file configures more, and is not trusted.
+	Config func(restricted bool) (w config.Worktrees, waits bool)
 }
 
 // Worktrees are the git worktrees of a project; see [worktree.Repository].
 type Worktrees interface {
 	Create(ctx context.Context, name, base string) (worktree.Worktree, error)
 	List(ctx context.Context) ([]worktree.Worktree, error)
+	Prepare(ctx context.Context, w worktree.Worktree, patterns []string, setup func(context.Context) error) (worktree.Copies, error)
+	Renew(ctx context.Context, w worktree.Worktree) (bool, error)
 	Land(ctx context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error)
 	Losses(ctx context.Context, w worktree.Worktree) (worktree.Losses, error)
 	Discard(ctx context.Context, w worktree.Worktree, opts worktree.DiscardOptions) (worktree.Discarded, error)
@@ -130,39 +140,85 @@ func (h *Hub) lostWorktree(thread domain.Thread) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// createWorktree creates a worktree for a new conversation and sets its working directory. undo
-// deletes the worktree again.
-func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func(), err error) {
+// configuredWorktrees returns how worktrees are used and prepared.
+func (h *Hub) configuredWorktrees(restricted bool) (w config.Worktrees, waits bool) {
+	if h.opts.Worktrees == nil || h.opts.Worktrees.Config == nil {
+		return config.Worktrees{Use: config.WorktreeNever}, false
+	}
+	return h.opts.Worktrees.Config(restricted)
+}
+
+// wantsWorktree reports whether a new conversation gets a worktree. asked is false if it gets one
+// because of the configuration.
+func (h *Hub) wantsWorktree(ctx context.Context, spec LaunchSpec) (wants, asked bool, err error) {
+	if spec.Worktree != nil {
+		return *spec.Worktree, true, nil
+	}
+	configured, _ := h.configuredWorktrees(clientenv.IsRestricted(ctx))
+	if spec.chat || cmp.Or(configured.Use, config.WorktreeNever) == config.WorktreeNever {
+		return false, false, nil
+	}
+	if _, in := h.Worktree(spec.CWD); in {
+		return false, false, nil
+	}
+	if spec.ThreadAlias != "" {
+		_, err := h.store.FindThread(ctx, spec.ThreadAlias)
+		if !errors.Is(err, store.ErrNotFound) {
+			return false, false, err // a conversation that exists
+		}
+	}
+	return true, false, nil
+}
+
+// createWorktree creates a worktree for a new conversation that wants one, and sets its working
+// directory. undo deletes the worktree again. Without one that only the configuration wants, without is the
+// reason.
+func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func(), without string, err error) {
+	undo = func() {}
+	wants, asked, err := h.wantsWorktree(ctx, *spec)
+	if err != nil || !wants {
+		return undo, "", err
+	}
 	if h.opts.Worktrees == nil {
-		return nil, domain.Errorf(domain.KindWorktree, "this hub makes no worktrees")
+		return undo, "", domain.Errorf(domain.KindWorktree, "this hub makes no worktrees")
 	}
 	dir, err := git.RealPath(spec.CWD)
 	if err != nil {
-		return nil, err
+		return undo, "", err
 	}
 	below, err := filepath.Rel(h.opts.Root, dir)
 	if err != nil || !filepath.IsLocal(below) {
-		return nil, domain.Invalid("working_dir", "a directory of the project, for a conversation with a worktree", fmt.Sprintf("%q", spec.CWD))
+		if !asked {
+			return undo, "its directory is not in the project", nil
+		}
+		return undo, "", domain.Invalid("working_dir", "a directory of the project, for a conversation with a worktree", fmt.Sprintf("%q", spec.CWD))
 	}
 	of, err := h.opts.Worktrees.Open(ctx, !clientenv.IsRestricted(ctx))
 	if err != nil {
-		return nil, worktreeError(err)
+		if !asked && errors.Is(err, worktree.ErrNoCommit) {
+			return undo, err.Error(), nil
+		}
+		return undo, "", worktreeError(err)
 	}
 	w, err := of.Create(ctx, worktreeName(*spec), "")
 	if err != nil {
-		return nil, worktreeError(err)
+		return undo, "", worktreeError(err)
 	}
 	undo = func() {
 		if _, err := of.Discard(context.WithoutCancel(ctx), w, worktree.DiscardOptions{}); err != nil {
 			h.log.Warn("the worktree of a refused prompt was not deleted", "dir", w.Top, "err", err)
 		}
 	}
-	spec.CWD = filepath.Join(w.Dir, below)
-	if info, err := os.Stat(spec.CWD); err != nil || !info.IsDir() {
+	cwd := filepath.Join(w.Dir, below)
+	if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
 		undo()
-		return nil, domain.Invalid("working_dir", "a directory with committed files, for a conversation with a worktree", fmt.Sprintf("%q", below))
+		if !asked {
+			return func() {}, fmt.Sprintf("%q has no committed files", below), nil
+		}
+		return undo, "", domain.Invalid("working_dir", "a directory with committed files, for a conversation with a worktree", fmt.Sprintf("%q", below))
 	}
-	return undo, nil
+	spec.CWD = cwd
+	return undo, "", nil
 }
 
 // nameWords is how many words of a prompt name a worktree.
@@ -197,19 +253,8 @@ func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err er
 	if err := h.checkIdle(ctx, top); err != nil {
 		return w, err
 	}
-	if w.of, err = h.opts.Worktrees.Open(ctx, !clientenv.IsRestricted(ctx)); err != nil {
-		return w, worktreeError(err)
-	}
-	list, err := w.of.List(ctx)
-	if err != nil {
-		return w, worktreeError(err)
-	}
-	i := slices.IndexFunc(list, func(one worktree.Worktree) bool { return one.Top == top })
-	if i < 0 {
-		return w, domain.Errorf(domain.KindNoWorktree, "the worktree of %s is gone (%s)", domain.TaskName(run.Task), top)
-	}
-	w.Worktree = list[i]
-	return w, nil
+	w.of, w.Worktree, err = h.openWorktree(ctx, top, !clientenv.IsRestricted(ctx))
+	return w, err
 }
 
 // checkIdle returns an error if a conversation works in a worktree, or waits to.
@@ -228,6 +273,244 @@ func (h *Hub) checkIdle(ctx context.Context, top string) error {
 		}
 	}
 	return nil
+}
+
+// startInWorktree makes the worktree ready in which a run is about to start, and returns its
+// conversation. A conversation that a trigger has begun gets its worktree here, since a transaction
+// begins it.
+func (h *Hub) startInWorktree(ctx context.Context, run domain.Run, thread domain.Thread) (domain.Thread, error) {
+	if h.opts.Worktrees == nil {
+		return thread, nil
+	}
+	ctx = clientenv.Context(ctx, h.environments.of(run.ID))
+	configured, waits := h.configuredWorktrees(run.Restricted)
+	if run.Source == domain.SourceTrigger && run.Parent == 0 && thread.CWD == h.opts.Root {
+		var err error
+		if thread, err = h.createForTrigger(ctx, run, thread); err != nil {
+			return thread, err
+		}
+	}
+	top, found := h.Worktree(thread.CWD)
+	if !found {
+		return thread, nil
+	}
+	prepared, of := false, h.prepared.of(top)
+	select {
+	case prepared = <-of:
+	case <-ctx.Done():
+		return thread, ctx.Err()
+	}
+	defer func() { of <- prepared }()
+	renews := configured.Use == config.WorktreeRun && run.Parent != 0
+	if prepared && !renews {
+		return thread, nil
+	}
+	repository, w, err := h.openWorktree(ctx, top, !run.Restricted)
+	if err != nil {
+		return thread, err
+	}
+	if renews {
+		if renewed, err := repository.Renew(ctx, w); err != nil {
+			h.sayInWorktree(run, fmt.Sprintf("The worktree stays as it is: %v.", err))
+		} else if renewed {
+			h.sayInWorktree(run, "All work in the worktree is landed: it is at the commit of "+w.Into+" now.")
+		}
+	}
+	if !prepared {
+		err = h.prepareWorktree(ctx, run, repository, w, configured, waits)
+		prepared = err == nil
+	}
+	return thread, err
+}
+
+func (h *Hub) createForTrigger(ctx context.Context, run domain.Run, thread domain.Thread) (domain.Thread, error) {
+	spec := LaunchSpec{CWD: thread.CWD, Title: run.Title, Prompt: run.Prompt}
+	undo, without, err := h.createWorktree(ctx, &spec)
+	if err != nil || spec.CWD == thread.CWD {
+		if without != "" {
+			h.sayInWorktree(run, noWorktree(without))
+		}
+		return thread, err
+	}
+	err = h.write(ctx, func(t store.Tx) error {
+		now, err := t.Thread(ctx, thread.ID)
+		if err != nil {
+			return err
+		}
+		now.CWD = spec.CWD
+		thread = now
+		return t.UpdateThread(now)
+	})
+	if err != nil {
+		undo()
+	}
+	return thread, err
+}
+
+func noWorktree(reason string) string { return "This conversation has no worktree: " + reason + "." }
+
+// prepareWorktree copies the configured files into a worktree and runs the setup command, unless that
+// was done.
+func (h *Hub) prepareWorktree(ctx context.Context, run domain.Run, of Worktrees, w worktree.Worktree, configured config.Worktrees, waits bool) error {
+	var setup func(context.Context) error
+	if configured.Setup != nil {
+		setup = func(ctx context.Context) error {
+			h.sayInWorktree(run, "The setup of the worktree begins: "+commandText(configured.Setup))
+			return h.runInWorktree(ctx, configured.Setup, w.Dir, configured.Timeout)
+		}
+	}
+	copies, err := of.Prepare(ctx, w, configured.Copy, setup)
+	for _, s := range copies.Skipped {
+		h.sayInWorktree(run, fmt.Sprintf("Not copied into the worktree: %s %s.", s.Path, s.Reason))
+	}
+	if waits && err == nil {
+		h.sayInWorktree(run, "The project's file configures worktrees, and has no effect until you trust it: duet-rpc trust.")
+	}
+	var failed *commandError
+	if errors.As(err, &failed) {
+		return domain.Errorf(domain.KindWorktree, "the setup of the worktree failed: %v", failed)
+	}
+	if err != nil {
+		return worktreeError(err)
+	}
+	return nil
+}
+
+// commandText returns a command for display.
+func commandText(argv []string) string {
+	if len(argv) == 3 && argv[0] == "sh" && argv[1] == "-c" {
+		return argv[2]
+	}
+	return strings.Join(argv, " ")
+}
+
+// A commandError is the failure of a command that was configured for worktrees.
+type commandError struct{ command, reason, output string }
+
+func (e *commandError) Error() string {
+	text := fmt.Sprintf("%s: %s", e.command, e.reason)
+	if e.output != "" {
+		text += "\n" + e.output
+	}
+	return text
+}
+
+// shownOutput limits the output of a failed command in an error, in bytes.
+const shownOutput = 2 << 10
+
+// runInWorktree runs a configured command. A failure of the command is a *commandError.
+func (h *Hub) runInWorktree(ctx context.Context, argv []string, dir string, timeout time.Duration) error {
+	env := map[string]string{"DUET_PROJECT": h.opts.Root, "DUET_WORKTREE": dir}
+	ran, err := h.commands.Run(ctx, usercommand.Command{
+		Argv: argv, Directory: dir, Env: clientenv.From(ctx).ForCommand(h.opts.Getenv, env), Timeout: timeout, Keep: shownOutput,
+	})
+	failed := &commandError{command: commandText(argv), output: strings.TrimSpace(ran.Output.Text())}
+	var start *usercommand.StartError
+	switch {
+	case errors.As(err, &start):
+		failed.reason = start.Error()
+	case err != nil:
+		return err
+	case ran.TimedOut:
+		failed.reason = fmt.Sprintf("it took longer than %s", timeout)
+	case ran.Signal != "":
+		failed.reason = "ended by " + ran.Signal
+	case ran.ExitCode != 0:
+		failed.reason = fmt.Sprintf("exit status %d", ran.ExitCode)
+	default:
+		return nil
+	}
+	return failed
+}
+
+// sayInWorktree tells the readers of a conversation about its worktree, before a run.
+func (h *Hub) sayInWorktree(run domain.Run, text string) {
+	err := h.write(h.ctx, func(t store.Tx) error { return h.conversation.Worktree(t, run, text) })
+	if err != nil && h.ctx.Err() == nil {
+		h.log.Warn("a note about a worktree was not stored", "text", text, "err", err)
+	}
+}
+
+// dropUnusedWorktrees deletes the worktrees that no conversation uses: a hub that was killed may have
+// created them. One with work stays. It is called before the first conversation begins, and does its work
+// in the background.
+func (h *Hub) dropUnusedWorktrees() {
+	if h.opts.Worktrees == nil {
+		return
+	}
+	entries, _ := os.ReadDir(h.opts.Worktrees.Parent) // none if it does not exist
+	unused := make(map[string]bool)
+	for _, e := range entries {
+		unused[e.Name()] = !strings.HasPrefix(e.Name(), ".")
+	}
+	if len(unused) == 0 {
+		return
+	}
+	h.active.Go(func() {
+		err := h.everyThread(h.ctx, func(thread domain.Thread) {
+			if top, found := h.Worktree(thread.CWD); found {
+				unused[filepath.Base(top)] = false
+			}
+		})
+		if err != nil || !slices.Contains(slices.Collect(maps.Values(unused)), true) {
+			return
+		}
+		of, err := h.opts.Worktrees.Open(h.ctx, true)
+		if err != nil {
+			return
+		}
+		list, _ := of.List(h.ctx)
+		for _, w := range list {
+			if unused[w.Name] {
+				_, err := of.Discard(h.ctx, w, worktree.DiscardOptions{})
+				h.log.Info("a worktree without a conversation was deleted, unless it has work", "dir", w.Top, "err", err)
+			}
+		}
+	})
+}
+
+// openWorktree returns the worktree with a top.
+func (h *Hub) openWorktree(ctx context.Context, top string, trusts bool) (of Worktrees, w worktree.Worktree, err error) {
+	if of, err = h.opts.Worktrees.Open(ctx, trusts); err != nil {
+		return of, w, worktreeError(err)
+	}
+	list, err := of.List(ctx)
+	if err != nil {
+		return of, w, worktreeError(err)
+	}
+	i := slices.IndexFunc(list, func(one worktree.Worktree) bool { return one.Top == top })
+	if i < 0 {
+		return of, w, domain.Errorf(domain.KindNoWorktree, "the worktree is gone (%s)", top)
+	}
+	return of, list[i], nil
+}
+
+// preparedWorktrees remembers which worktrees are prepared. Its methods may be called from any goroutine.
+type preparedWorktrees struct {
+	mu    sync.Mutex
+	byTop map[string]chan bool
+}
+
+// of returns a channel with whether a worktree is prepared. The receiver sends the value back when it
+// has prepared the worktree.
+func (p *preparedWorktrees) of(top string) chan bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byTop == nil {
+		p.byTop = make(map[string]chan bool)
+	}
+	if p.byTop[top] == nil {
+		p.byTop[top] = make(chan bool, 1)
+		p.byTop[top] <- false
+	}
+	return p.byTop[top]
+}
+
+// forget is called when a worktree is deleted: another one may get its path.
+func (p *preparedWorktrees) forget(top string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byTop, top)
 }
 
 // LandSpec says how the worktree of a conversation is landed.
@@ -283,19 +566,28 @@ func (h *Hub) noteWorktree(ctx context.Context, thread int64, text string) error
 	})
 }
 
+// A DiscardedWorktree is the result of [Hub.DiscardWorktree].
+type DiscardedWorktree struct {
+	worktree.Discarded
+	CleanupError string // of the configured command; ""
+}
+
 // DiscardWorktree deletes the worktree of a conversation, and its branch. Without force, the error is
 // a *domain.Error of KindLosses with a *[worktree.LossError] if work would be lost. With force that
 // work is kept in a ref first.
-func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (worktree.Discarded, error) {
+func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (DiscardedWorktree, error) {
 	w, err := h.findWorktree(ctx, id)
 	if err != nil {
-		return worktree.Discarded{}, err
+		return DiscardedWorktree{}, err
 	}
 	done, err := h.discard(ctx, w, force)
 	if err != nil {
 		return done, worktreeError(err)
 	}
 	text := fmt.Sprintf("The worktree of %s was discarded.", w.Branch)
+	if done.CleanupError != "" {
+		text += " Its cleanup failed: " + done.CleanupError
+	}
 	if done.Ref != "" {
 		text += fmt.Sprintf(" Its work is kept: git branch NAME %s brings it back.", done.Ref)
 	}
@@ -303,25 +595,39 @@ func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (workt
 }
 
 // discard deletes a worktree, with the checkpoints of its directories.
-func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (worktree.Discarded, error) {
+func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done DiscardedWorktree, err error) {
 	if !force {
 		losses, err := w.of.Losses(ctx, w.Worktree)
 		if err != nil {
-			return worktree.Discarded{}, err
+			return done, err
 		}
 		if losses.Any() {
-			return worktree.Discarded{}, &worktree.LossError{Losses: losses}
+			return done, &worktree.LossError{Losses: losses}
 		}
 	}
 	top, _ := h.Worktree(w.run.Thread.CWD)
 	threads, err := h.threadsIn(ctx, top)
 	if err != nil {
-		return worktree.Discarded{}, err
+		return done, err
 	}
 	for _, thread := range append(threads, w.run.Thread) { // the conversation may be deleted already
 		h.checkpoints.forget(ctx, thread.CWD)
 	}
-	return w.of.Discard(ctx, w.Worktree, worktree.DiscardOptions{Force: force})
+	opts := worktree.DiscardOptions{Force: force}
+	configured, _ := h.configuredWorktrees(clientenv.IsRestricted(ctx))
+	if _, err := os.Stat(w.Dir); err == nil && configured.Cleanup != nil {
+		opts.Cleanup = func(ctx context.Context) {
+			if err := h.runInWorktree(ctx, configured.Cleanup, w.Dir, configured.Timeout); err != nil {
+				done.CleanupError = err.Error()
+				h.log.Warn("the cleanup of a worktree failed", "dir", w.Top, "err", err)
+			}
+		}
+	}
+	done.Discarded, err = w.of.Discard(ctx, w.Worktree, opts)
+	if err == nil {
+		h.prepared.forget(top)
+	}
+	return done, err
 }
 
 // A removedWorktree is the worktree of a conversation that is deleted.
@@ -385,15 +691,22 @@ func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
 
 // threadsIn returns the conversations that work in a worktree: a fork shares it.
 func (h *Hub) threadsIn(ctx context.Context, top string) (list []domain.Thread, err error) {
+	err = h.everyThread(ctx, func(thread domain.Thread) {
+		if other, _ := h.Worktree(thread.CWD); other == top {
+			list = append(list, thread)
+		}
+	})
+	return list, err
+}
+
+func (h *Hub) everyThread(ctx context.Context, call func(domain.Thread)) error {
 	for f := (domain.RunFilter{Leaves: true}); ; {
 		sessions, err := h.store.Sessions(ctx, f)
 		if err != nil || len(sessions) == 0 {
-			return list, stored(err)
+			return stored(err)
 		}
 		for _, s := range sessions {
-			if other, _ := h.Worktree(s.Thread.CWD); other == top {
-				list = append(list, s.Thread)
-			}
+			call(s.Thread)
 		}
 		f.Before = sessions[len(sessions)-1].Run.ID
 	}

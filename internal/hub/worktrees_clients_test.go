@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -28,6 +32,7 @@ type worktreeWorld struct {
 	hub               *Hub
 	top, root, parent string
 	trusts            []bool // of each opened repository
+	use               string // as configured
 	git               func(args ...string) string
 	write             func(path, text string)
 	read              func(path string) string
@@ -76,14 +81,14 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 		o.Worktrees = &WorktreeOptions{Parent: w.parent, Open: func(ctx context.Context, trusts bool) (Worktrees, error) {
 			w.trusts = append(w.trusts, trusts)
 			return worktree.Open(ctx, worktree.Options{Dir: w.root, Parent: w.parent})
-		}}
+		}, Config: func(bool) (config.Worktrees, bool) { return config.Worktrees{Use: w.use}, false }}
 	})
 	return w
 }
 
 func (w *worktreeWorld) launch(prompt string) domain.Session {
 	w.Helper()
-	s, err := w.hub.Launch(w.Context(), LaunchSpec{Prompt: prompt, Worktree: true})
+	s, err := w.hub.Launch(w.Context(), LaunchSpec{Prompt: prompt, Worktree: new(true)})
 	require.NoError(w, err)
 	return await(w.T, w.hub, s)
 }
@@ -200,14 +205,76 @@ func TestNoWorktreeWithoutACommit(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
 	refused := func(want string) {
 		t.Helper()
-		_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: true})
+		_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: new(true)})
 		assert.Equal(t, domain.KindWorktree, kindOf(t, err))
 		assert.ErrorContains(t, err, want)
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(w.top, ".git")))
 	refused("run git init and make a commit")
 	w.git("init", "-q")
-	refused("has no commit yet: make one first")
-	_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: true, CWD: w.top})
+	refused("has no commit yet: make one")
+	_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: new(true), CWD: w.top})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "outside of the project")
+}
+
+// What a trigger begins, a chat and a conversation that exists, with worktrees in the configuration.
+func TestWhichConversationsGetAWorktree(t *testing.T) {
+	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	before, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", ThreadAlias: "mine"})
+	require.NoError(t, err)
+	assert.Equal(t, w.root, await(t, w.hub, before).Thread.CWD)
+	w.use = config.WorktreeConversation
+	begin := func() domain.Session {
+		var run domain.Run
+		require.NoError(t, w.hub.write(t.Context(), func(tx store.Tx) (err error) {
+			run, err = forTriggers{w.hub}.Begin(tx, trigger.Begin{Prompt: "check", Title: "Nightly"})
+			return err
+		}))
+		s, err := w.hub.query.ByRun(t.Context(), run.ID)
+		require.NoError(t, err)
+		return await(t, w.hub, s)
+	}
+	first := begin()
+	assert.Equal(t, filepath.Join(w.parent, "nightly", "sub"), first.Thread.CWD)
+	assert.Equal(t, filepath.Join(w.parent, "nightly-2", "sub"), begin().Thread.CWD)
+	more, err := w.hub.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "more"})
+	require.NoError(t, err)
+	assert.Equal(t, first.Thread.CWD, await(t, w.hub, more).Thread.CWD)
+
+	launched := func(spec LaunchSpec) string {
+		spec.Prompt = "hello"
+		s, err := w.hub.Launch(t.Context(), spec)
+		require.NoError(t, err)
+		return await(t, w.hub, s).Thread.CWD
+	}
+	assert.Equal(t, w.root, launched(LaunchSpec{ThreadAlias: "mine"}), "a conversation that exists")
+	assert.Equal(t, filepath.Join(w.parent, "hello", "sub"), launched(LaunchSpec{ThreadAlias: "new"}))
+	assert.Equal(t, w.root, launched(LaunchSpec{Worktree: new(false)}))
+	assert.Equal(t, w.root, launched(LaunchSpec{chat: true}))
+	assert.Equal(t, w.top, launched(LaunchSpec{CWD: w.top}), "outside of the project")
+	assert.Equal(t, first.Thread.CWD, launched(LaunchSpec{CWD: first.Thread.CWD}), "in a worktree already")
+	require.NoError(t, os.RemoveAll(filepath.Join(w.top, ".git")))
+	assert.Equal(t, w.root, launched(LaunchSpec{}))
+	assert.Equal(t, w.root, begin().Thread.CWD)
+}
+
+// A worktree that no conversation uses is deleted when the hub opens, unless it has work.
+func TestUnusedWorktrees(t *testing.T) {
+	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	kept := w.launch("used").Thread.CWD
+	of, err := worktree.Open(t.Context(), worktree.Options{Dir: w.root, Parent: w.parent})
+	require.NoError(t, err)
+	unused, err := of.Create(t.Context(), "unused", "")
+	require.NoError(t, err)
+	work, err := of.Create(t.Context(), "work", "")
+	require.NoError(t, err)
+	w.write(filepath.Join(work.Top, "new"), "new")
+	w.hub.dropUnusedWorktrees()
+	require.Eventually(t, func() bool {
+		_, err := os.Lstat(unused.Top)
+		return os.IsNotExist(err)
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, w.hub.Close())
+	assert.DirExists(t, kept)
+	assert.FileExists(t, filepath.Join(work.Top, "new"))
 }

@@ -87,6 +87,9 @@ func (f finder) findRoot(states states) (root string, notes []string, err error)
 	if cwd, err = filepath.EvalSymlinks(cwd); err != nil {
 		return "", nil, fmt.Errorf("finding the project: %w", err)
 	}
+	if root := states.ofWorktree(cwd); root != "" {
+		return root, nil, nil
+	}
 	for dir := cwd; ; dir = filepath.Dir(dir) {
 		for _, marker := range []string{configName, gitName} {
 			path := filepath.Join(dir, marker)

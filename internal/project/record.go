@@ -170,6 +170,26 @@ func (s states) of(root string) (dir string, moved *Record) {
 	return dir, nil
 }
 
+// WorktreesDir returns the directory with the git worktrees of a project, by its state directory. Agents
+// write there, so it is not in the state directory, which they may not touch.
+func WorktreesDir(stateDir string) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(stateDir)), "worktrees", filepath.Base(stateDir))
+}
+
+// ofWorktree returns the root of the project that has a worktree around a directory, or "".
+func (s states) ofWorktree(dir string) string {
+	below, err := filepath.Rel(filepath.Join(filepath.Dir(s.dir), "worktrees"), dir)
+	if err != nil || !filepath.IsLocal(below) {
+		return ""
+	}
+	name, _, _ := strings.Cut(below, string(filepath.Separator))
+	r, err := readRecord(filepath.Join(s.dir, name))
+	if _, gone := os.Stat(string(r.Root)); err != nil || gone != nil || !s.isHere(r) {
+		return ""
+	}
+	return string(r.Root)
+}
+
 // list returns the records of all projects, the most recently used first.
 func (s states) list() ([]Record, error) {
 	entries, err := os.ReadDir(s.dir)

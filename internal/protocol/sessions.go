@@ -276,7 +276,7 @@ type LaunchParams struct {
 	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: as configured."`
 	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it."`
 	Gated
-	Worktree bool            `json:"worktree,omitempty" doc:"The agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it."`
+	Worktree *bool           `json:"worktree,omitempty" doc:"Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it."`
 	Draft    bool            `json:"draft,omitempty" doc:"Only store the session. continueSession launches it."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
 }

@@ -40,6 +40,7 @@ func (p DiscardParams) Check() error { return NotEmpty("session_id", p.SessionID
 type DiscardResult struct {
 	Ref        string `json:"ref,omitempty" doc:"The git ref that keeps the work that was not landed: git branch NAME REF brings it back. Absent: there was none."`
 	BranchKept bool   `json:"branch_kept,omitempty" doc:"The branch stays, because another working tree has it checked out."`
+	Cleanup    string `json:"cleanup_error,omitempty" doc:"Why the configured cleanup command failed. The worktree is deleted all the same."`
 }
 
 // A WorktreeError is the data of an error of session.land, session.discard and session.delete.

@@ -26,6 +26,35 @@ type Copies struct {
 	Skipped []Skipped
 }
 
+// Prepare makes a worktree ready for work: it copies files as CopyFiles does, and calls setup unless it
+// is nil. It does nothing once it has succeeded.
+func (r *Repository) Prepare(ctx context.Context, w Worktree, patterns []string, setup func(context.Context) error) (done Copies, err error) {
+	if g, err := r.find(w); err != nil || g.Prepared {
+		return done, err
+	}
+	if len(patterns) > 0 {
+		if done, err = r.CopyFiles(ctx, w, patterns); err != nil {
+			return done, err
+		}
+	}
+	if setup != nil {
+		if err := setup(ctx); err != nil {
+			return done, err
+		}
+	}
+	h, err := r.lock(ctx)
+	if err != nil {
+		return done, err
+	}
+	defer h.Close()
+	g, err := r.find(w)
+	if err != nil || g.dir == "" {
+		return done, err
+	}
+	g.Prepared = true
+	return done, g.save()
+}
+
 // Skipped is a file that matches a pattern and was not copied.
 type Skipped struct{ Path, Reason string }
 

@@ -25,6 +25,7 @@ type record struct {
 	Worktree
 	Landings   []landing `json:"landings,omitempty"`
 	Copied     []string  `json:"copied,omitempty"`     // files that CopyFiles has made, relative to Top
+	Prepared   bool      `json:"prepared,omitempty"`   // Prepare has succeeded
 	Discarding bool      `json:"discarding,omitempty"` // what would be lost is kept
 }
 

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ func (e *LossError) Error() string {
 // DiscardOptions says what [Repository.Discard] may delete.
 type DiscardOptions struct {
 	Force bool // keep what would be lost in a ref, and delete the worktree
+	// Cleanup, unless nil, is called before the worktree is deleted, and after its work is kept.
+	Cleanup func(context.Context)
 }
 
 // Discarded is the result of [Repository.Discard].
@@ -134,6 +137,12 @@ func (h *held) losses(ctx context.Context, g registration, head string) (l Losse
 // them below refs/duet/discarded/ first. A worktree that is locked with git worktree lock is not
 // discarded. A call that was killed is finished by the next one.
 func (r *Repository) Discard(ctx context.Context, w Worktree, opts DiscardOptions) (done Discarded, err error) {
+	if opts.Cleanup != nil {
+		if done.Ref, err = r.keepBeforeCleanup(ctx, w, opts); err != nil {
+			return done, err
+		}
+		opts.Cleanup(ctx)
+	}
 	h, err := r.lock(ctx)
 	if err != nil {
 		return done, err
@@ -144,33 +153,16 @@ func (r *Repository) Discard(ctx context.Context, w Worktree, opts DiscardOption
 		return done, err
 	}
 	users := h.users()
-	if g.locked {
-		return done, fmt.Errorf("%s is locked: run git worktree unlock first", g.top)
-	}
-	if _, err := os.Lstat(g.top); err == nil && g.gone && !g.Discarding {
-		return done, fmt.Errorf("%s is no longer a worktree of %s: remove it by hand", g.top, h.repo.Top)
-	}
 	branch, err := users.resolve(ctx, "refs/heads/"+w.Branch+"^{commit}")
 	if err != nil {
 		return done, err
 	}
 	if !g.Discarding {
-		head, err := h.head(ctx, g)
-		if err != nil && !errors.Is(err, ErrGone) {
-			return done, err
-		}
-		losses, err := h.losses(ctx, g, head)
+		ref, err := h.keepLosses(ctx, g, branch, opts)
 		if err != nil {
 			return done, err
 		}
-		if losses.Any() && !opts.Force {
-			return done, &LossError{Losses: losses}
-		}
-		if losses.Any() {
-			if done.Ref, err = h.keep(ctx, g, head, branch); err != nil {
-				return done, err
-			}
-		}
+		done.Ref = cmp.Or(done.Ref, ref)
 		if g.dir != "" {
 			g.Discarding = true
 			if err := g.save(); err != nil {
@@ -184,6 +176,45 @@ func (r *Repository) Discard(ctx context.Context, w Worktree, opts DiscardOption
 	kept, err := users.resolve(ctx, "refs/heads/"+w.Branch)
 	done.BranchKept = kept != ""
 	return done, err
+}
+
+func (r *Repository) keepBeforeCleanup(ctx context.Context, w Worktree, opts DiscardOptions) (string, error) {
+	h, err := r.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	g, err := r.find(w)
+	if err != nil || g.Discarding {
+		return "", err
+	}
+	branch, err := h.users().resolve(ctx, "refs/heads/"+w.Branch+"^{commit}")
+	if err != nil {
+		return "", err
+	}
+	return h.keepLosses(ctx, g, branch, opts)
+}
+
+// keepLosses keeps what a discard would lose in a ref, or returns why the worktree is not discarded.
+func (h *held) keepLosses(ctx context.Context, g registration, branch string, opts DiscardOptions) (ref string, err error) {
+	if g.locked {
+		return "", fmt.Errorf("%s is locked: run git worktree unlock first", g.top)
+	}
+	if _, err := os.Lstat(g.top); err == nil && g.gone {
+		return "", fmt.Errorf("%s is no longer a worktree of %s: remove it by hand", g.top, h.repo.Top)
+	}
+	head, err := h.head(ctx, g)
+	if err != nil && !errors.Is(err, ErrGone) {
+		return "", err
+	}
+	losses, err := h.losses(ctx, g, head)
+	if err != nil || !losses.Any() {
+		return "", err
+	}
+	if !opts.Force {
+		return "", &LossError{Losses: losses}
+	}
+	return h.keep(ctx, g, head, branch)
 }
 
 // keep writes a commit of the worktree's files and commits, and a ref. A ref that a killed call has

@@ -120,6 +120,33 @@ func TestLandIsKilled(t *testing.T) {
 	}
 }
 
+func TestRenewIsKilled(t *testing.T) {
+	t.Parallel()
+	for name, n := range map[string]int{"read-tree": 2, "update-ref": 1} {
+		for n := range n {
+			for i, script := range []string{killedBefore, killedAfter, hubKilled, hubKilledAfter} {
+				t.Run(fmt.Sprint(name, n, "/", i), func(t *testing.T) {
+					t.Parallel()
+					w := newRepository(t, map[string]string{"a": "1\n", "gone": "x\n"})
+					wt := w.create("x", map[string]string{"b": "b\n"})
+					w.land(wt, worktree.Squash)
+					w.commit(w.dir, map[string]string{"a": "2\n", "gone": "", "new": "n\n"})
+					w.opts.Git = killedGit(w, name, n+1, script)
+					_ = w.helper(helperTask{Do: "renew", Worktree: wt}).Run()
+					w.opts.Git = ""
+					w.open()
+					assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
+					_, err := w.Renew(t.Context(), wt)
+					require.NoError(t, err)
+					assert.Equal(t, files(t, w.dir), files(t, wt.Top))
+					assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
+					w.healthy()
+				})
+			}
+		}
+	}
+}
+
 func TestCreateIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"worktree", "reset", "for-each-ref"} {

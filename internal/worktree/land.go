@@ -346,3 +346,40 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 	}
 	return g.note(landing{Head: head, Tree: l.New})
 }
+
+// Renew brings a worktree to the commit of the branch Into, if that has all changes of the worktree,
+// and reports whether it did.
+func (r *Repository) Renew(ctx context.Context, w Worktree) (bool, error) {
+	h, err := r.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer h.Close()
+	g, err := r.find(w)
+	if err != nil || g.gone || g.branch != g.Branch || g.Into == "" {
+		return false, err
+	}
+	t := h.tree(g.dir, g.top)
+	if d, err := t.files(ctx, g.Copied); err != nil || len(d.paths())+len(d.nested) > 0 || t.operation() != "" {
+		return false, err
+	}
+	m := h.move(g.dir, g.top)
+	if m.Old, err = h.head(ctx, g); err != nil {
+		return false, err
+	}
+	if m.New, err = h.users().resolve(ctx, "refs/heads/"+g.Into+"^{commit}"); err != nil || m.New == "" || m.New == m.Old {
+		return false, err
+	}
+	if landed, err := h.users().isLanded(ctx, g, m.Old, m.New); err != nil || !landed {
+		return false, err
+	}
+	if m.Changes, err = t.diff(ctx, m.Old, m.New); err != nil {
+		return false, err
+	}
+	m.Commit, m.Branch = true, g.Branch
+	if err := h.follow(ctx, m); err != nil {
+		return false, err
+	}
+	g.Base, g.Landings = m.New, nil
+	return true, g.save()
+}

@@ -72,10 +72,28 @@ func TestRandomLandings(t *testing.T) {
 				}
 				write(t, dir, map[string]string{name: text})
 			}
-			refused, done := 0, 0
+			refused, done, renewals := 0, 0, 0
 			for range 40 {
 				s := sides[random.IntN(2)]
-				switch random.IntN(5) {
+				switch random.IntN(6) {
+				case 5:
+					theirs, before := files(t, s.Top), w.state()
+					renewed, err := w.Renew(t.Context(), s.Worktree)
+					require.NoError(t, err)
+					after := w.state()
+					delete(before, "refs") // the worktree's branch
+					delete(after, "refs")
+					require.Equal(t, before, after)
+					if !renewed {
+						require.Equal(t, theirs, files(t, s.Top))
+						break
+					}
+					for from, i := s.from(committed), 0; i < len(names); i++ {
+						require.Contains(t, []string{from[names[i]], committed[names[i]]}, theirs[names[i]], "all work was landed")
+					}
+					require.Equal(t, committed, files(t, s.Top))
+					s.base, s.landings = committed, nil
+					renewals++
 				case 0, 1:
 					change(s.Top)
 				case 2:
@@ -148,7 +166,7 @@ func TestRandomLandings(t *testing.T) {
 					require.Equal(t, theirs, files(t, s.Top))
 				}
 			}
-			t.Log(refused, "refused,", done, "landed")
+			t.Log(refused, "refused,", done, "landed,", renewals, "renewed")
 			w.healthy()
 		})
 	}

@@ -81,6 +81,9 @@ func (e *BusyError) Error() string {
 // ErrGone reports a worktree that has neither a directory nor a branch.
 var ErrGone = errors.New("the worktree and its branch are gone")
 
+// ErrNoCommit reports a project that is in no git repository, or in one without a commit.
+var ErrNoCommit = errors.New("no commit to start from")
+
 const (
 	branchPrefix    = "duet/"
 	discardedPrefix = "refs/duet/discarded/"
@@ -109,7 +112,7 @@ func Open(ctx context.Context, opts Options) (*Repository, error) {
 		if isBare(dir) {
 			return nil, fmt.Errorf("%s is a bare repository: open a worktree of it", dir)
 		}
-		return nil, fmt.Errorf("%s is in no git repository: run git init and make a commit", dir)
+		return nil, fmt.Errorf("%w: %s is in no git repository: run git init and make a commit", ErrNoCommit, dir)
 	}
 	r.repo = repo
 	if r.below, err = filepath.Rel(repo.Top, dir); err != nil {
@@ -135,7 +138,7 @@ func Open(ctx context.Context, opts Options) (*Repository, error) {
 		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s has no commit yet: make one first", repo.Top)
+		return nil, fmt.Errorf("%w: %s has no commit yet: make one", ErrNoCommit, repo.Top)
 	}
 	if r.below != "." {
 		if _, err := users.run(ctx, "check-ignore", "--quiet", "--", dir); err == nil {

@@ -3,6 +3,7 @@
 package worktree_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -251,6 +252,74 @@ func TestKindsOfRepositories(t *testing.T) {
 			assert.Empty(t, w.git("branch", "--list", "duet/*"))
 			w.git("fsck", "--strict")
 		})
+	}
+}
+
+// A worktree is prepared once; a setup that has failed runs again.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{".gitignore": ".env\n"})
+	write(t, w.dir, map[string]string{".env": "e\n"})
+	wt := w.create("x", nil)
+	calls := 0
+	setup := func(context.Context) error {
+		assert.Equal(t, "e\n", files(t, wt.Top)[".env"])
+		if calls++; calls == 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	}
+	_, err := w.Prepare(t.Context(), wt, []string{".env"}, setup)
+	require.EqualError(t, err, "not yet")
+	_, err = w.Prepare(t.Context(), wt, []string{".env"}, setup)
+	require.NoError(t, err)
+	write(t, wt.Top, map[string]string{".env": ""})
+	_, err = w.Prepare(t.Context(), wt, []string{".env"}, setup)
+	require.NoError(t, err)
+	assert.NotContains(t, files(t, wt.Top), ".env")
+	assert.Equal(t, 2, calls)
+}
+
+// Only a worktree whose work is all landed is brought to the user's commit.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	for _, method := range methods {
+		w := newRepository(t, map[string]string{"a": "1\n", ".gitignore": "ignored\n"})
+		wt := w.create("x", nil)
+		renews := func(want bool) {
+			t.Helper()
+			before := files(t, wt.Top)
+			did, err := w.Renew(t.Context(), wt)
+			require.NoError(t, err)
+			require.Equal(t, want, did, method)
+			if want {
+				before = files(t, w.dir)
+				before["ignored"] = "kept\n"
+			}
+			assert.Equal(t, before, files(t, wt.Top))
+		}
+		write(t, wt.Top, map[string]string{"ignored": "kept\n"})
+		renews(false)
+		w.commit(w.dir, map[string]string{"users": "u\n"})
+		renews(true)
+		write(t, wt.Top, map[string]string{"a": "2\n"})
+		renews(false)
+		w.land(wt, method)
+		if method == worktree.Patch {
+			renews(false) // the user has not committed it
+		}
+		w.commit(w.dir, map[string]string{"users": "v\n"})
+		renews(true)
+		write(t, wt.Top, map[string]string{"a": "3\n"})
+		w.land(wt, method)
+		assert.Equal(t, "3\n", files(t, w.dir)["a"])
+		w.commit(w.dir, map[string]string{"ignored": "x mine\n"})
+		w.git("add", "-f", "ignored")
+		w.git("commit", "-qm", "ignored")
+		_, err := w.Renew(t.Context(), wt)
+		assert.ErrorAs(t, err, new(*worktree.OverlapError))
+		assert.Equal(t, "kept\n", files(t, wt.Top)["ignored"])
+		w.healthy()
 	}
 }
 
@@ -557,4 +626,25 @@ func TestListOfOthers(t *testing.T) {
 	_, err = w.Create(t.Context(), "z", "missing")
 	require.ErrorContains(t, err, "is no commit")
 	assert.False(t, errors.Is(err, worktree.ErrGone))
+}
+
+// What a cleanup deletes was kept before.
+func TestCleanup(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", map[string]string{"new": "work\n"})
+	calls := 0
+	opts := worktree.DiscardOptions{Cleanup: func(context.Context) {
+		calls++
+		write(t, wt.Top, map[string]string{"new": ""})
+	}}
+	_, err := w.Discard(t.Context(), wt, opts)
+	require.ErrorAs(t, err, new(*worktree.LossError))
+	assert.Zero(t, calls)
+	opts.Force = true
+	done, err := w.Discard(t.Context(), wt, opts)
+	require.NoError(t, err)
+	assert.Equal(t, 1, calls)
+	assert.Equal(t, "work\n", w.git("show", done.Ref+":new"))
+	assert.NoDirExists(t, wt.Top)
 }

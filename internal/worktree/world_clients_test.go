@@ -20,12 +20,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-// helperVariable makes the test binary create, land or discard a worktree.
+// helperVariable makes the test binary create, land, renew or discard a worktree.
 const helperVariable = "WORKTREE_TEST_HELPER"
 
 type helperTask struct {
 	Options  worktree.Options
-	Do       string // create, land or discard
+	Do       string // create, land, renew or discard
 	Worktree worktree.Worktree
 	Method   worktree.Method
 }
@@ -69,6 +69,8 @@ func (task helperTask) run() error {
 		_, err = r.Create(ctx, "helper", "")
 	case "land":
 		_, err = r.Land(ctx, task.Worktree, worktree.LandOptions{Method: task.Method})
+	case "renew":
+		_, err = r.Renew(ctx, task.Worktree)
 	case "discard":
 		_, err = r.Discard(ctx, task.Worktree, worktree.DiscardOptions{Force: true})
 	}

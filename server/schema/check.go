@@ -40,10 +40,10 @@ func (c *checker) value(s *Schema, raw []byte, path string) *Mismatch {
 	case s.Minimum != nil && raw[0] == '-':
 		return wrong(fmt.Sprintf("integer from %d on", *s.Minimum), frame.Excerpt(string(raw)))
 	case s.Enum != nil && len(raw) > longestName:
-		return wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("a string of %d bytes", len(raw)))
+		return wrong(s.oneOf(), fmt.Sprintf("a string of %d bytes", len(raw)))
 	case s.Enum != nil || s.text != nil:
 		if value := stringValue(raw); !s.accepts(value) {
-			e := wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("%q", frame.Excerpt(value)))
+			e := wrong(s.oneOf(), fmt.Sprintf("%q", frame.Excerpt(value)))
 			if s.Enum == nil {
 				e.Expected = "a value in the right form"
 			}
@@ -199,4 +199,9 @@ func stringValue(raw []byte) string {
 	var s string
 	_ = json.Unmarshal(raw, &s)
 	return s
+}
+
+// oneOf lists the values of an enumeration. An empty one is as good as none.
+func (s *Schema) oneOf() string {
+	return "one of " + strings.TrimPrefix(strings.Join(s.Enum, ", "), ", ")
 }

@@ -942,6 +942,8 @@ export type DiscardResult = {
   ref?: string;
   /** The branch stays, because another working tree has it checked out. */
   branch_kept?: boolean;
+  /** Why the configured cleanup command failed. The worktree is deleted all the same. */
+  cleanup_error?: string;
 };
 
 export type EditQueuedParams = {
@@ -1274,7 +1276,7 @@ export type LaunchParams = {
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
-  /** The agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it. */
+  /** Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it. */
   worktree?: boolean;
   /** Only store the session. continueSession launches it. */
   draft?: boolean;

@@ -218,6 +218,9 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Session, run
 		if err != nil {
 			return err
 		}
+		if ended.Worktree == nil && ended.ThreadID == next.ThreadID { // the end of a session does not have it
+			ended.Worktree = next.Worktree
+		}
 		t.isBusy, t.Session = false, ended
 		next, err = a.follow(ctx, ended)
 		t.view.End(ended)
